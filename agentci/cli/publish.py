@@ -115,12 +115,12 @@ def _add_write_problems(report: Report, refused: Mapping[str, str]) -> Report:
     problems = [
         Problem(message=f"{name} cannot be written: {why}") for name, why in refused.items()
     ]
-    why = (*(problem.message for problem in problems), *report.decision.why)
+    why = (*(problem.message for problem in problems), *report.decision.reasons)
     code = report.decision.exit_code or EXIT_INVALID_INPUT
     return replace(
         report,
         problems=(*report.problems, *problems),
-        decision=replace(report.decision, open=False, exit_code=code, why=why),
+        decision=replace(report.decision, passed=False, exit_code=code, reasons=why),
     )
 
 

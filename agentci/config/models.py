@@ -92,7 +92,7 @@ class GateSpec(ThresholdSpec):
         default=0.95, description="How sure it has to be that such a drop is no chance."
     )
     regression_shuts: list[RegressionOutcome] = Field(
-        default=["fail"], description="Outcomes of a comparison that shut the gate."
+        default=["fail"], description="Outcomes of a comparison that fail the gate."
     )
     evaluators: dict[str, ThresholdSpec] = Field(
         default={}, description="Demands on single evaluators, by name."

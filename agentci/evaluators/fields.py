@@ -109,7 +109,7 @@ class Entry(StrictModel):
     type: str
     required: bool = Field(
         default=True,
-        description="Whether it can shut the gate; with `false` it is advisory and only warns.",
+        description="Whether it can fail the gate; if `false`, it is advisory and only warns.",
     )
 
 

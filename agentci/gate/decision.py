@@ -94,7 +94,7 @@ def decide_shard(
     own = [reason for reason in told if reason.kind != "nothing"]
     decision = _make_decision(own, _format_shard_summary(judged), fail_on)
     over_all = f"this is {shard}: `agentci merge` decides over all of them"
-    return replace(decision, open=False, why=(*decision.why, over_all))
+    return replace(decision, passed=False, reasons=(*decision.reasons, over_all))
 
 
 def _drop_pass_rate_confidence(policy: GatePolicy) -> GatePolicy:
@@ -127,9 +127,9 @@ def _make_decision(told: Sequence[GateReason], otherwise: str, fail_on: FailOn) 
     shutting.sort(key=lambda reason: _KINDS_BY_PRIORITY.index(reason.kind))
     spared = [reason for reason in told if reason.kind not in (*_FAILING_KINDS[fail_on], "remark")]
     return Decision(
-        open=not shutting,
+        passed=not shutting,
         exit_code=_EXIT_CODES[shutting[0].kind] if shutting else 0,
-        why=(
+        reasons=(
             *(reason.text for reason in shutting),
             *(f"{reason.text}; reported only (fail-on: {fail_on})" for reason in spared),
             *(() if shutting or spared else (otherwise,)),

@@ -58,7 +58,7 @@ def create_check_run(api: GitHubApi, name: str, report: Report, subject: PostTar
         "name": name,
         "head_sha": subject.commit,
         "status": "completed",
-        "conclusion": "success" if report.decision.open else "failure",
+        "conclusion": "success" if report.decision.passed else "failure",
         "output": {**output, "annotations": next(batches, [])},
     }
     if subject.run_url:
@@ -70,7 +70,7 @@ def create_check_run(api: GitHubApi, name: str, report: Report, subject: PostTar
 
 
 def _format_title(report: Report) -> str:
-    why = f": {report.decision.why[0]}" if report.decision.why else ""
+    why = f": {report.decision.reasons[0]}" if report.decision.reasons else ""
     return truncate.short(escape.flatten_line(f"{format_conclusion(report)}{why}"), MAX_TITLE)
 
 
@@ -160,7 +160,7 @@ def _post_comment(report: Report, settings: Settings, world: Services, subject: 
     )
     wanted = CommentPolicy(
         settings.commenting,
-        shut=not report.decision.open,
+        shut=not report.decision.passed,
         differs=_differs_from_baseline(report.comparison),
     )
     mark = CommentMarker(key=key, result=_digest_result(report))

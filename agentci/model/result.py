@@ -234,9 +234,9 @@ class Decision(Struct, frozen=True, kw_only=True):
     other shards still may.
     """
 
-    open: bool
+    passed: bool
     exit_code: int
-    why: tuple[str, ...]
+    reasons: tuple[str, ...]
 
     @property
     def is_failure(self) -> bool:

@@ -20,7 +20,7 @@ def make_outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
     """
     totals = report.totals
     return {
-        "passed": "true" if report.decision.open else "false",
+        "passed": "true" if report.decision.passed else "false",
         "verdict": get_verdict(report.decision),
         "score": "" if totals.score is None else format_number(totals.score, digits=6),
         "checks": str(totals.checks),

@@ -69,7 +69,7 @@ def make_annotations(report: Report) -> tuple[Annotation, ...]:
 
 
 def _annotate_failed_gate(report: Report) -> Annotation:
-    why = "\n".join(_shorten_line(reason) for reason in report.decision.why)
+    why = "\n".join(_shorten_line(reason) for reason in report.decision.reasons)
     return Annotation(level="error", title=format_conclusion(report), message=why)
 
 

@@ -55,7 +55,7 @@ def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) 
 
 def _verdict(report: Report, *, colour: bool) -> str:
     paint = _RED if report.decision.is_failure else _GREEN
-    first, *others = report.decision.why or ("",)
+    first, *others = report.decision.reasons or ("",)
     head = _add_colour(format_conclusion(report), paint, colour=colour)
     cost = format_spending(report.spending)
     told = (_line(line) for line in (*others, format_counts(report), *([cost] if cost else [])))

@@ -73,7 +73,7 @@ def _format_charge(charge: ModelCost, *, priced: bool) -> str:
 
 MAX_NAMES = 5
 
-Verdict: TypeAlias = Literal["open", "shut", "error", "invalid", "partial"]
+Verdict: TypeAlias = Literal["passed", "failed", "error", "invalid", "partial"]
 
 
 class Reporter(Protocol):
@@ -167,18 +167,18 @@ def get_verdict(decision: Decision) -> Verdict:
 
     ``partial`` is a shard in which nothing failed: the other shards decide, too.
     """
-    if not (decision.open or decision.is_failure):
+    if not (decision.passed or decision.is_failure):
         return "partial"
-    return "open" if decision.open else _FAILED_VERDICTS.get(decision.exit_code, "shut")
+    return "passed" if decision.passed else _FAILED_VERDICTS.get(decision.exit_code, "failed")
 
 
 def format_conclusion(report: Report) -> str:
     """Format the decision as a short headline that names the shard, if any."""
     decision = report.decision
     what = "gate" if report.shard_info is None else str(report.shard_info.shard)
-    if decision.open or decision.is_failure:
+    if decision.passed or decision.is_failure:
         where = "" if report.shard_info is None else f" in {what}"
-        return f"Gate {'open' if decision.open else 'shut'}{where}"
+        return f"Quality gate {'passed' if decision.passed else 'failed'}{where}"
     return f"{what.capitalize()} passed"
 
 

@@ -164,16 +164,16 @@ def make_results_schema() -> JsonObject:
     return {
         "$schema": SCHEMA_DIALECT,
         "title": "results.json of agentci",
-        "description": "What a run judged, and whether its gate is open.",
+        "description": "Results of a run and the decision of its gate.",
         **make_object_schema(
             schema_version={"const": 1},
             tool=make_object_schema(name={"const": "agentci"}, version=TEXT),
             commit=with_description(TEXT_OR_NULL, "What was checked out while it was judged."),
             complete=with_description(BOOLEAN, "False where the run was broken off."),
             decision=make_object_schema(
-                open=BOOLEAN,
+                passed=BOOLEAN,
                 exit_code=COUNT,
-                why=with_description(TEXTS, "The weightiest reason first."),
+                reasons=with_description(TEXTS, "The most important reason first."),
             ),
             totals=make_object_schema(**make_totals_properties()),
             results={"type": "array", "items": {"$ref": "#/$defs/result"}},

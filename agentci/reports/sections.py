@@ -66,9 +66,9 @@ def render_sections(sections: Iterable[Section], max_bytes: int) -> str:
 
 
 _ICONS: dict[Verdict, str] = {
-    "open": "\N{WHITE HEAVY CHECK MARK}",
+    "passed": "\N{WHITE HEAVY CHECK MARK}",
     "partial": "\N{WHITE HEAVY CHECK MARK}",
-    "shut": "\N{CROSS MARK}",
+    "failed": "\N{CROSS MARK}",
     "error": "\N{COLLISION SYMBOL}",
     "invalid": "\N{NO ENTRY SIGN}",
 }
@@ -76,13 +76,13 @@ _ICONS: dict[Verdict, str] = {
 
 def render_heading(report: Report) -> str:
     """Render the verdict and its main reason as a heading."""
-    why = f": {markdown_prose(report.decision.why[0])}" if report.decision.why else ""
+    why = f": {markdown_prose(report.decision.reasons[0])}" if report.decision.reasons else ""
     return f"## {_ICONS[get_verdict(report.decision)]} {format_conclusion(report)}{why}\n\n"
 
 
 def make_reasons_section(report: Report) -> Section:
     """Make a section of the other reasons for the verdict."""
-    others = report.decision.why[1:]
+    others = report.decision.reasons[1:]
     return Section(
         title="",
         noun="reason",

@@ -21,7 +21,7 @@ def test_opens_the_gate_for_a_good_agent(run_action: RunAction, workspace: Path)
 
     assert step.code == 0, step.log
     assert step.outputs["passed"] == "true"
-    assert step.outputs["verdict"] == "open"
+    assert step.outputs["verdict"] == "passed"
     assert step.outputs["failed-count"] == "0"
     assert int(step.outputs["checks"]) == 25
     assert step.outputs["results"] == f"{RESULTS}/results.json"
@@ -32,7 +32,7 @@ def test_shuts_the_gate_for_a_worse_agent(run_action: RunAction, workspace: Path
 
     assert step.code == 1, step.log
     assert step.outputs["passed"] == "false"
-    assert step.outputs["verdict"] == "shut"
+    assert step.outputs["verdict"] == "failed"
     assert int(step.outputs["failed-count"]) > 0
     assert step.outputs["errored-count"] == "0"
     assert "amounts_are_grounded" in step.summary

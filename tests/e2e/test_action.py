@@ -18,7 +18,7 @@ def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
     assert step.code == 0, step.log
     assert step.outputs == {
         "passed": "true",
-        "verdict": "open",
+        "verdict": "passed",
         "score": "0.95",
         "checks": "2",
         "passed-count": "2",
@@ -43,7 +43,7 @@ def test_an_agent_that_got_worse_shuts_it_and_is_annotated_on_the_evaluators_lin
     )
     step = run_step(workspace, config="evals")
     assert step.code == 1
-    assert (step.outputs["passed"], step.outputs["verdict"]) == ("false", "shut")
+    assert (step.outputs["passed"], step.outputs["verdict"]) == ("false", "failed")
     [annotation] = [line for line in step.log.splitlines() if line.startswith("::error")]
     assert "file=evals/eval_config.yaml,line=2" in annotation
     assert "Rome" in annotation

@@ -223,7 +223,7 @@ def test_an_old_report_never_outlives_a_run_that_could_not_be_made(folder: Path)
     assert run_agentci(["run"], cwd=folder).code == 2
     report = json.loads((folder / "agentci-results" / "results.json").read_text())
     assert report["results"] == []
-    assert report["decision"] == {**report["decision"], "open": False, "exit_code": 2}
+    assert report["decision"] == {**report["decision"], "passed": False, "exit_code": 2}
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,9 @@ class TestAPullRequest:
         workflow.past.commit(MERGE, M1, branch="merge")
         ran = workflow.step("pull_request", MERGE, REQUEST, sunny=0, gate={"max_regression": 0.1})
         assert ran.code == 1
-        assert ran.out.startswith("Gate shut: own against the baseline: fail (mean score 0, was 1")
+        assert ran.out.startswith(
+            "Quality gate failed: own against the baseline: fail (mean score 0, was 1"
+        )
 
     def test_from_a_fork_is_compared_as_well(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1)
@@ -311,14 +313,17 @@ class TestAStaleBaseline:
         ran = self.step(workflow, "fail")
         said = f"the baseline is stale: it is of {M1[:12]}, 1 commit before the base {M2[:12]}"
         assert ran.code == 0
-        assert any(said in each for each in ran.results["decision"]["why"])
+        assert any(said in each for each in ran.results["decision"]["reasons"])
         assert said in ran.out
         for name in ("summary.md", "report.html"):
             assert said in (workflow.folder / "agentci-results" / name).read_text()
 
     def test_shuts_the_gate_where_that_is_wanted(self, workflow: Workflow) -> None:
         ran = self.step(workflow, "stale")
-        assert (ran.code, ran.out.startswith("Gate shut: the baseline is stale: ")) == (1, True)
+        assert (ran.code, ran.out.startswith("Quality gate failed: the baseline is stale: ")) == (
+            1,
+            True,
+        )
 
     def test_is_compared_with_all_the_same(self, workflow: Workflow) -> None:
         assert self.step(workflow, "fail", sunny=0).code == 1
@@ -334,7 +339,7 @@ class TestAMissingBaseline:
             "docs/baselines.md for how a workflow keeps its results)"
         )
         assert (ran.code, compared(ran)["refused"]) == (0, why)
-        assert why in ran.results["decision"]["why"]
+        assert why in ran.results["decision"]["reasons"]
         assert why in ran.out
         assert (
             "nothing to compare with"
@@ -344,7 +349,10 @@ class TestAMissingBaseline:
     def test_shuts_the_gate_where_that_is_wanted(self, workflow: Workflow) -> None:
         gate = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
         ran = workflow.step("push", M2, push(M1, M2), gate=gate)
-        assert (ran.code, ran.out.startswith("Gate shut: there is nothing to compare")) == (1, True)
+        assert (
+            ran.code,
+            ran.out.startswith("Quality gate failed: there is nothing to compare"),
+        ) == (1, True)
 
     def refused(self, workflow: Workflow) -> str:
         ran = workflow.step("push", M2, push(M1, M2))
@@ -548,7 +556,7 @@ class TestTheAction:
         (workflow.folder.parent / "carried").rename(carried)
         code, log, report = self.step(workflow, "pull_request", MERGE, REQUEST, 0)
         assert report["comparison"]["baseline"] == f"{M1[:12]}, the cache"
-        assert (code, "Gate shut: own against the baseline: fail" in log) == (1, True)
+        assert (code, "Quality gate failed: own against the baseline: fail" in log) == (1, True)
         assert TOKEN not in log
 
     def test_takes_it_from_an_artifact_as_well(self, workflow: Workflow) -> None:

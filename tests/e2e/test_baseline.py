@@ -39,7 +39,9 @@ def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
 def test_a_drop_that_is_too_large_shuts_the_gate(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", f"{base}/results.json", sunny=0, max_regression=0.1)
     assert ran.code == 1
-    assert ran.out.startswith("Gate shut: own against the baseline: fail (mean score 0, was 1")
+    assert ran.out.startswith(
+        "Quality gate failed: own against the baseline: fail (mean score 0, was 1"
+    )
 
 
 def test_a_drop_that_may_be_chance_shuts_it_where_that_is_wanted(tmp_path: Path, base: str) -> None:
@@ -129,7 +131,9 @@ def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:
     run_agentci(["run", "a", "b", "--output-dir", "main"], cwd=tmp_path)
     record(tmp_path / "b", sunny=0, max_regression=0.1)
     ran = run_agentci(["run", "a", "b", "--baseline", "main"], cwd=tmp_path)
-    assert ran.out.startswith("Gate shut: b/agentci.yaml: own against the baseline: fail (")
+    assert ran.out.startswith(
+        "Quality gate failed: b/agentci.yaml: own against the baseline: fail ("
+    )
     reports = tmp_path / "agentci-results"
     texts = [ran.out, *((reports / each).read_text() for each in ("summary.md", "report.html"))]
     for text in texts:

@@ -87,7 +87,7 @@ def told(started: Started, folder: Path) -> Mapping[str, str]:
 class TestARunStartedBy:
     def test_opens_the_gate(self, started: Started, workspace: Path, tmp_path: Path) -> None:
         step = run_step(workspace, told(started, tmp_path), config="evals")
-        assert (step.code, step.outputs["verdict"]) == (0, "open"), step.log
+        assert (step.code, step.outputs["verdict"]) == (0, "passed"), step.log
         assert commands_in(step.log) == []
 
     def test_judges_without_a_secret_only_where_none_is_given(
@@ -100,7 +100,7 @@ class TestARunStartedBy:
         if started.has_secrets:
             assert (step.code, step.outputs["verdict"], said.name) == (2, "invalid", "error")
         else:
-            assert (step.code, step.outputs["verdict"], said.name) == (0, "open", "warning")
+            assert (step.code, step.outputs["verdict"], said.name) == (0, "passed", "warning")
             assert step.outputs["skipped-count"] == "1"
 
 
@@ -132,4 +132,4 @@ def test_an_event_without_a_file_changes_nothing(
 ) -> None:
     event = {**variables(tmp_path, "pull_request", ""), "GITHUB_EVENT_PATH": str(tmp_path / file)}
     step = run_step(workspace, event, config="evals")
-    assert (step.code, step.outputs["verdict"]) == (0, "open"), step.log
+    assert (step.code, step.outputs["verdict"]) == (0, "passed"), step.log

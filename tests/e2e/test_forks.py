@@ -46,7 +46,7 @@ def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
         found = on_fork(tmp_path, at(server.url), evaluators=[CONTAINS, JUDGE], cases=2)
     assert (found.ran.code, found.statuses) == (0, ["passed", "skipped"] * 2)
     assert found.reasons == [None, WHY] * 2
-    why = " ".join(found.report["decision"]["why"])
+    why = " ".join(found.report["decision"]["reasons"])
     assert f"2 checks had nothing to judge (j): {WHY}" in why
     [warning] = [each for each in found.report["problems"] if each["severity"] == "warning"]
     assert warning["message"] == f"what no recorded reply judges is skipped: {SINCE}"
@@ -83,13 +83,13 @@ def test_a_program_that_asks_a_model_is_skipped_whatever_it_makes_of_that(tmp_pa
 def test_the_gate_may_mind(tmp_path: Path) -> None:
     gate = {"on_skip": "fail"}
     found = on_fork(tmp_path, at("http://localhost:1"), evaluators=[CONTAINS, JUDGE], gate=gate)
-    assert (found.ran.code, found.report["decision"]["open"]) == (1, False)
+    assert (found.ran.code, found.report["decision"]["passed"]) == (1, False)
 
 
 def test_a_gate_over_judges_alone_stays_shut(tmp_path: Path) -> None:
     found = on_fork(tmp_path, at("http://localhost:1"))
     assert (found.ran.code, found.statuses) == (1, ["skipped"])
-    assert "nothing was judged" in found.report["decision"]["why"][0]
+    assert "nothing was judged" in found.report["decision"]["reasons"][0]
 
 
 def test_recorded_replies_count(tmp_path: Path) -> None:

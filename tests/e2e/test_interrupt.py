@@ -56,7 +56,7 @@ def test_children_are_ended_and_what_was_judged_is_written(
     assert not any(_lives(pid) for pid in pids)
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert not report["complete"]
-    assert not report["decision"]["open"]
+    assert not report["decision"]["passed"]
     assert [result["evaluator"] for result in report["results"]] == ["quick"]
     assert "Traceback" not in out
 
@@ -70,7 +70,7 @@ def test_reading_is_broken_off_at_once_and_the_reports_say_so(tmp_path: Path) ->
     assert not interruption.is_immediate_allowed
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert (report["complete"], report["results"]) == (False, [])
-    assert "interrupted by SIGINT" in report["decision"]["why"][0]
+    assert "interrupted by SIGINT" in report["decision"]["reasons"][0]
 
 
 class _WhileReading(Interruption):

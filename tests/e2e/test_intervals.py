@@ -94,8 +94,8 @@ class TestAGateThatAsksForProof:
         ran = _run(tmp_path, gate=self.BAR)
         assert ran.code == 1
         assert ran.out.startswith(
-            "Gate shut: 10 of 10 cases passed, which proves a pass rate of at least 74% with 95% "
-            "confidence; 90% is asked: it takes 19 more cases, all passing\n"
+            "Quality gate failed: 10 of 10 cases passed, which proves a pass rate of at least 74% "
+            "with 95% confidence; 90% is asked: it takes 19 more cases, all passing\n"
         )
 
     def test_opens_with_as_many_as_it_takes_also_in_shards(self, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def _timeless(text: str) -> str:
 
 def _errors(ran: Ran) -> list[str]:
     report = _report(ran.folder, "merged")
-    assert (ran.code, report["decision"]["open"], report["results"]) == (2, False, [])
+    assert (ran.code, report["decision"]["passed"], report["results"]) == (2, False, [])
     return [each["message"] for each in report["problems"]]
 
 
@@ -144,7 +144,7 @@ class TestAShard:
             "total": 3,
         }
         assert len(report["shard"]["checks"]) == CHECKS
-        assert "this is shard 2 of 3" in report["decision"]["why"][-1]
+        assert "this is shard 2 of 3" in report["decision"]["reasons"][-1]
         assert "Shard 2 of 3" in ran.out.splitlines()[0]
 
     def test_is_red_by_its_own_checks_alone(self, folder: Path) -> None:
@@ -159,7 +159,7 @@ class TestAShard:
     def test_never_opens_the_gate(self, folder: Path) -> None:
         ran = _run(folder, "1/1", "--fail-on", "never")
         decision = _report(folder, "out/1-of-1")["decision"]
-        assert (ran.code, decision["open"], decision["exit_code"]) == (0, False, 0)
+        assert (ran.code, decision["passed"], decision["exit_code"]) == (0, False, 0)
         assert ran.out.startswith("Shard 1 of 1 passed: ")
 
     def test_that_no_check_falls_into_is_green_and_says_so(self, folder: Path) -> None:
@@ -231,8 +231,8 @@ class TestMergedShards:
         codes = [_run(folder, f"{index}/3").code for index in EVERY]
         assert 1 in codes
         ran = run_agentci(["merge", "out", "--fail-on", fail_on], cwd=folder)
-        assert (ran.code, ran.results["decision"]["open"]) == (0, True)
-        assert ran.out.startswith("Gate open: ")
+        assert (ran.code, ran.results["decision"]["passed"]) == (0, True)
+        assert ran.out.startswith("Quality gate passed: ")
 
     def test_quote_what_was_said_in_a_turn(self, folder: Path) -> None:
         """Recordings are not there any more when reports are merged."""
@@ -390,7 +390,7 @@ class TestShardsThatAreNotAllOfThem:
     def test_leave_no_older_report_behind(self, folder: Path) -> None:
         assert _merge(folder).code == 1
         assert _merge(folder, "out/1-of-3").code == 2
-        assert "Gate shut" in (folder / "merged" / "summary.md").read_text()
+        assert "Quality gate failed" in (folder / "merged" / "summary.md").read_text()
         assert "missing" in (folder / "merged" / "summary.md").read_text()
 
     def test_set_the_outputs_also_where_a_bug_of_ours_breaks_the_merging_off(
@@ -576,7 +576,7 @@ class TestForeignReports:
         assert ran.code == 1
         assert {each.name for each in commands_in(ran.out)} <= {"error", "warning", "notice"}
         assert not any(line.startswith("::error::forged") for line in ran.out.splitlines())
-        assert read_output_file(command.read_text())["verdict"] == "shut"
+        assert read_output_file(command.read_text())["verdict"] == "failed"
         for name in ("results.json", "junit.xml", "summary.md", "report.html", "comment.md"):
             assert commands_in((folder / "agentci-results" / name).read_text()) == []
 
@@ -602,7 +602,7 @@ class TestTheAction:
             shard = _report(folder, f"o/{job}")["shard"]
             assert (shard["index"], shard["total"]) == (job + 1, 3)
         code, outputs, _ = self._step(folder, merge="o\n", output_dir="merged")
-        assert (code, outputs["verdict"], outputs["checks"]) == (1, "shut", str(CHECKS))
+        assert (code, outputs["verdict"], outputs["checks"]) == (1, "failed", str(CHECKS))
 
     def test_says_that_a_shard_is_a_part(self, folder: Path) -> None:
         code, outputs, log = self._step(folder, config="evals", shard="1/1", fail_on="never")

@@ -118,7 +118,7 @@ def test_reports_that_the_disk_has_no_room_for_shut_the_gate(folder: Path) -> No
     ran = _shell(folder, 'unset COVERAGE_PROCESS_CONFIG; ulimit -f 0; "$@"')
     assert ran.returncode == 2
     assert "results.json cannot be written: File too large" in ran.stdout
-    assert "Gate shut" in ran.stdout
+    assert "Quality gate failed" in ran.stdout
     assert "Traceback" not in ran.stderr
     assert list((folder / "agentci-results").iterdir()) == []
 
@@ -280,7 +280,7 @@ def test_a_page_that_others_filled_loses_what_has_no_room_and_not_all(
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert page.stat().st_size <= SUMMARY_BYTES
-    assert ("Gate shut" in page.read_text()) is kept
+    assert ("Quality gate failed" in page.read_text()) is kept
     assert ("GITHUB_STEP_SUMMARY has no room left" in done.stdout) is not kept
 
 
@@ -290,6 +290,6 @@ def test_a_root_that_may_not_give_files_away_keeps_them(folder: Path) -> None:
     without = "setpriv --bounding-set=-chown --inh-caps=-chown"
     done = _shell(folder, f'{without} "$@" --cache-dir cache')
     assert done.returncode == 0, done.stdout + done.stderr
-    assert _results(folder)["decision"]["open"]
+    assert _results(folder)["decision"]["passed"]
     assert (folder / "agentci-results").stat().st_uid == 0
     assert "not kept" not in done.stdout

@@ -91,7 +91,7 @@ class TestTheExitCode:
         self, results: list[CheckResult], bar: GateThresholds, exit_code: int
     ) -> None:
         decision = _decide(results, bar)
-        assert (decision.exit_code, decision.open) == (exit_code, exit_code == 0)
+        assert (decision.exit_code, decision.passed) == (exit_code, exit_code == 0)
 
     @pytest.mark.parametrize(
         ("results", "bar", "exit_code"),
@@ -121,13 +121,13 @@ class TestTheExitCode:
         self, results: list[CheckResult], bar: GateThresholds, exit_code: int
     ) -> None:
         decision = _decide(results, bar)
-        assert (decision.exit_code, decision.open) == (exit_code, False)
+        assert (decision.exit_code, decision.passed) == (exit_code, False)
         said = {"nothing was judged", "no required check was judged"}
-        assert bool(said & {*decision.why}) == (exit_code == 1)
+        assert bool(said & {*decision.reasons}) == (exit_code == 1)
 
     def test_says_so_where_all_that_was_judged_is_advice(self) -> None:
         advice = _results(passed=1, required=False)
-        assert _decide(_results(skipped=1) + advice).why[0] == "no required check was judged"
+        assert _decide(_results(skipped=1) + advice).reasons[0] == "no required check was judged"
 
     def test_is_1_without_any_config(self) -> None:
         assert _decide_all([]).exit_code == 1
@@ -138,8 +138,8 @@ class TestTheExitCode:
         self, results: list[CheckResult], fail_on: FailOn
     ) -> None:
         decision = _decide(results, problems=[BROKEN], fail_on=fail_on)
-        assert (decision.exit_code, decision.open) == (2, False)
-        assert decision.why[0] == "the input is broken: traces/a.json:4: is no JSON"
+        assert (decision.exit_code, decision.passed) == (2, False)
+        assert decision.reasons[0] == "the input is broken: traces/a.json:4: is no JSON"
 
     def test_does_not_mind_warnings_and_notices(self) -> None:
         problems = [
@@ -151,8 +151,8 @@ class TestTheExitCode:
     @pytest.mark.parametrize("fail_on", ["failed", "error", "never"])
     def test_is_never_0_where_the_run_was_broken_off(self, fail_on: FailOn) -> None:
         decision = _decide(_results(passed=1), complete=False, fail_on=fail_on)
-        assert (decision.exit_code, decision.open) == (1, False)
-        assert decision.why == ("the run was cut short before everything was judged",)
+        assert (decision.exit_code, decision.passed) == (1, False)
+        assert decision.reasons == ("the run was cut short before everything was judged",)
 
 
 class TestFailOn:
@@ -171,14 +171,14 @@ class TestFailOn:
         self, fail_on: FailOn, results: list[CheckResult], exit_code: int
     ) -> None:
         decision = _decide(results, fail_on=fail_on)
-        assert (decision.exit_code, decision.open) == (exit_code, exit_code == 0)
+        assert (decision.exit_code, decision.passed) == (exit_code, exit_code == 0)
 
     def test_error_keeps_the_policy_for_errors(self) -> None:
         bar = GateThresholds(on_error="warn")
-        assert _decide(_results(passed=1, errored=1), bar, fail_on="error").open
+        assert _decide(_results(passed=1, errored=1), bar, fail_on="error").passed
 
     def test_what_is_spared_is_reported_after_what_is_not(self) -> None:
-        assert _decide(_results(failed=1, errored=1), fail_on="error").why == (
+        assert _decide(_results(failed=1, errored=1), fail_on="error").reasons == (
             "1 check could not be judged (response_quality)",
             "1 of 1 check failed: pass rate 0% is below 100%; reported only (fail-on: error)",
         )
@@ -203,17 +203,17 @@ class TestThePassRate:
         self, passed: int, failed: int, least: float, is_open: bool
     ) -> None:
         results = _results(passed=passed, failed=failed)
-        assert _decide(results, GateThresholds(min_pass_rate=least)).open is is_open
+        assert _decide(results, GateThresholds(min_pass_rate=least)).passed is is_open
 
     @given(st.integers(0, 300), st.integers(1, 300))
     def test_of_a_share_reaches_that_share(self, passed: int, failed: int) -> None:
         share = round(passed / (passed + failed), 12)
         results = _results(passed=passed, failed=failed)
-        assert _decide(results, GateThresholds(min_pass_rate=share)).open
+        assert _decide(results, GateThresholds(min_pass_rate=share)).passed
 
     def test_leaves_out_what_was_not_judged(self) -> None:
         results = _results(passed=1, errored=5, skipped=5)
-        assert _decide(results, GateThresholds(on_error="warn")).open
+        assert _decide(results, GateThresholds(on_error="warn")).passed
 
 
 class TestAPassRateThatIsToBeProven:
@@ -221,58 +221,58 @@ class TestAPassRateThatIsToBeProven:
 
     def test_takes_more_cases_than_ten_however_many_pass(self) -> None:
         decision = _decide(_cases(passed=10), self.BAR)
-        assert (decision.open, decision.exit_code) == (False, 1)
-        assert decision.why[0] == (
+        assert (decision.passed, decision.exit_code) == (False, 1)
+        assert decision.reasons[0] == (
             "10 of 10 cases passed, which proves a pass rate of at least 74% with 95% confidence; "
             "90% is asked: it takes 19 more cases, all passing"
         )
 
     def test_is_proven_by_as_many_as_it_takes(self) -> None:
-        assert not _decide(_cases(passed=28), self.BAR).open
+        assert not _decide(_cases(passed=28), self.BAR).passed
         decision = _decide(_cases(passed=29), self.BAR)
-        assert decision.open
+        assert decision.passed
         proven = "a pass rate of at least 90.2% with 95% confidence; 90% is asked"
-        assert decision.why == (
+        assert decision.reasons == (
             "all 29 checks passed",
             f"29 of 29 cases passed, which proves {proven}",
         )
 
     def test_takes_more_where_some_failed(self) -> None:
         decision = _decide(_cases(passed=29, failed=1), self.BAR)
-        assert "it takes 16 more cases, all passing" in decision.why[0]
-        assert _decide(_cases(passed=45, failed=1), self.BAR).open
+        assert "it takes 16 more cases, all passing" in decision.reasons[0]
+        assert _decide(_cases(passed=45, failed=1), self.BAR).passed
 
     def test_is_asked_beside_the_rate_itself(self) -> None:
         decision = _decide(_cases(passed=1, failed=1), self.BAR)
-        assert decision.why[0].startswith("1 of 2 checks failed: pass rate 50% is below 90%")
-        assert decision.why[1].startswith("1 of 2 cases passed, ")
+        assert decision.reasons[0].startswith("1 of 2 checks failed: pass rate 50% is below 90%")
+        assert decision.reasons[1].startswith("1 of 2 cases passed, ")
 
     def test_counts_cases_and_not_what_several_evaluators_say_of_one(self) -> None:
         twice = [*_cases(passed=20), *_cases(passed=20, evaluator="tone")]
-        assert "20 of 20 cases passed" in _decide(twice, self.BAR).why[0]
+        assert "20 of 20 cases passed" in _decide(twice, self.BAR).reasons[0]
 
     def test_counts_recordings_that_belong_together_once_and_all_have_to_pass(self) -> None:
         results = [
             replace(each, case=replace(each.case, group=str(number % 20)))
             for number, each in enumerate(_cases(passed=59, failed=1))
         ]
-        assert "19 of 20 cases passed" in _decide(results, self.BAR).why[0]
+        assert "19 of 20 cases passed" in _decide(results, self.BAR).reasons[0]
 
     def test_is_one_more_case_where_one_is_lacking(self) -> None:
-        assert _decide(_cases(passed=28), self.BAR).why[0].endswith("1 more case, all passing")
+        assert _decide(_cases(passed=28), self.BAR).reasons[0].endswith("1 more case, all passing")
 
     def test_may_be_asked_of_one_evaluator(self) -> None:
         results = [*_cases(passed=10), *_cases(passed=10, evaluator="tone")]
         decision = _decide(results, evaluators={"tone": self.BAR})
-        assert decision.why[0].startswith("tone: 10 of 10 cases passed, ")
+        assert decision.reasons[0].startswith("tone: 10 of 10 cases passed, ")
 
     def test_leaves_a_bar_of_all_as_it_is(self) -> None:
         bar = GateThresholds(min_pass_rate=1.0, pass_rate_confidence=0.95)
-        assert _decide(_cases(passed=3), bar).open
-        assert not _decide(_cases(passed=99, failed=1), bar).open
+        assert _decide(_cases(passed=3), bar).passed
+        assert not _decide(_cases(passed=99, failed=1), bar).passed
 
     def test_is_not_asked_where_nothing_was_judged(self) -> None:
-        assert _decide(_results(skipped=1), self.BAR).why[0] == "nothing was judged"
+        assert _decide(_results(skipped=1), self.BAR).reasons[0] == "nothing was judged"
 
     def test_is_not_asked_of_a_shard(self) -> None:
         cases = CaseThresholds(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
@@ -291,9 +291,9 @@ class TestAPassRateThatIsToBeProven:
         results = [
             make_result("failed", 0.6 if number else 0.2, case=f"c{number}") for number in range(30)
         ]
-        why = _decide_all([(policy, results)]).why
+        why = _decide_all([(policy, results)]).reasons
         assert why[0].startswith("29 of 30 cases passed, which proves a pass rate of at least 85%")
-        assert _decide_all([(policy, results[1:])]).open
+        assert _decide_all([(policy, results[1:])]).passed
 
 
 class TestTheScore:
@@ -313,11 +313,11 @@ class TestTheScore:
     ) -> None:
         results = [make_result("passed", score) for score in scores]
         decision = _decide(results, GateThresholds(min_score=least))
-        assert (decision.open, decision.exit_code) == (is_open, 0 if is_open else 1)
+        assert (decision.passed, decision.exit_code) == (is_open, 0 if is_open else 1)
 
     def test_of_a_skipped_check_is_left_out(self) -> None:
         results = [make_result("passed", 0.9), make_result("skipped", 0.1)]
-        assert _decide(results, GateThresholds(min_score=0.9)).open
+        assert _decide(results, GateThresholds(min_score=0.9)).passed
 
 
 TONE = {"tone": GateThresholds(min_pass_rate=0.5)}
@@ -326,21 +326,21 @@ TONE = {"tone": GateThresholds(min_pass_rate=0.5)}
 class TestTheBarOfAnEvaluator:
     def test_holds_for_it_alone(self) -> None:
         results = [*_results(passed=1, failed=1, evaluator="tone"), *_results(passed=2)]
-        assert _decide(results, evaluators=TONE).open
+        assert _decide(results, evaluators=TONE).passed
         results += _results(failed=1)
-        assert _decide(results, evaluators=TONE).why[0] == (
+        assert _decide(results, evaluators=TONE).reasons[0] == (
             "1 of 3 checks failed: pass rate 67% is below 100%"
         )
 
     def test_is_not_helped_by_the_others(self) -> None:
         results = [*_results(passed=1, failed=2, evaluator="tone"), *_results(passed=97)]
         decision = _decide(results, GateThresholds(min_pass_rate=0.9), evaluators=TONE)
-        assert decision.why == ("tone: 2 of 3 checks failed: pass rate 33% is below 50%",)
+        assert decision.reasons == ("tone: 2 of 3 checks failed: pass rate 33% is below 50%",)
 
     def test_decides_on_its_errors_and_skips(self) -> None:
         bar = GateThresholds(on_error="warn", on_skip="fail")
         results = [*_results(errored=1, evaluator="tone"), *_results(passed=1, skipped=1)]
-        assert _decide(results, evaluators={"tone": bar}).open
+        assert _decide(results, evaluators={"tone": bar}).passed
         results += _results(skipped=1, evaluator="tone")
         assert _decide(results, evaluators={"tone": bar}).exit_code == 1
 
@@ -348,7 +348,7 @@ class TestTheBarOfAnEvaluator:
         bar = GateThresholds(min_pass_rate=None, on_error="warn")
         results = [*_results(passed=5, evaluator="tone"), *_results(failed=5)]
         decision = _decide(results, GateThresholds(min_pass_rate=0.5), evaluators={"tone": bar})
-        assert decision.open
+        assert decision.passed
 
     def test_for_the_score_leaves_its_pass_rate_among_the_others(self) -> None:
         bar = GateThresholds(min_pass_rate=None, min_score=0.1)
@@ -356,20 +356,22 @@ class TestTheBarOfAnEvaluator:
             *(make_result("passed", 0.5, evaluator="tone") for _ in range(5)),
             *_results(failed=5),
         ]
-        assert not _decide(results, evaluators={"tone": bar}).open
-        assert _decide(results, GateThresholds(min_pass_rate=0.5), evaluators={"tone": bar}).open
+        assert not _decide(results, evaluators={"tone": bar}).passed
+        assert _decide(results, GateThresholds(min_pass_rate=0.5), evaluators={"tone": bar}).passed
 
     def test_is_not_reached_by_judging_nothing(self) -> None:
         results = [*_results(skipped=2, evaluator="tone"), *_results(passed=1)]
         decision = _decide(results, evaluators=TONE)
-        assert (decision.exit_code, decision.why[0]) == (1, "tone: nothing was judged")
+        assert (decision.exit_code, decision.reasons[0]) == (1, "tone: nothing was judged")
 
     def test_of_an_evaluator_without_checks_asks_for_nothing(self) -> None:
-        assert _decide(_results(passed=1), evaluators={"gone": GateThresholds(min_score=1.0)}).open
+        assert _decide(
+            _results(passed=1), evaluators={"gone": GateThresholds(min_score=1.0)}
+        ).passed
 
     def test_makes_no_advisory_evaluator_count(self) -> None:
         results = [*_results(failed=1, evaluator="tone", required=False), *_results(passed=1)]
-        assert _decide(results, evaluators=TONE).open
+        assert _decide(results, evaluators=TONE).passed
 
 
 class TestSeveralConfigs:
@@ -379,13 +381,13 @@ class TestSeveralConfigs:
     def test_are_open_together(self) -> None:
         results = _results(passed=1, config="a.yaml"), _results(passed=1, config="b.yaml")
         decision = self._two(*results)
-        assert decision.open
-        assert decision.why == ("all 2 checks passed",)
+        assert decision.passed
+        assert decision.reasons == ("all 2 checks passed",)
 
     def test_are_shut_by_one_which_is_named(self) -> None:
         results = _results(passed=9, config="a.yaml"), _results(failed=1, config="b.yaml")
         decision = self._two(*results)
-        assert decision.why == ("b.yaml: 1 of 1 check failed: pass rate 0% is below 100%",)
+        assert decision.reasons == ("b.yaml: 1 of 1 check failed: pass rate 0% is below 100%",)
 
     @pytest.mark.parametrize("second", [[], _results(skipped=1, config="b.yaml")])
     def test_are_shut_by_one_that_judged_nothing(self, second: list[CheckResult]) -> None:
@@ -394,20 +396,20 @@ class TestSeveralConfigs:
     def test_are_not_shut_by_one_that_only_advises(self) -> None:
         advice = _results(failed=1, config="b.yaml", required=False)
         decision = self._two(_results(passed=1, config="a.yaml"), advice)
-        assert decision.open
+        assert decision.passed
 
     def test_put_failures_before_errors_whatever_their_order(self) -> None:
         results = _results(errored=1, config="a.yaml"), _results(failed=1, config="b.yaml")
         decision = self._two(*results)
         assert decision.exit_code == 1
-        assert [why.split(":")[0] for why in decision.why] == ["b.yaml", "a.yaml"]
+        assert [why.split(":")[0] for why in decision.reasons] == ["b.yaml", "a.yaml"]
 
 
 class TestGoldenCasesWithoutARecording:
     def test_are_told(self) -> None:
         decision = _decide(_results(passed=1), uncovered=3)
-        assert decision.open
-        assert decision.why == (
+        assert decision.passed
+        assert decision.reasons == (
             "the only check passed",
             "3 golden cases matched by no recording",
         )
@@ -415,7 +417,7 @@ class TestGoldenCasesWithoutARecording:
     def test_shut_the_gate_where_skips_do(self) -> None:
         decision = _decide(_results(passed=1), GateThresholds(on_skip="fail"), uncovered=1)
         assert decision.exit_code == 1
-        assert decision.why == ("1 golden case matched by no recording",)
+        assert decision.reasons == ("1 golden case matched by no recording",)
 
 
 class TestWhatIsSaid:
@@ -496,16 +498,16 @@ class TestWhatIsSaid:
     def test_is_plain(
         self, results: list[CheckResult], bar: GateThresholds, why: list[str]
     ) -> None:
-        assert list(_decide(results, bar).why) == why
+        assert list(_decide(results, bar).reasons) == why
 
     def test_names_a_few_evaluators_only(self) -> None:
         results = [make_result("errored", evaluator=f"e{number}") for number in range(9)]
-        assert _decide(results).why == (
+        assert _decide(results).reasons == (
             "9 checks could not be judged (e0, e1, e2, e3, e4, … and 4 more)",
         )
 
     def test_counts_broken_inputs(self) -> None:
-        assert _decide([], problems=[BROKEN] * 3).why[0].endswith("is no JSON (and 2 more)")
+        assert _decide([], problems=[BROKEN] * 3).reasons[0].endswith("is no JSON (and 2 more)")
 
 
 @given(
@@ -538,12 +540,12 @@ def test_a_decision_is_open_exactly_with_exit_code_0_and_always_has_a_reason(
         for config in ("a.yaml", "b.yaml")
     ]
     decision = _decide_all(judged, complete=complete, fail_on=fail_on)
-    assert decision.open == (decision.exit_code == 0)
+    assert decision.passed == (decision.exit_code == 0)
     assert decision.exit_code in {0, 1, 3}
-    assert decision.why
-    assert all(decision.why)
+    assert decision.reasons
+    assert all(decision.reasons)
     required = [result.status for result in results if result.evaluator.required]
-    if decision.open and fail_on == "failed":
+    if decision.passed and fail_on == "failed":
         assert set(required) & {"passed", "failed"}
         assert "errored" not in required or bar.on_error == "warn"
 
@@ -610,9 +612,11 @@ class TestAShard:
         self, results: list[CheckResult], bar: GateThresholds, exit_code: int
     ) -> None:
         decision = _decide_shard(results, bar)
-        assert (decision.exit_code, decision.open) == (exit_code, False)
+        assert (decision.exit_code, decision.passed) == (exit_code, False)
         assert decision.is_failure is (exit_code != 0)
-        assert decision.why[-1] == "this is shard 2 of 3: `agentci merge` decides over all of them"
+        assert (
+            decision.reasons[-1] == "this is shard 2 of 3: `agentci merge` decides over all of them"
+        )
 
     @pytest.mark.parametrize(
         ("results", "why"),
@@ -624,7 +628,7 @@ class TestAShard:
         ],
     )
     def test_says_why_it_is_not_shut(self, results: list[CheckResult], why: str) -> None:
-        assert _decide_shard(results).why[0] == why
+        assert _decide_shard(results).reasons[0] == why
 
     def test_does_not_mind_an_evaluator_that_judged_in_another(self) -> None:
         results = [*_results(passed=1), *_results(skipped=1, evaluator="tone")]
@@ -667,27 +671,28 @@ class TestABarForCases:
         ]
 
     def test_is_about_the_weighted_mean_of_the_checks(self) -> None:
-        assert self._decide(self._case("a", (9, 1.0), (1, 0.5))).open
-        assert not self._decide(self._case("a", (1, 1.0), (1, 0.5))).open
+        assert self._decide(self._case("a", (9, 1.0), (1, 0.5))).passed
+        assert not self._decide(self._case("a", (1, 1.0), (1, 0.5))).passed
 
     def test_says_which_cases_fell_short_the_worst_first(self) -> None:
         results = [
             *self._case("a", (1, 0.7)), *self._case("b", (1, 0.2)), *self._case("c", (1, 0.9)),
         ]  # fmt: skip
-        assert self._decide(results).why[0] == (
+        assert self._decide(results).reasons[0] == (
             "2 of 3 cases scored below 0.8 (b 0.2, a 0.7): pass rate 33% is below 100%"
         )
 
     def test_may_be_reached_by_a_share_of_them(self) -> None:
         results = [*self._case("a", (1, 0.7)), *self._case("b", (1, 0.9))]
         decision = self._decide(results, least=0.5)
-        assert decision.open
+        assert decision.passed
         assert (
-            "1 of 2 cases scored below 0.8 (a 0.7): pass rate 50% is at least 50%" in decision.why
+            "1 of 2 cases scored below 0.8 (a 0.7): pass rate 50% is at least 50%"
+            in decision.reasons
         )
 
     def test_is_not_reached_without_any_weight(self) -> None:
-        assert not self._decide(self._case("a", (0, 1.0))).open
+        assert not self._decide(self._case("a", (0, 1.0))).passed
 
     def test_does_not_make_up_for_what_was_not_judged(self) -> None:
         errored = make_result("errored", case="b")

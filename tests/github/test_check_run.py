@@ -37,7 +37,7 @@ class TestACheckRun:
         assert (check["name"], check["head_sha"]) == ("agent", HEAD)
         assert (check["status"], check["conclusion"]) == ("completed", "failure")
         assert check["details_url"] == "https://github.example/octo/agent/actions/runs/3"
-        assert check["output"]["title"].startswith("Gate shut: 1 of 1 check failed")
+        assert check["output"]["title"].startswith("Quality gate failed: 1 of 1 check failed")
         assert (
             check["output"]["summary"]
             == (bench.folder / "agentci-results" / "comment.md").read_text()

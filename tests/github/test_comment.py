@@ -28,7 +28,7 @@ class TestAComment:
         mark, _, text = body.partition("\n")
         assert mark.startswith("<!-- agentci:")
         assert text == (bench.folder / "agentci-results" / "comment.md").read_text()
-        assert text.startswith("## \N{CROSS MARK} Gate shut: 1 of 1 check failed")
+        assert text.startswith("## \N{CROSS MARK} Quality gate failed: 1 of 1 check failed")
         run = "https://github.example/octo/agent/actions/runs/3"
         assert text.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
         assert (ran.code, "the comment on pull request 7 made\n" in ran.out) == (1, True)
@@ -41,7 +41,7 @@ class TestAComment:
         bench.judge("--comment", "always", score=0)
         ran = bench.judge("--comment", "always", score=1)
         (body,) = bench.bodies
-        assert "Gate open" in body
+        assert "Quality gate passed" in body
         assert "the comment on pull request 7 changed\n" in ran.out
         assert ran.code == 0
 
@@ -58,13 +58,13 @@ class TestAComment:
         bench.judge("--comment", "always", score=0)
         bench.judge("--comment", "always", score=1)
         assert len(bench.bodies) == 231
-        assert "Gate open" in bench.bodies[-1]
+        assert "Quality gate passed" in bench.bodies[-1]
 
     def test_is_made_again_where_somebody_deleted_it_in_the_middle(self, bench: Bench) -> None:
         bench.judge("--comment", "always", score=0)
         bench.hub.faults[UPDATE] = [Answer(status=404, body=b"{}")]
         bench.judge("--comment", "always", score=1)
-        assert ["Gate open" in body for body in bench.bodies] == [False, True]
+        assert ["Quality gate passed" in body for body in bench.bodies] == [False, True]
 
     def test_is_said_to_nobody_with_quiet(self, bench: Bench) -> None:
         ran = bench.judge("--comment", "always", "--quiet")
@@ -79,7 +79,7 @@ class TestTheAuthor:
         bench.judge("--comment", "always", score=1)
         forged, ours = bench.bodies
         assert forged.endswith("forged")
-        assert "Gate open" in ours
+        assert "Quality gate passed" in ours
 
     def test_is_the_user_whose_token_it_is(self, bench: Bench) -> None:
         bench.hub.viewer, bench.hub.author = {"id": 5, "login": "ada"}, USER
@@ -88,13 +88,13 @@ class TestTheAuthor:
         bench.judge("--comment", "always", score=1)
         forged, ours = bench.bodies
         assert forged.endswith("forged")
-        assert "Gate open" in ours
+        assert "Quality gate passed" in ours
 
     def test_may_be_nobody_any_more(self, bench: Bench) -> None:
         bench.judge("--comment", "always", score=0)
         bench.hub.comments[PULL].insert(0, {**self._forged(bench, USER), "user": None})
         bench.judge("--comment", "always", score=1)
-        assert "Gate open" in bench.bodies[1]
+        assert "Quality gate passed" in bench.bodies[1]
 
     def test_is_not_asked_for_without_need(self, bench: Bench) -> None:
         bench.judge("--comment", "always")
@@ -156,10 +156,10 @@ class TestWhenItIsWanted:
         assert bench.bodies == []
         assert "no comment on pull request 7: none is wanted for this result\n" in ran.out
         bench.judge("--comment", "failed", score=0)
-        assert "Gate shut" in bench.bodies[0]
+        assert "Quality gate failed" in bench.bodies[0]
         bench.judge("--comment", "failed", score=1)
         (body,) = bench.bodies
-        assert "Gate open" in body
+        assert "Quality gate passed" in body
 
     def test_changed_is_when_a_check_ended_differently_and_not_at_every_score(
         self, bench: Bench
@@ -266,7 +266,7 @@ class TestWhateverFails:
         bench.environ |= {"GITHUB_OUTPUT": str(output)}
         ran = bench.judge("--comment", "always")
         assert ran.code == 0
-        assert "open" in output.read_text()
+        assert "passed" in output.read_text()
         (warning,) = (each for each in commands_in(ran.out) if each.name == "warning")
         return warning.data, ran.out
 
@@ -275,7 +275,7 @@ class TestWhateverFails:
         said, out = self._ran(bench)
         assert said.startswith("no comment: GitHub answered 403 for POST issues/7/comments")
         assert "the job needs `permissions: pull-requests: write`" in said
-        assert out.index("Gate open") < out.index("::warning")
+        assert out.index("Quality gate passed") < out.index("::warning")
 
     def test_for_a_fork_leads_to_the_other_workflow(self, bench: Bench) -> None:
         bench.event = ("pull_request", pull_request(fork=True))

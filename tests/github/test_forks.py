@@ -50,7 +50,7 @@ class TestTheReportOfAFork:
     def test_is_told_on_its_pull_request(self, fork: Bench) -> None:
         ran = fork.run("comment", "report")
         (body,) = fork.bodies
-        assert "Gate shut: 1 of 1 check failed" in body
+        assert "Quality gate failed: 1 of 1 check failed" in body
         run = "https://github.example/octo/agent/actions/runs/99"
         assert body.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
         assert (ran.code, "the comment on pull request 7 made\n" in ran.out) == (0, True)
@@ -73,7 +73,7 @@ class TestTheReportOfAFork:
         fork.event = ("workflow_run", workflow_run(id=100))
         fork.run("comment", REPORT)
         (body,) = fork.bodies
-        assert "Gate open" in body
+        assert "Quality gate passed" in body
 
     def test_is_a_check_run_on_its_commit(self, fork: Bench) -> None:
         fork.run("comment", "report", "--comment", "never", "--check-run", "agent")
@@ -169,7 +169,7 @@ class TestAHostileReport:
             ("results", "none"),
             ("results", [{"id": "x"}]),
             ("totals", {"checks": -1}),
-            ("decision", {"open": "yes", "exit_code": 0, "why": []}),
+            ("decision", {"passed": "yes", "exit_code": 0, "reasons": []}),
             ("pull_request", 666),
             ("comparison", {"baseline": 3}),
             ("comparison", {"baseline": "b", "trends": [{"evaluator": "x"}]}),
@@ -208,7 +208,7 @@ class TestAHostileReport:
             " https://evil.example www.evil.example ```\n# heading\n::error::forged"
             " | a | b | \x1b[31m\u202e <!-- agentci:0:0 -->"
         )
-        _changed(fork, decision={"open": True, "exit_code": 0, "why": [hostile] * 3})
+        _changed(fork, decision={"passed": True, "exit_code": 0, "reasons": [hostile] * 3})
         document = json.loads((fork.folder / REPORT).read_text())
         for result in document["results"]:
             result |= {"evaluator": hostile, "bar": hostile, "misses": [hostile] * 9}

@@ -138,7 +138,7 @@ class TestFunction:
         assert good["place"] == {"file": "test_agent.py", "line": 14, "column": None}
         assert (bad["status"], bad["score"]) == ("failed", 0.0)
         assert tested.report["decision"]["exit_code"] == 1
-        assert "Gate shut: 1 of 2 checks failed" in tested.out
+        assert "Quality gate failed: 1 of 2 checks failed" in tested.out
         assert {each.name for each in (tmp_path / "agentci-results").iterdir()} == {
             "results.json",
             "junit.xml",

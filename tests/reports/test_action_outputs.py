@@ -24,7 +24,7 @@ FILES = {
 def test_they_are_those_of_the_contract() -> None:
     assert make_outputs(mixed_report(), FILES) == {
         "passed": "false",
-        "verdict": "shut",
+        "verdict": "failed",
         "score": "0.762475",
         "checks": "6",
         "passed-count": "1",
@@ -38,12 +38,12 @@ def test_they_are_those_of_the_contract() -> None:
 @pytest.mark.parametrize(
     ("report", "passed", "verdict"),
     [
-        pytest.param(make_report([make_result("passed")]), "true", "open", id="all passed"),
-        pytest.param(make_report([make_result("failed")]), "false", "shut", id="failed"),
+        pytest.param(make_report([make_result("passed")]), "true", "passed", id="all passed"),
+        pytest.param(make_report([make_result("failed")]), "false", "failed", id="failed"),
         pytest.param(make_report([make_result("errored")]), "false", "error", id="errored"),
-        pytest.param(make_report([]), "false", "shut", id="nothing judged"),
+        pytest.param(make_report([]), "false", "failed", id="nothing judged"),
         pytest.param(
-            make_report([make_result("passed")], complete=False), "false", "shut", id="broken off"
+            make_report([make_result("passed")], complete=False), "false", "failed", id="broken off"
         ),
         pytest.param(
             make_report([make_result("passed")], problems=[Problem(message="x")]),
@@ -53,11 +53,13 @@ def test_they_are_those_of_the_contract() -> None:
         ),
         pytest.param(shard_report([make_result("passed")]), "false", "partial", id="a shard"),
         pytest.param(shard_report([]), "false", "partial", id="a shard of nothing"),
-        pytest.param(shard_report([make_result("failed")]), "false", "shut", id="a failing shard"),
+        pytest.param(
+            shard_report([make_result("failed")]), "false", "failed", id="a failing shard"
+        ),
         pytest.param(
             make_report([make_result("failed")], bar=GateThresholds(min_pass_rate=0.0)),
             "true",
-            "open",
+            "passed",
             id="enough passed",
         ),
     ],
@@ -98,7 +100,7 @@ def test_a_value_cannot_make_another_output() -> None:
     path = "out\npassed=true\nverdict<<x\nopen\nx/junit.xml"
     text = render_outputs(make_outputs(mixed_report(), {**FILES, "junit": path}), "delimiter-4f2a")
     read = read_output_file(text)
-    assert (read["junit"], read["passed"], read["verdict"]) == (path, "false", "shut")
+    assert (read["junit"], read["passed"], read["verdict"]) == (path, "false", "failed")
 
 
 @pytest.mark.parametrize("values", [{"a": "x delimiter y"}, {"delimiter": ""}])

@@ -56,7 +56,10 @@ def test_a_shard_without_failures_has_none() -> None:
 
 def test_a_shard_that_shuts_the_gate_says_so_where_no_evaluator_does() -> None:
     [command] = commands_in(annotated(shard_report([], complete=False)))
-    assert (command.name, command.properties["title"]) == ("error", "Gate shut in shard 2 of 3")
+    assert (command.name, command.properties["title"]) == (
+        "error",
+        "Quality gate failed in shard 2 of 3",
+    )
 
 
 def test_evaluators_of_one_name_on_different_lines_have_one_each() -> None:
@@ -232,12 +235,12 @@ class TestAShutGateWithoutAnyOtherError:
     )
     def test_says_why(self, results: list[CheckResult], bar: GateThresholds, why: str) -> None:
         command = _read(make_report(results, bar=bar))[0]
-        assert command == Command("error", why, {"title": "Gate shut"})
+        assert command == Command("error", why, {"title": "Quality gate failed"})
 
     def test_is_told_beside_the_warnings(self) -> None:
         results = [make_result("failed", 0.1, required=False)]
         assert _titles(make_report(results)) == [
-            "error Gate shut",
+            "error Quality gate failed",
             "warning response_quality: 1 of 1 below at least 0.7",
         ]
 

@@ -98,6 +98,6 @@ def test_it_is_never_too_long(character: str) -> None:
     problems = [Problem(message=long, hint=long)] * 200
     text = _render(make_report(results, problems=problems))
     assert len(text.encode()) <= MAX_BYTES < COMMENT_CHARACTERS
-    assert text.startswith("## \N{NO ENTRY SIGN} Gate shut: ")
+    assert text.startswith("## \N{NO ENTRY SIGN} Quality gate failed: ")
     assert "_Not shown here: " in text
     assert text.endswith(f"\n[All of this run]({RUN}), commit 8c1f8c1f8c1f\n")

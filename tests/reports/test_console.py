@@ -41,7 +41,7 @@ def test_what_is_cached_is_counted_and_marked() -> None:
 
 def test_quiet_is_the_verdict_alone() -> None:
     assert _render(OPEN, quiet=True) == (
-        "Gate open: the only check passed\n"
+        "Quality gate passed: the only check passed\n"
         "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
     )
 
@@ -53,7 +53,7 @@ def test_a_shard_speaks_for_itself_alone() -> None:
         "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
     )
     assert _render(shard_report([make_result("failed", 0.1)])).startswith(
-        "Gate shut in shard 2 of 3: 1 of 1 check failed: pass rate 0% is below 100%\n"
+        "Quality gate failed in shard 2 of 3: 1 of 1 check failed: pass rate 0% is below 100%\n"
     )
 
 
@@ -66,7 +66,7 @@ def test_verbose_has_a_line_for_every_check() -> None:
 @pytest.mark.parametrize(("report", "paint"), [(OPEN, "1;32"), (mixed_report(), "1;31")])
 def test_colour_is_put_on_and_leaves_the_words_as_they_are(report: Report, paint: str) -> None:
     coloured = _render(report, colour=True)
-    assert coloured.startswith(f"\x1b[{paint}mGate ")
+    assert coloured.startswith(f"\x1b[{paint}mQuality gate ")
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == _render(report)
 
 

@@ -114,7 +114,7 @@ PORTIONS = values(
 REPORTS = values(
     Report,
     complete=st.booleans(),
-    decision=values(Decision, open=st.booleans(), exit_code=st.integers(0, 3), why=LINES),
+    decision=values(Decision, passed=st.booleans(), exit_code=st.integers(0, 3), reasons=LINES),
     totals=values(
         Totals, checks=COUNTS, passed=COUNTS, failed=COUNTS, errored=COUNTS, skipped=COUNTS,
         score=st.none() | st.floats(0, 1),

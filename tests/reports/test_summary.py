@@ -48,20 +48,20 @@ def test_an_open_gate_looks_like_this(golden: Golden) -> None:
 @pytest.mark.parametrize(
     ("report", "line"),
     [
-        pytest.param(OPEN, "## ✅ Gate open: all 2 checks passed", id="open"),
+        pytest.param(OPEN, "## ✅ Quality gate passed: all 2 checks passed", id="open"),
         pytest.param(
             make_report([make_result("failed")]),
-            "## ❌ Gate shut: 1 of 1 check failed: pass rate 0% is below 100%",
+            "## ❌ Quality gate failed: 1 of 1 check failed: pass rate 0% is below 100%",
             id="shut",
         ),
         pytest.param(
             make_report([make_result("errored", evaluator="tone")]),
-            "## 💥 Gate shut: 1 check could not be judged (tone)",
+            "## 💥 Quality gate failed: 1 check could not be judged (tone)",
             id="error",
         ),
         pytest.param(
             make_report([], problems=[Problem(message="no config")]),
-            "## 🚫 Gate shut: the input is broken: no config",
+            "## 🚫 Quality gate failed: the input is broken: no config",
             id="invalid",
         ),
         pytest.param(
@@ -69,7 +69,7 @@ def test_an_open_gate_looks_like_this(golden: Golden) -> None:
                 [make_result("failed"), make_result("passed")],
                 bar=GateThresholds(min_pass_rate=0.5),
             ),
-            "## ✅ Gate open: 1 of 2 checks passed",
+            "## ✅ Quality gate passed: 1 of 2 checks passed",
             id="open in spite of a failure",
         ),
     ],
@@ -85,7 +85,9 @@ def test_a_shard_speaks_for_itself_alone() -> None:
     assert text.startswith("## \u2705 Shard 2 of 3 passed: the only judged check passed\n")
     assert "this is shard 2 of 3" in text
     text = _render(shard_report([make_result("errored")]))
-    assert text.startswith("## \U0001f4a5 Gate shut in shard 2 of 3: 1 check could not be judged")
+    assert text.startswith(
+        "## \U0001f4a5 Quality gate failed in shard 2 of 3: 1 check could not be judged"
+    )
 
 
 def test_with_several_configs_the_table_names_them() -> None:

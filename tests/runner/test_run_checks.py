@@ -62,7 +62,7 @@ def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) ->
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert [result["evaluator"] for result in report["results"]] == ["good", "better"]
     assert not report["complete"]
-    assert not report["decision"]["open"]
+    assert not report["decision"]["passed"]
 
 
 class PatientExecutor(LocalExecutor):

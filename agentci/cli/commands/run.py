@@ -192,4 +192,4 @@ def _apply_interruption(
         return decision
     done = f"{len(outcome.results)} of {len(plan.checks)} checks were judged"
     why = f"interrupted by {signal.Signals(number).name}: {done}"
-    return replace(decision, open=False, exit_code=128 + number, why=(why, *decision.why))
+    return replace(decision, passed=False, exit_code=128 + number, reasons=(why, *decision.reasons))

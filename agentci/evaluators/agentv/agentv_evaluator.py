@@ -46,7 +46,7 @@ class AgentvEntry(StrictModel):
     )
     required: bool | Share = Field(
         default=True,
-        description="Whether it can shut the gate; with `false` it is advisory and only warns. "
+        description="Whether it can fail the gate; if `false`, it is advisory and only warns. "
         "A number is the score that it has to reach.",
     )
     min_score: Share | None = Field(

@@ -72,9 +72,9 @@ def _asset(text: str) -> Asset:
 
 
 _VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {
-    "open": ("passed", "\N{CHECK MARK}"),
+    "passed": ("passed", "\N{CHECK MARK}"),
     "partial": ("passed", "\N{CHECK MARK}"),
-    "shut": ("failed", "\N{MULTIPLICATION X}"),
+    "failed": ("failed", "\N{MULTIPLICATION X}"),
     "error": ("errored", "!"),
     "invalid": ("errored", "!"),
 }
@@ -91,8 +91,8 @@ def render_header(report: Report) -> Markup:
             tag("span", icon, class_="icon", aria_hidden="true"),
             f" {format_conclusion(report)}",
         ),
-        *(tag("p", why, class_="why") for why in report.decision.why[:1]),
-        *_render_other_reasons(report.decision.why[1:]),
+        *(tag("p", why, class_="why") for why in report.decision.reasons[:1]),
+        *_render_other_reasons(report.decision.reasons[1:]),
         tag("p", format_counts(report)),
         make_share_bar(
             [

@@ -70,9 +70,9 @@ def read_report(data: bytes, *, file: str) -> Report:
     return Report(
         complete=spec.complete,
         decision=Decision(
-            open=spec.decision.open,
+            passed=spec.decision.passed,
             exit_code=spec.decision.exit_code,
-            why=tuple(spec.decision.why),
+            reasons=tuple(spec.decision.reasons),
         ),
         totals=Totals(**spec.totals.model_dump()),
         results=tuple(_results(spec, document)),

@@ -235,9 +235,9 @@ class ShardSpec(StrictModel):
 class DecisionSpec(StrictModel):
     """The decision of the run."""
 
-    open: bool
+    passed: bool
     exit_code: Annotated[int, Field(ge=0, le=255)]
-    why: list[str]
+    reasons: list[str]
 
 
 class TotalsSpec(StrictModel):

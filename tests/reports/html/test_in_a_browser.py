@@ -356,5 +356,5 @@ def test_without_scripts_the_verdict_and_the_failures_are_there(tmp_path: Path) 
     with browser(tmp_path / "browser") as window:
         window.without_scripts()
         window.open(tmp_path / "report.html")
-        assert window.texts("h1") == ["\u2715 Gate shut"]
+        assert window.texts("h1") == ["\u2715 Quality gate failed"]
         assert window.texts("#checks h3")[0] == "books_a_flight \u203a tool_trajectory_avg_score"

@@ -47,7 +47,9 @@ def test_the_page_shows_this(golden: Golden) -> None:
 class TestWithoutAScript:
     def test_the_verdict_comes_first_with_its_reasons(self) -> None:
         words = _words(mixed_report())
-        assert words.index("Gate shut") < words.index("2 of 3") < words.index("Evaluators")
+        assert (
+            words.index("Quality gate failed") < words.index("2 of 3") < words.index("Evaluators")
+        )
 
     @pytest.mark.parametrize(
         ("report", "kind"),

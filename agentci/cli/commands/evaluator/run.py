@@ -92,8 +92,8 @@ class EvaluatorRunPrinter:
 
     def print_decision(self, decision: Decision, totals: Totals) -> None:
         """Say what a gate over this evaluator alone would do."""
-        word = "open" if decision.open else "shut"
-        self._print_section(f"gate: {word}", *decision.why, format_totals(totals))
+        word = "passed" if decision.passed else "failed"
+        self._print_section(f"gate: {word}", *decision.reasons, format_totals(totals))
 
     def _print_section(self, title: str, *lines: str) -> None:
         body = "".join(f"{escape_for_log(line)}\n" for line in lines)

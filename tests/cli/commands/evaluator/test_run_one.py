@@ -75,7 +75,7 @@ class TestATrial:
             "stderr: N bytes",
             "exit code 0 after N seconds",
             "verdict: passed",
-            "gate: open",
+            "gate: passed",
         ]
         assert (ran.code, ran.err) == (0, "")
 
@@ -135,7 +135,7 @@ class TestATrial:
         ran = tried(folder, write(folder, f"print(json.dumps({result!r}))"))
         assert "verdict: skipped" in headings(ran.out)
         assert "reason: no tools" in sections(ran.out)["verdict"]
-        assert (ran.code, headings(ran.out)[-1]) == (1, "gate: shut")
+        assert (ran.code, headings(ran.out)[-1]) == (1, "gate: failed")
 
     def test_judges_every_case_of_the_recording(self, folder: Path) -> None:
         lines = [otlp("Paris?", trace=1), otlp("Rome?", trace=2, answer="")]
