@@ -8,11 +8,11 @@ from agentci._util.text.suggest import quote_name
 from agentci.cli.commands.run import run
 from agentci.cli.process import run_in_process
 from agentci.cli.publish import publish_input_problems
+from agentci.cli.session import Session
 from agentci.config.options import OPTIONS, REPORT_OPTIONS
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.model.problem import Problem
-from agentci.runner.services import Services
 
 CONFIG_INPUT = "config"
 MERGE_INPUT = "merge"
@@ -27,10 +27,10 @@ def main() -> int:
         name: os.environ.get(f"INPUT_{name.upper()}", "")
         for name in (CONFIG_INPUT, *(option.name for option in OPTIONS if not option.cli_only))
     }
-    return run_in_process(lambda world: run_action(inputs, world), os.environ)
+    return run_in_process(lambda session: run_action(inputs, session), os.environ)
 
 
-def run_action(inputs: Mapping[str, str], world: Services) -> int:
+def run_action(inputs: Mapping[str, str], session: Session) -> int:
     """Judge as ``inputs`` say, one value a line where an input takes several.
 
     Outputs are written on every way out, also when the inputs themselves are wrong.
@@ -47,16 +47,16 @@ def run_action(inputs: Mapping[str, str], world: Services) -> int:
         if foreign := inputs[COMMENT_INPUT].strip():
             _reject_unrelated_inputs(inputs, COMMENT_INPUT, COMMENT_OPTIONS)
     except InputError as error:
-        return publish_input_problems(error.problems, world)
+        return publish_input_problems(error.problems, session)
     if foreign:
         from agentci.cli.commands.comment import post_report_comment  # noqa: PLC0415 (likewise)
 
-        return post_report_comment(foreign, settings, world)
+        return post_report_comment(foreign, settings, session)
     if reports:
         from agentci.cli.commands.merge import merge  # noqa: PLC0415 (of no use to most steps)
 
-        return merge(reports, settings, world)
-    return run(settings, world)
+        return merge(reports, settings, session)
+    return run(settings, session)
 
 
 def _split_lines(text: str) -> tuple[str, ...]:

@@ -7,21 +7,21 @@ from typing import Final, TypeAlias
 
 from agentci.cli.arguments import make_parser, parse_arguments
 from agentci.cli.process import run_in_process
+from agentci.cli.session import Session
 from agentci.config.options import OPTIONS
 from agentci.config.settings import FetchSettings, Settings, parse_fetch_settings, parse_settings
 from agentci.model.choices import PROBLEM_FORMATS
-from agentci.runner.services import Services
 
 Options: TypeAlias = Mapping[str, object]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that ``arguments`` name and return the process's exit code."""
-    return run_in_process(lambda world: run_command(arguments, world), os.environ)
+    return run_in_process(lambda session: run_command(arguments, session), os.environ)
 
 
-def run_command(arguments: Sequence[str] | None, world: Services) -> int:
-    """Run a command in ``world``; it is imported here, so that each loads only what it needs.
+def run_command(arguments: Sequence[str] | None, session: Session) -> int:
+    """Run a command, which is imported here, so that each loads only what it needs.
 
     Raises:
         InputError: the input cannot be used.
@@ -29,105 +29,118 @@ def run_command(arguments: Sequence[str] | None, world: Services) -> int:
     """
     words = sys.argv[1:] if arguments is None else arguments
     options = parse_arguments(make_parser(next(iter(words), "")), words)
-    return COMMANDS[options["command"]](options, world)
+    return COMMANDS[options["command"]](options, session)
 
 
-def _run(options: Options, world: Services) -> int:
+def _run(options: Options, session: Session) -> int:
     from agentci.cli.commands.run import run
 
-    return run(_parse_run_settings(options), world)
+    return run(_parse_run_settings(options), session)
 
 
-def _plan(options: Options, world: Services) -> int:
+def _plan(options: Options, session: Session) -> int:
     from agentci.cli.commands.plan import show_plan
 
-    return show_plan(_parse_run_settings(options), world)
+    return show_plan(_parse_run_settings(options), session.services, session.out)
 
 
-def _calibrate(options: Options, world: Services) -> int:
+def _calibrate(options: Options, session: Session) -> int:
     from agentci.cli.commands.calibrate import calibrate
 
     return calibrate(
         _parse_run_settings(options),
         _get_text(options, "labels"),
-        world,
+        session,
         repeats=int(_get_text(options, "repeats")),
         as_json=bool(options["json"]),
     )
 
 
-def _merge(options: Options, world: Services) -> int:
+def _merge(options: Options, session: Session) -> int:
     from agentci.cli.commands.merge import merge
 
     return merge(
-        _get_texts(options["report"]), parse_settings((), _list_given_options(options)), world
+        _get_texts(options["report"]), parse_settings((), _list_given_options(options)), session
     )
 
 
-def _comment(options: Options, world: Services) -> int:
+def _comment(options: Options, session: Session) -> int:
     from agentci.cli.commands.comment import post_report_comment
 
     given = {"comment": ("always",)} | {k: v for k, v in _list_given_options(options).items() if v}
-    return post_report_comment(_get_text(options, "report"), parse_settings((), given), world)
+    return post_report_comment(_get_text(options, "report"), parse_settings((), given), session)
 
 
-def _compare(options: Options, world: Services) -> int:
+def _compare(options: Options, session: Session) -> int:
     from agentci.cli.commands.compare import show_comparison
 
-    return show_comparison(_get_text(options, "base"), _get_text(options, "head"), world)
+    return show_comparison(
+        _get_text(options, "base"),
+        _get_text(options, "head"),
+        session.services.workspace,
+        session.out,
+    )
 
 
-def _validate(options: Options, world: Services) -> int:
+def _validate(options: Options, session: Session) -> int:
     from agentci.cli.commands.validate import validate_configs
 
     form = next(form for form in PROBLEM_FORMATS if form == options["format"])
-    return validate_configs(_get_texts(options["config"]), form, world)
+    return validate_configs(_get_texts(options["config"]), form, session.services, session.out)
 
 
-def _schema(options: Options, world: Services) -> int:
+def _schema(options: Options, session: Session) -> int:
     from agentci.cli.commands.schema import print_schema
 
-    return print_schema(_get_text(options, "name"), world)
+    return print_schema(_get_text(options, "name"), session.out)
 
 
-def _lock(options: Options, world: Services) -> int:
+def _lock(options: Options, session: Session) -> int:
     from agentci.cli.commands.lock import check_lock, lock_configs
 
     configs = _get_texts(options["config"])
     if options["check"]:
-        return check_lock(configs, world)
+        return check_lock(configs, session)
     names = options["upgrade"]
     upgrade = None if names is None else _get_texts(names)
-    return lock_configs(configs, upgrade=upgrade, access=_parse_fetch_options(options), world=world)
+    return lock_configs(
+        configs,
+        upgrade=upgrade,
+        access=_parse_fetch_options(options),
+        services=session.services,
+        out=session.out,
+    )
 
 
-def _cache(options: Options, world: Services) -> int:
+def _cache(options: Options, session: Session) -> int:
     from agentci.cli.commands import cache
     from agentci.runner.prepare_programs import find_cache_folder
 
-    folder = find_cache_folder(_parse_fetch_options(options), world)
+    folder = find_cache_folder(_parse_fetch_options(options), session.services)
     match options["action"]:
         case "dir":
-            return cache.print_cache_folder(folder, world)
+            return cache.print_cache_folder(folder, session.out)
         case "list":
-            return cache.list_cache_entries(folder, world, as_json=bool(options["json"]))
+            return cache.list_cache_entries(folder, session.out, as_json=bool(options["json"]))
         case "verify":
-            return cache.verify_cache(folder, world)
+            return cache.verify_cache(folder, session.out)
         case _:
-            return cache.clean_cache(folder, world)
+            return cache.clean_cache(folder, session.out)
 
 
-def _evaluator(options: Options, world: Services) -> int:
-    return _EVALUATOR_ACTIONS[_get_text(options, "action")](options, world)
+def _evaluator(options: Options, session: Session) -> int:
+    return _EVALUATOR_ACTIONS[_get_text(options, "action")](options, session)
 
 
-def _evaluator_list(options: Options, world: Services) -> int:
+def _evaluator_list(options: Options, session: Session) -> int:
     from agentci.cli.commands.evaluator.list import list_evaluators
 
-    return list_evaluators(_get_text(options, "source"), world, as_json=bool(options["json"]))
+    return list_evaluators(
+        _get_text(options, "source"), session.services, session.out, as_json=bool(options["json"])
+    )
 
 
-def _evaluator_init(options: Options, world: Services) -> int:
+def _evaluator_init(options: Options, session: Session) -> int:
     from agentci.cli.commands.evaluator.init import init_evaluator
 
     runtime = options["runtime"]
@@ -135,20 +148,21 @@ def _evaluator_init(options: Options, world: Services) -> int:
         _get_text(options, "name"),
         runtime=None if runtime is None else str(runtime),
         folder=_get_text(options, "dir"),
-        world=world,
+        workspace=session.services.workspace,
+        out=session.out,
     )
 
 
-def _evaluator_run(options: Options, world: Services) -> int:
+def _evaluator_run(options: Options, session: Session) -> int:
     from agentci.cli.commands.evaluator.run import EvaluatorRunOptions, run_evaluator
 
     trial = EvaluatorRunOptions.parse(
         {name: str(given) for name, given in options.items() if given is not None}
     )
-    return run_evaluator(trial, world)
+    return run_evaluator(trial, session)
 
 
-def _evaluator_fetch(options: Options, world: Services) -> int:
+def _evaluator_fetch(options: Options, session: Session) -> int:
     from agentci.cli.commands.evaluator.fetch import fetch_evaluators
     from agentci.model.program import RemoteProgram
 
@@ -162,10 +176,12 @@ def _evaluator_fetch(options: Options, world: Services) -> int:
         )
         for ref in _get_texts(options["ref"])
     ]
-    return fetch_evaluators(programs, access=_parse_fetch_options(options), world=world)
+    return fetch_evaluators(
+        programs, access=_parse_fetch_options(options), services=session.services, out=session.out
+    )
 
 
-COMMANDS: Final[Mapping[str, Callable[[Options, Services], int]]] = {
+COMMANDS: Final[Mapping[str, Callable[[Options, Session], int]]] = {
     "run": _run,
     "plan": _plan,
     "calibrate": _calibrate,
@@ -178,7 +194,7 @@ COMMANDS: Final[Mapping[str, Callable[[Options, Services], int]]] = {
     "cache": _cache,
     "evaluator": _evaluator,
 }
-_EVALUATOR_ACTIONS: Final[Mapping[str, Callable[[Options, Services], int]]] = {
+_EVALUATOR_ACTIONS: Final[Mapping[str, Callable[[Options, Session], int]]] = {
     "list": _evaluator_list,
     "init": _evaluator_init,
     "run": _evaluator_run,

@@ -19,6 +19,7 @@ from agentci._util.files import write_to_stream
 from agentci._util.http.client import HttpClient
 from agentci._util.text.escape import escape_for_log, escape_for_log_line
 from agentci._util.workspace import find_workspace
+from agentci.cli.session import Session
 from agentci.errors import InputError, InterruptionError
 from agentci.execution.environment_variables import (
     make_child_environment,
@@ -27,6 +28,7 @@ from agentci.execution.environment_variables import (
 from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
 from agentci.github.context import GitHubContext, read_github_context
+from agentci.github.workflow import Workflow
 from agentci.remote.run_sources import Sources, read_source_context
 from agentci.runner.services import Interruption, Services
 from agentci.version import __version__
@@ -63,11 +65,11 @@ RESOURCE_ERROR_NUMBERS: Final = frozenset(
 # takes a tenth of a short run. Memory may grow by as many objects, a few MB.
 GC_THRESHOLD: Final = 100_000
 
-Command: TypeAlias = Callable[[Services], int]
+Command: TypeAlias = Callable[[Session], int]
 
 
 def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
-    """Run ``command`` in the real world and return the process's exit code.
+    """Run ``command`` in this process and return the process's exit code.
 
     Wrong input is told in full (exit 2); any other exception is a bug of ours (exit 70).
     """
@@ -76,13 +78,13 @@ def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
     atexit.register(gc.freeze)
     _open_streams()
     try:
-        world = make_services(environ)
-        _install_signal_handlers(world)
+        session = make_session(environ)
+        _install_signal_handlers(session.services)
         try:
-            code = command(world)
+            code = command(session)
         finally:
-            world.interruption.is_immediate_allowed = False
-            _stop_programs(world)
+            session.services.interruption.is_immediate_allowed = False
+            _stop_programs(session.services)
         sys.stdout.flush()
     except InterruptionError as interruption:
         code = 128 + interruption.signal_number
@@ -131,8 +133,8 @@ def _find_resource_shortage(error: Exception) -> str | None:
             return None
 
 
-def make_services(environ: Mapping[str, str]) -> Services:
-    """The real world, as ``environ`` says.
+def make_session(environ: Mapping[str, str]) -> Session:
+    """The session of this process, as ``environ`` describes it.
 
     Raises:
         InputError: there is no working directory.
@@ -144,7 +146,7 @@ def make_services(environ: Mapping[str, str]) -> Services:
         tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", sys.stderr),
         stopped=interruption.is_requested,
     )
-    return Services(
+    services = Services(
         workspace=workspace,
         executors=Executors(make_factories(environ)),
         child_environment=make_child_environment(environ),
@@ -153,14 +155,13 @@ def make_services(environ: Mapping[str, str]) -> Services:
         search_path=environ.get("PATH", os.defpath),
         sources=Sources(read_source_context(environ, http=http, workspace=workspace.root)),
         cache_folder=find_default_cache_folder(environ, github),
-        github=github,
-        github_api=GitHubApi(read_api_access(environ), http),
-        out=sys.stdout,
         err=sys.stderr,
         clock=time.monotonic,
         processors=len(os.sched_getaffinity(0)),
         interruption=interruption,
     )
+    workflow = Workflow(context=github, api=GitHubApi(read_api_access(environ), http))
+    return Session(services=services, workflow=workflow, out=sys.stdout)
 
 
 def _find_working_directory() -> Path:
@@ -173,13 +174,13 @@ def _find_working_directory() -> Path:
         ) from None
 
 
-def _install_signal_handlers(world: Services) -> None:
+def _install_signal_handlers(services: Services) -> None:
     """On a signal the evaluators' programs are ended at once; a run then ends by itself."""
 
     def end(signal_number: int, _frame: FrameType | None) -> None:
-        world.interruption.request_stop(signal_number)
-        _stop_programs(world)
-        world.interruption.raise_if_allowed()
+        services.interruption.request_stop(signal_number)
+        _stop_programs(services)
+        services.interruption.raise_if_allowed()
 
     for number in SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
@@ -188,9 +189,9 @@ def _install_signal_handlers(world: Services) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
-def _stop_programs(world: Services) -> None:
+def _stop_programs(services: Services) -> None:
     """Leave no program of an evaluator behind."""
-    world.executors.stop()
+    services.executors.stop()
 
 
 def _format_bug_report(error: Exception) -> str:

@@ -13,9 +13,12 @@ from agentci._util.files import (
 )
 from agentci._util.text import truncate
 from agentci._util.text.escape import escape_for_log_line
+from agentci._util.workspace import Workspace
+from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.github.annotations import print_annotations
+from agentci.github.context import GitHubContext
 from agentci.github.events import read_event
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID_INPUT, Report
@@ -28,65 +31,69 @@ from agentci.reports.job_summary import MAX_BYTES, SummaryReport
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import make_reporters
 from agentci.reports.report_format import Reporter
-from agentci.runner.services import Services
 
 
-def publish_report(report: Report, settings: Settings, world: Services) -> Report:
+def publish_report(report: Report, settings: Settings, session: Session) -> Report:
     """Put the report wherever it is read, files first; the result says what could not be."""
-    comment = CommentReport(run_url=world.github.run_url, commit=read_event(world.github).head_sha)
+    comment = CommentReport(
+        run_url=session.workflow.context.run_url,
+        commit=read_event(session.workflow.context).head_sha,
+    )
     made = make_reporters(junit_dialect=settings.junit_dialect, comment=comment)
-    if refused := _write_reports(report, made, settings, world):
+    if refused := _write_reports(report, made, settings, session.services.workspace):
         report = _add_write_problems(report, refused)
-        refused |= _write_reports(report, made, settings, world)
+        refused |= _write_reports(report, made, settings, session.services.workspace)
     paths = {
-        each.name: world.workspace.display_path(Path(settings.output_dir, each.file_name))
+        each.name: session.services.workspace.display_path(
+            Path(settings.output_dir, each.file_name)
+        )
         for each in made
         if each.file_name not in refused
     }
     untold = (
-        *(_add_summary(report, world) if settings.summary else ()),
-        *_write_outputs(make_outputs(report, paths), world),
+        *(_add_summary(report, session.workflow.context) if settings.summary else ()),
+        *_write_outputs(make_outputs(report, paths), session.workflow.context),
     )
     write_to_stream(
         render_console(
-            report, quiet=settings.quiet, verbose=settings.verbose, colour=world.out.isatty()
+            report, quiet=settings.quiet, verbose=settings.verbose, colour=session.out.isatty()
         ),
-        world.out,
+        session.out,
     )
-    if world.github.active and settings.annotations:
-        print_annotations(report, settings, world)
+    if session.workflow.context.active and settings.annotations:
+        print_annotations(report, settings, session.workflow, session.out)
     if untold:
-        _print_problems(untold, world)
+        _print_problems(untold, session)
     if settings.commenting != "never" or settings.check_run:
-        publish_to_pull_request(report, settings, world)
+        publish_to_pull_request(report, settings, session)
     return report
 
 
-def publish_to_pull_request(report: Report, settings: Settings, world: Services) -> None:
+def publish_to_pull_request(report: Report, settings: Settings, session: Session) -> None:
     """Tell the pull request, which nothing else waits for, and nothing hangs on."""
     from agentci.github.post import post_results  # noqa: PLC0415 (of no use to most runs)
 
-    for each in post_results(report, settings, world):
+    for each in post_results(report, settings, session.workflow):
         if each.severity != "notice":
-            _print_problems((each,), world)
+            _print_problems((each,), session)
         elif not settings.quiet:
-            write_to_stream(f"{escape_for_log_line(each.message)}\n", world.out)
+            write_to_stream(f"{escape_for_log_line(each.message)}\n", session.out)
 
 
-def publish_input_problems(problems: Sequence[Problem], world: Services) -> int:
+def publish_input_problems(problems: Sequence[Problem], session: Session) -> int:
     """Tell of problems that leave not even a place for reports; outputs are set all the same."""
-    untold = _write_outputs(make_outputs_without_report("invalid"), world)
-    _print_problems((*problems, *untold), world)
+    untold = _write_outputs(make_outputs_without_report("invalid"), session.workflow.context)
+    _print_problems((*problems, *untold), session)
     return EXIT_INVALID_INPUT
 
 
-def publish_crash(world: Services) -> None:
+def publish_crash(github: GitHubContext) -> None:
     """Set the outputs of a run that a bug of ours broke off."""
-    _write_outputs(make_outputs_without_report("error"), world)
+    _write_outputs(make_outputs_without_report("error"), github)
 
 
 def _write_reports(
-    report: Report, made: Sequence[Reporter], settings: Settings, world: Services
+    report: Report, made: Sequence[Reporter], settings: Settings, workspace: Workspace
 ) -> dict[str, str]:
     """Write one after the other, so that none is lost where a later one breaks.
 
@@ -95,19 +102,19 @@ def _write_reports(
     """
     refused: dict[str, str] = {}
     for each in made:
-        refused |= _write_report(each.file_name, each.render(report), settings, world)
+        refused |= _write_report(each.file_name, each.render(report), settings, workspace)
     return refused
 
 
 def _write_report(
-    name: str, pieces: Iterable[str], settings: Settings, world: Services
+    name: str, pieces: Iterable[str], settings: Settings, workspace: Workspace
 ) -> Mapping[str, str]:
     """Look at the folder again, which an evaluator may have removed or replaced."""
     try:
-        folder = prepare_output_folder(settings.output_dir, world.workspace)
+        folder = prepare_output_folder(settings.output_dir, workspace)
     except InputError as error:
         return {name: error.problems[0].message}
-    return write_output_files(folder, {name: pieces}, world.workspace)
+    return write_output_files(folder, {name: pieces}, workspace)
 
 
 def _add_write_problems(report: Report, refused: Mapping[str, str]) -> Report:
@@ -124,9 +131,9 @@ def _add_write_problems(report: Report, refused: Mapping[str, str]) -> Report:
     )
 
 
-def _add_summary(report: Report, world: Services) -> tuple[Problem, ...]:
+def _add_summary(report: Report, github: GitHubContext) -> tuple[Problem, ...]:
     """GitHub would drop a page that is too long, with what else the step wrote there."""
-    file = world.github.summary_file
+    file = github.summary_file
     room = github_limits.SUMMARY_BYTES - (0 if file is None else get_file_size(file))
     text = "".join(SummaryReport(max_bytes=min(MAX_BYTES, room)).render(report))
     if truncate.count_utf8_bytes(text) > room:
@@ -137,9 +144,9 @@ def _add_summary(report: Report, world: Services) -> tuple[Problem, ...]:
     return _append_to_runner_file("GITHUB_STEP_SUMMARY", file, text)
 
 
-def _write_outputs(values: Mapping[str, str], world: Services) -> tuple[Problem, ...]:
+def _write_outputs(values: Mapping[str, str], github: GitHubContext) -> tuple[Problem, ...]:
     text = render_outputs(values, f"agentci-{secrets.token_hex(16)}")
-    return _append_to_runner_file("GITHUB_OUTPUT", world.github.output_file, text)
+    return _append_to_runner_file("GITHUB_OUTPUT", github.output_file, text)
 
 
 def _append_to_runner_file(variable: str, file: Path | None, text: str) -> tuple[Problem, ...]:
@@ -152,7 +159,8 @@ def _append_to_runner_file(variable: str, file: Path | None, text: str) -> tuple
     return (Problem(message=message, hint=hint, severity="warning"),)
 
 
-def _print_problems(problems: Sequence[Problem], world: Services) -> None:
+def _print_problems(problems: Sequence[Problem], session: Session) -> None:
     write_to_stream(
-        render_problems(problems, "github" if world.github.active else "text"), world.out
+        render_problems(problems, "github" if session.workflow.context.active else "text"),
+        session.out,
     )

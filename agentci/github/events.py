@@ -1,19 +1,17 @@
 """The event that started a workflow: commits, pull request, base commit, missing secrets."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.git_files import COMMIT_HASH
 from agentci._util.workspace import read_file
 from agentci.errors import InputError
 from agentci.github.context import GitHubContext
 from agentci.model.json import Json
 
-# SHA-1 or SHA-256; all zeros stand for no commit, as where a push makes a branch.
-COMMIT_HASH: Final = re.compile(r"(?!0+\Z)(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 BRANCH_PREFIX: Final = "refs/heads/"
 
 
@@ -214,6 +212,11 @@ def explain_missing_secrets(event: WorkflowEvent, actor: str) -> str:
     if actor == DEPENDABOT_ACTOR:
         return DEPENDABOT_WITHOUT_SECRETS
     return FORK_WITHOUT_SECRETS if event.from_fork else ""
+
+
+def find_missing_secrets_reason(github: GitHubContext) -> str:
+    """Why this step has no secrets; empty where it should have those that it names."""
+    return explain_missing_secrets(read_event(github), github.actor)
 
 
 # More than GitHub sends.

@@ -18,6 +18,7 @@ from agentci.github.comment import (
     upsert_comment,
 )
 from agentci.github.pull_request import NoPullRequestError, PostTarget, find_post_target
+from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem, Severity
@@ -25,7 +26,6 @@ from agentci.model.result import Report
 from agentci.reports.annotations import make_annotations
 from agentci.reports.report_format import format_conclusion, get_verdict
 from agentci.reports.workflow_commands import Annotation
-from agentci.runner.services import Services
 
 ANNOTATIONS_PER_REQUEST: Final = 50
 # A thousand annotations; nobody reads more.
@@ -104,7 +104,7 @@ FORK_HINT: Final = (
 )
 
 
-def post_results(report: Report, settings: Settings, world: Services) -> Iterator[Problem]:
+def post_results(report: Report, settings: Settings, workflow: Workflow) -> Iterator[Problem]:
     """Comment and make a check run, as the settings say; yields what became of each.
 
     What could not be done is a warning, all else a notice. A GitHub that does not answer is asked
@@ -115,9 +115,9 @@ def post_results(report: Report, settings: Settings, world: Services) -> Iterato
         if why := _explain_no_post(report, settings) or silent:
             yield Problem(message=f"{what}: {why}", severity="notice")
             continue
-        subject = find_post_target(world.github)
+        subject = find_post_target(workflow.context)
         try:
-            yield Problem(message=do(report, settings, world, subject), severity="notice")
+            yield Problem(message=do(report, settings, workflow, subject), severity="notice")
         except NoPullRequestError as error:
             yield Problem(message=f"{what}: {error}", severity="notice")
         except GitHubError as error:
@@ -127,7 +127,7 @@ def post_results(report: Report, settings: Settings, world: Services) -> Iterato
                 silent = STOPPED_ANSWERING  # for minutes perhaps, and nothing is to wait again
 
 
-PostAction: TypeAlias = Callable[[Report, Settings, Services, PostTarget], str]
+PostAction: TypeAlias = Callable[[Report, Settings, Workflow, PostTarget], str]
 
 
 def _list_actions(settings: Settings) -> Iterator[tuple[str, PostAction]]:
@@ -149,12 +149,14 @@ def _explain_no_post(report: Report, settings: Settings) -> str:
     return ""
 
 
-def _post_comment(report: Report, settings: Settings, world: Services, subject: PostTarget) -> str:
-    pull = subject.find_pull_request_number(world.github_api)
+def _post_comment(
+    report: Report, settings: Settings, workflow: Workflow, subject: PostTarget
+) -> str:
+    pull = subject.find_pull_request_number(workflow.api)
     key = make_comment_key(
-        workflow=world.github.workflow,
-        job=world.github.job,
-        step=world.github.step,
+        workflow=workflow.context.workflow,
+        job=workflow.context.job,
+        step=workflow.context.step,
         configs=settings.configs,
         matrix=settings.matrix,
     )
@@ -164,20 +166,20 @@ def _post_comment(report: Report, settings: Settings, world: Services, subject: 
         differs=_differs_from_baseline(report.comparison),
     )
     mark = CommentMarker(key=key, result=_digest_result(report))
-    done = upsert_comment(world.github_api, pull, mark, subject.render_comment(report), wanted)
+    done = upsert_comment(workflow.api, pull, mark, subject.render_comment(report), wanted)
     if done == NOT_POSTED:
         return f"no comment on pull request {pull}: none is wanted for this result"
     return f"the comment on pull request {pull} {done}"
 
 
 def _post_check_run(
-    report: Report, settings: Settings, world: Services, subject: PostTarget
+    report: Report, settings: Settings, workflow: Workflow, subject: PostTarget
 ) -> str:
     if not subject.commit:
         raise NoPullRequestError(
-            f"the event {world.github.event or 'of no workflow'} names no commit"
+            f"the event {workflow.context.event or 'of no workflow'} names no commit"
         )
-    left_out = create_check_run(world.github_api, settings.check_run, report, subject)
+    left_out = create_check_run(workflow.api, settings.check_run, report, subject)
     without = f", without {format_count(left_out, 'annotation')}" if left_out else ""
     return f"the check run {settings.check_run} was made{without}"
 

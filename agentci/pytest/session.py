@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from agentci._util.text.suggest import quote_name
-from agentci.cli.process import make_services
+from agentci.cli.process import make_session
 from agentci.cli.publish import publish_report
 from agentci.config.settings import parse_settings
 from agentci.errors import EvaluatorError, InputError
@@ -16,7 +16,8 @@ from agentci.evaluators.evaluator import Evaluator
 from agentci.evaluators.pytest_agent_evals.match_row import make_row_trace
 from agentci.evaluators.pytest_agent_evals.prompt_evaluator import RESULT
 from agentci.gate.decision import compute_totals, decide, group_results_by_policy
-from agentci.github.checkout import find_checked_out_commit
+from agentci.github.events import find_missing_secrets_reason
+from agentci.github.workflow import find_checked_out_commit
 from agentci.model.case import Case, DatasetRow
 from agentci.model.gate import Gate, GatePolicy
 from agentci.model.judges import RequiredJudge
@@ -49,14 +50,19 @@ from agentci.runner.services import Services
 
 
 class SessionJudges:
-    """Has judges ready as checks ask for them; all checks that name the same have one budget."""
+    """Has judges ready as checks ask for them; all checks that name the same have one budget.
 
-    def __init__(self, world: Services) -> None:
-        self._world = world
+    Args:
+        missing_secrets_reason: why there can be no API keys; empty where there should be.
+    """
+
+    def __init__(self, services: Services, *, missing_secrets_reason: str) -> None:
+        self._services = services
+        self._missing_secrets_reason = missing_secrets_reason
         self._seated: dict[str, tuple[Plan, Services]] = {}
 
     def prepare_for(self, check: Check) -> Services:
-        """The world with the judges of a check.
+        """The services with the judges of a check.
 
         Raises:
             InputError: one of them cannot be asked.
@@ -71,24 +77,29 @@ class SessionJudges:
         """Keep what was replied; what there is to tell of the judges."""
         for plan, _ in self._seated.values():
             yield from plan.problems
-        yield from close_response_cache(self._world.cached_responses)
+        yield from close_response_cache(self._services.cached_responses)
 
     def spending(self) -> Iterator[JudgeSpending]:
         """What judges cost, under the test file that named them first."""
-        for plan, world in self._seated.values():
-            for each in collect_spending(plan, world):
+        for plan, services in self._seated.values():
+            for each in collect_spending(plan, services):
                 yield replace(each, config=plan.gates[0].config)
 
     def _seat(self, check: Check) -> tuple[Plan, Services]:
         settings = parse_settings((), {})
         gate = Gate(config=check.config, policy=GatePolicy(), evaluators=())
         plan = Plan(suites=(PlannedSuite(gate=gate, checks=(check,)),), problems=())
-        plan, world = prepare_judges(plan, settings, self._world)
-        if world.judges and self._world.cached_responses is None:
-            replies, problems = open_response_cache(plan, settings, world)
-            self._world = replace(self._world, cached_responses=replies)
+        plan, services = prepare_judges(
+            plan,
+            settings,
+            self._services,
+            missing_secrets_reason=self._missing_secrets_reason,
+        )
+        if services.judges and self._services.cached_responses is None:
+            replies, problems = open_response_cache(plan, settings, services)
+            self._services = replace(self._services, cached_responses=replies)
             plan = replace(plan, problems=(*plan.problems, *problems))
-        return plan, replace(world, cached_responses=self._world.cached_responses)
+        return plan, replace(services, cached_responses=self._services.cached_responses)
 
 
 NO_RESPONSE_REASON: Final = (
@@ -119,10 +130,14 @@ class EvaluationSession:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._out = io.StringIO()
-        self._world = replace(make_services(environ), out=self._out)
+        self._session = replace(make_session(environ), out=self._out)
+        self._services = self._session.services
         self._datasets: dict[Path, tuple[DatasetRow, ...]] = {}
-        self._fingerprints = Fingerprints(self._world.workspace)
-        self._session_judges = SessionJudges(self._world)
+        self._fingerprints = Fingerprints(self._services.workspace)
+        self._session_judges = SessionJudges(
+            self._services,
+            missing_secrets_reason=find_missing_secrets_reason(self._session.workflow.context),
+        )
         self._spending: list[JudgeSpending] = []
         self._agent_responses: dict[tuple[int, str], tuple[object, DatasetRow]] = {}
         self._results: dict[str, tuple[CheckResult, ...]] = {}
@@ -136,7 +151,7 @@ class EvaluationSession:
             InputError: with every row that is wrong.
         """
         if path not in self._datasets:
-            workspace = self._world.workspace
+            workspace = self._services.workspace
             self._datasets[path] = load_dataset(path, workspace, carries_runs=True).rows
         return self._datasets[path]
 
@@ -179,15 +194,15 @@ class EvaluationSession:
         self._close()
         report = self._report(complete=complete)
         if report.results or report.problems:
-            publish_report(report, parse_settings((), {"output-dir": [folder]}), self._world)
+            publish_report(report, parse_settings((), {"output-dir": [folder]}), self._session)
         return self._out.getvalue()
 
     def _close(self) -> None:
-        self._world.executors.stop()
+        self._services.executors.stop()
         self._problems |= dict.fromkeys(self._session_judges.close())
 
     def _evaluate(self, test: RowTest, row: DatasetRow, agent: object | None) -> EvaluatorResults:
-        place = Place(file=self._world.workspace.display_path(test.file), line=test.line)
+        place = Place(file=self._services.workspace.display_path(test.file), line=test.line)
         _check_names(test.configs, place)
         judges = make_judge_settings(test.model, test.judge, place=place)
         evaluators = [
@@ -259,7 +274,9 @@ class EvaluationSession:
             problems=tuple(self._problems),
             gates=gates,
             spending=sum_by_config([*self._spending, *self._session_judges.spending()]),
-            commit=find_checked_out_commit(self._world.workspace, self._world.github),
+            commit=find_checked_out_commit(
+                self._services.workspace, self._session.workflow.context
+            ),
         )
 
 

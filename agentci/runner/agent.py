@@ -42,7 +42,7 @@ MISSING_VARIABLE: Final = re.compile(
 )
 
 
-def run_agent(agent: Agent, sample: AgentvCase, attempt: int, world: Services) -> RecordedRun:
+def run_agent(agent: Agent, sample: AgentvCase, attempt: int, services: Services) -> RecordedRun:
     """Have the agent answer a case once.
 
     Raises:
@@ -50,21 +50,21 @@ def run_agent(agent: Agent, sample: AgentvCase, attempt: int, world: Services) -
     """
     try:
         with _make_temporary_folder(jailed=agent.sandboxed) as folder:
-            return _run_once(agent, sample, attempt, folder, world)
+            return _run_once(agent, sample, attempt, folder, services)
     except OSError as error:
         raise EvaluatorError(f"the agent could not be run: {error}") from None
     except EvaluatorError as error:
-        secrets = find_secret_values(agent.variables, world.variables)
+        secrets = find_secret_values(agent.variables, services.variables)
         raise EvaluatorError(f"the agent {redact(str(error), secrets)}") from None
 
 
 def _run_once(
-    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, world: Services
+    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, services: Services
 ) -> RecordedRun:
-    job = _make_agent_job(agent, sample, attempt, folder, world)
-    started = world.clock()
-    reply = job.run(world.executors[LOCAL_EXECUTOR])
-    milliseconds = (world.clock() - started) * 1000
+    job = _make_agent_job(agent, sample, attempt, folder, services)
+    started = services.clock()
+    reply = job.run(services.executors[LOCAL_EXECUTOR])
+    milliseconds = (services.clock() - started) * 1000
     if reply.exit_code != 0:
         ended = describe_exit(reply, network=agent.network, in_image=False, jailed=agent.sandboxed)
         raise EvaluatorError(f"{ended}{_hint_at_variables(reply)}")
@@ -78,7 +78,7 @@ def _run_once(
 
 
 def _make_agent_job(
-    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, world: Services
+    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, services: Services
 ) -> ProgramJob:
     prompt, named = format_agent_prompt(sample), find_placeholders(agent.command)
     prompt_file = folder / "prompt.txt"
@@ -109,7 +109,7 @@ def _make_agent_job(
         variables=agent.variables,
         isolation="spawn",
     )
-    job = make_command_job(request, world)
+    job = make_command_job(request, services)
     if not agent.sandboxed:
         return replace(job, confinement=NO_SANDBOX)
     readable = (*job.confinement.readable, folder)

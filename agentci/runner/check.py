@@ -59,19 +59,19 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def run_check(check: Check, world: Services) -> CheckResult:
+def run_check(check: Check, services: Services) -> CheckResult:
     """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
     dealings: list[ExternalCall] = []
-    result = _evaluate(check, world, dealings)
-    secrets = find_call_secrets(dealings, world.variables)
+    result = _evaluate(check, services, dealings)
+    secrets = find_call_secrets(dealings, services.variables)
     result = redact_result(result, secrets)
-    if world.transcript_log is not None and dealings:
-        world.transcript_log.add(result, dealings, secrets)
+    if services.transcript_log is not None and dealings:
+        services.transcript_log.add(result, dealings, secrets)
     return result
 
 
-def _evaluate(check: Check, world: Services, dealings: list[ExternalCall]) -> CheckResult:
-    started = world.clock()
+def _evaluate(check: Check, services: Services, dealings: list[ExternalCall]) -> CheckResult:
+    started = services.clock()
     repetition = check.evaluator.identity.repetition
     try:
         if not check.case.dialogue:
@@ -80,35 +80,40 @@ def _evaluate(check: Check, world: Services, dealings: list[ExternalCall]) -> Ch
         if isinstance(request, Skip):
             return _make_result(check, status="skipped", reason=request.reason)
         if repetition.times == 1:
-            return _run_once(check, request, world, dealings)
-        answers = list(_run_repeats(check, request, repetition.times, world, dealings))
+            return _run_once(check, request, services, dealings)
+        answers = list(_run_repeats(check, request, repetition.times, services, dealings))
         return aggregate_repeats(answers, repetition)
     except SkippedError as error:
         return _make_result(check, status="skipped", reason=str(error))
     except EvaluatorError as error:
-        seconds = world.clock() - started
+        seconds = services.clock() - started
         return _make_result(check, status="errored", reason=str(error), seconds=seconds)
 
 
 def _run_repeats(
-    check: Check, request: Task, times: int, world: Services, dealings: list[ExternalCall]
+    check: Check, request: Task, times: int, services: Services, dealings: list[ExternalCall]
 ) -> Iterator[CheckResult]:
     """What comes of each time that an evaluator is asked, up to the first that is no judgement."""
     for ordinal in range(times):
-        if ordinal and world.interruption.is_requested():
+        if ordinal and services.interruption.is_requested():
             raise EvaluatorError(STOPPED_EARLY)
-        started = world.clock()
+        started = services.clock()
         try:
-            result = _run_once(check, request, world, dealings, ordinal=ordinal)
+            result = _run_once(check, request, services, dealings, ordinal=ordinal)
         except EvaluatorError as error:
-            seconds = world.clock() - started
+            seconds = services.clock() - started
             yield _make_result(check, status="errored", reason=str(error), seconds=seconds)
             return
         yield result
 
 
 def _run_once(
-    check: Check, request: Task, world: Services, dealings: list[ExternalCall], *, ordinal: int = 0
+    check: Check,
+    request: Task,
+    services: Services,
+    dealings: list[ExternalCall],
+    *,
+    ordinal: int = 0,
 ) -> CheckResult:
     """One answer, judged; what was asked and what came back is added to ``dealings``.
 
@@ -116,16 +121,16 @@ def _run_once(
         EvaluatorError: there is none that could be.
         SkippedError: nobody is there who could give one.
     """
-    started = world.clock()
+    started = services.clock()
     name, read = check.evaluator.identity.name, check.evaluator.read
     own: list[ExternalCall] = []
     try:
         judgement, cached = execute_request(
-            request, own, name=name, read=read, world=world, ordinal=ordinal
+            request, own, name=name, read=read, world=services, ordinal=ordinal
         )
     finally:
         dealings += own
-    return _make_judged_result(check, judgement, seconds=world.clock() - started, cached=cached)
+    return _make_judged_result(check, judgement, seconds=services.clock() - started, cached=cached)
 
 
 def _make_judged_result(

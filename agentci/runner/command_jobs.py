@@ -74,19 +74,19 @@ def _make_sdk_arguments(script: Path) -> tuple[str, ...]:
     return ("--import", (SDK_FOLDER / "register.mjs").as_uri())
 
 
-def make_evaluator_command_job(request: RunCommand, *, name: str, world: Services) -> ProgramJob:
+def make_evaluator_command_job(request: RunCommand, *, name: str, services: Services) -> ProgramJob:
     """What the executor has to do to run the command of the evaluator ``name`` in its folder.
 
     Raises:
         EvaluatorError: the command is not there.
     """
     try:
-        return make_command_job(request, world)
+        return make_command_job(request, services)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
-def make_command_job(request: RunCommand, world: Services) -> ProgramJob:
+def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
     """What the executor has to do to run a command, whosever it is.
 
     In an image it is what is written.
@@ -98,7 +98,7 @@ def make_command_job(request: RunCommand, world: Services) -> ProgramJob:
     homes = () if request.home is None else (Path(request.home),)
     command = request.command
     if not request.image:
-        command = _resolve_command(command, folder, world.search_path)
+        command = _resolve_command(command, folder, services.search_path)
     forks = request.isolation == "fork" and not request.image
     return ProgramJob(
         command=command,
@@ -106,12 +106,12 @@ def make_command_job(request: RunCommand, world: Services) -> ProgramJob:
         timeout_seconds=request.timeout_seconds,
         cwd=folder,
         environment={
-            **world.child_environment,
-            **{k: v for k, v in world.variables.items() if k in request.variables},
+            **services.child_environment,
+            **{k: v for k, v in services.variables.items() if k in request.variables},
         },
         confinement=SandboxPolicy(
             network=request.network,
-            readable=(folder, world.workspace.root, SDK_FOLDER, *homes),
+            readable=(folder, services.workspace.root, SDK_FOLDER, *homes),
             shares_memory=True,
             memory_mb=request.memory_mb,
             processes=request.processes,

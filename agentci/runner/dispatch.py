@@ -34,7 +34,7 @@ def dispatch_request(
     request: RunProgram | RunCommand | GradeWithService | ComputeMetric | ConstantJudgement,
     *,
     name: str,
-    world: Services,
+    services: Services,
 ) -> Response:
     """Do what ``request`` says.
 
@@ -46,9 +46,9 @@ def dispatch_request(
     """
     match request:
         case RunProgram() | RunCommand():
-            return run_program(request, name=name, world=world)
+            return run_program(request, name=name, services=services)
         case GradeWithService():
-            return _grade_remotely(request, world)
+            return _grade_remotely(request, services)
         case ComputeMetric():
             return _compute_metric(request)
         case ConstantJudgement():
@@ -57,7 +57,7 @@ def dispatch_request(
             assert_never(request)
 
 
-def make_job(request: RunProgram | RunCommand, *, name: str, world: Services) -> ProgramJob:
+def make_job(request: RunProgram | RunCommand, *, name: str, services: Services) -> ProgramJob:
     """What an executor has to do for ``request``.
 
     Args:
@@ -69,26 +69,26 @@ def make_job(request: RunProgram | RunCommand, *, name: str, world: Services) ->
     if isinstance(request, RunCommand):
         from agentci.runner.command_jobs import make_evaluator_command_job  # noqa: PLC0415 (seldom of use)
 
-        return make_evaluator_command_job(request, name=name, world=world)
-    ready = find_ready_program(request.program, name, world)
+        return make_evaluator_command_job(request, name=name, services=services)
+    ready = find_ready_program(request.program, name, services)
     folder = ready.path.parent
     ours = isinstance(request.program, LocalProgram)
     return ProgramJob(
-        command=_make_command(request, ready, world),
+        command=_make_command(request, ready, services),
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
         timeout_seconds=request.timeout_seconds,
-        cwd=folder if request.image else world.workspace.cwd,
+        cwd=folder if request.image else services.workspace.cwd,
         environment={
-            **_make_environment(ready, world),
-            **{k: v for k, v in world.variables.items() if k in request.variables},
+            **_make_environment(ready, services),
+            **{k: v for k, v in services.variables.items() if k in request.variables},
         },
         confinement=SandboxPolicy(
             network=request.network,
             readable=(
-                *(folder, world.workspace.root),
+                *(folder, services.workspace.root),
                 *_find_home(request.program),
                 *_child_program_folders(request),
-                *_find_key_file(request, world),
+                *_find_key_file(request, services),
             ),
             # Of the machine, which only those who work on it can mean.
             interpreter=find_interpreter(ready.path) if ours else "",
@@ -107,32 +107,36 @@ def get_executor_name(request: RunProgram | RunCommand) -> str:
     return request.executor
 
 
-def run_program(request: RunProgram | RunCommand, *, name: str, world: Services) -> ProgramOutput:
+def run_program(
+    request: RunProgram | RunCommand, *, name: str, services: Services
+) -> ProgramOutput:
     """Run a program; as ``dispatch_request``."""
-    executor = world.executors.get(get_executor_name(request))
+    executor = services.executors.get(get_executor_name(request))
     if executor is None:
         raise EvaluatorError(f"there is no executor {get_executor_name(request)!r}")
-    job = make_job(request, name=name, world=world)
+    job = make_job(request, name=name, services=services)
     target = request.model_access if isinstance(request, RunCommand) else None
     try:
         if target is None:
             return job.run(executor)
         from agentci.runner.judge_proxy import open_judge_proxy  # noqa: PLC0415 (seldom of use)
 
-        with open_judge_proxy(job, target, world) as job_with_target:
+        with open_judge_proxy(job, target, services) as job_with_target:
             return job_with_target.run(executor)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
-def _make_command(request: RunProgram, ready: ReadyProgram, world: Services) -> tuple[str, ...]:
+def _make_command(request: RunProgram, ready: ReadyProgram, services: Services) -> tuple[str, ...]:
     if request.image:
         *before, file = make_image_command(ready.path)
         shim = (
             ("-c", Path(GRADE_PATH).read_text(encoding="utf-8")) if request.calls_function else ()
         )
         return (*before, *shim, file)
-    program, *others = make_command(ready.path, search_path=world.search_path, python=ready.python)
+    program, *others = make_command(
+        ready.path, search_path=services.search_path, python=ready.python
+    )
     return (program, *((GRADE_PATH,) if request.calls_function else ()), *others)
 
 
@@ -151,10 +155,10 @@ def _child_program_folders(request: RunProgram) -> tuple[Path, ...]:
     return (Path(GRADE_PATH).parent,) if request.calls_function else ()
 
 
-def _find_key_file(request: RunProgram, world: Services) -> tuple[Path, ...]:
+def _find_key_file(request: RunProgram, services: Services) -> tuple[Path, ...]:
     """The file that one of its variables names."""
-    named = world.variables.get(request.key_file)
-    return (world.workspace.cwd / named,) if named else ()
+    named = services.variables.get(request.key_file)
+    return (services.workspace.cwd / named,) if named else ()
 
 
 def _find_home(program: Program) -> tuple[Path, ...]:
@@ -164,33 +168,33 @@ def _find_home(program: Program) -> tuple[Path, ...]:
     return ()
 
 
-def _make_environment(ready: ReadyProgram, world: Services) -> Mapping[str, str]:
+def _make_environment(ready: ReadyProgram, services: Services) -> Mapping[str, str]:
     """What a program sees of ours; with a Python of its own, nothing that leads to our packages."""
     if ready.python is None:
-        return world.child_environment
+        return services.child_environment
     return {
         name: value
-        for name, value in world.child_environment.items()
+        for name, value in services.child_environment.items()
         if name not in OWN_PYTHON_VARIABLES
     }
 
 
-def find_ready_program(program: Program, name: str, world: Services) -> ReadyProgram:
+def find_ready_program(program: Program, name: str, services: Services) -> ReadyProgram:
     """Where a program is, and what it needs.
 
     Raises:
         EvaluatorError: it could not be made ready.
     """
     try:
-        return world.ready_programs.locate(program)
+        return services.ready_programs.locate(program)
     except EvaluatorError as error:
         raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
 
 
-def _grade_remotely(request: GradeWithService, world: Services) -> Response:
-    if world.remote_grading is None:
+def _grade_remotely(request: GradeWithService, services: Services) -> Response:
+    if services.remote_grading is None:
         raise TypeError("a service is asked that no evaluator said it needs")
-    return world.remote_grading.grade(request)
+    return services.remote_grading.grade(request)
 
 
 def _compute_metric(request: ComputeMetric) -> MetricResult:

@@ -264,7 +264,7 @@ class _RequestExecution:
                 replies = tuple(self.get_response(part, each) for each, part in request.parts)
                 return self.get_response(request.then(replies), name)
             case ComputeMetric() | ConstantJudgement():
-                return dispatch_request(request, name=name, world=self._world)
+                return dispatch_request(request, name=name, services=self._world)
             case _:
                 return self._execute_call(request, name)
 
@@ -280,7 +280,7 @@ class _RequestExecution:
                     reply = self._compare_embeddings(request)
                 case GradeWithService():
                     self.has_run = True
-                    reply = dispatch_request(request, name=name, world=self._world)
+                    reply = dispatch_request(request, name=name, services=self._world)
                 case _:
                     reply = self._run_with_cache(request, name)
         except (EvaluatorError, SkippedError) as error:
@@ -355,13 +355,13 @@ class _RequestExecution:
 
     def _run_uncached(self, request: RunProgram | RunCommand, name: str) -> ProgramOutput:
         self.has_run = True
-        return run_program(request, name=name, world=self._world)
+        return run_program(request, name=name, services=self._world)
 
 
 def _make_circumstances(
     request: RunProgram | RunCommand, name: str, world: Services
 ) -> Circumstances:
-    job = make_job(request, name=name, world=world)
+    job = make_job(request, name=name, services=world)
     executor = get_executor_name(request)
     if isinstance(request, RunCommand):
         programs = _find_named_files(request, job)

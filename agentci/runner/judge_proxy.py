@@ -20,14 +20,16 @@ NO_PROXY_VARIABLES: Final = ("NO_PROXY", "no_proxy")
 
 
 @contextmanager
-def open_judge_proxy(job: ProgramJob, access: ModelAccess, world: Services) -> Iterator[ProgramJob]:
+def open_judge_proxy(
+    job: ProgramJob, access: ModelAccess, services: Services
+) -> Iterator[ProgramJob]:
     """The job of a program that may ask a model while the block lasts.
 
     Raises:
         EvaluatorError: there is no port, as the end of a sentence about the program.
         SkippedError: it asked, and nobody may be asked here; whatever it made of that.
     """
-    settings, judge = access.judge.settings, world.judges[access.judge.payer]
+    settings, judge = access.judge.settings, services.judges[access.judge.payer]
     skipped: list[SkippedError] = []
 
     def ask(question: JudgePrompt) -> ModelResponse:

@@ -223,7 +223,7 @@ class LoadedSuite(Struct, frozen=True, kw_only=True):
         return (*self.suite.notices, *self.locator.notices)
 
 
-def load_suites(settings: Settings, world: Services) -> tuple[LoadedSuite, ...]:
+def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ...]:
     """Read all configs that ``settings`` name; none is read where they name metrics alone.
 
     Raises:
@@ -237,16 +237,16 @@ def load_suites(settings: Settings, world: Services) -> tuple[LoadedSuite, ...]:
         only=settings.only,
     )
     if settings.metrics and not settings.configs:
-        locator = _make_locator(world.workspace.cwd, world)
-        locator.notices += _warn_unused_configs(world.workspace)
+        locator = _make_locator(services.workspace.cwd, services)
+        locator.notices += _warn_unused_configs(services.workspace)
         suite = make_metric_suite(overrides)
         return _select_suites([LoadedSuite(suite=suite, locator=locator)], settings.only)
     suites: list[LoadedSuite] = []
-    paths, missing = find_configs(settings.configs, world.workspace)
+    paths, missing = find_configs(settings.configs, services.workspace)
     problems = [*missing]
     for path in paths:
         try:
-            suites.append(load_suite(path, overrides, world))
+            suites.append(load_suite(path, overrides, services))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -273,21 +273,21 @@ def _select_suites(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[
     return tuple(loaded for loaded in suites if loaded.suite.evaluators)
 
 
-def load_suite(path: Path, overrides: Overrides, world: Services) -> LoadedSuite:
+def load_suite(path: Path, overrides: Overrides, services: Services) -> LoadedSuite:
     """Read one config.
 
     Raises:
         InputError: with every problem of it.
     """
-    document = _read_document(path, world)
-    locator = _make_locator(path.parent, world)
+    document = _read_document(path, services)
+    locator = _make_locator(path.parent, services)
     if is_eval_file(document):
         # They load much that eval configs have no use for.
         from agentci.config.agentv.eval_file import read_eval_file  # noqa: PLC0415
         from agentci.config.agentv.files import WorkspaceFileResolver  # noqa: PLC0415
 
-        files = WorkspaceFileResolver(path.parent, world.workspace)
-        suite = read_eval_file(document, overrides, files, variables=world.variables)
+        files = WorkspaceFileResolver(path.parent, services.workspace)
+        suite = read_eval_file(document, overrides, files, variables=services.variables)
         return LoadedSuite(suite=suite, locator=locator)
     try:
         suite = read_suite(document, overrides, locator)
@@ -296,10 +296,10 @@ def load_suite(path: Path, overrides: Overrides, world: Services) -> LoadedSuite
     return LoadedSuite(suite=suite, locator=locator)
 
 
-def _read_document(path: Path, world: Services) -> YamlDocument:
+def _read_document(path: Path, services: Services) -> YamlDocument:
     """A config, or an eval file; one of JSON Lines with what the file beside it adds."""
     if path.suffix != ".jsonl":
-        return _read_yaml_file(path, world)
+        return _read_yaml_file(path, services)
     from agentci.config.agentv.external_files import read_jsonl  # noqa: PLC0415 (likewise)
     from agentci.config.agentv.files import (  # noqa: PLC0415 (likewise)
         MAX_ATTACHMENT_BYTES,
@@ -308,23 +308,27 @@ def _read_document(path: Path, world: Services) -> YamlDocument:
 
     sidecar = find_sidecar(path)
     return read_jsonl(
-        _read_config_file(path, world, limit_bytes=MAX_ATTACHMENT_BYTES),
-        file=world.workspace.display_path(path),
-        sidecar=None if sidecar is None else _read_yaml_file(sidecar, world),
+        _read_config_file(path, services, limit_bytes=MAX_ATTACHMENT_BYTES),
+        file=services.workspace.display_path(path),
+        sidecar=None if sidecar is None else _read_yaml_file(sidecar, services),
     )
 
 
-def _read_yaml_file(path: Path, world: Services) -> YamlDocument:
-    return read_yaml(_read_config_file(path, world), file=world.workspace.display_path(path))
+def _read_yaml_file(path: Path, services: Services) -> YamlDocument:
+    return read_yaml(_read_config_file(path, services), file=services.workspace.display_path(path))
 
 
-def _read_config_file(path: Path, world: Services, *, limit_bytes: int = MAX_CONFIG_BYTES) -> bytes:
-    name = world.workspace.display_path(path)
+def _read_config_file(
+    path: Path, services: Services, *, limit_bytes: int = MAX_CONFIG_BYTES
+) -> bytes:
+    name = services.workspace.display_path(path)
     return read_file(path, name=name, limit_bytes=limit_bytes)
 
 
-def _make_locator(folder: Path, world: Services) -> FileLocator:
-    return FileLocator(folder, world.workspace, sources=world.sources, executors=world.executors)
+def _make_locator(folder: Path, services: Services) -> FileLocator:
+    return FileLocator(
+        folder, services.workspace, sources=services.sources, executors=services.executors
+    )
 
 
 def _find_missing_files(document: YamlDocument, locator: FileLocator) -> Iterator[Problem]:

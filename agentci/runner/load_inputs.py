@@ -133,7 +133,7 @@ def read_recordings(
     paths: Sequence[Path],
     loaded: LoadedSuite,
     settings: Settings,
-    world: Services,
+    services: Services,
     *,
     spool: SpooledChunks,
 ) -> tuple[list[StoredTrace], list[Problem]]:
@@ -142,9 +142,9 @@ def read_recordings(
     broken: list[Problem] = []
     trace_format = settings.trace_format or loaded.suite.trace_format or AUTO
     for path in paths:
-        if world.interruption.is_requested():
+        if services.interruption.is_requested():
             break
-        name = world.workspace.display_path(path)
+        name = services.workspace.display_path(path)
         if is_folder(path):
             hint = f"name its recordings, as with {name}/*.jsonl"
             broken.append(Problem(message=f"{name} is a folder", hint=hint))

@@ -129,7 +129,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         return tuple(check for suite in self.suites for check in suite.checks)
 
 
-def make_plan(settings: Settings, world: Services) -> Plan:
+def make_plan(settings: Settings, services: Services) -> Plan:
     """Read configs, eval sets and recordings, and pair them.
 
     A broken recording is a problem of the plan and leaves the others alone.
@@ -141,16 +141,16 @@ def make_plan(settings: Settings, world: Services) -> Plan:
         known = ", ".join((AUTO, *FORMATS))
         message = f"there is no trace format {settings.trace_format!r}"
         raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use {known}")
-    return plan_suites(load_suites(settings, world), settings, world)
+    return plan_suites(load_suites(settings, services), settings, services)
 
 
-def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, world: Services) -> Plan:
+def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, services: Services) -> Plan:
     """Read the eval sets and recordings of ``suites``, and pair them; as ``make_plan``.
 
     Raises:
         InputError: an eval set cannot be used, or there are no recordings.
     """
-    return _plan_inputs(_load_inputs(suites, settings, world), settings, world)
+    return _plan_inputs(_load_inputs(suites, settings, services), settings, services)
 
 
 class _SuiteInputs(Struct, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
 
 
 def _load_inputs(
-    suites: Sequence[LoadedSuite], settings: Settings, world: Services
+    suites: Sequence[LoadedSuite], settings: Settings, services: Services
 ) -> tuple[_SuiteInputs, ...]:
     """Find and read what is cheap to read; whatever is wrong with it is raised together."""
     sources: list[_SuiteInputs] = []
@@ -173,16 +173,16 @@ def _load_inputs(
         dataset: Dataset | None = None
         recordings: tuple[Path, ...] = ()
         try:
-            goldens = load_eval_set(loaded, world.workspace, given=settings.eval_set)
+            goldens = load_eval_set(loaded, services.workspace, given=settings.eval_set)
         except InputError as error:
             problems += error.problems
         try:
-            recordings = find_input_files(loaded, settings, world.workspace)
+            recordings = find_input_files(loaded, settings, services.workspace)
         except InputError as error:
             problems += error.problems
         try:
             carries_runs = not (settings.traces or loaded.suite.traces)
-            dataset = load_suite_dataset(loaded, world.workspace, carries_runs=carries_runs)
+            dataset = load_suite_dataset(loaded, services.workspace, carries_runs=carries_runs)
         except InputError as error:
             problems += error.problems
         sources.append(
@@ -193,16 +193,16 @@ def _load_inputs(
     return tuple(sources)
 
 
-def _plan_inputs(sources: Sequence[_SuiteInputs], settings: Settings, world: Services) -> Plan:
+def _plan_inputs(sources: Sequence[_SuiteInputs], settings: Settings, services: Services) -> Plan:
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
-    cases, prints = SpooledChunks(), Fingerprints(world.workspace)
+    cases, prints = SpooledChunks(), Fingerprints(services.workspace)
     for source in sources:
         samples = source.loaded.suite.eval_cases
         planned.append(
-            _plan_recordings(source, cases, problems, prints, settings, world)
+            _plan_recordings(source, cases, problems, prints, settings, services)
             if samples is None
-            else _plan_eval_file(source, samples, problems, prints, settings, world)
+            else _plan_eval_file(source, samples, problems, prints, settings, services)
         )
     return Plan(suites=tuple(planned), problems=tuple(problems))
 
@@ -213,12 +213,12 @@ def _plan_recordings(
     problems: dict[Problem, None],
     prints: Fingerprints,
     settings: Settings,
-    world: Services,
+    services: Services,
 ) -> PlannedSuite:
     """The checks of a config, whose evaluators judge every recording, and every row."""
     suite, recordings = source.loaded.suite, SpooledChunks()
     recorded, broken = read_recordings(
-        source.recordings, source.loaded, settings, world, spool=recordings
+        source.recordings, source.loaded, settings, services, spool=recordings
     )
     groups = group_traces(
         recorded,
@@ -259,12 +259,12 @@ def _plan_eval_file(
     problems: dict[Problem, None],
     prints: Fingerprints,
     settings: Settings,
-    world: Services,
+    services: Services,
 ) -> PlannedSuite:
     """The checks of an eval file, each of whose cases has evaluators of its own."""
     from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (of no use to most runs)
 
-    paired = pair_outputs(source.loaded, source.recordings, settings, world.workspace)
+    paired = pair_outputs(source.loaded, source.recordings, settings, services.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
     checks = tuple(

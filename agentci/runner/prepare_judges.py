@@ -11,7 +11,6 @@ from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, FetchError, InputError
 from agentci.evaluators.evaluator import collect_needs
 from agentci.execution.executor_api import SandboxPolicy
-from agentci.github.events import explain_missing_secrets, read_event
 from agentci.model.judges import JudgeConfig, RequiredJudge
 from agentci.model.problem import Problem
 from agentci.model.requests import LOCAL_EXECUTOR, RequiredService
@@ -35,15 +34,15 @@ OPENAI_EVALS_ENDED: Final = (
 )
 
 
-def prepare_graders(plan: Plan, settings: Settings, world: Services) -> Services:
+def prepare_graders(plan: Plan, settings: Settings, services: Services) -> Services:
     """Have what asks services there, where the plan's evaluators want that.
 
     Raises:
         InputError: one of them cannot be asked.
     """
-    services = collect_needs((check.evaluator for check in plan.checks), RequiredService)
-    if not services:
-        return world
+    graded = collect_needs((check.evaluator for check in plan.checks), RequiredService)
+    if not graded:
+        return services
     from agentci.judges.evals_api_client import (  # noqa: PLC0415 (of no use to most runs)
         EvalsApiClient,
         OfflineEvalsApiClient,
@@ -51,14 +50,14 @@ def prepare_graders(plan: Plan, settings: Settings, world: Services) -> Services
     from agentci.judges.transport import Transport  # noqa: PLC0415 (likewise)
 
     if settings.fetch_settings.offline:
-        return replace(world, remote_grading=OfflineEvalsApiClient())
-    if problems := (*find_service_problems(services), *_find_missing_service_keys(services, world)):
+        return replace(services, remote_grading=OfflineEvalsApiClient())
+    if problems := (*find_service_problems(graded), *_find_missing_service_keys(graded, services)):
         raise InputError([*plan.problems, *problems])
     transport = Transport(
-        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", world.err),
-        stopped=world.interruption.is_requested,
+        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
+        stopped=services.interruption.is_requested,
     )
-    return replace(world, remote_grading=EvalsApiClient(transport, variables=world.variables))
+    return replace(services, remote_grading=EvalsApiClient(transport, variables=services.variables))
 
 
 def find_service_problems(wanted: Iterable[RequiredService]) -> Iterator[Problem]:
@@ -78,11 +77,11 @@ def find_service_problems(wanted: Iterable[RequiredService]) -> Iterator[Problem
 
 
 def _find_missing_service_keys(
-    wanted: Iterable[RequiredService], world: Services
+    wanted: Iterable[RequiredService], services: Services
 ) -> Iterator[Problem]:
     for each in wanted:
         variable = each.service.key_variable
-        if variable and not world.variables.get(variable, "").strip():
+        if variable and not services.variables.get(variable, "").strip():
             said = f"the environment variable {variable}, for the key of the service, is not set"
             yield _make_service_problem(each, said)
 
@@ -95,28 +94,31 @@ SECRETS_HINT: Final = "see docs/judges.md#without-secrets"
 KEY_HINT: Final = "set it, in a workflow by `env:` of the step, or name another with `api_key_env`"
 
 
-def prepare_judges(plan: Plan, settings: Settings, world: Services) -> tuple[Plan, Services]:
-    """Have the judges there that the plan's evaluators need; the plan tells of them.
+def prepare_judges(
+    plan: Plan, settings: Settings, services: Services, *, missing_secrets_reason: str
+) -> tuple[Plan, Services]:
+    """Prepare the judges that the plan's evaluators need; the returned plan has their problems.
+
+    Args:
+        missing_secrets_reason: why there can be no API keys; empty where there should be.
 
     Raises:
         InputError: one of them cannot be asked.
     """
     wanted = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
     if not wanted:
-        return plan, world
+        return plan, services
     from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (of no use to most runs)
     from agentci.judges.judge import Judge  # noqa: PLC0415 (likewise)
     from agentci.judges.keys import ApiKeys  # noqa: PLC0415
     from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS  # noqa: PLC0415
     from agentci.judges.transport import Transport  # noqa: PLC0415
 
-    github = world.github
-    reason = explain_missing_secrets(read_event(github), github.actor)
     transport = Transport(
-        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", world.err),
-        stopped=world.interruption.is_requested,
+        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
+        stopped=services.interruption.is_requested,
     )
-    keys = ApiKeys(world.variables, transport, withheld=reason)
+    keys = ApiKeys(services.variables, transport, withheld=missing_secrets_reason)
     asked = (
         () if settings.fetch_settings.offline else tuple(e for e in wanted if _calls_model(e.judge))
     )
@@ -126,14 +128,14 @@ def prepare_judges(plan: Plan, settings: Settings, world: Services) -> tuple[Pla
     if _has_errors(problems):
         raise InputError([*plan.problems, *problems])
     payers = {each.judge.payer: each.judge for each in wanted}
-    budgets = _make_budgets(payers, world)
+    budgets = _make_budgets(payers, services)
     offline = settings.fetch_settings.offline
     service_of = _make_client_factory(keys, transport, offline=offline)
-    services = {payer: service_of(budget) for payer, budget in budgets.items()}
+    clients = {payer: service_of(budget) for payer, budget in budgets.items()}
     judges: dict[str, Judge] = {}
     for payer, panel in payers.items():
-        service = services[payer]
-        program = _make_command_client(panel, budgets[payer], keys, transport, world)
+        service = clients[payer]
+        program = _make_command_client(panel, budgets[payer], keys, transport, services)
         askers = {
             **dict.fromkeys(PROVIDERS, service),
             COMMAND_PROVIDER: service if offline else program,
@@ -141,10 +143,10 @@ def prepare_judges(plan: Plan, settings: Settings, world: Services) -> tuple[Pla
         judges[payer] = Judge(askers, clock=transport.clock)
     comparers = {
         payer: EmbeddingComparer(service, clock=transport.clock)
-        for payer, service in services.items()
+        for payer, service in clients.items()
     }
     plan = replace(plan, problems=(*plan.problems, *problems))
-    return plan, replace(world, judges=judges, embedding_clients=comparers, budgets=budgets)
+    return plan, replace(services, judges=judges, embedding_clients=comparers, budgets=budgets)
 
 
 def find_judge_problems(wanted: Iterable[RequiredJudge]) -> Iterator[Problem]:
@@ -156,9 +158,9 @@ def find_judge_problems(wanted: Iterable[RequiredJudge]) -> Iterator[Problem]:
             yield _make_judge_problem(each, said)
 
 
-def collect_spending(plan: Plan, world: Services) -> tuple[JudgeSpending, ...]:
+def collect_spending(plan: Plan, services: Services) -> tuple[JudgeSpending, ...]:
     """What the judges of a plan have cost so far."""
-    if not world.budgets:
+    if not services.budgets:
         return ()
     wanted = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
     unpriced = {each.judge.payer for each in wanted if each.judge.settings.prices is None}
@@ -166,7 +168,7 @@ def collect_spending(plan: Plan, world: Services) -> tuple[JudgeSpending, ...]:
         JudgeSpending(
             config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced
         )
-        for payer, budget in world.budgets.items()
+        for payer, budget in services.budgets.items()
     )
 
 
@@ -224,11 +226,11 @@ def _find_deprecations(
                 yield Problem(message=said, place=each.place, severity="warning")
 
 
-def _make_budgets(payers: Mapping[str, JudgeConfig], world: Services) -> dict[str, "Budget"]:
+def _make_budgets(payers: Mapping[str, JudgeConfig], services: Services) -> dict[str, "Budget"]:
     from agentci.judges.budget import Budget  # noqa: PLC0415 (likewise)
 
     return {
-        payer: Budget(panel.caps, stopped=world.interruption.is_requested)
+        payer: Budget(panel.caps, stopped=services.interruption.is_requested)
         for payer, panel in payers.items()
     }
 
@@ -252,15 +254,19 @@ def _make_client_factory(
 
 
 def _make_command_client(
-    panel: JudgeConfig, budget: "Budget", keys: "ApiKeys", transport: "Transport", world: Services
+    panel: JudgeConfig,
+    budget: "Budget",
+    keys: "ApiKeys",
+    transport: "Transport",
+    services: Services,
 ) -> "CommandClient":
     from agentci.judges.command import CommandClient, CommandSandbox  # noqa: PLC0415 (likewise)
 
-    folder = Path(panel.folder) if panel.folder else world.workspace.cwd
+    folder = Path(panel.folder) if panel.folder else services.workspace.cwd
     seat = CommandSandbox(
-        executor=world.executors[LOCAL_EXECUTOR],
+        executor=services.executors[LOCAL_EXECUTOR],
         cwd=folder,
-        environment=world.child_environment,
-        confinement=SandboxPolicy(readable=(world.workspace.root, folder)),
+        environment=services.child_environment,
+        confinement=SandboxPolicy(readable=(services.workspace.root, folder)),
     )
     return CommandClient(seat, budget, keys=keys, clock=transport.clock)

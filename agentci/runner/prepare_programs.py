@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentci._util.files import FOLDER_MODE, write_to_stream
+from agentci._util.git_files import is_tracked
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.workspace import read_file, resolve_path
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
-from agentci.github.checkout import is_tracked
 from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.values import replace
 from agentci.runner.plan import Plan
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 MAX_LOCK_BYTES = 16 * 1024**2
 
 
-def prepare_programs(plan: Plan, settings: Settings, world: Services) -> tuple[Plan, Services]:
-    """Fetch what the plan's evaluators need; the plan tells of it, the world has it.
+def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tuple[Plan, Services]:
+    """Fetch the programs that the plan's evaluators need, and add them to the services.
 
     Raises:
         InputError: what a config names is not there, or not what was pinned.
     """
     wanted = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
     if not any(needs_preparation(each) for each in wanted):
-        return plan, world
+        return plan, services
     from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (of no use to most runs)
 
     try:
         gathered = prepare_wanted_programs(
-            wanted, make_fetch_options(settings.fetch_settings, world, lock=load_lock(world))
+            wanted, make_fetch_options(settings.fetch_settings, services, lock=load_lock(services))
         )
     except InputError as error:
         raise InputError([*plan.problems, *error.problems]) from None
     notices = tuple(each for each in gathered.notices if each not in plan.problems)
     return (
         replace(plan, problems=(*plan.problems, *notices), provenance=gathered.provenance),
-        replace(world, ready_programs=gathered.table),
+        replace(services, ready_programs=gathered.table),
     )
 
 
@@ -58,7 +58,7 @@ def needs_preparation(wanted: RequiredProgram) -> bool:
     return not isinstance(program, LocalProgram) or program.requirements is not None
 
 
-def load_lock(world: Services) -> "Lock | None":
+def load_lock(services: Services) -> "Lock | None":
     """The lock of the workspace, None where there is none.
 
     Raises:
@@ -66,7 +66,7 @@ def load_lock(world: Services) -> "Lock | None":
     """
     from agentci.model.lock import LOCK_NAME  # noqa: PLC0415 (likewise)
 
-    path = world.workspace.root / LOCK_NAME
+    path = services.workspace.root / LOCK_NAME
     # What is there and cannot be read is no reason to go without.
     if not os.path.lexists(path):
         return None
@@ -76,7 +76,7 @@ def load_lock(world: Services) -> "Lock | None":
 
 
 def make_fetch_options(
-    access: FetchSettings, world: Services, *, lock: "Lock | None"
+    access: FetchSettings, services: Services, *, lock: "Lock | None"
 ) -> "FetchOptions":
     """Where programs are taken from."""
     from agentci.remote.cache.store import EvaluatorCache  # noqa: PLC0415
@@ -85,13 +85,13 @@ def make_fetch_options(
         LazyEnvironments,
     )
 
-    folder = find_cache_folder(access, world)
+    folder = find_cache_folder(access, services)
     return FetchOptions(
-        sources=world.sources.without_network() if access.offline else world.sources,
-        cache=EvaluatorCache(folder, owner=world.workspace.root),
+        sources=services.sources.without_network() if access.offline else services.sources,
+        cache=EvaluatorCache(folder, owner=services.workspace.root),
         make_fallback_folder=_make_temporary_folder,
         environments=LazyEnvironments(
-            lambda: _make_environment_store(folder, world, offline=access.offline)
+            lambda: _make_environment_store(folder, services, offline=access.offline)
         ),
         lock=lock,
         require_locked=access.locked,
@@ -100,37 +100,39 @@ def make_fetch_options(
     )
 
 
-def _make_environment_store(folder: Path, world: Services, *, offline: bool) -> "EnvironmentStore":
+def _make_environment_store(
+    folder: Path, services: Services, *, offline: bool
+) -> "EnvironmentStore":
     from agentci.execution.environments.store import EnvironmentStore  # noqa: PLC0415 (likewise)
 
     return EnvironmentStore(
         folder,
-        installer_runner=make_installer_runner(world),
-        notify=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", world.err),
+        installer_runner=make_installer_runner(services),
+        notify=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         offline=offline,
-        owner=world.workspace.root,
+        owner=services.workspace.root,
     )
 
 
-def make_installer_runner(world: Services) -> "InstallerRunner":
+def make_installer_runner(services: Services) -> "InstallerRunner":
     """Where installers of packages do their work."""
     from agentci.execution.environments.installers import InstallerRunner  # noqa: PLC0415 (likewise)
 
     return InstallerRunner(
-        executor=world.executors["local"],
-        environment=world.installer_environment,
-        search_path=world.search_path,
+        executor=services.executors["local"],
+        environment=services.installer_environment,
+        search_path=services.search_path,
     )
 
 
-def find_cache_folder(access: FetchSettings, world: Services) -> Path:
+def find_cache_folder(access: FetchSettings, services: Services) -> Path:
     """The folder of the cache: what the user names, from the working directory.
 
     Raises:
         InputError: the repository brings it along, or leads it elsewhere.
     """
-    named, workspace = access.cache_dir, world.workspace
-    folder = workspace.cwd / named if named else world.cache_folder
+    named, workspace = access.cache_dir, services.workspace
+    folder = workspace.cwd / named if named else services.cache_folder
     if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
         if not workspace.contains(folder):
             return folder

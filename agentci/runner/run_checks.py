@@ -64,21 +64,21 @@ SECONDS_BETWEEN_FRAMES = 0.1
 
 
 class ProgressDisplay:
-    """Counts results as they come in and shows the count on the world's ``err``."""
+    """Counts results as they come in and shows the count on ``err``."""
 
-    def __init__(self, total: int, world: Services, *, quiet: bool) -> None:
+    def __init__(self, total: int, services: Services, *, quiet: bool) -> None:
         self._total = total
-        self._world = world
+        self._services = services
         self._counts: Counter[str] = Counter()
         self._is_shown = not quiet and total > 0
-        self._terminal = world.err.isatty()
+        self._terminal = services.err.isatty()
         self._every = SECONDS_BETWEEN_FRAMES if self._terminal else SECONDS_BETWEEN_LINES
-        self._shown_at = world.clock()
+        self._shown_at = services.clock()
 
     def count(self, result: CheckResult) -> None:
         """Take one more result into account."""
         self._counts[result.status] += 1
-        now = self._world.clock()
+        now = self._services.clock()
         if self._is_shown and now - self._shown_at >= self._every:
             self._shown_at = now
             self._show()
@@ -86,12 +86,14 @@ class ProgressDisplay:
     def announce(self, text: str) -> None:
         """Say what is about to take a while."""
         if self._is_shown:
-            write_to_stream(f"\r{text}\x1b[K" if self._terminal else f"{text}\n", self._world.err)
+            write_to_stream(
+                f"\r{text}\x1b[K" if self._terminal else f"{text}\n", self._services.err
+            )
 
     def finish(self) -> None:
         """Clear the bar away."""
         if self._is_shown and self._terminal:
-            write_to_stream("\r\x1b[K", self._world.err)
+            write_to_stream("\r\x1b[K", self._services.err)
 
     def _show(self) -> None:
         done = self._counts.total()
@@ -103,9 +105,9 @@ class ProgressDisplay:
         if self._terminal:
             filled = BAR_WIDTH * done // self._total
             bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-            write_to_stream(f"\r{bar} {text}\x1b[K", self._world.err)
+            write_to_stream(f"\r{bar} {text}\x1b[K", self._services.err)
         else:
-            write_to_stream(f"{text}\n", self._world.err)
+            write_to_stream(f"{text}\n", self._services.err)
 
 
 # What is computed here seldom takes as long.
@@ -133,16 +135,16 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def run_checks(
-    checks: Sequence[Check], *, world: Services, jobs: int, tell: Callable[[CheckResult], None]
+    checks: Sequence[Check], *, services: Services, jobs: int, tell: Callable[[CheckResult], None]
 ) -> Outcome:
-    """Judge ``checks``, ``jobs`` at a time, until all are done or the world asks to stop.
+    """Judge ``checks``, ``jobs`` at a time, until all are done or an interruption is requested.
 
     Args:
         tell: is called from this thread with every result, in the order in which they come.
     """
     results: dict[int, CheckResult] = {}
     bug: Exception | None = None
-    for end in _run_in_threads(checks, world, jobs):
+    for end in _run_in_threads(checks, services, jobs):
         bug = bug or end.bug
         if end.result is not None:
             results[end.number] = end.result
@@ -168,7 +170,7 @@ class _FinishedCheck(Struct, frozen=True, kw_only=True):
 
 
 def _run_in_threads(
-    checks: Sequence[Check], world: Services, jobs: int
+    checks: Sequence[Check], services: Services, jobs: int
 ) -> Iterator[_FinishedCheck]:
     """The ends of all checks that were started, as they come.
 
@@ -183,10 +185,10 @@ def _run_in_threads(
     def work() -> None:
         try:
             while (
-                not world.interruption.is_requested()
+                not services.interruption.is_requested()
                 and (number := schedule.start_next()) is not None
             ):
-                ends.put(_finish_check(number, checks[number], world))
+                ends.put(_finish_check(number, checks[number], services))
                 schedule.finish(number)
         finally:
             ends.put(None)
@@ -234,10 +236,10 @@ def _collect_finished(
             over.wait(COLLECT_PAUSE_SECONDS)
 
 
-def _finish_check(number: int, check: Check, world: Services) -> _FinishedCheck:
+def _finish_check(number: int, check: Check, services: Services) -> _FinishedCheck:
     try:
-        result = run_check(check, world)
+        result = run_check(check, services)
     except Exception as error:  # noqa: BLE001 (a bug of ours must not lose what was judged)
         return _FinishedCheck(number=number, bug=error)
-    stopped = result.status == "errored" and world.interruption.is_requested()
+    stopped = result.status == "errored" and services.interruption.is_requested()
     return _FinishedCheck(number=number, result=None if stopped else result)

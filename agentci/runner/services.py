@@ -1,4 +1,4 @@
-"""Everything outside that a run may touch, in one value: tests hand in another."""
+"""Everything that running checks needs, in one value; tests pass their own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TextIO
 from agentci._util.workspace import Workspace
 from agentci.errors import InterruptionError
 from agentci.execution.registry import Executors
-from agentci.github.api_client import GitHubApi
-from agentci.github.context import GitHubContext
 from agentci.remote.programs import ProgramTable
 from agentci.remote.run_sources import Sources
 
@@ -56,7 +54,7 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What is outside of the program.
+    """What running checks needs.
 
     Attributes:
         executors: by the names that configs use.
@@ -72,9 +70,8 @@ class Services:
         remote_grading: asks services to grade; None where nobody wants that.
         budgets: of the judges.
         cached_responses: what they replied in earlier runs; None where that is of no interest.
-        github_api: of the repository that the workflow belongs to.
         transcript_log: takes down what evaluators are sent and what comes back; None for nothing.
-        out: for results; err: for progress.
+        err: the stream for progress and warnings.
         clock: seconds from any fixed point on.
         processors: how many this process may use.
     """
@@ -86,9 +83,6 @@ class Services:
     search_path: str
     sources: Sources
     cache_folder: Path
-    github: GitHubContext
-    github_api: GitHubApi
-    out: TextIO
     err: TextIO
     clock: Callable[[], float]
     processors: int

@@ -37,7 +37,7 @@ def write_outputs(
     runs: Mapping[str, Sequence[RecordedRun]],
     gates: Sequence[Gate],
     settings: Settings,
-    world: Services,
+    services: Services,
 ) -> tuple[Problem, ...]:
     """Write the runs of each config, whole; tell which could not be.
 
@@ -48,10 +48,10 @@ def write_outputs(
     names = make_output_names(gate.config for gate in gates)
     files = {names[config]: map(_format_output_line, own) for config, own in runs.items()}
     try:
-        folder = prepare_output_folder(settings.output_dir, world.workspace)
+        folder = prepare_output_folder(settings.output_dir, services.workspace)
     except InputError as error:
         return error.problems
-    refused = write_output_files(folder, files, world.workspace)
+    refused = write_output_files(folder, files, services.workspace)
     return tuple(
         Problem(message=f"{name} cannot be written: {why}") for name, why in refused.items()
     )
@@ -176,7 +176,7 @@ class TrialRunner(Struct, kw_only=True):
         problems: what came up.
     """
 
-    world: Services
+    services: Services
     jobs: int
     offline: bool
     on_result: Callable[[CheckResult], None]
@@ -222,7 +222,7 @@ class TrialRunner(Struct, kw_only=True):
                 self.on_result(result)
 
         checks = [*others, *(check for course in due for check in course.next_checks())]
-        outcome = run_checks(checks, world=self.world, jobs=self.jobs, tell=take)
+        outcome = run_checks(checks, services=self.services, jobs=self.jobs, tell=take)
         for course in due:
             if all(check.id in of_this_round for check in course.checks):
                 course.add_results(of_this_round)
@@ -262,11 +262,13 @@ class TrialRunner(Struct, kw_only=True):
         from agentci.runner.agent import run_agent  # noqa: PLC0415 (of no use to most runs)
 
         agent, attempt = course.case_trials.agent, course.pending[0]
-        if agent is None or self.world.interruption.is_requested():
+        if agent is None or self.services.interruption.is_requested():
             course.failures[attempt] = AGENT_NOT_STARTED
             return
         try:
-            course.runs[attempt] = run_agent(agent, course.case_trials.sample, attempt, self.world)
+            course.runs[attempt] = run_agent(
+                agent, course.case_trials.sample, attempt, self.services
+            )
         except EvaluatorError as error:
             course.failures[attempt] = str(error)
 

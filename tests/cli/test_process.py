@@ -11,7 +11,7 @@ from tests.helpers.support import ROOT
 CRASH = """\
 import os, sys
 from agentci.cli.process import run_in_process
-def command(world):
+def command(session):
     raise LookupError("::error::lost")
 sys.exit(run_in_process(command, os.environ))
 """
@@ -30,7 +30,7 @@ def test_at_the_end_nothing_is_searched_for_cycles(tmp_path: Path) -> None:
         "import atexit, gc, os\n"
         "from agentci.cli.process import run_in_process\n"
         "atexit.register(lambda: print(gc.get_freeze_count() > 10_000))\n"
-        "run_in_process(lambda world: 0, os.environ)\n"
+        "run_in_process(lambda session: 0, os.environ)\n"
     )
     assert _run(program, tmp_path).stdout == "True\n"
 

@@ -17,7 +17,7 @@ from agentci.config.settings import parse_settings
 from agentci.evaluators.agentv.case_texts import extract_question, extract_reference_answer
 from agentci.runner.load_configs import load_suites
 from tests._util.http.servers import Asked, script, serve
-from tests.helpers.support import Ran, run_agentci, world_at
+from tests.helpers.support import Ran, make_services, run_agentci
 from tests.judges.bench import said
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
@@ -306,7 +306,7 @@ def test_cases_are_put_together_as_agentv_does_it(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "91-written-out-4x"
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     shutil.copy(folder / "eval.N.yaml", tmp_path / "a.eval.yaml")
-    [loaded] = load_suites(parse_settings([], {}), world_at(tmp_path, {}))
+    [loaded] = load_suites(parse_settings([], {}), make_services(tmp_path, {}))
     theirs = json.loads((folder / "expected.json").read_text())["results"][V4]["tests"]
     for judged, case in zip(loaded.suite.eval_cases or (), theirs, strict=True):
         sample = judged.eval_case

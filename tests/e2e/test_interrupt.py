@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from agentci.cli.main import run_command
-from agentci.model.values import replace
 from agentci.runner.services import Interruption
 from tests.helpers.recordings import otlp
-from tests.helpers.support import ROOT, world_at
+from tests.helpers.support import ROOT, make_session
 
 CONFIG = """\
 evaluators:
@@ -64,9 +63,9 @@ def test_children_are_ended_and_what_was_judged_is_written(
 def test_reading_is_broken_off_at_once_and_the_reports_say_so(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
     interruption = _WhileReading()
-    world = replace(world_at(tmp_path, {}), interruption=interruption)
+    session = make_session(tmp_path, {}, interruption=interruption)
     arguments = ["run", "--metric", "response_match_score", "--traces", "trace.json"]
-    assert run_command(arguments, world) == 130
+    assert run_command(arguments, session) == 130
     assert not interruption.is_immediate_allowed
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert (report["complete"], report["results"]) == (False, [])
@@ -88,7 +87,7 @@ def test_a_command_that_only_prints_is_broken_off_at_once(tmp_path: Path) -> Non
 import os, signal, sys, time
 from agentci.cli.process import run_in_process
 
-def command(world):
+def command(session):
     signal.raise_signal(signal.SIGTERM)
     time.sleep(60)
 

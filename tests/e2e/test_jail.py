@@ -10,9 +10,8 @@ import pytest
 from agentci.cli.main import run_command
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
-from agentci.model.values import replace
 from tests.helpers.recordings import otlp
-from tests.helpers.support import Ran, run_agentci, world_at
+from tests.helpers.support import Ran, make_session, run_agentci
 
 LOOKS = """\
 import json, os, socket
@@ -110,8 +109,8 @@ class Weak(LocalExecutor):
 
 def test_what_cannot_be_enforced_is_told_once_and_changes_no_verdict(tmp_path: Path) -> None:
     _run(tmp_path, LOOKS, "cache: false")
-    world = replace(world_at(tmp_path, {}), executors=Executors({"local": Weak}))
-    assert run_command(["run"], world) == 0
+    session = make_session(tmp_path, {}, executors=Executors({"local": Weak}))
+    assert run_command(["run"], session) == 0
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     told = [(each["severity"], each["message"]) for each in report["problems"]]
     assert told == [("warning", "evaluators' programs run wild here")]

@@ -26,7 +26,7 @@ from agentci.model.values import replace
 from agentci.remote.run_sources import Sources, read_source_context
 from tests._util.http.servers import Answer, Asked, Raw, head, script, serve
 from tests.helpers.recordings import otlp
-from tests.helpers.support import ROOT, Ran, run_agentci, world_at
+from tests.helpers.support import ROOT, Ran, make_session, run_agentci
 from tests.remote.sources.archives import tar_info, tarred, zipped
 from tests.remote.sources.fake_github import FakeGitHub, Kept
 
@@ -179,14 +179,15 @@ class TestAServer:
         drip = Raw(pieces=[head(200, "Content-Length: 70")], endlessly=b"x", pause_seconds=0.05)
         with serve(script(drip)) as server:
             environ = bench.environ(raw=server.url)
-            world = world_at(bench.folder, environ)
             http = HttpClient(
                 tell=lambda _: None,
                 sleep=lambda _: None,
                 limits=HttpLimits(document_seconds=0.2, tries=2),
             )
             around = read_source_context(environ, http=http, workspace=bench.folder)
-            code = run_command(["run"], replace(world, sources=Sources(around)))
+            code = run_command(
+                ["run"], make_session(bench.folder, environ, sources=Sources(around))
+            )
         ran = Ran(code=code, out="", err="", folder=bench.folder)
         check_errored(ran, "it was not all there after 0.2 s", "tried 2 times")
 

@@ -15,7 +15,7 @@ from agentci.model.values import replace
 from tests.e2e.remote import REF, REPOSITORY, configure, files
 from tests.e2e.replies import Judged, run, write_program
 from tests.e2e.replies import configure as configure_program
-from tests.helpers.support import PATH, world_at
+from tests.helpers.support import PATH, make_session
 from tests.remote.sources.fake_github import FakeGitHub
 
 REMOTE = """\
@@ -208,7 +208,7 @@ def test_nothing_is_kept_of_executors_of_others(tmp_path: Path) -> None:
 
 def _run(folder: Path, executors: Executors) -> Judged:
     out = io.StringIO()
-    world = replace(world_at(folder, {}), executors=executors, out=out)
-    code = run_command(["run"], world)
+    session = replace(make_session(folder, {}, executors=executors), out=out)
+    code = run_command(["run"], session)
     report = json.loads((folder / "agentci-results" / "results.json").read_text())
     return Judged(code=code, out=out.getvalue(), results=report["results"])

@@ -18,7 +18,7 @@ from agentci.config.settings import parse_settings
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.runner import commands_in, read_output_file
-from tests.helpers.support import ROOT, Ran, run_agentci, world_at
+from tests.helpers.support import ROOT, Ran, make_session, run_agentci
 
 CONFIG = """\
 evaluators:
@@ -397,10 +397,10 @@ class TestShardsThatAreNotAllOfThem:
         self, folder: Path
     ) -> None:
         output = folder / "output"
-        world = world_at(folder, {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)})
-        world.out.close()  # only a bug of ours could
+        session = make_session(folder, {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)})
+        session.out.close()  # only a bug of ours could
         with pytest.raises(ValueError, match="closed file"):
-            merge(["out"], parse_settings([], {}), world)
+            merge(["out"], parse_settings([], {}), session)
         assert read_output_file(output.read_text())["verdict"] == "error"
 
     def test_need_a_folder_for_the_report(self, folder: Path) -> None:
@@ -586,13 +586,13 @@ class TestTheAction:
         output = folder / "output"
         output.write_text("")
         environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)}
-        world = world_at(folder, environ)
+        session = make_session(folder, environ)
         declared = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
         values = {name: str(each["default"]) for name, each in declared.items()}
         unset = {name: "" for name, value in values.items() if "${{" in value}
         given = {name.replace("_", "-"): text for name, text in inputs.items()}
-        code = run_action(values | unset | given, world)
-        return code, read_output_file(output.read_text()), world.out.getvalue()  # type: ignore[attr-defined]
+        code = run_action(values | unset | given, session)
+        return code, read_output_file(output.read_text()), session.out.getvalue()  # type: ignore[attr-defined]
 
     def test_takes_its_shard_from_the_matrix(self, folder: Path) -> None:
         for job in range(3):

@@ -17,7 +17,7 @@ from agentci.model.requests import RunCommand
 from agentci.model.values import replace
 from agentci.runner.dispatch import dispatch_request
 from tests._util.http.servers import Answer, Asked, Raw, script, serve
-from tests.helpers.support import ROOT, Ran, run_agentci, world_at
+from tests.helpers.support import ROOT, Ran, make_services, run_agentci
 from tests.judges.bench import Bench, refused, said
 
 KEY = "sk-secret-0123456789"
@@ -255,13 +255,13 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
         timeout_seconds=20,
         model_access=ModelAccess(judge=panel, max_calls=1),
     )
-    world = replace(world_at(tmp_path, {}), judges={"": Bench().judge})
-    dispatch_request(command, name="j", world=world)
+    services = replace(make_services(tmp_path, {}), judges={"": Bench().judge})
+    dispatch_request(command, name="j", services=services)
     _, most = usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
     try:
         with pytest.raises(EvaluatorError, match=r"could not be given a port .* Too many open"):
-            dispatch_request(command, name="j", world=world)
+            dispatch_request(command, name="j", services=services)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, usual)
 

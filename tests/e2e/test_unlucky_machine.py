@@ -17,11 +17,10 @@ from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
-from agentci.model.values import replace
 from agentci.reports.github_limits import SUMMARY_BYTES
 from tests.helpers.recordings import otlp
 from tests.helpers.runner import commands_in, read_output_file
-from tests.helpers.support import ROOT, run_agentci, world_at
+from tests.helpers.support import ROOT, make_session, run_agentci
 
 CONFIG = "evaluators:\n- {name: ev, type: code, path: ev.py}\ntraces: trace.json\n"
 
@@ -204,10 +203,10 @@ class Unconfined(LocalExecutor):
 
 
 def _run_unconfined(folder: Path) -> tuple[int, str]:
-    world = replace(world_at(folder, {}), executors=Executors({"local": Unconfined}))
-    code = run_command(["run"], world)
-    assert isinstance(world.out, io.StringIO)
-    return code, world.out.getvalue()
+    session = make_session(folder, {}, executors=Executors({"local": Unconfined}))
+    code = run_command(["run"], session)
+    assert isinstance(session.out, io.StringIO)
+    return code, session.out.getvalue()
 
 
 @pytest.mark.parametrize("does", ["rmtree('agentci-results')", "rmtree(os.getcwd())"])
@@ -245,7 +244,7 @@ def test_what_only_the_machine_lacks_is_no_bug(folder: Path, shortage: str) -> N
 import os, sys
 from agentci.cli.process import run_in_process
 
-def command(world):
+def command(session):
     raise {shortage}
 
 sys.exit(run_in_process(command, os.environ))

@@ -14,7 +14,7 @@ from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
 from agentci.runner.load_configs import FileLocator
-from tests.helpers.support import ROOT, world_at
+from tests.helpers.support import ROOT, make_services
 
 PACKAGE = """\
 from typing import Literal
@@ -87,8 +87,10 @@ def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def programs(tmp_path: Path) -> FileLocator:
     """What knows of other packages."""
-    world = world_at(tmp_path, {})
-    return FileLocator(tmp_path, world.workspace, sources=world.sources, executors=world.executors)
+    services = make_services(tmp_path, {})
+    return FileLocator(
+        tmp_path, services.workspace, sources=services.sources, executors=services.executors
+    )
 
 
 def said_of(config: bytes, programs: FileLocator) -> list[str]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentci.runner.services import Services
+from agentci.cli.session import Session
 from tests.github.api.hub import REPOSITORY, Hub
 from tests.helpers.recordings import eval_set, otlp
-from tests.helpers.support import Ran, run_agentci, world_at
+from tests.helpers.support import Ran, make_session, run_agentci
 
 HEAD, BASE, OTHER = "8c1f" * 10, "5d41" * 10, "77aa" * 10
 PULL = 7
@@ -49,9 +49,9 @@ class Bench:
         """Run a command as a step of the workflow."""
         return run_agentci(list(arguments), cwd=self.folder, environ=self.step_environ())
 
-    def within(self, step: Callable[[Services], int], **environ: str) -> int:
-        """Run a step in its world, and return its exit code."""
-        return step(world_at(self.folder, {**self.step_environ(), **environ}))
+    def within(self, step: Callable[[Session], int], **environ: str) -> int:
+        """Run a step in its session, and return its exit code."""
+        return step(make_session(self.folder, {**self.step_environ(), **environ}))
 
     def step_environ(self) -> dict[str, str]:
         """What the runner sets for a step."""

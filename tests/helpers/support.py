@@ -1,4 +1,4 @@
-"""What tests of several packages share: a run of the command line in a world of its own."""
+"""What tests of several packages share: a run of the command line in a session of its own."""
 
 import io
 import json
@@ -12,6 +12,7 @@ from agentci._util.action_inputs import remove_action_inputs
 from agentci._util.http.client import HttpClient
 from agentci._util.workspace import find_workspace
 from agentci.cli.main import run_command
+from agentci.cli.session import Session
 from agentci.errors import InputError
 from agentci.execution.environment_variables import (
     make_child_environment,
@@ -20,7 +21,9 @@ from agentci.execution.environment_variables import (
 from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
 from agentci.github.context import read_github_context
+from agentci.github.workflow import Workflow
 from agentci.model.problem import Problem
+from agentci.model.values import replace
 from agentci.remote.run_sources import Sources, read_source_context
 from agentci.runner.services import Services
 
@@ -53,30 +56,39 @@ def run_agentci(
     arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str] | None = None
 ) -> Ran:
     """Run ``agentci ARGUMENTS`` in this process, as the command line does."""
-    world = world_at(cwd, environ or {})
+    session = make_session(cwd, environ or {})
     problems: tuple[Problem, ...] = ()
     try:
-        code = run_command(arguments, world)
+        code = run_command(arguments, session)
     except InputError as error:
         code, problems = 2, error.problems
-    assert isinstance(world.out, io.StringIO)
-    assert isinstance(world.err, io.StringIO)
+    assert isinstance(session.out, io.StringIO)
+    assert isinstance(session.services.err, io.StringIO)
     return Ran(
         code=code,
-        out=world.out.getvalue(),
-        err=world.err.getvalue(),
+        out=session.out.getvalue(),
+        err=session.services.err.getvalue(),
         folder=cwd,
         problems=problems,
     )
 
 
-def world_at(cwd: Path, environ: Mapping[str, str]) -> Services:
-    """A world whose workspace is ``cwd`` and whose output is kept."""
+def make_services(cwd: Path, environ: Mapping[str, str]) -> Services:
+    """Services whose workspace is ``cwd``."""
+    return make_session(cwd, environ).services
+
+
+def make_session(cwd: Path, environ: Mapping[str, str], **replaced: Any) -> Session:
+    """A session whose workspace is ``cwd`` and whose output is kept.
+
+    Args:
+        replaced: services to use instead of the usual ones.
+    """
     github = read_github_context(environ)
     workspace = find_workspace(cwd, root=github.workspace or cwd)
     err = io.StringIO()
     http = HttpClient(tell=lambda text: print(text, file=err), sleep=lambda _: None)
-    return Services(
+    services = Services(
         workspace=workspace,
         executors=Executors(make_factories({"PATH": PATH, **environ})),
         child_environment=make_child_environment({"PATH": PATH}),
@@ -84,11 +96,13 @@ def world_at(cwd: Path, environ: Mapping[str, str]) -> Services:
         search_path=environ.get("PATH", PATH),
         sources=Sources(read_source_context(environ, http=http, workspace=workspace.root)),
         cache_folder=cwd / ".agentci" / "cache",
-        github=github,
-        github_api=GitHubApi(read_api_access(environ), http),
-        out=io.StringIO(),
         err=err,
         clock=time.monotonic,
         processors=2,
         variables=remove_action_inputs(environ),
+    )
+    return Session(
+        services=replace(services, **replaced),
+        workflow=Workflow(context=github, api=GitHubApi(read_api_access(environ), http)),
+        out=io.StringIO(),
     )

@@ -24,7 +24,7 @@ from agentci.model.requests import (
 from agentci.model.values import replace
 from agentci.runner.dispatch import dispatch_request, make_job
 from agentci.runner.execute import execute_request
-from tests.helpers.support import PATH, world_at
+from tests.helpers.support import PATH, make_services
 
 SDK_JUDGE = """\
 #!/usr/bin/env bun
@@ -49,9 +49,9 @@ def _printed(reply: Response) -> str:
 class TestCommand:
     def test_runs_in_its_folder_and_reads_what_it_is_given(self, tmp_path: Path) -> None:
         (tmp_path / "judges").mkdir()
-        world = world_at(tmp_path, {})
+        services = make_services(tmp_path, {})
         command = _command(tmp_path / "judges", "sh", "-c", "basename $PWD; cat", stdin="said\n")
-        assert _printed(dispatch_request(command, name="a", world=world)) == "judges\nsaid\n"
+        assert _printed(dispatch_request(command, name="a", services=services)) == "judges\nsaid\n"
 
     def test_may_name_a_file_of_its_folder(self, tmp_path: Path) -> None:
         program = tmp_path / "judge"
@@ -59,14 +59,15 @@ class TestCommand:
         program.chmod(0o755)
         command = _command(tmp_path, "./judge", "yes")
         assert (
-            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "yes\n"
+            _printed(dispatch_request(command, name="a", services=make_services(tmp_path, {})))
+            == "yes\n"
         )
 
     @pytest.mark.parametrize("program", ["no-such-program", "./judge"])
     def test_that_is_not_there_is_named(self, program: str, tmp_path: Path) -> None:
         command = _command(tmp_path, program)
         with pytest.raises(EvaluatorError, match=rf"'a' could not be started: '{program}'"):
-            dispatch_request(command, name="a", world=world_at(tmp_path, {}))
+            dispatch_request(command, name="a", services=make_services(tmp_path, {}))
 
     @pytest.mark.parametrize("words", [("node",), ("bun",), ("bun", "run")])
     def test_of_typescript_runs_by_a_node_that_knows_it(
@@ -77,7 +78,8 @@ class TestCommand:
         )
         command = _command(tmp_path, *words, "judge.ts", "typed")
         assert (
-            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "typed\n"
+            _printed(dispatch_request(command, name="a", services=make_services(tmp_path, {})))
+            == "typed\n"
         )
 
     @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ class TestCommand:
         judge.write_text(f"{first_line}\n{SDK_JUDGE.partition(chr(10))[2]}")
         judge.chmod(0o755)
         command = _command(tmp_path, "./judge.ts", stdin='{"candidate_answer": "it"}')
-        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
+        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
         assert json.loads(_printed(reply))["hits"] == ["it"]
 
     def test_of_python_may_name_uv_itself(self, tmp_path: Path) -> None:
@@ -100,7 +102,8 @@ class TestCommand:
         judge.chmod(0o755)
         command = _command(tmp_path, "./judge.py", "snake")
         assert (
-            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+            _printed(dispatch_request(command, name="a", services=make_services(tmp_path, {})))
+            == "snake\n"
         )
 
     def test_without_a_path_is_no_file_of_the_folder(self, tmp_path: Path) -> None:
@@ -108,21 +111,23 @@ class TestCommand:
         (tmp_path / "echo").chmod(0o755)
         command = _command(tmp_path, "echo", "judge.js")
         (tmp_path / "judge.js").write_text("console.log('judged')\n")
-        printed = _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {})))
+        printed = _printed(
+            dispatch_request(command, name="a", services=make_services(tmp_path, {}))
+        )
         assert printed == "judge.js\n"
 
     def test_that_is_not_executable_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         with pytest.raises(EvaluatorError, match=r"'\./judge\.ts' is not there, or not executable"):
             dispatch_request(
-                _command(tmp_path, "./judge.ts"), name="a", world=world_at(tmp_path, {})
+                _command(tmp_path, "./judge.ts"), name="a", services=make_services(tmp_path, {})
             )
 
     def test_that_imports_the_sdk_of_agentv_finds_it(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         told = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
         command = _command(tmp_path, "bun", "judge.ts", stdin=told)
-        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
+        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
         assert json.loads(_printed(reply)) == {
             "score": 1,
             "hits": ["it"],
@@ -136,7 +141,7 @@ class TestCommand:
             "export default defineCodeGrader(() => { throw new Error('no'); });\n"
         )
         command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
-        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
+        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
         assert isinstance(reply, ProgramOutput)
         assert reply.exit_code == 1
         assert json.loads(_printed(reply))["misses"] == ["no"]
@@ -157,7 +162,7 @@ class TestCommand:
             f"export default define{kind}(() => undefined);\n"
         )
         command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
-        reply = dispatch_request(command, name="a", world=world_at(tmp_path, {}))
+        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
         assert isinstance(reply, ProgramOutput)
         assert reply.exit_code == 1
         assert why in _printed(reply) + reply.stderr
@@ -173,7 +178,9 @@ class TestCommand:
             f"export default defineAssertion(() => ({{ {said}, reasoning: 'r' }}));\n"
         )
         command = _command(tmp_path, "bun", "run", str(tmp_path / "words.mjs"), stdin="{}")
-        printed = _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {})))
+        printed = _printed(
+            dispatch_request(command, name="a", services=make_services(tmp_path, {}))
+        )
         assert json.loads(printed) == {"score": score, "reasoning": "r"}
 
     def test_finds_the_sdk_that_its_repository_has(self, tmp_path: Path) -> None:
@@ -187,7 +194,8 @@ class TestCommand:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         command = _command(tmp_path, "node", "judge.ts")
         assert (
-            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "own\n"
+            _printed(dispatch_request(command, name="a", services=make_services(tmp_path, {})))
+            == "own\n"
         )
 
     @pytest.mark.parametrize("words", [("uv", "run"), ("uv",)])
@@ -197,7 +205,8 @@ class TestCommand:
         (tmp_path / "judge.py").write_text("import sys; print(sys.argv[1])\n")
         command = _command(tmp_path, *words, "judge.py", "snake")
         assert (
-            _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {}))) == "snake\n"
+            _printed(dispatch_request(command, name="a", services=make_services(tmp_path, {})))
+            == "snake\n"
         )
 
     @pytest.mark.parametrize("words", [("uv", "run", "gone.py"), ("uv", "run"), ("bun", "x.py")])
@@ -205,11 +214,16 @@ class TestCommand:
         self, words: tuple[str, ...], tmp_path: Path
     ) -> None:
         with pytest.raises(EvaluatorError, match=f"'{words[0]}' is not on this machine"):
-            dispatch_request(_command(tmp_path, *words), name="a", world=world_at(tmp_path, {}))
+            dispatch_request(
+                _command(tmp_path, *words), name="a", services=make_services(tmp_path, {})
+            )
 
     def test_without_a_script_runs_the_program_itself(self, tmp_path: Path) -> None:
         command = _command(tmp_path, "node", "--version")
-        assert _printed(dispatch_request(command, name="a", world=world_at(tmp_path, {})))[0] == "v"
+        assert (
+            _printed(dispatch_request(command, name="a", services=make_services(tmp_path, {})))[0]
+            == "v"
+        )
 
 
 class TestCommandInAContainer:
@@ -226,7 +240,9 @@ class TestCommandInAContainer:
             memory_mb=64,
             processes=7,
         )
-        job = make_job(command, name="a", world=world_at(tmp_path, {"KEY": "k", "OTHER": "o"}))
+        job = make_job(
+            command, name="a", services=make_services(tmp_path, {"KEY": "k", "OTHER": "o"})
+        )
         assert (job.command, job.cwd) == (command.command, tmp_path / "judges")
         walls = job.confinement
         assert (walls.image, walls.network, walls.memory_mb, walls.processes) == (
@@ -248,8 +264,8 @@ class TestComposition:
 
         parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
         request = Compose(parts=parts, then=settle)
-        world = world_at(tmp_path, {})
-        judgement, _ = execute_request(request, [], name="both", read=read, world=world)
+        services = make_services(tmp_path, {})
+        judgement, _ = execute_request(request, [], name="both", read=read, world=services)
         assert judgement.hits == ("a\n", "b\n")
 
     def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
@@ -258,9 +274,9 @@ class TestComposition:
 
         parts = (("part", _command(tmp_path, "no-such-program")),)
         request = Compose(parts=parts, then=lambda _: parts[0][1])
-        world = world_at(tmp_path, {})
+        services = make_services(tmp_path, {})
         with pytest.raises(EvaluatorError, match="'part'"):
-            execute_request(request, [], name="whole", read=read, world=world)
+            execute_request(request, [], name="whole", read=read, world=services)
 
 
 class TestAForkOfAWarmPython:
@@ -272,8 +288,8 @@ class TestAForkOfAWarmPython:
         return tmp_path
 
     def _imports(self, command: RunCommand, folder: Path, path: str = PATH) -> object:
-        world = world_at(folder, {"PATH": path})
-        return make_job(command, name="a", world=world).confinement.imports
+        services = make_services(folder, {"PATH": path})
+        return make_job(command, name="a", services=services).confinement.imports
 
     @pytest.mark.parametrize("words", [("judge.py",), ("./judge.py", "-x", "y")])
     def test_may_be_a_script_that_our_python_runs(
@@ -320,15 +336,15 @@ class TestGrader:
         )
 
     def test_is_called_by_a_fork_that_has_what_both_import(self, file: Path) -> None:
-        world = world_at(file.parent, {})
-        job = make_job(self._request(file), name="g", world=world)
+        services = make_services(file.parent, {})
+        job = make_job(self._request(file), name="g", services=services)
         assert job.command == (sys.executable, GRADE_PATH, str(file))
         assert {"json", "math", "statistics"} <= set(job.confinement.imports or ())
-        assert _printed(job.run(world.executors["local"])) == '{"score": 0.25}'
+        assert _printed(job.run(services.executors["local"])) == '{"score": 0.25}'
 
     def test_takes_what_calls_it_along_into_an_image(self, file: Path) -> None:
         request = self._request(file, executor="docker", image="python:3.12-slim")
-        job = make_job(request, name="g", world=world_at(file.parent, {}))
+        job = make_job(request, name="g", services=make_services(file.parent, {}))
         program, *words = job.command
         assert (program, words[0], words[2], job.cwd) == ("python3", "-c", str(file), file.parent)
         ran = subprocess.run(
@@ -341,5 +357,5 @@ class TestGrader:
         request = RunProgram(
             program=LocalProgram(path=GRADE_PATH), stdin=json.dumps(asked), timeout_seconds=20
         )
-        reply = dispatch_request(request, name="g", world=world_at(tmp_path, {}))
+        reply = dispatch_request(request, name="g", services=make_services(tmp_path, {}))
         assert _printed(reply) == '{"score": 0.25}'

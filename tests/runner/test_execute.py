@@ -22,7 +22,7 @@ from agentci.runner.response_cache.store import ResponseStore
 from agentci.runner.services import Services
 from agentci.runner.transcripts import ExternalCall
 from tests._util.http.servers import Server, script, serve
-from tests.helpers.support import world_at
+from tests.helpers.support import make_services
 from tests.judges.bench import QUESTION, Bench, said, scored, settings
 
 
@@ -35,7 +35,7 @@ def world_with(folder: Path) -> Iterator[Services]:
         Inputs(folder, observer=Observer(set(), left_out=set()), digests=Digests(set())),
         Interpreters(""),
     )
-    world = world_at(folder, {})
+    world = make_services(folder, {})
     yield replace(
         world, judges={"": bench.judge}, budgets={"": bench.budget}, cached_responses=replies
     )

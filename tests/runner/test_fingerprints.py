@@ -14,7 +14,7 @@ from agentci.model.trace import Turn
 from agentci.model.values import replace
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_configs import load_suite
-from tests.helpers.support import world_at
+from tests.helpers.support import make_services
 
 PLACE = Place(file="e.yaml", line=1)
 GOLDEN = EvalCase(id="c", turns=(Turn(id="t", user_text="q"),), place=PLACE)
@@ -28,14 +28,14 @@ JUDGE = (
 def printed(folder: Path, config: str, *, program: str = "print(1)") -> str:
     (folder / "own.py").write_text(program)
     (folder / "e.yaml").write_text(config)
-    world = world_at(folder, {})
-    [evaluator] = load_suite(folder / "e.yaml", Overrides(), world).suite.evaluators
-    return Fingerprints(world.workspace).of(evaluator, None)
+    services = make_services(folder, {})
+    [evaluator] = load_suite(folder / "e.yaml", Overrides(), services).suite.evaluators
+    return Fingerprints(services.workspace).of(evaluator, None)
 
 
 def of_metric(folder: Path, golden: EvalCase | None = None, **others: Any) -> str:
     evaluator = make_builtin_evaluator("response_match_score", **{"place": PLACE, **others})
-    return Fingerprints(world_at(folder, {}).workspace).of(evaluator, golden)
+    return Fingerprints(make_services(folder, {}).workspace).of(evaluator, golden)
 
 
 def test_it_is_the_same_wherever_the_workspace_lies(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_it_changes_with_the_golden_case_and_not_with_its_line(tmp_path: Path) -
 
 
 def test_it_is_made_of_anything_that_an_evaluator_may_hold(tmp_path: Path) -> None:
-    prints = Fingerprints(world_at(tmp_path, {}).workspace)
+    prints = Fingerprints(make_services(tmp_path, {}).workspace)
     evaluator = replace(
         make_builtin_evaluator("response_match_score", place=PLACE),
         options={"f": partial(print, 1), "n": None, "l": [1.5, True]},  # type: ignore[dict-item]

@@ -7,13 +7,13 @@ import pytest
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.runner.load_configs import LoadedSuite, load_suites
-from tests.helpers.support import world_at
+from tests.helpers.support import make_services
 
 PROGRAM = "- {{name: {0}, type: code, path: {0}.py}}\n"
 
 
 def _load(folder: Path, *only: str) -> tuple[LoadedSuite, ...]:
-    return load_suites(parse_settings([], {"only": only}), world_at(folder, {}))
+    return load_suites(parse_settings([], {"only": only}), make_services(folder, {}))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ class TestPaths:
         self, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         settings = parse_settings([str(folder / "x.eval.yaml")], {})
-        [loaded] = load_suites(settings, world_at(tmp_path_factory.mktemp("elsewhere"), {}))
+        [loaded] = load_suites(settings, make_services(tmp_path_factory.mktemp("elsewhere"), {}))
         assert len(loaded.suite.evaluators) == 2
 
     def test_a_program_that_nothing_can_run_is_told_at_its_path(self, folder: Path) -> None:

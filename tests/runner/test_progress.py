@@ -8,7 +8,7 @@ from agentci.model.result import Status
 from agentci.model.values import replace
 from agentci.runner.run_checks import ProgressDisplay
 from tests.helpers.reports import make_result
-from tests.helpers.support import world_at
+from tests.helpers.support import make_services
 
 STATUSES: tuple[Status, ...] = ("passed", "failed", "errored", "passed")
 
@@ -21,8 +21,8 @@ class Terminal(io.StringIO):
 def _shown(folder: Path, err: io.StringIO, *, quiet: bool = False) -> str:
     """What is written for four results that come a second, three and two seconds apart."""
     times: Iterator[float] = iter([0.0, 1.0, 4.0, 6.0, 6.05])
-    world = replace(world_at(folder, {}), err=err, clock=lambda: next(times))
-    progress = ProgressDisplay(4, world, quiet=quiet)
+    services = replace(make_services(folder, {}), err=err, clock=lambda: next(times))
+    progress = ProgressDisplay(4, services, quiet=quiet)
     for status in STATUSES:
         progress.count(make_result(status))
     progress.finish()

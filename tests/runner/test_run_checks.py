@@ -13,9 +13,8 @@ from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
-from agentci.model.values import replace
 from tests.helpers.recordings import otlp
-from tests.helpers.support import world_at
+from tests.helpers.support import make_session
 
 CONFIG = """\
 evaluators:
@@ -56,9 +55,9 @@ def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) ->
     (tmp_path / "trace.json").write_text(otlp())
     for name in ("good.py", "unlucky.py"):
         (tmp_path / name).write_text("print('{\"score\": 1}')")
-    world = replace(world_at(tmp_path, {}), executors=Executors({"local": ExecutorWithABug}))
+    session = make_session(tmp_path, {}, executors=Executors({"local": ExecutorWithABug}))
     with pytest.raises(KeyError, match="a bug"):
-        run(parse_settings([], {}), world)
+        run(parse_settings([], {}), session)
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert [result["evaluator"] for result in report["results"]] == ["good", "better"]
     assert not report["complete"]
@@ -94,8 +93,8 @@ def test_a_slow_evaluator_does_not_keep_the_others_waiting(tmp_path: Path) -> No
         "traces: traces.jsonl\n"
     )
     executors = Executors({"local": lambda: PatientExecutor(quick=5)})
-    world = replace(world_at(tmp_path, {}), executors=executors)
-    assert run(parse_settings([], {"jobs": ["2"]}), world) == 0
+    session = make_session(tmp_path, {}, executors=executors)
+    assert run(parse_settings([], {"jobs": ["2"]}), session) == 0
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
     assert [result["evaluator"] for result in report["results"]] == ["slow", "quick"] * 5
     assert {result["score"] for result in report["results"]} == {1}

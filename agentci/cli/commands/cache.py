@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from agentci._util.cache_folder import (
     BASELINES_FOLDER,
@@ -21,19 +21,18 @@ from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.remote.cache.index import CachedEvaluator, EvaluatorKey
 from agentci.remote.cache.store import CacheEntry, ClearedCache, EvaluatorCache, clear_cache
 from agentci.runner.response_cache.inspect import CacheInspection, inspect_responses
-from agentci.runner.services import Services
 
 HEADINGS: Final = ("SOURCE", "REPOSITORY", "REF", "COMMIT", "SIZE", "FILES")
 KIBIBYTE: Final = 1024
 
 
-def print_cache_folder(folder: Path, world: Services) -> int:
+def print_cache_folder(folder: Path, out: TextIO) -> int:
     """Print where the cache is, whether or not there is anything yet."""
-    world.out.write(f"{escape_for_log_line(str(folder))}\n")
+    out.write(f"{escape_for_log_line(str(folder))}\n")
     return 0
 
 
-def list_cache_entries(folder: Path, world: Services, *, as_json: bool = False) -> int:
+def list_cache_entries(folder: Path, out: TextIO, *, as_json: bool = False) -> int:
     """Print what the cache holds: a line an evaluator, and how many replies.
 
     Raises:
@@ -43,7 +42,7 @@ def list_cache_entries(folder: Path, world: Services, *, as_json: bool = False) 
     if as_json:
         results = BaselineStore(folder).entries()
         told = [*map(_entry_to_json, entries), *map(_results_to_json, results)]
-        world.out.write(f"{dumps(told)}\n")
+        out.write(f"{dumps(told)}\n")
         return 0
     rows = [
         _format_row(entry.key, entry.evaluator, entry.size_bytes)
@@ -51,38 +50,40 @@ def list_cache_entries(folder: Path, world: Services, *, as_json: bool = False) 
         if entry.key is not None and entry.evaluator is not None
     ]
     if rows:
-        world.out.write(_format_table([HEADINGS, *rows]))
-    _print_damaged(entries, world)
+        out.write(_format_table([HEADINGS, *rows]))
+    _print_damaged(entries, out)
     replies = inspect_responses(folder)
-    _print_unreadable_responses(replies, world)
+    _print_unreadable_responses(replies, out)
     kept = BaselineStore(folder).inspect()
     others = [*_format_response_count(replies.valid), *_format_baseline_count(kept.sound)]
     sizes = (*(entry.size_bytes for entry in entries), replies.size_bytes, kept.size_bytes)
     held = ", ".join([format_count(len(rows), "evaluator"), *others, _format_size(sum(sizes))])
-    world.out.write(f"{held}, in {escape_for_log_line(str(folder))}\n")
+    out.write(f"{held}, in {escape_for_log_line(str(folder))}\n")
     return 0
 
 
-def verify_cache(folder: Path, world: Services) -> int:
+def verify_cache(folder: Path, out: TextIO) -> int:
     """Print what is damaged in the cache; the exit code is 0 where nothing is.
 
     Raises:
         InputError: the folder is used for something else, or cannot be read.
     """
     entries = _read_entries(folder)
-    damaged = _print_damaged(entries, world)
-    world.out.write(
-        f"{format_count(len(entries) - damaged, 'evaluator')} verified, {damaged} damaged\n"
-    )
+    damaged = _print_damaged(entries, out)
+    out.write(f"{format_count(len(entries) - damaged, 'evaluator')} verified, {damaged} damaged\n")
     replies = inspect_responses(folder)
-    _print_unreadable_responses(replies, world)
-    for held in _format_response_count(replies.valid + replies.corrupt):
-        world.out.write(f"{held}, {replies.corrupt} of them damaged\n")
+    _print_unreadable_responses(replies, out)
+    out.writelines(
+        f"{held}, {replies.corrupt} of them damaged\n"
+        for held in _format_response_count(replies.valid + replies.corrupt)
+    )
     kept = BaselineStore(folder).inspect()
-    for held in _format_baseline_count(kept.sound + kept.damaged):
-        world.out.write(f"{held}, {kept.damaged} of them damaged\n")
+    out.writelines(
+        f"{held}, {kept.damaged} of them damaged\n"
+        for held in _format_baseline_count(kept.sound + kept.damaged)
+    )
     if damaged or replies.corrupt or kept.damaged or replies.error is not None:
-        world.out.write(
+        out.write(
             "what is damaged is never used: the next run fetches it again, or runs the program,"
             " or empty the cache with `agentci cache clean`\n"
         )
@@ -90,7 +91,7 @@ def verify_cache(folder: Path, world: Services) -> int:
     return 0
 
 
-def clean_cache(folder: Path, world: Services) -> int:
+def clean_cache(folder: Path, out: TextIO) -> int:
     """Remove all that is ours from the cache; the exit code is 0 where nothing of it is left.
 
     Raises:
@@ -98,7 +99,7 @@ def clean_cache(folder: Path, world: Services) -> int:
     """
     try:
         if not folder.exists() or not any(folder.iterdir()):
-            world.out.write(f"there is nothing in {escape_for_log_line(str(folder))}\n")
+            out.write(f"there is nothing in {escape_for_log_line(str(folder))}\n")
             return 0
         if not is_cache(folder):
             raise _make_foreign_folder_error(folder)
@@ -108,7 +109,7 @@ def clean_cache(folder: Path, world: Services) -> int:
         kept -= BaselineStore(folder).inspect().sound
     except OSError as error:
         raise _make_unreadable_error(folder, error) from None
-    return _print_cleared(cleared, replies, kept, world)
+    return _print_cleared(cleared, replies, kept, out)
 
 
 def _read_entries(folder: Path) -> Sequence[CacheEntry]:
@@ -133,23 +134,23 @@ def _make_unreadable_error(folder: Path, error: OSError) -> InputError:
     )
 
 
-def _print_damaged(entries: Sequence[CacheEntry], world: Services) -> int:
+def _print_damaged(entries: Sequence[CacheEntry], out: TextIO) -> int:
     """Print a line for each damaged entry, and return how many there are."""
     damaged = [entry for entry in entries if entry.corruption is not None]
-    for entry in damaged:
-        world.out.write(
-            f"damaged: {escape_for_log_line(f'{_format_name(entry)}: {entry.corruption}')}\n"
-        )
+    out.writelines(
+        f"damaged: {escape_for_log_line(f'{_format_name(entry)}: {entry.corruption}')}\n"
+        for entry in damaged
+    )
     return len(damaged)
 
 
-def _print_unreadable_responses(replies: CacheInspection, world: Services) -> None:
+def _print_unreadable_responses(replies: CacheInspection, out: TextIO) -> None:
     """Print why replies cannot be read, where they cannot."""
     if replies.error is not None:
-        world.out.write(f"damaged: {escape_for_log_line(f'{RESPONSES_FILE}: {replies.error}')}\n")
+        out.write(f"damaged: {escape_for_log_line(f'{RESPONSES_FILE}: {replies.error}')}\n")
 
 
-def _print_cleared(cleared: ClearedCache, replies: int, baselines: int, world: Services) -> int:
+def _print_cleared(cleared: ClearedCache, replies: int, baselines: int, out: TextIO) -> int:
     is_left = any(path.name == RESPONSES_FILE for path in cleared.remaining)
     *others, last = (
         format_count(cleared.evaluators, "evaluator"),
@@ -157,13 +158,13 @@ def _print_cleared(cleared: ClearedCache, replies: int, baselines: int, world: S
         *_format_baseline_count(baselines),
         *_format_response_count(0 if is_left else replies),
     )
-    world.out.write(
+    out.write(
         f"removed {', '.join(others)} and {last}: {_format_size(cleared.freed_bytes)} freed\n"
     )
-    for path in cleared.remaining:
-        world.out.write(
-            f"{escape_for_log_line(str(path))} could not be removed; remove it as its owner\n"
-        )
+    out.writelines(
+        f"{escape_for_log_line(str(path))} could not be removed; remove it as its owner\n"
+        for path in cleared.remaining
+    )
     return EXIT_INVALID_INPUT if cleared.remaining else 0
 
 

@@ -9,11 +9,13 @@ from pydantic import ValidationError
 
 from agentci._util.text.json_document import read_json
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import decode_utf8, read_file
+from agentci._util.workspace import Workspace, decode_utf8, read_file
+from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.evaluators.fields import StrictModel, Text
 from agentci.gate.agreement import Calibration, make_confusion_matrix, measure_flips
+from agentci.github.events import find_missing_secrets_reason
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import EXIT_ERRORED, CheckResult
 from agentci.model.values import replace
@@ -59,14 +61,14 @@ class LabelLine(StrictModel):
     note: str = ""
 
 
-def read_labels(name: str, world: Services) -> tuple[Label, ...]:
+def read_labels(name: str, workspace: Workspace) -> tuple[Label, ...]:
     """Read a file of labels, from the working directory.
 
     Raises:
         InputError: it is not there, or some lines are no labels or contradict each other.
     """
-    path = world.workspace.cwd / name
-    shown = world.workspace.display_path(path)
+    path = workspace.cwd / name
+    shown = workspace.display_path(path)
     data = read_file(path, name=shown, limit_bytes=MAX_LABEL_BYTES, place=COMMAND_LINE)
     labels: dict[tuple[str, str], Label] = {}
     problems: list[Problem] = []
@@ -123,7 +125,7 @@ class _LabelledCheck(Struct, frozen=True, kw_only=True):
 
 
 def calibrate(
-    settings: Settings, file: str, world: Services, *, repeats: int, as_json: bool
+    settings: Settings, file: str, session: Session, *, repeats: int, as_json: bool
 ) -> int:
     """Judge the cases that have labels, and print how far that agrees with them.
 
@@ -134,21 +136,28 @@ def calibrate(
     Raises:
         InputError: a config, a recording or a label cannot be used.
     """
-    labels = read_labels(file, world)
-    plan, world = prepare_programs(make_plan(settings, world), settings, world)
+    labels = read_labels(file, session.services.workspace)
+    plan, services = prepare_programs(
+        make_plan(settings, session.services), settings, session.services
+    )
     if any(each.severity == "error" for each in plan.problems):
         raise InputError(plan.problems)
     labelled = _find_labelled_checks(plan, labels)
-    plan, world = prepare_judges(_select_labelled(plan, labelled), settings, world)
-    world = prepare_graders(plan, settings, world)
+    plan, services = prepare_judges(
+        _select_labelled(plan, labelled),
+        settings,
+        services,
+        missing_secrets_reason=find_missing_secrets_reason(session.workflow.context),
+    )
+    services = prepare_graders(plan, settings, services)
     runs = [
-        _run_checks([each.check for each in labelled], plan, settings, world, anew=again > 0)
+        _run_checks([each.check for each in labelled], plan, settings, services, anew=again > 0)
         for again in range(repeats)
     ]
     found = _calculate_calibrations(labelled, runs)
-    world.out.write(render_json(found) if as_json else render_text(found))
+    session.out.write(render_json(found) if as_json else render_text(found))
     if plan.problems and not as_json:
-        world.out.write(render_problems(plan.problems, "text"))
+        session.out.write(render_problems(plan.problems, "text"))
     return 0 if any(each.confusion.agreement.whole for each in found) else EXIT_ERRORED
 
 
@@ -189,21 +198,21 @@ def _select_labelled(plan: Plan, labelled: Sequence[_LabelledCheck]) -> Plan:
 
 
 def _run_checks(
-    checks: Sequence[Check], plan: Plan, settings: Settings, world: Services, *, anew: bool
+    checks: Sequence[Check], plan: Plan, settings: Settings, services: Services, *, anew: bool
 ) -> tuple[CheckResult, ...]:
-    progress = ProgressDisplay(len(checks), world, quiet=settings.quiet)
-    replies, _ = (None, ()) if anew else open_response_cache(plan, settings, world)
+    progress = ProgressDisplay(len(checks), services, quiet=settings.quiet)
+    replies, _ = (None, ()) if anew else open_response_cache(plan, settings, services)
     try:
         outcome = run_checks(
             checks,
-            world=replace(world, cached_responses=replies),
-            jobs=settings.jobs or world.processors,
+            services=replace(services, cached_responses=replies),
+            jobs=settings.jobs or services.processors,
             tell=progress.count,
         )
     finally:
         tuple(close_response_cache(replies))
     progress.finish()
-    world.interruption.raise_if_allowed()
+    services.interruption.raise_if_allowed()
     if outcome.bug is not None:
         raise outcome.bug
     return outcome.results

@@ -1,23 +1,24 @@
 """``agentci compare``: two reports, side by side."""
 
 from collections.abc import Iterator
+from typing import TextIO
 
 from agentci._util.text.escape import flatten_line, neutralize_commands
+from agentci._util.workspace import Workspace
 from agentci.gate.comparison import compare_runs
 from agentci.gate.regression import find_regression_thresholds
 from agentci.github.baseline.read import read_baseline_report
 from agentci.model.result import Report
 from agentci.reports.console import comparison_lines
-from agentci.runner.services import Services
 
 
-def show_comparison(base: str, head: str, world: Services) -> int:
+def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> int:
     """Print what became of each evaluator's checks.
 
     Raises:
         InputError: one of the reports cannot be used.
     """
-    before, after = (read_baseline_report(named, world.workspace) for named in (base, head))
+    before, after = (read_baseline_report(named, workspace) for named in (base, head))
     comparison = compare_runs(
         before.results, after.results, find_regression_thresholds(after.gates), baseline=base
     )
@@ -26,7 +27,7 @@ def show_comparison(base: str, head: str, world: Services) -> int:
         *_find_incomplete_warnings(base, before),
         *_find_incomplete_warnings(head, after),
     ]
-    world.out.write(neutralize_commands("".join(f"{line}\n" for line in lines)))
+    out.write(neutralize_commands("".join(f"{line}\n" for line in lines)))
     return 0
 
 

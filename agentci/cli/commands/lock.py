@@ -3,12 +3,14 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from agentci._util.files import write_output_files, write_to_stream
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit, suggest_name
 from agentci._util.workspace import is_file, read_file
+from agentci.cli.session import Session
 from agentci.config.discovery import find_configs
 from agentci.config.overrides import Overrides
 from agentci.config.settings import FetchSettings
@@ -34,18 +36,20 @@ from agentci.runner.prepare_programs import (
 from agentci.runner.services import Services
 
 
-def find_lockable_programs(configs: Sequence[str], world: Services) -> tuple[RequiredProgram, ...]:
+def find_lockable_programs(
+    configs: Sequence[str], services: Services
+) -> tuple[RequiredProgram, ...]:
     """All programs of the configs that a lock has a word on.
 
     Raises:
         InputError: with every problem of every config.
     """
     wanted: dict[RequiredProgram, None] = {}
-    paths, missing = find_configs(configs, world.workspace)
+    paths, missing = find_configs(configs, services.workspace)
     problems = [*missing]
     for path in paths:
         try:
-            suite = load_suite(path, Overrides(), world).suite
+            suite = load_suite(path, Overrides(), services).suite
         except InputError as error:
             problems += error.problems
             continue
@@ -97,22 +101,24 @@ def _read_digest(file: str | None) -> tuple[str, ...]:
     return (hashlib.sha256(content).hexdigest(),)
 
 
-def check_lock(configs: Sequence[str], world: Services) -> int:
+def check_lock(configs: Sequence[str], session: Session) -> int:
     """Say what the lock lacks, or has too much of; nothing is fetched.
 
     Raises:
         InputError: a config or the lock cannot be read.
     """
-    wanted = find_lockable_programs(configs, world)
-    root = world.workspace.root
-    lock = load_lock(world) or Lock()
+    wanted = find_lockable_programs(configs, session.services)
+    root = session.services.workspace.root
+    lock = load_lock(session.services) or Lock()
     problems = [problem for each in wanted for problem in _find_missing(each, lock, root)]
     if not configs:
         problems += _find_unused(wanted, lock, root)
     if not problems:
-        world.out.write(f"{LOCK_NAME} is up to date: {format_lock_contents(lock)}\n")
+        session.out.write(f"{LOCK_NAME} is up to date: {format_lock_contents(lock)}\n")
         return 0
-    world.out.write(render_problems(problems, "github" if world.github.active else "text"))
+    session.out.write(
+        render_problems(problems, "github" if session.workflow.context.active else "text")
+    )
     return EXIT_INVALID_INPUT
 
 
@@ -144,7 +150,12 @@ def _make_lock_problem(message: str, place: Place) -> Problem:
 
 
 def lock_configs(
-    configs: Sequence[str], *, upgrade: Sequence[str] | None, access: FetchSettings, world: Services
+    configs: Sequence[str],
+    *,
+    upgrade: Sequence[str] | None,
+    access: FetchSettings,
+    services: Services,
+    out: TextIO,
 ) -> int:
     """Lock what configs name; what was locked before stays, unless it is to be upgraded.
 
@@ -158,26 +169,26 @@ def lock_configs(
         InputError: a config or the lock cannot be read, or something cannot be fetched.
     """
     names = [name for name in upgrade or () if name]
-    more = [name for name in names if is_file(world.workspace.cwd / name)]
+    more = [name for name in names if is_file(services.workspace.cwd / name)]
     configs = (*configs, *more)
-    root = world.workspace.root
-    wanted = find_lockable_programs(configs, world)
-    old = load_lock(world) or Lock()
+    root = services.workspace.root
+    wanted = find_lockable_programs(configs, services)
+    old = load_lock(services) or Lock()
     leaving = [name for name in names if name not in more]
     kept = old if upgrade is None else _remove_upgraded(leaving, wanted, old, root)
     locking = lock_programs(
         wanted,
-        make_fetch_options(access, world, lock=kept),
-        workshop=make_installer_runner(world),
-        workspace=world.workspace,
+        make_fetch_options(access, services, lock=kept),
+        workshop=make_installer_runner(services),
+        workspace=services.workspace,
     )
     new = _merge_locks(locking.lock, old) if configs else locking.lock
-    refused = write_output_files(root, {LOCK_NAME: [render_lock(new)]}, world.workspace)
+    refused = write_output_files(root, {LOCK_NAME: [render_lock(new)]}, services.workspace)
     if refused:
         raise InputError.from_message(f"{LOCK_NAME} cannot be written: {refused[LOCK_NAME]}")
     for line in (*locking.notices, *_format_changes(old, new)):
-        write_to_stream(f"{escape_for_log_line(line)}\n", world.out)
-    write_to_stream(f"wrote {LOCK_NAME}: {format_lock_contents(new)}\n", world.out)
+        write_to_stream(f"{escape_for_log_line(line)}\n", out)
+    write_to_stream(f"wrote {LOCK_NAME}: {format_lock_contents(new)}\n", out)
     return 0
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.files import prepare_output_folder
-from agentci._util.workspace import is_folder, read_file
+from agentci._util.workspace import Workspace, is_folder, read_file
 from agentci.cli.publish import publish_crash, publish_input_problems, publish_report
+from agentci.cli.session import Session
 from agentci.config.discovery import find_matching_paths
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
@@ -18,14 +19,13 @@ from agentci.model.result import Report
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME, ReportFile
-from agentci.runner.services import Services
 
 REPORT_PATHS_HINT: Final = (
     f"name files, folders that hold {REPORT_NAME}, or globs of files, as shards/*/{REPORT_NAME}"
 )
 
 
-def merge(given: Sequence[str], settings: Settings, world: Services) -> int:
+def merge(given: Sequence[str], settings: Settings, session: Session) -> int:
     """Merge reports, and return the exit code of the decision over all of them.
 
     As a run, it writes reports also where the input is wrong.
@@ -33,32 +33,31 @@ def merge(given: Sequence[str], settings: Settings, world: Services) -> int:
     Args:
         given: reports, folders that hold some, and globs.
         settings: what is to become of the merged report.
-        world: what the reports are read from, and published to.
     """
     try:
-        prepare_output_folder(settings.output_dir, world.workspace)
+        prepare_output_folder(settings.output_dir, session.services.workspace)
     except InputError as error:
-        return publish_input_problems(error.problems, world)
+        return publish_input_problems(error.problems, session)
     try:
-        report = _merge_report_files(given, settings, world)
-        world.interruption.is_immediate_allowed = False
+        report = _merge_report_files(given, settings, session)
+        session.services.interruption.is_immediate_allowed = False
         if settings.baseline == PULL_REQUEST_BASE:
             from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (of no use to most)
 
-            report = save_baseline(report, settings, world)
-        report = publish_report(report, settings, world)
+            report = save_baseline(report, settings, session.services, session.workflow.context)
+        report = publish_report(report, settings, session)
     except Exception:
-        publish_crash(world)
+        publish_crash(session.workflow.context)
         raise
     return report.decision.exit_code
 
 
-def _merge_report_files(given: Sequence[str], settings: Settings, world: Services) -> Report:
+def _merge_report_files(given: Sequence[str], settings: Settings, session: Session) -> Report:
     try:
         return merge_reports(
-            _read_report_files(given, world),
+            _read_report_files(given, session.services.workspace),
             fail_on=settings.fail_on,
-            beside=partial(compare_with_baseline, settings, world),
+            beside=partial(compare_with_baseline, settings, session.services, session.workflow),
         )
     except InputError as error:
         decision = decide(
@@ -73,7 +72,7 @@ def _merge_report_files(given: Sequence[str], settings: Settings, world: Service
         )
 
 
-def _read_report_files(given: Sequence[str], world: Services) -> list[ReportFile]:
+def _read_report_files(given: Sequence[str], workspace: Workspace) -> list[ReportFile]:
     """All reports that are named, each once.
 
     Raises:
@@ -82,10 +81,10 @@ def _read_report_files(given: Sequence[str], world: Services) -> list[ReportFile
     files: dict[str, Path] = {}
     problems: list[Problem] = []
     for text in given:
-        found = tuple(_find_report_files(text, world))
-        files.update((world.workspace.display_path(path), path) for path in found)
+        found = tuple(_find_report_files(text, workspace))
+        files.update((workspace.display_path(path), path) for path in found)
         if not found:
-            what = "lies below" if is_folder(world.workspace.cwd / text) else "is or matches"
+            what = "lies below" if is_folder(workspace.cwd / text) else "is or matches"
             problems.append(Problem(message=f"no report {what} {text}", hint=REPORT_PATHS_HINT))
     parts: list[ReportFile] = []
     for name, path in files.items():
@@ -99,6 +98,6 @@ def _read_report_files(given: Sequence[str], world: Services) -> list[ReportFile
     return parts
 
 
-def _find_report_files(text: str, world: Services) -> Iterator[Path]:
-    for path in find_matching_paths(world.workspace.cwd, text):
+def _find_report_files(text: str, workspace: Workspace) -> Iterator[Path]:
+    for path in find_matching_paths(workspace.cwd, text):
         yield from find_matching_paths(path, f"**/{REPORT_NAME}") if is_folder(path) else (path,)

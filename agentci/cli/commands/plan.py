@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TextIO
 
 from agentci._util.text import truncate
 from agentci._util.text.escape import escape_for_log_line
@@ -32,13 +32,13 @@ MAX_COMMAND_LENGTH: Final = 120
 NO_CALL_NEEDED: Final = "judge what is recorded"
 
 
-def show_plan(settings: Settings, world: Services) -> int:
+def show_plan(settings: Settings, services: Services, out: TextIO) -> int:
     """Print a line a check, then what a run would tell of the input.
 
     Raises:
         InputError: as a run would.
     """
-    plan = select_shard(make_plan(settings, world), settings.shard)
+    plan = select_shard(make_plan(settings, services), settings.shard)
     for check in plan.checks:
         place = check.evaluator.identity.place
         name = check.evaluator.identity.name
@@ -46,9 +46,9 @@ def show_plan(settings: Settings, world: Services) -> int:
             f"{place}: {check.case.id}, {name}: "
             f"{_describe_check(check, settings)}{_describe_repetition(check)}"
         )
-        world.out.write(f"{escape_for_log_line(line)}\n")
-    world.out.write(f"{_format_check_count(plan)}\n")
-    world.out.write(render_problems(plan.problems, "text") if plan.problems else "")
+        out.write(f"{escape_for_log_line(line)}\n")
+    out.write(f"{_format_check_count(plan)}\n")
+    out.write(render_problems(plan.problems, "text") if plan.problems else "")
     return EXIT_INVALID_INPUT if any(each.severity == "error" for each in plan.problems) else 0
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from agentci._util.files import prepare_output_folder
 from agentci.cli.commands.plan import show_plan
 from agentci.cli.publish import publish_crash, publish_input_problems, publish_report
+from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError, InterruptionError
 from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
 from agentci.gate.regression import find_regression_reasons
-from agentci.github.checkout import find_checked_out_commit
+from agentci.github.events import find_missing_secrets_reason
+from agentci.github.workflow import find_checked_out_commit
 from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
@@ -24,103 +26,108 @@ from agentci.runner.services import Services
 from agentci.runner.transcripts import TranscriptLog
 
 
-def run(settings: Settings, world: Services) -> int:
+def run(settings: Settings, session: Session) -> int:
     """Judge what ``settings`` name and return the exit code of the gate's decision.
 
     Reports are written before the code is decided on, also where the input is wrong and where the
     run breaks off.
     """
     if settings.plan:
-        return show_plan(settings, world)
-    world.interruption.is_immediate_allowed = False
+        return show_plan(settings, session.services, session.out)
+    session.services.interruption.is_immediate_allowed = False
     try:
-        prepare_output_folder(settings.output_dir, world.workspace)
+        prepare_output_folder(settings.output_dir, session.services.workspace)
     except InputError as error:
-        return publish_input_problems(error.problems, world)
+        return publish_input_problems(error.problems, session)
     try:
-        plan, outcome = _run_plan(settings, world)
-        report = _save_baseline(_make_report(plan, outcome, settings, world), settings, world)
-        report = publish_report(report, settings, world)
+        plan, outcome = _run_plan(settings, session)
+        report = _save_baseline(_make_report(plan, outcome, settings, session), settings, session)
+        report = publish_report(report, settings, session)
     except Exception:
-        publish_crash(world)
+        publish_crash(session.workflow.context)
         raise
     if outcome.bug is not None:
         raise outcome.bug
     return report.decision.exit_code
 
 
-def _run_plan(settings: Settings, world: Services) -> tuple[Plan, Outcome]:
-    plan, world = _prepare_plan(settings, world)
+def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
+    reason = find_missing_secrets_reason(session.workflow.context)
+    plan, services = _prepare_plan(settings, session.services, missing_secrets_reason=reason)
     # The shard is taken last, so that all shards of a run tell the same of its input.
     plan = select_shard(plan, settings.shard)
-    progress = ProgressDisplay(len(plan.checks), world, quiet=settings.quiet)
-    jobs = settings.jobs or world.processors
-    replies, problems = open_response_cache(plan, settings, world)
+    progress = ProgressDisplay(len(plan.checks), services, quiet=settings.quiet)
+    jobs = settings.jobs or services.processors
+    replies, problems = open_response_cache(plan, settings, services)
     try:
         log = TranscriptLog(settings.exchanges)
-        world = replace(world, cached_responses=replies, transcript_log=log)
-        outcome, found = _run_checks(plan, jobs, progress, settings, world)
+        services = replace(services, cached_responses=replies, transcript_log=log)
+        outcome, found = _run_checks(plan, jobs, progress, settings, services)
     finally:
         problems = (*problems, *close_response_cache(replies))
     progress.finish()
     told = replace(plan, problems=(*plan.problems, *found, *problems))
     return told, replace(
-        outcome, spending=collect_spending(plan, world), transcripts=log.select_worst()
+        outcome, spending=collect_spending(plan, services), transcripts=log.select_worst()
     )
 
 
 def _run_checks(
-    plan: Plan, jobs: int, progress: ProgressDisplay, settings: Settings, world: Services
+    plan: Plan, jobs: int, progress: ProgressDisplay, settings: Settings, services: Services
 ) -> tuple[Outcome, Iterable[Problem]]:
     """What all checks come to, and what came up in the runs of the agents that they wait for."""
     if all(check.case_trials is None for check in plan.checks):
-        return run_checks(plan.checks, world=world, jobs=jobs, tell=progress.count), ()
+        return run_checks(plan.checks, services=services, jobs=jobs, tell=progress.count), ()
     from agentci.runner.trial_runner import (  # noqa: PLC0415
         TrialRunner,
         write_outputs,
     )
 
     agents = TrialRunner(
-        world=world,
+        services=services,
         jobs=jobs,
         offline=settings.fetch_settings.offline,
         on_result=progress.count,
         on_progress=progress.announce,
-        save_runs=lambda runs: write_outputs(runs, plan.gates, settings, world),
+        save_runs=lambda runs: write_outputs(runs, plan.gates, settings, services),
     )
     return agents.run(plan), agents.problems
 
 
-def _prepare_plan(settings: Settings, world: Services) -> tuple[Plan, Services]:
-    """What is to be judged, and the world that has all it takes.
+def _prepare_plan(
+    settings: Settings, services: Services, *, missing_secrets_reason: str
+) -> tuple[Plan, Services]:
+    """Plan the checks, and prepare the programs and judges that they need.
 
     Nothing where that is wrong, or reading it was broken off.
     """
     try:
         try:
-            world.interruption.is_immediate_allowed = True
-            plan, world = prepare_programs(make_plan(settings, world), settings, world)
-            plan, world = prepare_judges(plan, settings, world)
-            return plan, prepare_graders(plan, settings, world)
+            services.interruption.is_immediate_allowed = True
+            plan, services = prepare_programs(make_plan(settings, services), settings, services)
+            plan, services = prepare_judges(
+                plan, settings, services, missing_secrets_reason=missing_secrets_reason
+            )
+            return plan, prepare_graders(plan, settings, services)
         finally:
-            world.interruption.is_immediate_allowed = False
+            services.interruption.is_immediate_allowed = False
     except InputError as error:
-        return Plan(suites=(), problems=error.problems), world
+        return Plan(suites=(), problems=error.problems), services
     except InterruptionError:
-        return Plan(suites=(), problems=()), world
+        return Plan(suites=(), problems=()), services
 
 
-def _make_report(plan: Plan, outcome: Outcome, settings: Settings, world: Services) -> Report:
-    complete = outcome.complete and not world.interruption.is_requested()
-    commit = find_checked_out_commit(world.workspace, world.github)
-    comparison = _compare_with_baseline(plan, outcome, commit, settings, world)
+def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Session) -> Report:
+    complete = outcome.complete and not session.services.interruption.is_requested()
+    commit = find_checked_out_commit(session.services.workspace, session.workflow.context)
+    comparison = _compare_with_baseline(plan, outcome, commit, settings, session)
     decision = _make_decision(plan, outcome, comparison, settings, complete=complete)
     return Report(
         complete=complete,
-        decision=_apply_interruption(decision, plan, outcome, world),
+        decision=_apply_interruption(decision, plan, outcome, session.services),
         totals=compute_totals(outcome.results),
         results=outcome.results,
-        problems=(*plan.problems, *_find_sandbox_warnings(world)),
+        problems=(*plan.problems, *_find_sandbox_warnings(session.services)),
         provenance=plan.provenance,
         gates=plan.gates,
         shard_info=plan.portion,
@@ -132,23 +139,25 @@ def _make_report(plan: Plan, outcome: Outcome, settings: Settings, world: Servic
 
 
 def _compare_with_baseline(
-    plan: Plan, outcome: Outcome, commit: str, settings: Settings, world: Services
+    plan: Plan, outcome: Outcome, commit: str, settings: Settings, session: Session
 ) -> Comparison | None:
     """The run beside its baseline; what is a part of a run is compared once it is merged."""
     if not settings.baseline or plan.portion is not None:
         return None
     from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (of no use to most runs)
 
-    return compare_with_baseline(settings, world, outcome.results, plan.gates, commit)
+    return compare_with_baseline(
+        settings, session.services, session.workflow, outcome.results, plan.gates, commit
+    )
 
 
-def _save_baseline(report: Report, settings: Settings, world: Services) -> Report:
+def _save_baseline(report: Report, settings: Settings, session: Session) -> Report:
     """The report, kept for later runs where this one was to be compared with an earlier one."""
     if settings.baseline != PULL_REQUEST_BASE:
         return report
     from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (of no use to most runs)
 
-    return save_baseline(report, settings, world)
+    return save_baseline(report, settings, session.services, session.workflow.context)
 
 
 def _make_decision(
@@ -178,16 +187,16 @@ def _make_decision(
     )
 
 
-def _find_sandbox_warnings(world: Services) -> Iterable[Problem]:
+def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:
     """What was wanted of the jails of programs and could not be had, once each."""
-    for text in world.executors.shortcomings():
+    for text in services.executors.shortcomings():
         yield Problem(message=text, severity="warning")
 
 
 def _apply_interruption(
-    decision: Decision, plan: Plan, outcome: Outcome, world: Services
+    decision: Decision, plan: Plan, outcome: Outcome, services: Services
 ) -> Decision:
-    number = world.interruption.signal_number
+    number = services.interruption.signal_number
     if number is None:
         return decision
     done = f"{len(outcome.results)} of {len(plan.checks)} checks were judged"

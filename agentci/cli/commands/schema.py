@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping
+from typing import TextIO
 
 from agentci.config.agentv.schema import make_eval_file_schema
 from agentci.config.schema import make_config_schema
 from agentci.remote.lock.file import lock_schema
 from agentci.reports.results_schema import make_results_schema
-from agentci.runner.services import Services
 
 
-def print_schema(name: str, world: Services) -> int:
+def print_schema(name: str, out: TextIO) -> int:
     """Print the schema ``config``, ``evalfile`` (AgentV's), ``results`` or ``lock``."""
     schemas: Mapping[str, Callable[[], object]] = {
         "config": make_config_schema,
@@ -19,5 +19,5 @@ def print_schema(name: str, world: Services) -> int:
         "lock": lock_schema,
     }
     schema = schemas[name]()
-    world.out.write(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
+    out.write(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
     return 0

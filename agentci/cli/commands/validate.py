@@ -1,6 +1,7 @@
 """``agentci validate``: check configs and the files that they name, and run nothing."""
 
 from collections.abc import Iterator, Sequence
+from typing import TextIO
 
 from agentci.config.discovery import find_configs
 from agentci.config.overrides import Overrides
@@ -18,21 +19,23 @@ from agentci.runner.load_outputs import find_named_outputs
 from agentci.runner.services import Services
 
 
-def validate_configs(configs: Sequence[str], form: ProblemFormat, world: Services) -> int:
+def validate_configs(
+    configs: Sequence[str], form: ProblemFormat, services: Services, out: TextIO
+) -> int:
     """Print all problems of all configs; the exit code is 0 where there is no error."""
-    paths, missing = find_configs(configs, world.workspace)
+    paths, missing = find_configs(configs, services.workspace)
     problems = [*missing]
     for path in paths:
         try:
-            loaded = load_suite(path, Overrides(), world)
-            goldens = load_eval_set(loaded, world.workspace)
-            load_suite_dataset(loaded, world.workspace, carries_runs=not loaded.suite.traces)
+            loaded = load_suite(path, Overrides(), services)
+            goldens = load_eval_set(loaded, services.workspace)
+            load_suite_dataset(loaded, services.workspace, carries_runs=not loaded.suite.traces)
             problems += _find_missing_outputs(loaded)
             problems += _find_model_problems(loaded)
             problems += [*loaded.notices, *find_coverage_problems(loaded.suite, goldens)]
         except InputError as error:
             problems += error.problems
-    world.out.write(render_problems(problems, form, files=len(paths)))
+    out.write(render_problems(problems, form, files=len(paths)))
     return EXIT_INVALID_INPUT if _has_errors(problems) else 0
 
 
@@ -52,10 +55,10 @@ def _find_model_problems(loaded: LoadedSuite) -> Iterator[Problem]:
         from agentci.runner.prepare_judges import find_judge_problems  # noqa: PLC0415 (of no use to most configs)
 
         yield from find_judge_problems(panels)
-    if services := collect_needs(loaded.suite.evaluators, RequiredService):
+    if graded := collect_needs(loaded.suite.evaluators, RequiredService):
         from agentci.runner.prepare_judges import find_service_problems  # noqa: PLC0415 (likewise)
 
-        yield from find_service_problems(services)
+        yield from find_service_problems(graded)
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:

@@ -6,11 +6,12 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from agentci._util.git_files import COMMIT_HASH
 from agentci._util.zip_archive import read_zip_member
 from agentci.errors import GitHubError
 from agentci.github.api_client import PAGE_ITEMS, GitHubApi
 from agentci.github.context import GitHubContext
-from agentci.github.events import COMMIT_HASH, TRUSTED_EVENTS
+from agentci.github.events import TRUSTED_EVENTS
 from agentci.model.json import Json
 
 MAX_ARCHIVE_BYTES: Final = 256 * 1024**2

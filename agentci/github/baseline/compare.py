@@ -9,6 +9,7 @@ from agentci.errors import InputError
 from agentci.gate.comparison import compare_runs
 from agentci.gate.regression import find_regression_thresholds
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
+from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison, Gate
 from agentci.model.result import CheckResult
 from agentci.model.values import replace
@@ -17,7 +18,8 @@ from agentci.runner.services import Services
 
 def compare_with_baseline(
     settings: Settings,
-    world: Services,
+    services: Services,
+    workflow: Workflow,
     results: Sequence[CheckResult],
     gates: Sequence[Gate],
     commit: str,
@@ -33,12 +35,12 @@ def compare_with_baseline(
     if not settings.baseline:
         return None
     if settings.baseline != PULL_REQUEST_BASE:
-        return _compare_with_file(settings.baseline, results, gates, world.workspace)
+        return _compare_with_file(settings.baseline, results, gates, services.workspace)
     # It asks GitHub, and looks into archives.
     from agentci.github.baseline.find import NoBaselineError, find_baseline  # noqa: PLC0415 (see above)
 
     try:
-        earlier = find_baseline(commit, settings, world)
+        earlier = find_baseline(commit, settings, services, workflow)
     except NoBaselineError as error:
         return Comparison(
             baseline=PULL_REQUEST_BASE, refused=f"there is nothing to compare with: {error}"

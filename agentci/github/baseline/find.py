@@ -16,7 +16,9 @@ from agentci.github.baseline.cache import BaselineStore
 from agentci.github.baseline.git import GitRepository, open_git_repository
 from agentci.github.baseline.read import explain_incomplete
 from agentci.github.baseline.save import open_baseline_store
+from agentci.github.context import GitHubContext
 from agentci.github.events import BaseCommit, find_base_commit, read_event
+from agentci.github.workflow import Workflow
 from agentci.model.result import Report
 from agentci.model.values import replace
 from agentci.reports.merge.read import read_report
@@ -201,7 +203,9 @@ class ChosenBaseline(Struct, frozen=True, kw_only=True):
     stale: str = ""
 
 
-def find_baseline(judged: str, settings: Settings, world: Services) -> ChosenBaseline:
+def find_baseline(
+    judged: str, settings: Settings, services: Services, workflow: Workflow
+) -> ChosenBaseline:
     """Find the results of the base; the cache is looked into before GitHub is asked.
 
     Args:
@@ -212,15 +216,17 @@ def find_baseline(judged: str, settings: Settings, world: Services) -> ChosenBas
     """
     if not judged:
         raise NoBaselineError(NO_COMMIT)
-    repository = open_git_repository(world)
-    runs = _make_workflow_runs(settings, world)
-    if world.github.active:
-        base, doubt = _find_workflow_base(judged, runs, world)
+    repository = open_git_repository(services)
+    runs = _make_workflow_runs(settings, workflow)
+    if workflow.context.active:
+        base, doubt = _find_workflow_base(judged, runs, workflow.context)
     else:
         base, doubt = _find_local_base(judged, repository), ""
     if not base.commit:
-        raise NoBaselineError(doubt or f"the event {world.github.event} names no commit before it")
-    search = _make_search(settings, world, runs=runs, repository=repository)
+        raise NoBaselineError(
+            doubt or f"the event {workflow.context.event} names no commit before it"
+        )
+    search = _make_search(settings, services, workflow.context, runs=runs, repository=repository)
     found = search.find_by_commit(base.commit)
     if found:
         return ChosenBaseline(found=found, stale=doubt)
@@ -231,9 +237,11 @@ def find_baseline(judged: str, settings: Settings, world: Services) -> ChosenBas
     return ChosenBaseline(found=found, stale="; ".join(filter(None, (stale, doubt))))
 
 
-def _find_workflow_base(judged: str, runs: WorkflowRuns, world: Services) -> tuple[BaseCommit, str]:
+def _find_workflow_base(
+    judged: str, runs: WorkflowRuns, github: GitHubContext
+) -> tuple[BaseCommit, str]:
     """The base, and why it may be another one."""
-    base = find_base_commit(read_event(world.github), world.github.ref_name)
+    base = find_base_commit(read_event(github), github.ref_name)
     if base.is_any_earlier:
         return replace(base, commit=judged), ""
     if not base.merge_base_with:
@@ -258,29 +266,34 @@ def _find_local_base(judged: str, repository: GitRepository) -> BaseCommit:
     return BaseCommit(commit=left, branch="", is_any_earlier=left == judged)
 
 
-def _make_workflow_runs(settings: Settings, world: Services) -> WorkflowRuns:
-    unasked = "" if world.github.active else OUTSIDE_WORKFLOW
+def _make_workflow_runs(settings: Settings, workflow: Workflow) -> WorkflowRuns:
+    unasked = "" if workflow.context.active else OUTSIDE_WORKFLOW
     return WorkflowRuns(
-        world.github_api,
-        world.github,
+        workflow.api,
+        workflow.context,
         settings.baseline_artifact,
         unasked=OFFLINE if settings.fetch_settings.offline else unasked,
     )
 
 
 def _make_search(
-    settings: Settings, world: Services, *, runs: WorkflowRuns, repository: GitRepository
+    settings: Settings,
+    services: Services,
+    github: GitHubContext,
+    *,
+    runs: WorkflowRuns,
+    repository: GitRepository,
 ) -> BaselineSearch:
     kept: BaselineStore | None = None
     misses: list[str] = []
     try:
-        kept = open_baseline_store(settings.fetch_settings, world)
+        kept = open_baseline_store(settings.fetch_settings, services)
     except InputError as error:
         misses += [problem.message for problem in error.problems]
     return BaselineSearch(
         kept=kept,
         runs=runs,
-        history=runs if world.github.active else repository,
+        history=runs if github.active else repository,
         series=settings.baseline_artifact,
         misses=misses,
     )

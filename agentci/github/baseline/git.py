@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from agentci._util.git_files import COMMIT_HASH
 from agentci.errors import EvaluatorError, UnreachableError
 from agentci.execution.executor_api import Executor
-from agentci.github.events import COMMIT_HASH
 from agentci.model.requests import LOCAL_EXECUTOR
 from agentci.runner.services import Services
 
@@ -70,6 +70,8 @@ class GitRepository:
         return reply.stdout.decode("utf-8", "replace").strip() if reply.exit_code == 0 else ""
 
 
-def open_git_repository(world: Services) -> GitRepository:
+def open_git_repository(services: Services) -> GitRepository:
     """The repository of the workspace."""
-    return GitRepository(world.workspace.root, world.executors[LOCAL_EXECUTOR], world.variables)
+    return GitRepository(
+        services.workspace.root, services.executors[LOCAL_EXECUTOR], services.variables
+    )

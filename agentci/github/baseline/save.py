@@ -5,6 +5,7 @@ from agentci.errors import FetchError, InputError
 from agentci.github.baseline.cache import BaselineStore
 from agentci.github.baseline.git import open_git_repository
 from agentci.github.baseline.read import explain_incomplete
+from agentci.github.context import GitHubContext
 from agentci.github.events import TRUSTED_EVENTS
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID_INPUT, Report
@@ -14,12 +15,14 @@ from agentci.runner.prepare_programs import find_cache_folder
 from agentci.runner.services import Services
 
 
-def save_baseline(report: Report, settings: Settings, world: Services) -> Report:
+def save_baseline(
+    report: Report, settings: Settings, services: Services, github: GitHubContext
+) -> Report:
     """Keep a report, if it is all that there is to say of a commit; tells why it could not be."""
     try:
-        if _is_complete(report) and _matches_commit(report, world):
+        if _is_complete(report) and _matches_commit(report, services, github):
             content = "".join(JsonReport().render(report)).encode()
-            store = open_baseline_store(settings.fetch_settings, world)
+            store = open_baseline_store(settings.fetch_settings, services)
             store.put(report.commit, settings.baseline_artifact, content)
     except (FetchError, InputError) as error:
         message = f"the results are not kept for later runs to be compared with: {error}"
@@ -28,26 +31,25 @@ def save_baseline(report: Report, settings: Settings, world: Services) -> Report
     return report
 
 
-def open_baseline_store(access: FetchSettings, world: Services) -> BaselineStore:
+def open_baseline_store(access: FetchSettings, services: Services) -> BaselineStore:
     """The results in the cache.
 
     Raises:
         InputError: the cache is one that the repository brings along.
     """
-    return BaselineStore(find_cache_folder(access, world), owner=world.workspace.root)
+    return BaselineStore(find_cache_folder(access, services), owner=services.workspace.root)
 
 
 def _is_complete(report: Report) -> bool:
     return report.decision.exit_code != EXIT_INVALID_INPUT and not explain_incomplete(report)
 
 
-def _matches_commit(report: Report, world: Services) -> bool:
+def _matches_commit(report: Report, services: Services, github: GitHubContext) -> bool:
     """Whether what was judged is the commit, as it is in the repository.
 
     A pull request never is: what is judged there is a merge that is in no branch, of changes that
     nobody may have seen yet. And what a workflow checks out beside is not what its run is of.
     """
-    github = world.github
     if github.active:
         return github.event in TRUSTED_EVENTS and report.commit == github.sha
-    return report.commit != "" and not open_git_repository(world).has_changes()
+    return report.commit != "" and not open_git_repository(services).has_changes()

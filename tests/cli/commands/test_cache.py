@@ -6,7 +6,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import pytest
 
@@ -24,8 +24,6 @@ from agentci.model.requests import ProgramOutput
 from agentci.remote.cache.index import EvaluatorKey
 from agentci.remote.cache.store import EvaluatorCache
 from agentci.runner.response_cache.store import ResponseStore
-from agentci.runner.services import Services
-from tests.helpers.support import world_at
 from tests.remote.cache.samples import KEY, SNAPSHOT, as_nobody, index_of, trees_of
 
 LARGE_KEY = EvaluatorKey(
@@ -38,7 +36,7 @@ LARGE = ProgramSnapshot(
         "z.py": ProgramFile(content=bytes(500_000)),
     },
 )
-Command: TypeAlias = Callable[[Path, Services], int]
+Command: TypeAlias = Callable[[Path, TextIO], int]
 
 
 @pytest.fixture
@@ -50,10 +48,9 @@ def store(tmp_path: Path) -> EvaluatorCache:
 
 
 def _run(command: Callable[..., int], folder: Path, **options: Any) -> tuple[int, str]:
-    world = world_at(folder.parent, {})
-    code = command(folder, world, **options)
-    assert isinstance(world.out, io.StringIO)
-    return code, world.out.getvalue()
+    out = io.StringIO()
+    code = command(folder, out, **options)
+    return code, out.getvalue()
 
 
 def _damage(store: EvaluatorCache) -> None:

@@ -8,7 +8,7 @@ from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.evaluators.agentv.code_judge import CodeJudge
 from agentci.runner.load_configs import load_suites
-from tests.helpers.support import world_at
+from tests.helpers.support import make_services
 
 JUDGED = "assertions: [{type: is-json}]\n"
 CASES = "- {id: %s, input: q}\n"
@@ -29,7 +29,7 @@ def _write(path: Path, text: str) -> None:
 
 def _ids(folder: Path, text: str) -> list[str]:
     _write(folder / "evals/f.eval.yaml", JUDGED + text)
-    [loaded] = load_suites(parse_settings([], {}), world_at(folder, {}))
+    [loaded] = load_suites(parse_settings([], {}), make_services(folder, {}))
     return [each.eval_case.id for each in loaded.suite.eval_cases or ()]
 
 
@@ -64,7 +64,7 @@ class TestFilesOfCases:
         assert len(_ids(folder, "tests: many.jsonl")) == 1100
         _write(folder / "evals/many.yaml", JUDGED)
         settings = parse_settings(["evals/many.jsonl"], {})
-        [loaded] = load_suites(settings, world_at(folder, {}))
+        [loaded] = load_suites(settings, make_services(folder, {}))
         assert len(loaded.suite.eval_cases or ()) == 1100
 
     @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ class TestIncludedFiles:
     def _names(self, folder: Path, included: str) -> list[str]:
         text = f"assertions: [{{include: {included}}}]\ntests: [{{id: a, input: q}}]"
         _write(folder / "evals/f.eval.yaml", text)
-        [loaded] = load_suites(parse_settings([], {}), world_at(folder, {}))
+        [loaded] = load_suites(parse_settings([], {}), make_services(folder, {}))
         return list(loaded.suite.names)
 
     def test_are_found_by_name_in_the_nearest_folder_of_templates(self, folder: Path) -> None:
@@ -127,7 +127,7 @@ class TestAssertions:
     def _command(self, folder: Path) -> tuple[str, ...]:
         text = "assertions: [{type: words}]\ntests: [{id: a, input: q}]"
         _write(folder / "evals/f.eval.yaml", text)
-        [loaded] = load_suites(parse_settings([], {}), world_at(folder, {}))
+        [loaded] = load_suites(parse_settings([], {}), make_services(folder, {}))
         [judge] = loaded.suite.evaluators
         assert isinstance(judge, CodeJudge)
         return judge.run.command

@@ -16,7 +16,7 @@ from agentci.model.program import LocalProgram
 from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
 from agentci.model.trace import ToolCall, Trace, Turn
 from agentci.runner.dispatch import dispatch_request
-from tests.helpers.support import EVALUATORS, world_at
+from tests.helpers.support import EVALUATORS, make_services
 
 PLACE = Place(file="eval_config.yaml", line=3)
 TURN = Turn(
@@ -322,5 +322,5 @@ def _judged_by(
         timeout_seconds=timeout_seconds,
         isolation=isolation,
     )
-    world = world_at(EVALUATORS, {})
-    return evaluator.read(dispatch_request(evaluator.ask(CASE), name="ev", world=world))
+    services = make_services(EVALUATORS, {})
+    return evaluator.read(dispatch_request(evaluator.ask(CASE), name="ev", services=services))

@@ -1,6 +1,7 @@
 """``agentci evaluator fetch``: put remote evaluators into the cache."""
 
 from collections.abc import Sequence
+from typing import TextIO
 
 from agentci._util.files import write_to_stream
 from agentci._util.parallel import parallel_map
@@ -15,18 +16,18 @@ from agentci.runner.services import Services
 
 
 def fetch_evaluators(
-    programs: Sequence[RemoteProgram], *, access: FetchSettings, world: Services
+    programs: Sequence[RemoteProgram], *, access: FetchSettings, services: Services, out: TextIO
 ) -> int:
     """Fetch ``programs``, and say where each is and what pins it.
 
     Raises:
         InputError: some cannot be had; the others are in the cache.
     """
-    stock = make_fetch_options(access, world, lock=load_lock(world))
+    stock = make_fetch_options(access, services, lock=load_lock(services))
     outcomes = parallel_map(lambda each: _fetch_program(each, stock), programs)
     for outcome in outcomes:
         if not isinstance(outcome, Problem):
-            write_to_stream(_format_fetched(outcome), world.out)
+            write_to_stream(_format_fetched(outcome), out)
     problems = [each for each in outcomes if isinstance(each, Problem)]
     if problems:
         raise InputError(problems)

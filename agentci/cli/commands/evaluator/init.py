@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from msgspec import Struct
 
@@ -19,7 +19,6 @@ from agentci._util.text.suggest import join_with_or, quote_name
 from agentci._util.workspace import Workspace
 from agentci.errors import InputError
 from agentci.model.problem import Problem
-from agentci.runner.services import Services
 
 # Stands for the name of the function in Python.
 FUNCTION_PLACEHOLDER: Final = "FUNCTION"
@@ -155,7 +154,9 @@ RESERVED_NAMES: Final = frozenset(
 )
 
 
-def init_evaluator(name: str, *, runtime: str | None, folder: str, world: Services) -> int:
+def init_evaluator(
+    name: str, *, runtime: str | None, folder: str, workspace: Workspace, out: TextIO
+) -> int:
     """Make ``folder/NAME`` with a program and its manifest, and say how to go on.
 
     Args:
@@ -168,14 +169,14 @@ def init_evaluator(name: str, *, runtime: str | None, folder: str, world: Servic
     """
     stem, language = _parse_name(name, runtime)
     _check_name(stem, language)
-    home = world.workspace.cwd / folder / stem
+    home = workspace.cwd / folder / stem
     program = f"{stem}{language.extension}"
     text = language.template.replace(FUNCTION_PLACEHOLDER, stem.replace("-", "_"))
     _write_new_files(
-        home, {program: text, MANIFEST_NAME: _format_manifest(stem, language)}, world.workspace
+        home, {program: text, MANIFEST_NAME: _format_manifest(stem, language)}, workspace
     )
-    shown = Path(os.path.relpath(home, world.workspace.cwd))
-    world.out.write(escape_for_log(_format_next_steps(stem, shown, program)))
+    shown = Path(os.path.relpath(home, workspace.cwd))
+    out.write(escape_for_log(_format_next_steps(stem, shown, program)))
     return 0
 
 

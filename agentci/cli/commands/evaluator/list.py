@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Final
+from typing import Final, TextIO
 
 from msgspec import to_builtins
 
@@ -41,7 +41,7 @@ HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
 DEFAULT_WIDTH: Final = 80
 
 
-def list_evaluators(source: str, world: Services, *, as_json: bool) -> int:
+def list_evaluators(source: str, services: Services, out: TextIO, *, as_json: bool) -> int:
     """Print what ``source`` offers, or all sources together, by source and name.
 
     Of all sources, one that cannot be asked keeps none of the others from being shown.
@@ -49,37 +49,37 @@ def list_evaluators(source: str, world: Services, *, as_json: bool) -> int:
     Raises:
         InputError: there is no such source, or it cannot be asked.
     """
-    found = _list_all_sources(world) if source == ALL_SOURCES else _list_source(source, world)
+    found = _list_all_sources(services) if source == ALL_SOURCES else _list_source(source, services)
     listings = sorted(found, key=lambda each: (each.source, each.name, each.ref))
-    world.out.write(
-        _format_json(listings) if as_json else _format_text(listings, _find_terminal_width(world))
+    out.write(
+        _format_json(listings) if as_json else _format_text(listings, _find_terminal_width(out))
     )
     return 0
 
 
-def _list_all_sources(world: Services) -> list[CatalogEntry]:
+def _list_all_sources(services: Services) -> list[CatalogEntry]:
     found = list(_list_metrics())
     for offered in parallel_map(
-        lambda name: _list_source_or_error(name, world), _list_source_names()
+        lambda name: _list_source_or_error(name, services), _list_source_names()
     ):
         if isinstance(offered, str):
-            write_to_stream(f"{escape_for_log_line(f'warning: {offered}')}\n", world.err)
+            write_to_stream(f"{escape_for_log_line(f'warning: {offered}')}\n", services.err)
         else:
             found += offered
     return found
 
 
-def _list_source_or_error(source: str, world: Services) -> Sequence[CatalogEntry] | str:
+def _list_source_or_error(source: str, services: Services) -> Sequence[CatalogEntry] | str:
     """What a source offers, or why that is not known."""
     try:
-        return _read_catalogue(source, world)
+        return _read_catalogue(source, services)
     except FetchError as error:
         return _format_source_error(source, error) + (f" ({error.hint})" if error.hint else "")
     except AgentciError as error:
         return _format_source_error(source, error)
 
 
-def _list_source(source: str, world: Services) -> Sequence[CatalogEntry]:
+def _list_source(source: str, services: Services) -> Sequence[CatalogEntry]:
     if source == BUILTIN_SOURCE:
         return _list_metrics()
     sources = _list_source_names()
@@ -90,7 +90,7 @@ def _list_source(source: str, world: Services) -> Sequence[CatalogEntry]:
             hint=suggest_name(source, known) or f"there is {join_with_or(known)}",
         )
     try:
-        return _read_catalogue(source, world)
+        return _read_catalogue(source, services)
     except FetchError as error:
         raise InputError.from_message(
             _format_source_error(source, error), hint=error.hint
@@ -107,8 +107,8 @@ def _list_source_names() -> list[str]:
     return [*SOURCES, *sorted(theirs)]
 
 
-def _read_catalogue(source: str, world: Services) -> Sequence[CatalogEntry]:
-    listings = world.sources.get(source).catalogue()
+def _read_catalogue(source: str, services: Services) -> Sequence[CatalogEntry]:
+    listings = services.sources.get(source).catalogue()
     return [replace(each, source=source) for each in listings]
 
 
@@ -181,8 +181,8 @@ def _format_example(listings: Sequence[CatalogEntry]) -> str:
     )
 
 
-def _find_terminal_width(world: Services) -> int | None:
+def _find_terminal_width(out: TextIO) -> int | None:
     """Characters of a line on the terminal; None where the output is no terminal."""
-    if not world.out.isatty():
+    if not out.isatty():
         return None
-    return os.get_terminal_size(world.out.fileno()).columns or DEFAULT_WIDTH
+    return os.get_terminal_size(out.fileno()).columns or DEFAULT_WIDTH

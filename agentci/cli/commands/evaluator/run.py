@@ -19,6 +19,7 @@ from agentci._util.text.escape import (
 from agentci._util.text.format import format_count, format_number
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import is_file, is_folder, resolve_path
+from agentci.cli.session import Session
 from agentci.config.settings import Settings, parse_settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError
@@ -49,16 +50,16 @@ TRUNCATED_NOTE: Final = "; only the end of it is kept"
 
 
 class EvaluatorRunPrinter:
-    """Writes to the world's ``out``, at once.
+    """Writes to the session's ``out``, at once.
 
     What programs read and print is written as it is, to the byte where it is UTF-8. On a terminal
     and in a workflow's log, which obey some of it, what they would obey is spelt out.
     """
 
-    def __init__(self, world: Services) -> None:
-        self._out = world.out
-        self._in_workflow = world.github.active
-        self._needs_escaping = world.github.active or world.out.isatty()
+    def __init__(self, session: Session) -> None:
+        self._out = session.out
+        self._in_workflow = session.workflow.context.active
+        self._needs_escaping = session.workflow.context.active or session.out.isatty()
 
     def print_case(self, case: CaseSummary, *, position: int, total: int) -> None:
         """Say what is judged."""
@@ -178,7 +179,7 @@ class EvaluatorRunOptions(Struct, frozen=True, kw_only=True):
         )
 
 
-def run_evaluator(trial: EvaluatorRunOptions, world: Services) -> int:
+def run_evaluator(trial: EvaluatorRunOptions, session: Session) -> int:
     """Run the evaluator on every case of the recording, and print all that it reads and prints.
 
     Returns:
@@ -187,19 +188,19 @@ def run_evaluator(trial: EvaluatorRunOptions, world: Services) -> int:
     Raises:
         InputError: the program, the recording or the eval set cannot be used.
     """
-    transcript = EvaluatorRunPrinter(world)
-    locator, evaluator = _find_evaluator(trial, world)
+    transcript = EvaluatorRunPrinter(session)
+    locator, evaluator = _find_evaluator(trial, session.services)
     witness = PrintingEvaluator(evaluator=evaluator, printer=transcript)
     loaded = LoadedSuite(suite=_make_suite(witness), locator=locator)
-    plan, world = prepare_programs(
-        plan_suites([loaded], trial.settings, world), trial.settings, world
+    plan, services = prepare_programs(
+        plan_suites([loaded], trial.settings, session.services), trial.settings, session.services
     )
-    _print_problems(plan, trial, world)
+    _print_problems(plan, trial, session.services)
     results: list[CheckResult] = []
     for check in plan.checks:
         transcript.print_case(check.case, position=len(results) + 1, total=len(plan.checks))
         witness.response = None
-        result = run_check(check, world)
+        result = run_check(check, services)
         transcript.print_response(witness.response, seconds=result.seconds)
         transcript.print_result(result)
         results.append(result)
@@ -240,17 +241,17 @@ class PrintingEvaluator(Struct, kw_only=True):
 
 
 def _find_evaluator(
-    trial: EvaluatorRunOptions, world: Services
+    trial: EvaluatorRunOptions, services: Services
 ) -> tuple[FileLocator, CodeEvaluator]:
     """The evaluator, as if a config beside its program named it."""
-    path = world.workspace.cwd / trial.path
+    path = services.workspace.cwd / trial.path
     if not is_file(path):
         what = "is a folder, not a file" if is_folder(path) else "does not exist, or is no file"
         hint = "name the program of an evaluator"
         raise InputError.from_message(f"{trial.path} {what}", place=COMMAND_LINE, hint=hint)
     path = resolve_path(path)
     locator = FileLocator(
-        path.parent, world.workspace, sources=world.sources, executors=world.executors
+        path.parent, services.workspace, sources=services.sources, executors=services.executors
     )
     if locator.matches(path.name, COMMAND_LINE)[:1] != (path,):
         message = f"{trial.path} has a name that stands for other files in configs"
@@ -286,7 +287,7 @@ def _make_suite(witness: PrintingEvaluator) -> Suite:
     )
 
 
-def _print_problems(plan: Plan, trial: EvaluatorRunOptions, world: Services) -> None:
+def _print_problems(plan: Plan, trial: EvaluatorRunOptions, services: Services) -> None:
     """Warn of what a run would warn of, save that golden cases are for other recordings.
 
     Raises:
@@ -296,11 +297,13 @@ def _print_problems(plan: Plan, trial: EvaluatorRunOptions, world: Services) -> 
     if errors:
         raise InputError(errors)
     named = trial.settings.eval_set
-    goldens = None if named is None else world.workspace.display_path(world.workspace.cwd / named)
+    goldens = (
+        None if named is None else services.workspace.display_path(services.workspace.cwd / named)
+    )
     for problem in plan.problems:
         if problem.place is None or problem.place.file != goldens:
             write_to_stream(
-                f"{escape_for_log_line(format_problem(problem, severity=True))}\n", world.err
+                f"{escape_for_log_line(format_problem(problem, severity=True))}\n", services.err
             )
 
 

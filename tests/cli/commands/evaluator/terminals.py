@@ -11,7 +11,7 @@ from threading import Thread
 
 from agentci.cli.main import run_command
 from agentci.model.values import replace
-from tests.helpers.support import world_at
+from tests.helpers.support import make_session
 
 
 def shown_on_terminal(
@@ -30,7 +30,7 @@ def shown_on_terminal(
     reader.start()
     try:
         with open(slave, "w", encoding="utf-8") as out:  # noqa: PTH123 (a descriptor)
-            run_command(arguments, replace(world_at(cwd, environ or {}), out=out))
+            run_command(arguments, replace(make_session(cwd, environ or {}), out=out))
     finally:
         reader.join()
         os.close(master)

@@ -1,6 +1,7 @@
 """A new evaluator runs as it stands, and takes the place of nothing."""
 
 import ast
+import io
 import json
 import subprocess
 import sys
@@ -11,11 +12,12 @@ import jsonschema
 import pytest
 import yaml
 
+from agentci._util.workspace import Workspace
 from agentci.cli.commands.evaluator.init import init_evaluator
 from agentci.config.schema import make_config_schema
 from agentci.errors import InputError
 from agentci.model.problem import Problem
-from tests.helpers.support import ROOT, run_agentci, world_at
+from tests.helpers.support import ROOT, run_agentci
 
 RECORDING = ROOT / "examples/agentevals/recordings/where_is_my_parcel.json"
 PROGRAMS = ("polite.py", "polite.js", "polite.ts", "always-polite.py", "always-polite.ts")
@@ -251,10 +253,10 @@ class TestWhatIsThere:
 
 def _make(folder_of_work: Path, name: str, *, runtime: str | None = None, folder: str = ".") -> str:
     """Make an evaluator, and return what was said."""
-    world = world_at(folder_of_work, {})
-    assert init_evaluator(name, runtime=runtime, folder=folder, world=world) == 0
-    said: str = world.out.getvalue()  # type: ignore[attr-defined] # world_at keeps what is printed
-    return said
+    out, workspace = io.StringIO(), Workspace(root=folder_of_work, cwd=folder_of_work)
+    code = init_evaluator(name, runtime=runtime, folder=folder, workspace=workspace, out=out)
+    assert code == 0
+    return out.getvalue()
 
 
 def _refused(

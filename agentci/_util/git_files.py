@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.workspace import Workspace, is_file
-from agentci.github.context import GitHubContext
-from agentci.github.events import COMMIT_HASH
+
+# SHA-1 or SHA-256; all zeros stand for no commit, as where a push makes a branch.
+COMMIT_HASH: Final = re.compile(r"(?!0+\Z)(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 
 MAX_BYTES: Final = 16 * 1024**2
 
@@ -17,18 +18,17 @@ _REF_PREFIX: Final = "ref: "
 _PATH_LENGTH_MASK: Final = 0xFFF
 
 
-def find_checked_out_commit(workspace: Workspace, github: GitHubContext) -> str:
-    """The commit that is judged: what is checked out, else what the workflow runs on.
+def find_head_commit(workspace: Workspace) -> str:
+    """The commit that is checked out; empty where none is known.
 
-    The two differ where a workflow checks out something else, as the last commit of a pull request
-    in the place of GitHub's merge of it; then only the first is what was judged. It may do so in a
-    folder of the workspace, where the working directory then is.
+    That of the workspace, else of the folder in it that the working directory is in: a workflow
+    may check out there.
     """
     above = (workspace.cwd, *workspace.cwd.parents)
     heads = (
         read_head_commit(each) for each in reversed(above) if each.is_relative_to(workspace.root)
     )
-    return next(filter(None, heads), "") or (_parse_commit(github.sha) if github.active else "")
+    return next(filter(None, heads), "")
 
 
 def read_head_commit(root: Path) -> str:
