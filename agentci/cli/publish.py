@@ -35,24 +35,20 @@ from agentci.reports.report_format import Reporter
 
 def publish_report(report: Report, settings: Settings, session: Session) -> Report:
     """Put the report wherever it is read, files first; the result says what could not be."""
-    comment = CommentReport(
-        run_url=session.workflow.context.run_url,
-        commit=read_event(session.workflow.context).head_sha,
-    )
+    workspace, github = session.services.workspace, session.workflow.context
+    comment = CommentReport(run_url=github.run_url, commit=read_event(github).head_sha)
     made = make_reporters(junit_dialect=settings.junit_dialect, comment=comment)
-    if refused := _write_reports(report, made, settings, session.services.workspace):
+    if refused := _write_reports(report, made, settings, workspace):
         report = _add_write_problems(report, refused)
-        refused |= _write_reports(report, made, settings, session.services.workspace)
+        refused |= _write_reports(report, made, settings, workspace)
     paths = {
-        each.name: session.services.workspace.display_path(
-            Path(settings.output_dir, each.file_name)
-        )
+        each.name: workspace.display_path(Path(settings.output_dir, each.file_name))
         for each in made
         if each.file_name not in refused
     }
     untold = (
-        *(_add_summary(report, session.workflow.context) if settings.summary else ()),
-        *_write_outputs(make_outputs(report, paths), session.workflow.context),
+        *(_add_summary(report, github) if settings.summary else ()),
+        *_write_outputs(make_outputs(report, paths), github),
     )
     write_to_stream(
         render_console(
@@ -60,7 +56,7 @@ def publish_report(report: Report, settings: Settings, session: Session) -> Repo
         ),
         session.out,
     )
-    if session.workflow.context.active and settings.annotations:
+    if github.active and settings.annotations:
         print_annotations(report, settings, session.workflow, session.out)
     if untold:
         _print_problems(untold, session)

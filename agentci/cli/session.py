@@ -1,14 +1,14 @@
 """What a command works with."""
 
-from dataclasses import dataclass
 from typing import TextIO
+
+from msgspec import Struct
 
 from agentci.github.workflow import Workflow
 from agentci.runner.services import Services
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Struct, frozen=True, kw_only=True):
     """What one run of a command has of the outside; commands pass on only what is used.
 
     Attributes:

@@ -26,14 +26,14 @@ COMMAND_TYPES: Final = frozenset({"code_judge", "composite"})
 
 
 def open_response_cache(
-    plan: Plan, settings: Settings, services: Services
+    plan: Plan, settings: Settings, world: Services
 ) -> tuple["ResponseCache | None", tuple[Problem, ...]]:
     """The replies that are of use to a plan; none, with the reason, where there can be none."""
     programs = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
-    if not (programs or _has_commands(plan) or services.judges):
+    if not (programs or _has_commands(plan) or world.judges):
         return None, ()
     try:
-        folder = find_cache_folder(settings.fetch_settings, services)
+        folder = find_cache_folder(settings.fetch_settings, world)
     except InputError as error:
         return None, tuple(_make_notice(str(each.message)) for each in error.problems)
     if not has_sqlite():
@@ -46,13 +46,13 @@ def open_response_cache(
     from agentci.runner.response_cache.store import ResponseStore  # noqa: PLC0415
 
     outputs = make_output_names(gate.config for gate in plan.gates).values()
-    own = set(_list_own_paths(folder, services.workspace.cwd / settings.output_dir, outputs))
+    own = set(_list_own_paths(folder, world.workspace.cwd / settings.output_dir, outputs))
     keyed = (str(folder), *packages_of(sys.executable))
     watched = Observer(own, left_out={os.path.realpath(each) for each in keyed})
     replies = ResponseCache(
-        ResponseStore(folder, owner=services.workspace.root),
-        Inputs(services.workspace.root, observer=watched, digests=Digests(own)),
-        Interpreters(services.search_path),
+        ResponseStore(folder, owner=world.workspace.root),
+        Inputs(world.workspace.root, observer=watched, digests=Digests(own)),
+        Interpreters(world.search_path),
         anew=settings.fetch_settings.no_cache,
     )
     return replies, ()
