@@ -45,7 +45,7 @@ test-fast: $(VENV)/.dev ## the tests that start no program, in under a minute
 test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, pip and npm installs, pytest in pytest
 	$(BIN)/python -m pytest -n auto -m slow
 
-tests: $(VENV)/.dev ## the tests in parallel, then the coverage report
+tests: $(VENV)/.dev $(VENV)/.services ## the tests in parallel, then the coverage report
 	@rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -n auto
 	@$(BIN)/coverage combine --quiet
