@@ -135,7 +135,8 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
         memory_mb, processes: how much it may use: MiB a process, threads included.
         isolation: whether a Python program may begin as a fork, where its executor has that.
         image: what it runs in, with the interpreters and packages of that; empty for this machine.
-        cached: whether an earlier reply will do where nothing has changed that it was made from.
+        cached: whether its response may be reused while the files of its folder, its interpreter,
+            its command, the values of ``variables`` and ``stdin`` are the same.
     """
 
     stdin: str = ""
@@ -147,7 +148,7 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
     processes: int = DEFAULT_PROCESSES
     isolation: IsolationMode = "fork"
     image: str = ""
-    cached: bool = True
+    cached: bool = False
 
 
 class RunProgram(ExecutionRequest, frozen=True, kw_only=True):

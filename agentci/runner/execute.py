@@ -10,17 +10,11 @@ from msgspec import Struct
 
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
-from agentci.execution.executor_api import (
-    NO_LANDLOCK_WARNING,
-    NOT_LINUX_WARNING,
-    HermeticExecutor,
-    ProgramJob,
-)
+from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, ModelResponse
 from agentci.model.requests import (
-    DOCKER_EXECUTOR,
     LOCAL_EXECUTOR,
     CompareEmbeddings,
     Compose,
@@ -42,7 +36,7 @@ from agentci.runner.dispatch import (
     make_job,
     run_program,
 )
-from agentci.runner.response_cache.circumstances import Circumstances, nth_key, words_of
+from agentci.runner.response_cache.program_key import CacheableProgram, nth_key, words_of
 from agentci.runner.services import Services
 from agentci.runner.transcripts import CallRequest, ExternalCall
 
@@ -177,12 +171,6 @@ def _find_command_files(request: AskModel | CompareEmbeddings, world: Services) 
         for path in paths
         if is_file(path) and resolve_path(path).is_relative_to(world.workspace.root)
     )
-
-
-# Of executors of others it is not known what their programs can read.
-CACHEABLE_EXECUTORS: Final = frozenset({LOCAL_EXECUTOR, DOCKER_EXECUTOR})
-UNCONFINED_SHORTCOMINGS: Final = frozenset({NOT_LINUX_WARNING, NO_LANDLOCK_WARNING})
-UNCONFINED_REASON: Final = "programs that are not confined can read what is not watched"
 
 
 def execute_request(
@@ -325,65 +313,51 @@ class _RequestExecution:
         return likeness
 
     def _run_with_cache(self, request: RunProgram | RunCommand, name: str) -> Response:
-        replies = self._world.cached_responses
-        if (
-            replies is None
-            or not request.cached
-            or get_executor_name(request) not in CACHEABLE_EXECUTORS
-        ):
+        cache = self._world.cached_responses
+        slot = None
+        if cache is not None and request.cached:
+            slot = cache.find_slot(request, lambda: _describe_program(request, name, self._world))
+        if cache is None or slot is None:
             return self._run_uncached(request, name)
-        place = replies.find_slot(request, lambda: _make_circumstances(request, name, self._world))
-        first = place.make_key(request.stdin)
-        if first is None:
-            return self._run_uncached(request, name)
-        key = nth_key(first, self._ordinal)
-        if not self._ignores_cache and (kept := replies.find(key)):
+        key = nth_key(slot.make_key(request.stdin), self._ordinal)
+        if not self._ignores_cache and (found := cache.find(key)):
             self.cached_keys.append(key)
-            return kept
-        with replies.watching(place.given) as observation:
-            reply = self._run_uncached(request, name)
-
-        def keep() -> None:
-            executor = self._world.executors[get_executor_name(request)]
-            if UNCONFINED_SHORTCOMINGS.isdisjoint(executor.shortcomings()):
-                replies.store_response(key, reply, observation, place.given)
-            else:
-                replies.set_skip_reason(UNCONFINED_REASON)
-
-        self.pending_writes.append(keep)
-        return reply
+            return found
+        response = self._run_uncached(request, name)
+        self.pending_writes.append(partial(cache.store_response, key, response, slot))
+        return response
 
     def _run_uncached(self, request: RunProgram | RunCommand, name: str) -> ProgramOutput:
         self.has_run = True
         return run_program(request, name=name, world=self._world)
 
 
-def _make_circumstances(
+def _describe_program(
     request: RunProgram | RunCommand, name: str, world: Services
-) -> Circumstances:
+) -> CacheableProgram:
     job = make_job(request, name=name, world=world)
     executor = get_executor_name(request)
+    line: tuple[str, ...] = ()
+    tree: Path | None = None
     if isinstance(request, RunCommand):
-        programs = _find_named_files(request, job)
-        return Circumstances(
-            job=job,
-            executor=executor,
-            programs=programs,
-            line=request.command,
-            sealed=_find_seal(job, executor, name, world),
-        )
-    ready = find_ready_program(request.program, name, world)
-    return Circumstances(
+        files, line = _find_named_files(request, job), request.command
+    else:
+        ready = find_ready_program(request.program, name, world)
+        files, tree = (ready.path,), ready.tree
+    return CacheableProgram(
+        name=name,
         job=job,
         executor=executor,
-        programs=(ready.path,),
-        tree=ready.tree,
+        variables={k: v for k, v in world.variables.items() if k in request.variables},
+        files=files,
+        line=line,
+        tree=tree,
         sealed=_find_seal(job, executor, name, world),
     )
 
 
 def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
-    """The files that a command line names, of those that are watched."""
+    """The files that a command line names, apart from those of the system."""
     roots = [resolve_path(each) for each in job.confinement.readable]
     found = dict.fromkeys(Path(request.folder) / word for word in words_of(request.command))
     return tuple(

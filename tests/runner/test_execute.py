@@ -14,10 +14,8 @@ from agentci.model.requests import Compose, ConstantJudgement, Response
 from agentci.model.values import replace
 from agentci.runner.execute import execute_request
 from agentci.runner.response_cache.cache import ResponseCache
-from agentci.runner.response_cache.digests import Digests
-from agentci.runner.response_cache.inputs import Inputs
+from agentci.runner.response_cache.content_digests import ContentDigests
 from agentci.runner.response_cache.interpreter_key import Interpreters
-from agentci.runner.response_cache.observer import Observer
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.runner.services import Services
 from agentci.runner.transcripts import ExternalCall
@@ -31,9 +29,7 @@ def world_with(folder: Path) -> Iterator[Services]:
     """A world with a judge, and what was replied in earlier ones of the folder."""
     bench = Bench()
     replies = ResponseCache(
-        ResponseStore(folder / "cache"),
-        Inputs(folder, observer=Observer(set(), left_out=set()), digests=Digests(set())),
-        Interpreters(""),
+        ResponseStore(folder / "cache"), ContentDigests(), Interpreters(""), root=folder
     )
     world = world_at(folder, {})
     yield replace(
