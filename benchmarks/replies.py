@@ -51,7 +51,9 @@ def _write_evaluators(folder: Path, count: int) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(PROGRAM)
         path.chmod(0o755)
-        entries.append(f"- {{name: ev{number}, type: code, path: evaluators/{path.name}}}")
+        entries.append(
+            f"- {{name: ev{number}, type: code, path: evaluators/{path.name}, cache: true}}"
+        )
     config = ["evaluators:", *entries, "traces: traces.jsonl", ""]
     (folder / "eval_config.yaml").write_text("\n".join(config))
 

@@ -36,6 +36,15 @@ def _normalize_match_type(value: object) -> object:
     return {name.lower(): name for name in choices.MATCH_TYPES}.get(value.lower(), value)
 
 
+Cached: TypeAlias = Annotated[
+    bool,
+    Field(
+        description="Whether the program's response is reused while the files of its folder, its "
+        "interpreter, command, config, `env` values and input are the same."
+    ),
+]
+
+
 def _ignore_case(word: str) -> str:
     return "".join(f"[{char}{char.lower()}]" if char.isalpha() else char for char in word)
 

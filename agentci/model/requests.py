@@ -136,7 +136,8 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
         isolation: whether a Python program may start as a fork, if the executor supports it.
         image: container image that it runs in, with the interpreters and packages of the image;
             empty for this machine.
-        cached: whether a cached result is used if its inputs have not changed.
+        cached: whether its response may be reused while the files of its folder, its interpreter,
+            its command, the values of ``variables`` and ``stdin`` are the same.
     """
 
     stdin: str = ""
@@ -148,7 +149,7 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
     processes: int = DEFAULT_PROCESSES
     isolation: IsolationMode = "fork"
     image: str = ""
-    cached: bool = True
+    cached: bool = False
 
 
 class RunProgram(ExecutionRequest, frozen=True, kw_only=True):

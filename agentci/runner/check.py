@@ -126,7 +126,7 @@ def _run_once(
     own: list[ExternalCall] = []
     try:
         judgement, cached = execute_request(
-            request, own, name=name, read=read, world=services, ordinal=ordinal
+            request, own, name=name, read=read, services=services, ordinal=ordinal
         )
     finally:
         dealings += own

@@ -10,17 +10,11 @@ from msgspec import Struct
 
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
-from agentci.execution.executor_api import (
-    NO_LANDLOCK_WARNING,
-    NOT_LINUX_WARNING,
-    HermeticExecutor,
-    ProgramJob,
-)
+from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, ModelResponse
 from agentci.model.requests import (
-    DOCKER_EXECUTOR,
     LOCAL_EXECUTOR,
     CompareEmbeddings,
     Compose,
@@ -42,7 +36,7 @@ from agentci.runner.dispatch import (
     make_job,
     run_program,
 )
-from agentci.runner.response_cache.circumstances import Circumstances, nth_key, words_of
+from agentci.runner.response_cache.program_key import CacheableProgram, nth_key, words_of
 from agentci.runner.services import Services
 from agentci.runner.transcripts import CallRequest, ExternalCall
 
@@ -75,7 +69,7 @@ class CachedJudgeResponses:
     def __init__(
         self,
         request: AskModel | CompareEmbeddings,
-        world: Services,
+        services: Services,
         ordinal: int,
         said: list[ModelResponse],
         *,
@@ -86,10 +80,12 @@ class CachedJudgeResponses:
         self._ordinal = ordinal
         self._all_responses = said
         self._ignores_cache = anew
-        self._cache = None if request.judge.replay == "never" else world.cached_responses
+        self._cache = None if request.judge.replay == "never" else services.cached_responses
         self._digest: bytes | None = None
         if self._cache is not None:
-            self._digest = self._cache.digest_question(request, _find_command_files(request, world))
+            self._digest = self._cache.digest_question(
+                request, _find_command_files(request, services)
+            )
 
     def lock(self, number: int) -> AbstractContextManager[object]:
         """Have nobody else look for the same one until it is kept."""
@@ -126,7 +122,7 @@ class CachedJudgeResponses:
 
 
 def add_judge_details(
-    judgement: Judgement, rulings: Sequence[NamedRuling], world: Services
+    judgement: Judgement, rulings: Sequence[NamedRuling], services: Services
 ) -> Judgement:
     """The judgement with what models had to do with it; what recorded replies saved is counted."""
     if not rulings:
@@ -137,7 +133,7 @@ def add_judge_details(
         settings = each.request.judge.settings
         for reply in each.ruling.cached_responses:
             saved = compute_charge(each.request.prompt, settings, reply)
-            world.budgets[each.request.judge.payer].add_savings(saved)
+            services.budgets[each.request.judge.payer].add_savings(saved)
     own: JsonObject = (
         {JUDGE_KEY: _describe_ruling(rulings[0])}
         if len(rulings) == 1
@@ -167,22 +163,18 @@ def _sum_tokens(counted: Sequence[int | None]) -> Json:
     return sum(known) if len(known) == len(counted) else None
 
 
-def _find_command_files(request: AskModel | CompareEmbeddings, world: Services) -> tuple[Path, ...]:
+def _find_command_files(
+    request: AskModel | CompareEmbeddings, services: Services
+) -> tuple[Path, ...]:
     """The files of the workspace that a judge's command names."""
     panel = request.judge
-    folder = Path(panel.folder) if panel.folder else world.workspace.cwd
+    folder = Path(panel.folder) if panel.folder else services.workspace.cwd
     paths = (folder / word for word in words_of(panel.settings.command))
     return tuple(
         path
         for path in paths
-        if is_file(path) and resolve_path(path).is_relative_to(world.workspace.root)
+        if is_file(path) and resolve_path(path).is_relative_to(services.workspace.root)
     )
-
-
-# Of executors of others it is not known what their programs can read.
-CACHEABLE_EXECUTORS: Final = frozenset({LOCAL_EXECUTOR, DOCKER_EXECUTOR})
-UNCONFINED_SHORTCOMINGS: Final = frozenset({NOT_LINUX_WARNING, NO_LANDLOCK_WARNING})
-UNCONFINED_REASON: Final = "programs that are not confined can read what is not watched"
 
 
 def execute_request(
@@ -191,7 +183,7 @@ def execute_request(
     *,
     name: str,
     read: Callable[[Response], Judgement],
-    world: Services,
+    services: Services,
     ordinal: int = 0,
 ) -> tuple[Judgement, bool]:
     """What ``read`` makes of the reply to ``request``, and whether nothing was run for it.
@@ -205,15 +197,15 @@ def execute_request(
         EvaluatorError: it could not be done, or ``read`` refuses the reply: that is not kept.
         SkippedError: nobody is there who could.
     """
-    answering = _RequestExecution(world, ordinal, dealings)
+    answering = _RequestExecution(services, ordinal, dealings)
     try:
         judgement = read(answering.get_response(request, name))
     except EvaluatorError as refusal:
-        if world.cached_responses is None or not (found := answering.cached_keys):
+        if services.cached_responses is None or not (found := answering.cached_keys):
             raise
         refused = [*dealings]
         dealings.clear()
-        answering = _RequestExecution(world, ordinal, dealings, anew=True)
+        answering = _RequestExecution(services, ordinal, dealings, anew=True)
         try:
             judgement = read(answering.get_response(request, name))
         except (UncachedResponseError, SkippedError):
@@ -222,12 +214,12 @@ def execute_request(
             raise refusal from None
         finally:
             for key in found:
-                world.cached_responses.drop(key)
-    if not world.interruption.is_requested():
+                services.cached_responses.drop(key)
+    if not services.interruption.is_requested():
         for keep in answering.pending_writes:
             keep()
     is_cached = bool(answering.cached_keys) and not answering.has_run
-    return add_judge_details(judgement, answering.rulings, world), is_cached
+    return add_judge_details(judgement, answering.rulings, services), is_cached
 
 
 class _RequestExecution:
@@ -246,13 +238,13 @@ class _RequestExecution:
     """
 
     def __init__(
-        self, world: Services, ordinal: int, dealings: list[ExternalCall], *, anew: bool = False
+        self, services: Services, ordinal: int, dealings: list[ExternalCall], *, anew: bool = False
     ) -> None:
         self.cached_keys: list[bytes] = []
         self.pending_writes: list[Callable[[], None]] = []
         self.has_run = False
         self.rulings: list[NamedRuling] = []
-        self._world = world
+        self._services = services
         self._ordinal = ordinal
         self._calls = dealings
         self._ignores_cache = anew
@@ -264,13 +256,13 @@ class _RequestExecution:
                 replies = tuple(self.get_response(part, each) for each, part in request.parts)
                 return self.get_response(request.then(replies), name)
             case ComputeMetric() | ConstantJudgement():
-                return dispatch_request(request, name=name, services=self._world)
+                return dispatch_request(request, name=name, services=self._services)
             case _:
                 return self._execute_call(request, name)
 
     def _execute_call(self, request: CallRequest, name: str) -> Response:
         """The reply of somebody else, taken down."""
-        started, before, said = self._world.clock(), len(self.cached_keys), list[ModelResponse]()
+        started, before, said = self._services.clock(), len(self.cached_keys), list[ModelResponse]()
         note = partial(ExternalCall, name=name, request=request)
         try:
             match request:
@@ -280,7 +272,7 @@ class _RequestExecution:
                     reply = self._compare_embeddings(request)
                 case GradeWithService():
                     self.has_run = True
-                    reply = dispatch_request(request, name=name, services=self._world)
+                    reply = dispatch_request(request, name=name, services=self._services)
                 case _:
                     reply = self._run_with_cache(request, name)
         except (EvaluatorError, SkippedError) as error:
@@ -291,7 +283,7 @@ class _RequestExecution:
         is_cached = len(self.cached_keys) > before
         if isinstance(reply, AggregateVerdict | EmbeddingSimilarity):
             is_cached = reply.is_cached
-        seconds = self._world.clock() - started
+        seconds = self._services.clock() - started
         self._calls.append(
             note(response=reply, model_responses=tuple(said), seconds=seconds, cached=is_cached)
         )
@@ -299,9 +291,9 @@ class _RequestExecution:
 
     def _ask_model(self, request: AskModel, name: str, said: list[ModelResponse]) -> Response:
         records = CachedJudgeResponses(
-            request, self._world, self._ordinal, said, anew=self._ignores_cache
+            request, self._services, self._ordinal, said, anew=self._ignores_cache
         )
-        ruling = self._world.judges[request.judge.payer].evaluate(request, records)
+        ruling = self._services.judges[request.judge.payer].evaluate(request, records)
         self.cached_keys += records.cached_keys
         self.pending_writes += records.pending_writes
         self.has_run |= not ruling.is_cached
@@ -312,78 +304,66 @@ class _RequestExecution:
         from agentci.judges.budget import compute_charge  # noqa: PLC0415 (of no use to most runs)
 
         records = CachedJudgeResponses(
-            request, self._world, self._ordinal, [], anew=self._ignores_cache
+            request, self._services, self._ordinal, [], anew=self._ignores_cache
         )
         payer, settings = request.judge.payer, request.judge.settings
-        likeness = self._world.embedding_clients[payer].compare(request, records)
+        likeness = self._services.embedding_clients[payer].compare(request, records)
         self.cached_keys += records.cached_keys
         self.pending_writes += records.pending_writes
         self.has_run |= not likeness.is_cached
         if likeness.is_cached:
             saved = compute_charge(request.prompt, settings, likeness.response)
-            self._world.budgets[payer].add_savings(saved)
+            self._services.budgets[payer].add_savings(saved)
         return likeness
 
     def _run_with_cache(self, request: RunProgram | RunCommand, name: str) -> Response:
-        replies = self._world.cached_responses
-        if (
-            replies is None
-            or not request.cached
-            or get_executor_name(request) not in CACHEABLE_EXECUTORS
-        ):
+        cache = self._services.cached_responses
+        slot = None
+        if cache is not None and request.cached:
+            slot = cache.find_slot(
+                request, lambda: _describe_program(request, name, self._services)
+            )
+        if cache is None or slot is None:
             return self._run_uncached(request, name)
-        place = replies.find_slot(request, lambda: _make_circumstances(request, name, self._world))
-        first = place.make_key(request.stdin)
-        if first is None:
-            return self._run_uncached(request, name)
-        key = nth_key(first, self._ordinal)
-        if not self._ignores_cache and (kept := replies.find(key)):
+        key = nth_key(slot.make_key(request.stdin), self._ordinal)
+        if not self._ignores_cache and (found := cache.find(key)):
             self.cached_keys.append(key)
-            return kept
-        with replies.watching(place.given) as observation:
-            reply = self._run_uncached(request, name)
-
-        def keep() -> None:
-            executor = self._world.executors[get_executor_name(request)]
-            if UNCONFINED_SHORTCOMINGS.isdisjoint(executor.shortcomings()):
-                replies.store_response(key, reply, observation, place.given)
-            else:
-                replies.set_skip_reason(UNCONFINED_REASON)
-
-        self.pending_writes.append(keep)
-        return reply
+            return found
+        response = self._run_uncached(request, name)
+        self.pending_writes.append(partial(cache.store_response, key, response, slot))
+        return response
 
     def _run_uncached(self, request: RunProgram | RunCommand, name: str) -> ProgramOutput:
         self.has_run = True
-        return run_program(request, name=name, services=self._world)
+        return run_program(request, name=name, services=self._services)
 
 
-def _make_circumstances(
-    request: RunProgram | RunCommand, name: str, world: Services
-) -> Circumstances:
-    job = make_job(request, name=name, services=world)
+def _describe_program(
+    request: RunProgram | RunCommand, name: str, services: Services
+) -> CacheableProgram:
+    job = make_job(request, name=name, services=services)
     executor = get_executor_name(request)
+    line: tuple[str, ...] = ()
+    tree: Path | None = None
     if isinstance(request, RunCommand):
-        programs = _find_named_files(request, job)
-        return Circumstances(
-            job=job,
-            executor=executor,
-            programs=programs,
-            line=request.command,
-            sealed=_find_seal(job, executor, name, world),
-        )
-    ready = find_ready_program(request.program, name, world)
-    return Circumstances(
+        files, line = _find_named_files(request, job), request.command
+    else:
+        ready = find_ready_program(request.program, name, services)
+        files, tree = (ready.path,), ready.tree
+    return CacheableProgram(
+        name=name,
         job=job,
         executor=executor,
-        programs=(ready.path,),
-        tree=ready.tree,
-        sealed=_find_seal(job, executor, name, world),
+        variables={k: v for k, v in services.variables.items() if k in request.variables},
+        files=files,
+        line=line,
+        tree=tree,
+        sealed=_find_seal(job, executor, name, services),
     )
 
 
 def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
-    """The files that a command line names, of those that are watched."""
+    """The files that a command line names, apart from those of the system."""
     roots = [resolve_path(each) for each in job.confinement.readable]
     found = dict.fromkeys(Path(request.folder) / word for word in words_of(request.command))
     return tuple(
@@ -393,11 +373,11 @@ def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
     )
 
 
-def _find_seal(job: ProgramJob, executor: str, name: str, world: Services) -> str | None:
+def _find_seal(job: ProgramJob, executor: str, name: str, services: Services) -> str | None:
     """A digest of all that the program can read; None where that may be anything."""
     if executor == LOCAL_EXECUTOR:  # which need not be made where no program is run
         return None
-    found: object = world.executors.get(executor)
+    found: object = services.executors.get(executor)
     try:
         return (
             found.compute_input_digest(job.cwd, job.confinement)

@@ -1,16 +1,14 @@
-"""Has what was replied in earlier runs at hand, and keeps what is replied in this one."""
+"""Open the cache of responses before a run, and close it afterwards."""
 
 import os
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.evaluators.evaluator import collect_needs
 from agentci.model.problem import Problem
-from agentci.model.program import RequiredProgram
+from agentci.model.values import list_field_names
 from agentci.reports.registry import REPORTERS
 from agentci.runner.output_names import make_output_names
 from agentci.runner.plan import Plan
@@ -21,61 +19,64 @@ from agentci.runner.services import Services
 if TYPE_CHECKING:
     from agentci.runner.response_cache.cache import ResponseCache
 
-# The types whose evaluators run commands, which need not be made ready.
-COMMAND_TYPES: Final = frozenset({"code_judge", "composite"})
+CACHED_FIELD: Final = "cached"
 
 
 def open_response_cache(
-    plan: Plan, settings: Settings, world: Services
+    plan: Plan, settings: Settings, services: Services
 ) -> tuple["ResponseCache | None", tuple[Problem, ...]]:
-    """The replies that are of use to a plan; none, with the reason, where there can be none."""
-    programs = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
-    if not (programs or _has_commands(plan) or world.judges):
+    """The cache for a plan; None, with the reason, where it cannot be used."""
+    if not (services.judges or any(_asks_for_cache(check.evaluator) for check in plan.checks)):
         return None, ()
     try:
-        folder = find_cache_folder(settings.fetch_settings, world)
+        folder = find_cache_folder(settings.fetch_settings, services)
     except InputError as error:
         return None, tuple(_make_notice(str(each.message)) for each in error.problems)
     if not has_sqlite():
         return None, (_make_notice(NO_SQLITE),)
-    from agentci.runner.response_cache.cache import ResponseCache  # noqa: PLC0415 (of no use to many runs)
-    from agentci.runner.response_cache.digests import Digests  # noqa: PLC0415 (likewise)
-    from agentci.runner.response_cache.inputs import Inputs  # noqa: PLC0415
-    from agentci.runner.response_cache.interpreter_key import Interpreters, packages_of  # noqa: PLC0415
-    from agentci.runner.response_cache.observer import Observer  # noqa: PLC0415
+    from agentci.runner.response_cache.cache import ResponseCache  # noqa: PLC0415 (most runs do not need it)
+    from agentci.runner.response_cache.content_digests import ContentDigests  # noqa: PLC0415
+    from agentci.runner.response_cache.interpreter_key import Interpreters  # noqa: PLC0415
     from agentci.runner.response_cache.store import ResponseStore  # noqa: PLC0415
 
     outputs = make_output_names(gate.config for gate in plan.gates).values()
-    own = set(_list_own_paths(folder, world.workspace.cwd / settings.output_dir, outputs))
-    keyed = (str(folder), *packages_of(sys.executable))
-    watched = Observer(own, left_out={os.path.realpath(each) for each in keyed})
-    replies = ResponseCache(
-        ResponseStore(folder, owner=world.workspace.root),
-        Inputs(world.workspace.root, observer=watched, digests=Digests(own)),
-        Interpreters(world.search_path),
+    own = _list_own_paths(folder, services.workspace.cwd / settings.output_dir, outputs)
+    cache = ResponseCache(
+        ResponseStore(folder, owner=services.workspace.root),
+        ContentDigests(set(own)),
+        Interpreters(services.search_path),
+        root=services.workspace.root,
         anew=settings.fetch_settings.no_cache,
     )
-    return replies, ()
+    return cache, ()
 
 
-def close_response_cache(replies: "ResponseCache | None") -> Iterator[Problem]:
-    """Keep what is to be kept; tell why something could not be."""
-    if replies is not None and (why := replies.close()):
-        yield _make_notice(why)
+def close_response_cache(cache: "ResponseCache | None") -> Iterator[Problem]:
+    """Write new responses; a note where some could not be cached."""
+    if cache is not None and (reason := cache.close()):
+        yield _make_notice(reason)
 
 
-def _has_commands(plan: Plan) -> bool:
-    return any(check.evaluator.identity.type in COMMAND_TYPES for check in plan.checks)
+def _asks_for_cache(value: object) -> bool:
+    """Whether an evaluator, or anything that it consists of, has `cached` set."""
+    if isinstance(value, Mapping):
+        return any(map(_asks_for_cache, value.values()))
+    if isinstance(value, tuple | list):
+        return any(map(_asks_for_cache, value))
+    return any(
+        getattr(value, name) is True
+        if name == CACHED_FIELD
+        else _asks_for_cache(getattr(value, name))
+        for name in list_field_names(value)
+    )
 
 
 def _list_own_paths(cache: Path, output: Path, outputs: Iterable[str]) -> Iterator[str]:
-    """All that a run itself makes, by real paths."""
-    folders = [Path(os.path.realpath(each)) for each in (cache, output)]
-    for folder in folders:
-        yield from map(str, (folder, *folder.parents))
+    """Real paths of what a run itself writes."""
+    yield os.path.realpath(cache)
     names = (*(each.file_name for each in REPORTERS.values()), *outputs)
-    yield from (f"{folders[-1]}/{name}" for name in names)
+    yield from (f"{os.path.realpath(output)}/{name}" for name in names)
 
 
-def _make_notice(why: str) -> Problem:
-    return Problem(message=f"replies are not kept: {why}", severity="notice")
+def _make_notice(reason: str) -> Problem:
+    return Problem(message=f"responses are not cached: {reason}", severity="notice")

@@ -43,14 +43,16 @@ def test_runs_evaluators_as_forks_and_what_has_not_changed_not_again(
     run_action: RunAction, workspace: Path
 ) -> None:
     traces = "agentevals/recordings/2026-03-10.jsonl"
-    (workspace / "looks.py").write_text(
+    (workspace / "looks").mkdir()
+    (workspace / "looks" / "looks.py").write_text(
         "import json, sys, time\n"
         "seen = {'there': 'pydantic' in sys.modules, 'at': time.time_ns()}\n"
         "print(json.dumps({'score': 1, 'details': seen}))\n"
         "if False:\n    import pydantic\n"
     )
     (workspace / "agentci.yaml").write_text(
-        f"traces: {traces}\nevaluators: [{{name: looks, type: code, path: looks.py}}]\n"
+        f"traces: {traces}\n"
+        "evaluators: [{name: looks, type: code, path: looks/looks.py, cache: true}]\n"
     )
     details = []
     for cached in (False, True):

@@ -52,6 +52,8 @@ def dice(folder: Path, throws: Mapping[str, Sequence[float | None]]) -> Iterator
     """A recording for each name in ``throws``, and the program that judges it by them."""
     thrown = Dice(throws=throws)
     (folder / "own.py").write_text(PROGRAM)
+    (folder / "alone").mkdir()
+    (folder / "alone" / "own.py").write_text(PROGRAM)
     for number, name in enumerate(throws, start=1):
         (folder / f"{name}.json").write_text(otlp(f"Question {name}?", name, trace=number))
     with serve(thrown.throw) as server:
@@ -63,6 +65,11 @@ def entry(thrown: Dice, **fields: Any) -> dict[str, Any]:
     """The program as a config lists it."""
     own = {"name": "own", "type": "code", "path": "own.py", "config": {"url": thrown.url}}
     return {**own, "threshold": 0.5, **fields}
+
+
+def cached_entry(thrown: Dice, **fields: Any) -> dict[str, Any]:
+    """The program in a folder of its own, which the config is no part of, and cached."""
+    return entry(thrown, **{"path": "alone/own.py", "cache": True, **fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Runs whose programs say when they ran: what tests of the reply cache share."""
+"""Runs whose programs print when they ran: what tests of the response cache share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,9 +54,10 @@ def write_helper(folder: Path, word: str, *, name: str = "check.py") -> None:
     (folder / "evals" / "check" / helper).write_text(text.format(word))
 
 
-def configure(folder: Path, *entry: str, name: str = "check.py") -> None:
-    """The config, with more fields of its one entry."""
-    fields = ", ".join(["name: check", "type: code", f"path: evals/check/{name}", *entry])
+def configure(folder: Path, *entry: str, name: str = "check.py", cache: str = "true") -> None:
+    """The config, with more fields of its one entry, whose responses are cached."""
+    own = ("name: check", "type: code", f"path: evals/check/{name}")
+    fields = ", ".join((*own, *([f"cache: {cache}"] if cache else []), *entry))
     config = f"traces: trace*.json\nevaluators:\n- {{{fields}}}\n"
     (folder / "eval_config.yaml").write_text(config)
 

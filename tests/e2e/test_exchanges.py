@@ -170,7 +170,7 @@ def test_which_checks_are_shown_is_an_option(
 
 def test_a_reply_of_an_earlier_run_is_shown_as_one(tmp_path: Path) -> None:
     for _ in range(2):
-        run(tmp_path, "print('{\"score\": 0}')")
+        run(tmp_path, "print('{\"score\": 0}')", cache=True)
     [exchange] = told(tmp_path)
     assert exchange["outcome"] == "program: exit code 0 in an earlier run"
     assert exchange["texts"]["stdout"]["content"] == '{"score": 0}\n'

@@ -93,6 +93,7 @@ def test_what_gives_no_score_is_an_error_and_no_zero(
 
 
 def test_replies_are_taken_again_until_the_file_or_what_it_imports_changes(folder: Path) -> None:
+    _configure(folder, "cache: true")
     first, second = run(folder), run(folder)
     assert (first.results[0]["cached"], second.results[0]["cached"]) == (False, True)
     (folder / "evals" / "words.py").write_text("LIMIT = 5\n")

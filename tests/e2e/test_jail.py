@@ -108,7 +108,7 @@ class Weak(LocalExecutor):
 
 
 def test_what_cannot_be_enforced_is_told_once_and_changes_no_verdict(tmp_path: Path) -> None:
-    _run(tmp_path, LOOKS, "cache: false")
+    _run(tmp_path, LOOKS)
     session = make_session(tmp_path, {}, executors=Executors({"local": Weak}))
     assert run_command(["run"], session) == 0
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())

@@ -227,6 +227,22 @@ def test_a_program_writes_the_prompt(tmp_path: Path, program: str, file: str) ->
     assert (',"strict":true}' in told) is (program == "node")
 
 
+@pytest.mark.parametrize("cache", [False, True])
+def test_program_that_writes_the_prompt_is_cached_where_its_entry_says_so(
+    tmp_path: Path, cache: bool
+) -> None:
+    own = tmp_path / "prompts"
+    own.mkdir()
+    (own / "p.py").write_text("print('Is it good?')")
+    prompt = {"script": ["python3", "prompts/p.py"], "cache": cache}
+    evaluators = [{"name": "j", "type": "llm_judge", "prompt": prompt}]
+    with serve(script(GOOD)) as server:
+        for expected in (False, cache):
+            ran = judged(tmp_path, server.url, {"evaluators": evaluators})
+            assert [each["cached"] for each in ran.results["results"]] == [expected]
+    assert len(server.asked) == 1
+
+
 def test_a_program_that_fails_leaves_the_check_errored_and_asks_nothing(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text("raise SystemExit('no')")
     prompt = {"script": ["python3", "p.py"]}

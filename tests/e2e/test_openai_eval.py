@@ -32,7 +32,7 @@ GOLDEN = {
 
 
 def configure(
-    folder: Path, grader: dict[str, Any], fields: Mapping[str, str] | None = None, **config: Any
+    folder: Path, grader: dict[str, Any], fields: Mapping[str, object] | None = None, **config: Any
 ) -> None:
     entry = {"name": "g", "type": "openai_eval", "threshold": 0.9, "grader": grader}
     whole = {"traces": "trace.json", "evaluators": [{**entry, **(fields or {})}], **config}
@@ -75,13 +75,22 @@ def grade(sample, item):
 """
 
 
-def test_a_function_grades_and_its_reply_is_taken_again(tmp_path: Path) -> None:
+def test_python_grader_is_cached_where_its_entry_says_so(tmp_path: Path) -> None:
+    def grade_cached(source: str) -> Judged:
+        configure(tmp_path, {"type": "python", "source": source}, {"cache": True})
+        return run(tmp_path)
+
     for cached in (False, True):
-        judged = grade(tmp_path, {"type": "python", "source": FUNCTION})
+        judged = grade_cached(FUNCTION)
         [result] = judged.results
         assert (judged.code, result["score"], result["cached"]) == (0, 1.0, cached), result
-    changed = grade(tmp_path, {"type": "python", "source": FUNCTION.replace("1.0", "0.5")})
+    changed = grade_cached(FUNCTION.replace("1.0", "0.5"))
     assert [each["score"] for each in changed.results] == [0.5]
+
+
+def test_python_grader_is_not_cached_by_default(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert grade(tmp_path, {"type": "python", "source": FUNCTION}).cached == [False]
 
 
 @pytest.mark.parametrize(

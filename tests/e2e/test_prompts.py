@@ -66,15 +66,18 @@ def test_a_model_judges_by_a_prompt_in_a_file(tmp_path: Path) -> None:
 def _run_with_a_grader(folder: Path, *replies: str) -> tuple[list[Ran], list[int]]:
     """A run for each reply, and how often the model was asked in it.
 
-    Replies of programs are kept where a config has some.
+    The response of the grader is cached.
     """
     rans, asked = [], []
     for reply in replies:
         with serve(script(said(reply))) as server:
             _configure(folder, server.url)
-            (folder / "g.py").write_text("def grade(sample, item): return 1")
+            (folder / "g").mkdir(exist_ok=True)
+            (folder / "g" / "g.py").write_text("def grade(sample, item): return 1")
             config = json.loads((folder / "agentci.yaml").read_text())
-            config["evaluators"].append({"name": "g", "type": "grader", "grader": "g.py"})
+            config["evaluators"].append(
+                {"name": "g", "type": "grader", "grader": "g/g.py", "cache": True}
+            )
             (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
             rans.append(run_agentci(["run"], cwd=folder))
             asked.append(len(server.asked))

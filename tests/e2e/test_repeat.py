@@ -14,7 +14,7 @@ import pytest
 
 from agentci.reports.results_schema import make_results_schema
 from tests._util.http.servers import script, serve
-from tests.e2e.dice import dice, entry, judge
+from tests.e2e.dice import cached_entry, dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
 from tests.e2e.judged import judge as judge_cases
 from tests.helpers.support import ROOT, Ran, run_agentci
@@ -104,7 +104,7 @@ class TestItsReplies:
     def test_are_kept_each_by_itself(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": FLIPS, "b": (0.1, 0.2, 0.9)}) as thrown:
             first, second = (
-                judge(tmp_path, evaluators=[entry(thrown, repeat=3)]) for _ in range(2)
+                judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)]) for _ in range(2)
             )
         assert thrown.thrown == {"a": 3, "b": 3}
         assert [each["cached"] for each in second.results] == [True, True]
@@ -114,17 +114,17 @@ class TestItsReplies:
 
     def test_begin_with_the_one_that_was_there_before_it_was_repeated(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": FLIPS}) as thrown:
-            judge(tmp_path, evaluators=[entry(thrown)])
-            again = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
-            once = judge(tmp_path, evaluators=[entry(thrown)])
+            judge(tmp_path, evaluators=[cached_entry(thrown)])
+            again = judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)])
+            once = judge(tmp_path, evaluators=[cached_entry(thrown)])
         assert thrown.thrown["a"] == 3
         assert [each["score"] for each in again.result["repeats"]["repeats"]] == [*FLIPS]
         assert (again.result["cached"], once.result["score"]) == (False, 0.9)
 
     def test_that_were_given_before_a_crash_are_kept(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": (0.9, None, 0.8, 0.7)}) as thrown:
-            judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
-            again = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
+            judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)])
+            again = judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)])
         assert thrown.thrown["a"] == 4
         repeats = again.result["repeats"]["repeats"]
         assert [each["score"] for each in repeats] == [0.9, 0.8, 0.7]
@@ -135,7 +135,7 @@ class TestItsReplies:
     ) -> None:
         with dice(tmp_path, {"a": FLIPS}) as thrown:
             for _ in range(2):
-                judge(tmp_path, *options, evaluators=[entry(thrown, repeat=3, **fields)])
+                judge(tmp_path, *options, evaluators=[cached_entry(thrown, repeat=3, **fields)])
         assert thrown.thrown["a"] == 6
 
 

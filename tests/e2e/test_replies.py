@@ -1,21 +1,26 @@
-"""What programs replied is taken again where nothing has changed, and never where something has."""
+"""Responses of programs are reused only with `cache: true` and while the key is the same."""
 
+import io
 import json
-import os
-import py_compile
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agentci.cli.main import run_command
+from agentci.execution.local import LocalExecutor
+from agentci.execution.registry import Executors
+from agentci.model.requests import ProgramOutput
+from agentci.model.values import replace
+from tests._util.http.servers import Answer, script, serve
 from tests.e2e.replies import HELPERS, PROGRAMS, configure, run, write_helper
 from tests.e2e.replies import write_program as write
 from tests.helpers.recordings import otlp
-from tests.helpers.support import ROOT, run_agentci
+from tests.helpers.support import PATH, ROOT, make_session, run_agentci
 
 NAMES = list(PROGRAMS)
 # Each would take milliseconds of a second that has little to do.
@@ -136,27 +141,76 @@ class TestUnchangedInput:
         assert [result["cached"] for result in results["results"]] == [True]
 
 
-def _new_word(folder: Path, name: str) -> None:
+class TestWithoutCacheTrue:
+    """A response is neither stored nor looked up."""
+
+    def test_changed_service_changes_the_verdict(self, folder: Path) -> None:
+        (folder / "evals" / "check" / "check.py").write_text(
+            "import json, os, urllib.request\n"
+            "score = urllib.request.urlopen(os.environ['SERVICE']).read()\n"
+            "print(json.dumps({'score': float(score)}))\n"
+        )
+        configure(folder, "env: [SERVICE]", cache="")
+        with serve(script(Answer(body=b"1"), Answer(body=b"0"))) as server:
+            runs = [run(folder, environ={"SERVICE": server.url}) for _ in range(2)]
+        assert [each.code for each in runs] == [0, 1]
+        assert [each.cached for each in runs] == [[False], [False]]
+
+    def test_nothing_is_stored(self, folder: Path) -> None:
+        configure(folder, cache="")
+        run(folder)
+        assert not (folder / ".agentci").exists()
+
+    @pytest.mark.parametrize("cache", ["", "false"])
+    def test_stored_response_is_not_used(self, folder: Path, cache: str) -> None:
+        first = run(folder)
+        configure(folder, cache=cache)
+        second = run(folder)
+        assert second.cached == [False]
+        assert first.times != second.times
+
+    def test_defaults_can_turn_it_on(self, folder: Path) -> None:
+        configure(folder, cache="")
+        config = folder / "eval_config.yaml"
+        config.write_text(config.read_text() + "defaults: {cache: true}\n")
+        assert [run(folder).cached for _ in range(2)] == [[False], [True]]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{name: tool_trajectory_avg_score, type: builtin, cache: true}",
+        "{name: p, type: prompt, prompt: p, threshold: 1, cache: true}",
+    ],
+)
+def test_entry_without_a_program_has_no_cache_field(tmp_path: Path, entry: str) -> None:
+    (tmp_path / "eval_config.yaml").write_text(f"traces: t.json\nevaluators:\n- {entry}\n")
+    ran = run_agentci(["validate"], cwd=tmp_path)
+    assert ran.code == 2
+    assert "eval_config.yaml:3" in ran.out
+    assert "cache" in ran.out
+
+
+def test_grader_without_a_program_cannot_be_cached(tmp_path: Path) -> None:
+    entry = "name: g, type: openai_eval, grader: {type: string_check, operation: eq}"
+    (tmp_path / "eval_config.yaml").write_text(
+        f"traces: t.json\nevaluators:\n- {{{entry}, cache: true}}\n"
+    )
+    ran = run_agentci(["validate"], cwd=tmp_path)
+    assert ran.code == 2
+    assert "this entry runs no program" in ran.out
+
+
+def _change_helper(folder: Path, name: str) -> None:
     write_helper(folder, "two", name=name)
 
 
-def _new_program(folder: Path, name: str) -> None:
+def _change_program(folder: Path, name: str) -> None:
     program = folder / "evals" / "check" / name
     program.write_text(program.read_text() + "\n")
 
 
-def _new_data(folder: Path, _: str) -> None:
-    (folder / "data" / "words.txt").write_text("rude")
-
-
-def _data_of_the_same_size_and_times(folder: Path, _: str) -> None:
-    file = folder / "data" / "words.txt"
-    status = file.stat()
-    file.write_text("rude")
-    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _new_module_beside(folder: Path, name: str) -> None:
+def _add_module(folder: Path, name: str) -> None:
     """One that comes before another of its name."""
     helper = folder / "evals" / "check" / HELPERS[name][0]
     package = helper.with_suffix("")
@@ -165,11 +219,8 @@ def _new_module_beside(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "change",
-    [_new_program, _new_word, _new_data, _data_of_the_same_size_and_times, _new_module_beside],
-)
-def test_a_change_of_what_a_program_reads_has_it_run(
+@pytest.mark.parametrize("change", [_change_program, _change_helper, _add_module])
+def test_changed_folder_runs_the_program(
     tmp_path: Path, name: str, change: Callable[[Path, str], None]
 ) -> None:
     write(tmp_path, name)
@@ -181,158 +232,156 @@ def test_a_change_of_what_a_program_reads_has_it_run(
     assert second.times == third.times
 
 
-def test_a_module_counts_where_python_read_what_it_was_compiled_to(folder: Path) -> None:
-    """Of the source, Python then asks for size and time alone."""
-    helper = folder / "evals" / "check" / "helper.py"
-    py_compile.compile(str(helper))
-    assert [run(folder).cached for _ in range(2)] == [[False], [True]]
-    write_helper(folder, "another")
-    assert run(folder).seen[0] == "another"
+class TestTheKey:
+    """Each part of it; a change of anything else reuses the response."""
 
-
-def test_a_file_that_is_gone_is_missed(folder: Path) -> None:
-    run(folder)
-    (folder / "data" / "words.txt").unlink()
-    assert [result["status"] for result in run(folder).results] == ["errored"]
-
-
-class TestAProgramIsRun:
-    """Where its reply might be another one."""
-
-    def test_for_another_recording(self, folder: Path) -> None:
+    def test_stdin(self, folder: Path) -> None:
         run(folder)
         (folder / "trace.json").write_text(otlp(answer="It rains."))
         assert run(folder).cached == [False]
 
-    def test_for_another_value_of_a_variable_that_it_may_see(self, folder: Path) -> None:
+    def test_config(self, folder: Path) -> None:
+        run(folder)
+        configure(folder, "config: {strict: true}")
+        assert run(folder).cached == [False]
+
+    def test_network(self, folder: Path) -> None:
+        run(folder)
+        configure(folder, "network: false")
+        assert run(folder).cached == [False]
+
+    def test_value_of_a_variable_in_env(self, folder: Path) -> None:
         configure(folder, "env: [MOOD]")
         for mood, expected in (("good", False), ("good", True), ("bad", False), ("good", True)):
             ran = run(folder, environ={"MOOD": mood})
             [result] = ran.results
             assert (result["details"]["seen"][-1], result["cached"]) == (mood, expected)
 
-    def test_not_for_a_variable_that_it_may_not_see(self, folder: Path) -> None:
+    def test_name_of_the_program_in_its_folder(self, folder: Path) -> None:
+        own = folder / "evals" / "check"
+        shutil.copy(own / "check.py", own / "other.py")
+        run(folder)
+        configure(folder, name="other.py")
+        assert run(folder).cached == [False]
+
+    def test_interpreter(self, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """Another Node.js of the same name, first in the path."""
+        write_other = folder / "evals" / "check" / "check.js"
+        write_other.write_text(PROGRAMS["check.js"])
+        write_helper(folder, "one", name="check.js")
+        configure(folder, name="check.js")
+        node = shutil.which("node", path=PATH)
+        other = tmp_path_factory.mktemp("bin") / "node"
+        other.write_text(f'#!/bin/sh\nexec {node} "$@"\n')
+        other.chmod(0o755)
+        run(folder)
+        assert run(folder).cached == [True]
+        environ = {"PATH": f"{other.parent}:{PATH}"}
+        assert run(folder, environ=environ).cached == [False]
+
+    def test_version_of_agentci(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run(folder)
+        monkeypatch.setattr("agentci.runner.response_cache.cache.__version__", "0.0.0")
+        assert run(folder).cached == [False]
+
+    def test_executor(self, folder: Path) -> None:
+        executors = Executors({"local": LocalExecutor, "elsewhere": LocalExecutor})
+
+        def judge() -> bool:
+            session = make_session(folder, {}, executors=executors)
+            assert run_command(["run"], session) == 0
+            report = json.loads((folder / "agentci-results" / "results.json").read_text())
+            return bool(report["results"][0]["cached"])
+
+        assert [judge(), judge()] == [False, True]
+        configure(folder, "executor: elsewhere")
+        assert [judge(), judge()] == [False, True]
+
+    @pytest.mark.parametrize("entry", ["memory_mb: 512", "timeout: 29", "required: false"])
+    def test_other_settings_do_not_count(self, folder: Path, entry: str) -> None:
+        run(folder)
+        configure(folder, entry)
+        assert run(folder).cached == [True]
+
+    def test_other_variables_do_not_count(self, folder: Path) -> None:
         run(folder, environ={"MOOD": "good"})
         assert run(folder, environ={"MOOD": "bad"}).cached == [True]
 
-    @pytest.mark.parametrize("entry", ["network: false", "memory_mb: 512", "processes: 100"])
-    def test_with_other_walls_around_it(self, folder: Path, entry: str) -> None:
+    def test_files_outside_of_the_folder_do_not_count(self, folder: Path) -> None:
         run(folder)
-        configure(folder, entry)
-        assert run(folder).cached == [False]
-
-    def test_with_other_settings_of_its_own(self, folder: Path) -> None:
-        run(folder)
-        configure(folder, "config: {strict: true}")
-        assert run(folder).cached == [False]
-
-    def test_where_its_entry_says_that_it_has_to(self, folder: Path) -> None:
-        configure(folder, "cache: false")
-        first, second = run(folder), run(folder)
-        assert first.times != second.times
-        assert second.cached == [False]
-
-    def test_where_its_config_says_so_of_all(self, folder: Path) -> None:
-        config = folder / "eval_config.yaml"
-        config.write_text(config.read_text() + "defaults: {cache: false}\n")
-        assert [run(folder).cached for _ in range(2)] == [[False], [False]]
-
-    def test_where_nothing_is_to_be_taken_from_the_cache(self, folder: Path) -> None:
-        first, second = run(folder), run(folder, "--no-cache")
-        assert first.times != second.times
-        third = run(folder)
-        assert third.cached == [True]
-        assert second.times == third.times
+        (folder / "data" / "words.txt").write_text("rude")
+        assert run(folder).cached == [True]
 
 
-class TestWhatWasReachedByALink:
-    def test_is_something_else_once_the_link_leads_elsewhere(self, folder: Path) -> None:
-        (folder / "data").rename(folder / "data-1")
-        shutil.copytree(folder / "data-1", folder / "data-2")
-        (folder / "data-2" / "words.txt").write_text("rude")
-        (folder / "data").symlink_to("data-1")
-        assert [run(folder).cached for _ in range(2)] == [[False], [True]]
-        (folder / "data").unlink()
-        (folder / "data").symlink_to("data-2")
-        second = run(folder)
-        assert (second.cached, second.seen[1]) == ([False], "rude")
+def test_no_cache_runs_the_program_and_replaces_the_response(folder: Path) -> None:
+    first, second = run(folder), run(folder, "--no-cache")
+    assert first.times != second.times
+    third = run(folder)
+    assert third.cached == [True]
+    assert second.times == third.times
 
-    def test_is_the_program_itself(self, folder: Path) -> None:
+
+class TestALink:
+    def test_to_the_folder_is_followed(self, folder: Path) -> None:
         evals = folder / "evals"
         (evals / "check").rename(evals / "check-1")
         shutil.copytree(evals / "check-1", evals / "check-2")
         (evals / "check-2" / "helper.py").write_text("WORD = 'two'\n")
         (evals / "check").symlink_to("check-1")
-        run(folder)
-        assert run(folder).cached == [True]
+        assert [run(folder).cached for _ in range(2)] == [[False], [True]]
         (evals / "check").unlink()
         (evals / "check").symlink_to("check-2")
         assert run(folder).seen[0] == "two"
 
+    def test_to_the_program_includes_the_folder_it_leads_to(self, folder: Path) -> None:
+        """Python imports modules from there."""
+        shared, own = folder / "shared", folder / "evals" / "check"
+        own.rename(shared)
+        own.mkdir()
+        (own / "check.py").symlink_to("../../shared/check.py")
+        assert [run(folder).cached for _ in range(2)] == [[False], [True]]
+        (shared / "helper.py").write_text("WORD = 'two'\n")
+        assert run(folder).seen[0] == "two"
 
-class TestNothingIsKept:
+
+class TestNothingIsStored:
     @pytest.mark.parametrize(
         "program", ["raise SystemExit(3)", "print('no json')", "import time; time.sleep(60)"]
     )
-    def test_of_a_check_that_errored(self, folder: Path, program: str) -> None:
+    def test_for_a_check_that_errored(self, folder: Path, program: str) -> None:
         configure(folder, "timeout: 1")
         (folder / "evals" / "check" / "check.py").write_text(program)
         for _ in range(2):
             [result] = run(folder).results
             assert (result["status"], result["cached"]) == ("errored", False)
-            assert result["seconds"] > 0.01
 
-    def test_of_a_reply_that_is_not_read(self, folder: Path) -> None:
-        """Whose program gives a verdict in one run, and none in the next."""
-        program = folder / "evals" / "check" / "check.py"
-        program.write_text("import time; print(time.time_ns())")
-        run(folder)
+    def test_for_a_program_whose_folder_changed_during_the_run(self, folder: Path) -> None:
+        """It may have been read before the change or after it."""
+        executors = Executors({"local": ChangingExecutor})
+        out = io.StringIO()
+        session = replace(make_session(folder, {}, executors=executors), out=out)
+        assert run_command(["run"], session) == 0
+        assert "responses are not cached: evals/check changed during the run" in out.getvalue()
+        write_helper(folder, "one")
         assert run(folder).cached == [False]
 
-    def test_of_what_changed_while_it_was_read(self, folder: Path) -> None:
-        program = PROGRAMS["check.py"].replace("seen =", "time.sleep(1); seen =")
-        (folder / "evals" / "check" / "check.py").write_text(program)
-        thread = threading.Timer(0.6, (folder / "data" / "words.txt").write_text, ("rude",))
-        thread.start()
-        run(folder)
-        thread.join()
-        assert run(folder).cached == [False]
-
-    def test_of_what_was_read_in_a_folder_that_was_made_meanwhile(self, folder: Path) -> None:
-        later = folder / "later"
-        program = PROGRAMS["check.py"].replace("seen =", "time.sleep(1); seen =")
-        program = program.replace("data/words.txt", "later/words.txt")
-        (folder / "evals" / "check" / "check.py").write_text(program)
-        thread = threading.Timer(0.6, shutil.copytree, (folder / "data", later))
-        thread.start()
-        first = run(folder)
-        thread.join()
-        assert first.seen[1] == "kind"
-        (later / "words.txt").write_text("rude")
-        assert run(folder).seen[1] == "rude"
+    def test_for_a_folder_that_is_too_large(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("agentci.runner.response_cache.content_digests.MAX_FILES", 1)
+        runs = [run(folder) for _ in range(2)]
+        assert [each.cached for each in runs] == [[False], [False]]
+        assert "the files of `check` cannot be compared: " in runs[0].out
+        assert "has more than 1 files" in runs[0].out
 
 
-class TestTheNamesInAFolder:
-    @pytest.fixture(autouse=True)
-    def _lister(self, folder: Path) -> None:
-        program = PROGRAMS["check.py"].replace("seen = [", "seen = [*os.listdir(pathlib.Path()), ")
-        (folder / "evals" / "check" / "check.py").write_text(program)
+class ChangingExecutor(LocalExecutor):
+    """Changes a module while the program runs."""
 
-    def test_count_where_a_program_lists_them(self, folder: Path) -> None:
-        assert [run(folder).cached for _ in range(2)] == [[False], [True]]
-        (folder / "more.txt").touch()
-        assert run(folder).cached == [False]
-
-    def test_count_without_what_a_run_itself_makes(self, folder: Path) -> None:
-        assert run(folder, "--cache-dir", "x/y/cache").cached == [False]
-        assert run(folder, "--cache-dir", "x/y/cache").cached == [True]
-
-
-def test_a_report_of_ours_that_a_program_reads_is_another_one_each_time(folder: Path) -> None:
-    run(folder)
-    program = PROGRAMS["check.py"].replace("data/words.txt", "agentci-results/results.json")
-    (folder / "evals" / "check" / "check.py").write_text(program)
-    assert [run(folder).cached for _ in range(2)] == [[False], [False]]
+    def run(self, command: Sequence[str], **others: Any) -> ProgramOutput:
+        output = super().run(command, **others)
+        Path(command[-1]).with_name("helper.py").write_text("WORD = 'two'\n")
+        return output
 
 
 def test_programs_that_run_at_the_same_time_are_all_cached(folder: Path) -> None:
@@ -343,15 +392,3 @@ def test_programs_that_run_at_the_same_time_are_all_cached(folder: Path) -> None
     assert first.times == second.times
     write_helper(folder, "two")
     assert run(folder).cached == [False] * 20
-
-
-def test_a_folder_of_modules_that_the_environment_names_counts(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    modules = tmp_path_factory.mktemp("modules")
-    (folder / "evals" / "check" / "helper.py").rename(modules / "helper.py")
-    environ = {"PYTHONPATH": str(modules)}
-    configure(folder, "env: [PYTHONPATH]")
-    assert [run(folder, environ=environ).cached for _ in range(2)] == [[False], [True]]
-    (modules / "helper.py").write_text("WORD = 'two'\n")
-    assert run(folder, environ=environ).seen[0] == "two"

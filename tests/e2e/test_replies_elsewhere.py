@@ -1,21 +1,15 @@
-"""Replies of programs that are kept elsewhere, or run elsewhere, than those of the workspace."""
+"""Cached responses of remote evaluators and of programs in containers."""
 
-import io
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from agentci.cli.main import run_command
-from agentci.execution.executor_api import NO_LANDLOCK_WARNING, NOT_LINUX_WARNING
-from agentci.execution.local import LocalExecutor
-from agentci.execution.registry import Executors
-from agentci.model.values import replace
 from tests.e2e.remote import REF, REPOSITORY, configure, files
 from tests.e2e.replies import Judged, run, write_program
 from tests.e2e.replies import configure as configure_program
-from tests.helpers.support import PATH, make_session
+from tests.helpers.support import PATH
 from tests.remote.sources.fake_github import FakeGitHub
 
 REMOTE = """\
@@ -32,6 +26,7 @@ class TestARemoteEvaluator:
     def judge(self, folder: Path, github: FakeGitHub) -> Callable[..., Judged]:
         """Judges with an evaluator that reads a file of its own and one of the workspace."""
         (folder / "words.txt").write_text("kind")
+        configure(folder, "cache: true")
         github.publish(REPOSITORY, files(**{REF: REMOTE}))
         hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
         return lambda *options: run(folder, *options, environ=hosts)
@@ -48,14 +43,6 @@ class TestARemoteEvaluator:
         second = judge()
         assert (second.cached, second.seen[0], judge().cached) == ([False], "0.5", [True])
 
-    def test_is_run_again_for_another_file_of_the_workspace(
-        self, judge: Callable[..., Judged], folder: Path
-    ) -> None:
-        judge()
-        (folder / "words.txt").write_text("rude")
-        second = judge()
-        assert (second.cached, second.seen[1], judge().cached) == ([False], "rude", [True])
-
     def test_is_not_run_again_from_a_cache_that_has_no_evaluators(
         self, judge: Callable[..., Judged], folder: Path
     ) -> None:
@@ -68,10 +55,10 @@ class TestARemoteEvaluator:
         second = judge("--cache-dir", "elsewhere")
         assert (first.times, second.cached) == (second.times, [True])
 
-    def test_of_which_the_entry_says_so_is_always_run(
+    def test_without_cache_true_is_always_run(
         self, judge: Callable[..., Judged], folder: Path
     ) -> None:
-        configure(folder, "cache: false")
+        configure(folder)
         assert [judge().cached for _ in range(2)] == [[False], [False]]
 
 
@@ -149,6 +136,7 @@ class TestACommandInAContainer:
             "cwd": "evals/check",
             "executor": "docker",
             "image": "some/image",
+            "cache": True,
         }
         case = {"id": "a", "input": "q", "evaluators": [judge]}
         (tmp_path / "a.eval.yaml").write_text(json.dumps({"cases": [case]}))
@@ -170,45 +158,3 @@ class TestACommandInAContainer:
 def _asked(engine: Path) -> list[str]:
     """What the engine was asked."""
     return (engine / "asked").read_text().splitlines()
-
-
-class OpenExecutor(LocalExecutor):
-    """As on a machine that has not what a jail takes."""
-
-    missing = NO_LANDLOCK_WARNING
-
-    def shortcomings(self) -> Collection[str]:
-        """All files are open to programs."""
-        return (self.missing,)
-
-
-class OtherSystem(OpenExecutor):
-    """As on a system that has no jail at all."""
-
-    missing = NOT_LINUX_WARNING
-
-
-@pytest.mark.parametrize("executor", [OpenExecutor, OtherSystem])
-def test_nothing_is_kept_where_programs_can_read_what_is_not_watched(
-    tmp_path: Path, executor: type[LocalExecutor]
-) -> None:
-    write_program(tmp_path)
-    for _ in range(2):
-        ran = _run(tmp_path, Executors({"local": executor}))
-        assert (ran.code, ran.cached) == (0, [False])
-        assert ran.out.count("replies are not kept: programs that are not conf") == 1
-
-
-def test_nothing_is_kept_of_executors_of_others(tmp_path: Path) -> None:
-    """Nobody knows what programs can read there."""
-    write_program(tmp_path, "check.py", "executor: elsewhere")
-    executors = Executors({"local": LocalExecutor, "elsewhere": LocalExecutor})
-    assert [_run(tmp_path, executors).cached for _ in range(2)] == [[False], [False]]
-
-
-def _run(folder: Path, executors: Executors) -> Judged:
-    out = io.StringIO()
-    session = replace(make_session(folder, {}, executors=executors), out=out)
-    code = run_command(["run"], session)
-    report = json.loads((folder / "agentci-results" / "results.json").read_text())
-    return Judged(code=code, out=out.getvalue(), results=report["results"])

@@ -43,7 +43,8 @@ def _judged(folder: Path, *evaluators: dict[str, Any]) -> Judged:
 
 
 def _judge(script: str | Sequence[str] = PYTHON, **fields: Any) -> dict[str, Any]:
-    return {"name": "check", "type": "code_judge", "script": script, **fields}
+    entry = {"name": "check", "type": "code_judge", "script": script, "cache": True}
+    return {**entry, **fields}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -53,9 +54,9 @@ class TestACommand:
         assert (first.cached, second.cached) == ([False], [True])
         assert first.times == second.times
 
-    def test_is_run_again_where_what_it_reads_has(self, folder: Path, name: str) -> None:
+    def test_is_run_again_where_its_folder_has(self, folder: Path, name: str) -> None:
         first = _judged(folder, _judge(COMMANDS[name]))
-        (folder / "data" / "words.txt").write_text("rude")
+        (folder / "evals" / "check" / "new.txt").touch()
         second = _judged(folder, _judge(COMMANDS[name]))
         assert second.cached == [False]
         assert first.times != second.times
@@ -79,8 +80,18 @@ class TestACommandIsRunAgain:
         write_helper(folder, "two")
         assert _judged(folder, _judge()).seen[0] == "two"
 
-    def test_where_its_entry_says_so(self, folder: Path) -> None:
-        first, second = (_judged(folder, _judge(cache=False)) for _ in range(2))
+    def test_with_another_file_that_it_names(self, folder: Path) -> None:
+        script = [*PYTHON, "data/words.txt"]
+        _judged(folder, _judge(script))
+        (folder / "data" / "other.txt").touch()
+        assert _judged(folder, _judge(script)).cached == [True]
+        (folder / "data" / "words.txt").write_text("rude")
+        assert _judged(folder, _judge(script)).cached == [False]
+
+    @pytest.mark.parametrize("fields", [{"cache": False}, {}])
+    def test_without_cache_true(self, folder: Path, fields: dict[str, bool]) -> None:
+        entry = {"name": "check", "type": "code_judge", "script": PYTHON, **fields}
+        first, second = (_judged(folder, entry) for _ in range(2))
         assert second.cached == [False]
         assert first.times != second.times
 
@@ -88,6 +99,7 @@ class TestACommandIsRunAgain:
         line = "python3 evals/*/check.py"
         first, second = (_judged(folder, _judge(line)) for _ in range(2))
         assert second.cached == [False]
+        assert "the command of `check` names no file whose content could be compared" in first.out
         assert first.times != second.times
 
     def test_where_it_could_not_be_judged(self, folder: Path) -> None:
@@ -117,12 +129,12 @@ class TestAComposite:
 
     def test_keeps_the_program_that_puts_scores_together_like_others(self, folder: Path) -> None:
         (folder / "sum.py").write_text(f"WORD = 'good'; {AGGREGATE}")
-        how = {"type": "code_judge", "path": "python3 sum.py"}
+        how = {"type": "code_judge", "path": "python3 sum.py", "cache": True}
         assert [self._judged(folder, **how).cached for _ in range(2)] == [[False], [True]]
-        assert self._judged(folder, **how, cache=False).cached == [False]
+        assert self._judged(folder, **{**how, "cache": False}).cached == [False]
 
     def test_keeps_nothing_that_came_to_no_judgement(self, folder: Path) -> None:
-        how = {"type": "code_judge", "path": "python3 sum.py"}
+        how = {"type": "code_judge", "path": "python3 sum.py", "cache": True}
         (folder / "sum.py").write_text(f"WORD = 'bad'; {AGGREGATE}")
         assert [self._judged(folder, **how).code for _ in range(2)] == [3, 3]
         (folder / "sum.py").write_text(f"WORD = 'good'; {AGGREGATE}")

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     (own / "greeting.py").write_text(PROGRAM)
     (own / "requirements.txt").write_text("demo-greeting  # to greet\n")
     (tmp_path / "trace.json").write_text(otlp())
-    _configure(tmp_path, "{name: greeting, type: code, path: greeting/greeting.py}")
+    _configure(tmp_path, "{name: greeting, type: code, path: greeting/greeting.py, cache: true}")
     return tmp_path
 
 

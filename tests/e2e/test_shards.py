@@ -237,8 +237,7 @@ class TestMergedShards:
     def test_quote_what_was_said_in_a_turn(self, folder: Path) -> None:
         """Recordings are not there any more when reports are merged."""
         (folder / "evals" / "eval_config.yaml").write_text(
-            "evaluators: [{name: a, type: code, path: a.py, cache: false}]\n"
-            "traces: recordings/[op]*.json\n"
+            "evaluators: [{name: a, type: code, path: a.py}]\ntraces: recordings/[op]*.json\n"
         )
         answer = '{"score": 0.2, "per_invocation_scores": [0.2]}'
         (folder / "evals" / "a.py").write_text(f"print('{answer}')")

@@ -210,6 +210,12 @@ def test_each_check_has_its_own_number_of_calls_and_its_own_token(tmp_path: Path
     assert len(server.asked) == 3
 
 
+def test_cache_true_cannot_be_combined_with_target(tmp_path: Path) -> None:
+    ran = run(tmp_path, {"target": {}, "cache": True}, at("http://localhost:1"))
+    assert ran.code == 2
+    assert "`cache: true` cannot be combined with `target`" in ran.out
+
+
 def test_what_hung_on_a_model_is_not_taken_from_an_earlier_run(tmp_path: Path) -> None:
     with serve(script(said("one"), said("two"))) as server:
         for text in ("one", "two"):

@@ -265,7 +265,7 @@ class TestComposition:
         parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
         request = Compose(parts=parts, then=settle)
         services = make_services(tmp_path, {})
-        judgement, _ = execute_request(request, [], name="both", read=read, world=services)
+        judgement, _ = execute_request(request, [], name="both", read=read, services=services)
         assert judgement.hits == ("a\n", "b\n")
 
     def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ class TestComposition:
         request = Compose(parts=parts, then=lambda _: parts[0][1])
         services = make_services(tmp_path, {})
         with pytest.raises(EvaluatorError, match="'part'"):
-            execute_request(request, [], name="whole", read=read, world=services)
+            execute_request(request, [], name="whole", read=read, services=services)
 
 
 class TestAForkOfAWarmPython:

@@ -14,10 +14,8 @@ from agentci.model.requests import Compose, ConstantJudgement, Response
 from agentci.model.values import replace
 from agentci.runner.execute import execute_request
 from agentci.runner.response_cache.cache import ResponseCache
-from agentci.runner.response_cache.digests import Digests
-from agentci.runner.response_cache.inputs import Inputs
+from agentci.runner.response_cache.content_digests import ContentDigests
 from agentci.runner.response_cache.interpreter_key import Interpreters
-from agentci.runner.response_cache.observer import Observer
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.runner.services import Services
 from agentci.runner.transcripts import ExternalCall
@@ -28,16 +26,14 @@ from tests.judges.bench import QUESTION, Bench, said, scored, settings
 
 @contextmanager
 def world_with(folder: Path) -> Iterator[Services]:
-    """A world with a judge, and what was replied in earlier ones of the folder."""
+    """A services with a judge, and what was replied in earlier ones of the folder."""
     bench = Bench()
     replies = ResponseCache(
-        ResponseStore(folder / "cache"),
-        Inputs(folder, observer=Observer(set(), left_out=set()), digests=Digests(set())),
-        Interpreters(""),
+        ResponseStore(folder / "cache"), ContentDigests(), Interpreters(""), root=folder
     )
-    world = make_services(folder, {})
+    services = make_services(folder, {})
     yield replace(
-        world, judges={"": bench.judge}, budgets={"": bench.budget}, cached_responses=replies
+        services, judges={"": bench.judge}, budgets={"": bench.budget}, cached_responses=replies
     )
     assert replies.close() == ""
 
@@ -61,9 +57,9 @@ def reading(*, refuses: float = -1) -> Callable[[Response], Judgement]:
 
 
 def judged(folder: Path, request: AskModel, **others: float) -> tuple[float | None, bool]:
-    with world_with(folder) as world:
+    with world_with(folder) as services:
         judgement, cached = execute_request(
-            request, [], name="j", read=reading(**others), world=world
+            request, [], name="j", read=reading(**others), services=services
         )
         return judgement.score, cached
 
@@ -94,20 +90,20 @@ def test_what_an_evaluator_tells_of_its_judge_goes_before_ours(tmp_path: Path) -
     def read(_: Response) -> Judgement:
         return Judgement(score=1, passed=True, details={"judge": "mine"})
 
-    with serve(script(scored(1))) as server, world_with(tmp_path) as world:
-        judgement, _ = execute_request(asking(server), [], name="j", read=read, world=world)
+    with serve(script(scored(1))) as server, world_with(tmp_path) as services:
+        judgement, _ = execute_request(asking(server), [], name="j", read=read, services=services)
     assert judgement.details == {"judge": "mine"}
 
 
 def test_a_reply_counts_as_saved_once_it_was_of_use(tmp_path: Path) -> None:
     with serve(script(scored(0.1, prompt_tokens=7, completion_tokens=3), scored(0.9))) as server:
         judged(tmp_path, asking(server))
-        with world_with(tmp_path) as world:
+        with world_with(tmp_path) as services:
             for refused in (-1, 0.1):
                 execute_request(
-                    asking(server), [], name="j", read=reading(refuses=refused), world=world
+                    asking(server), [], name="j", read=reading(refuses=refused), services=services
                 )
-            saved = world.budgets[""].saved
+            saved = services.budgets[""].saved
     assert (saved.calls, saved.tokens) == (1, 10)
 
 
@@ -117,16 +113,16 @@ def test_a_part_that_fails_keeps_none_of_a_composition(tmp_path: Path) -> None:
 
     with serve(script(scored(0.1), scored(0.9))) as server:
         request = Compose(parts=(("a", asking(server)),), then=fail)
-        with world_with(tmp_path) as world, pytest.raises(EvaluatorError, match="off protocol"):
-            execute_request(request, [], name="j", read=reading(), world=world)
+        with world_with(tmp_path) as services, pytest.raises(EvaluatorError, match="off protocol"):
+            execute_request(request, [], name="j", read=reading(), services=services)
         assert judged(tmp_path, asking(server)) == (0.9, False)
 
 
 def dealt(folder: Path, request: AskModel, **others: float) -> list[ExternalCall]:
     """What was asked and came back, whether it was of use or not."""
     dealings: list[ExternalCall] = []
-    with world_with(folder) as world, suppress(EvaluatorError):
-        execute_request(request, dealings, name="j", read=reading(**others), world=world)
+    with world_with(folder) as services, suppress(EvaluatorError):
+        execute_request(request, dealings, name="j", read=reading(**others), services=services)
     return dealings
 
 

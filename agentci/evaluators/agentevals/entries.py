@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.fields import (
+    Cached,
     Count,
     Entry,
     Image,
@@ -75,11 +76,7 @@ class ProcessEntry(RepeatableEntry, Entry):
         description="How a Python program begins: as a `fork` of a Python that has started and "
         "imported what it imports, or by itself (`spawn`), which takes longer.",
     )
-    cache: bool = Field(
-        default=True,
-        description="Whether an earlier reply is taken where nothing has changed that it was made "
-        "from; `false` for a program that asks a network, a clock or chance.",
-    )
+    cache: Cached = False
 
 
 class ProgramEntry(ProcessEntry):

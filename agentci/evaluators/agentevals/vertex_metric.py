@@ -195,7 +195,6 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
             variables=CREDENTIAL_VARIABLES,
             key_file=CREDENTIALS_FILE_VARIABLE,
             isolation="spawn",
-            cached=False,
         )
         counts = count_unpaired_turns(case.trace.turns, golden) if golden else {}
         return Compose(parts=((self.metric, run),), then=partial(self._judged, len(paired), counts))

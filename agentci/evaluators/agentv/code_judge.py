@@ -27,6 +27,7 @@ from agentci.evaluators.agentv.findings import (
 from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_input
 from agentci.evaluators.fields import (
     MAX_COUNT,
+    Cached,
     Count,
     Image,
     RepeatableEntry,
@@ -283,11 +284,7 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
         description="How a script begins that the Python of agentci runs: as a `fork` of one that "
         "has started already, or by itself (`spawn`), which takes longer.",
     )
-    cache: bool = Field(
-        default=True,
-        description="Whether an earlier reply is taken where nothing has changed that it was made "
-        "from; `false` for a command that asks a network, a clock or chance.",
-    )
+    cache: Cached = False
     target: AccessSpec | bool | None = Field(
         default=None,
         description="Whether it may ask the language model of `judge`, through the address and the "
@@ -327,8 +324,7 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: AgentvContext) -> Code
             processes=entry.processes,
             isolation=entry.isolation,
             image=entry.image or "",
-            # A model's responses can differ from run to run.
-            cached=entry.cache and wanted is None,
+            cached=entry.cache,
         ),
         threshold=make_pass_threshold(entry, surroundings),
         config=_extract_own_keys(entry, surroundings),
@@ -361,6 +357,12 @@ def _make_target_panel(entry: CodeJudgeEntry, surroundings: AgentvContext) -> Re
             place=surroundings.find_place("target"),
             hint="leave out `executor` and `image`: with `network: false` it reaches no more than "
             "its model",
+        )
+    if entry.cache:
+        raise InputError.from_message(
+            "`cache: true` cannot be combined with `target`: the model may answer differently",
+            place=surroundings.find_place("cache"),
+            hint="remove `cache`",
         )
     place = surroundings.find_place("target" if entry.judge is None else "judge")
     panel = surroundings.judges.panel(entry.judge, place)

@@ -31,7 +31,14 @@ from agentci.evaluators.agentv.findings import (
 from agentci.evaluators.agentv.judge_templates import TemplateVocabulary
 from agentci.evaluators.agentv.llm_judge import HolisticScale
 from agentci.evaluators.evaluator import extract_judgement
-from agentci.evaluators.fields import RepeatableEntry, Share, StrictModel, Text, reject_repeat
+from agentci.evaluators.fields import (
+    Cached,
+    RepeatableEntry,
+    Share,
+    StrictModel,
+    Text,
+    reject_repeat,
+)
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.evaluators.prompts.questions import make_question
 from agentci.model.case import Case
@@ -247,9 +254,7 @@ class ProgramAggregatorSpec(StrictModel):
 
     type: Literal["code_judge", "code_grader", "code-judge", "code-grader"]
     path: Text = Field(description="Line for the shell.")
-    cache: bool = Field(
-        default=True, description="Whether an earlier reply is taken where nothing has changed."
-    )
+    cache: Cached = False
 
 
 class CompositePassRateSpec(StrictModel):

@@ -30,7 +30,7 @@ from agentci.evaluators.agentv.llm_judge import (
     wrap_criteria,
 )
 from agentci.evaluators.agentv.rubrics import MAX_GRADE, Criterion, GradeRange, Rubrics
-from agentci.evaluators.fields import Name, RepeatableEntry, Share, StrictModel, Text
+from agentci.evaluators.fields import Cached, Name, RepeatableEntry, Share, StrictModel, Text
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place, Problem
@@ -205,6 +205,7 @@ class PromptProgramSpec(StrictModel):
     config: dict[str, JsonValue] | None = Field(
         default=None, description="What it is given under `config`."
     )
+    cache: Cached = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -287,6 +288,7 @@ def _build_prompt_program(
                 folder=folder,
                 home=surroundings.home,
                 timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+                cached=spec.cache,
             ),
             threshold=make_pass_threshold(entry, surroundings),
             config=given,

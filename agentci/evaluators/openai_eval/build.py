@@ -227,6 +227,7 @@ def build_openai_eval(
         InputError: no model is configured, or the backend does not support the grader.
     """
     specs = [*_iterate_specs(entry.grader)]
+    _check_cache(entry, specs, surroundings)
     threshold = _find_threshold(entry)
     least = 1.0 if threshold is None else threshold
     identity = EvaluatorIdentity(
@@ -271,6 +272,20 @@ def build_openai_eval(
     )
 
 
+def _check_cache(
+    entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], surroundings: EvaluatorContext
+) -> None:
+    """Reject `cache: true` in an entry without a program; that of `defaults` may be for others."""
+    runs_python = any(isinstance(spec, PythonGraderSpec) for spec in specs)
+    place = surroundings.find_place("cache")
+    if entry.cache and place != surroundings.place and not (runs_python and not entry.base_url):
+        raise InputError.from_message(
+            "`cache` is for `python` graders with `backend: local`; this entry runs no program",
+            place=place,
+            hint="remove `cache`",
+        )
+
+
 def _read_repetition(
     entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], surroundings: EvaluatorContext
 ) -> Repetition:
@@ -310,7 +325,9 @@ def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, panels: GraderPan
                 input=spec.input, reference=spec.reference, operation=operation
             )
         case PythonGraderSpec():
-            return PythonGrader(source=spec.source, timeout_seconds=entry.timeout)
+            return PythonGrader(
+                source=spec.source, timeout_seconds=entry.timeout, cached=entry.cache
+            )
         case MultiGraderSpec():
             return MultiGrader(
                 members={

@@ -349,6 +349,13 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
         description="Seconds after which a call of a `python` grader, or a remote run, is "
         "given up.",
     )
+    cache: Annotated[
+        bool,
+        Field(
+            description="For `python` graders: whether the response is reused while the source, "
+            "the Python and the input are the same."
+        ),
+    ] = False
     judge: JudgeSpec | None = Field(
         default=None, description="Which model grades, where that is not the one of the config."
     )

@@ -204,6 +204,7 @@ class PythonGrader(Struct, frozen=True, kw_only=True):
 
     source: str
     timeout_seconds: float
+    cached: bool = False
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
         """Have the function called."""
@@ -213,6 +214,7 @@ class PythonGrader(Struct, frozen=True, kw_only=True):
             timeout_seconds=self.timeout_seconds,
             network=NETWORK,
             memory_mb=MEMORY_MB,
+            cached=self.cached,
         )
         return (call,)
 

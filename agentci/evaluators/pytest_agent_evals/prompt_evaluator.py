@@ -105,6 +105,8 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
             timeout_seconds=RENDER_SECONDS,
             network=False,
             memory_mb=RENDER_MB,
+            # It is ours, and its response depends only on stdin.
+            cached=True,
         )
         return Compose(parts=((self.identity.name, filled),), then=self._question)
 

@@ -1,9 +1,8 @@
 """Find and store cached responses of programs and judges."""
 
 import json
-import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
@@ -13,13 +12,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from agentci._util.workspace import resolve_path
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram
-from agentci.runner.response_cache.circumstances import Circumstances, words_of
-from agentci.runner.response_cache.inputs import Inputs
+from agentci.runner.response_cache.content_digests import ContentDigests
 from agentci.runner.response_cache.interpreter_key import Interpreters
-from agentci.runner.response_cache.observer import Observation
+from agentci.runner.response_cache.program_key import CacheableProgram, words_of
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.version import __version__
 
@@ -99,11 +98,9 @@ def decode_judge_response(printed: ProgramOutput) -> ModelResponse | None:
         return None
 
 
-# Of what a key is made from; a higher one makes all keys anew.
-KEY_FORMAT: Final = 1
-# The list of inputs of programs that have no others than what is in the key.
-NO_INPUTS: Final = b"{}"
-# All of a request but what the program reads.
+# The format of programs' keys; a higher one makes all earlier responses unused.
+KEY_FORMAT: Final = 2
+# All fields of a request but what the program reads.
 _SAME_PROGRAM_FIELDS: Final = {
     kind: attrgetter(*(name for name in kind.__struct_fields__ if name != "stdin"))
     for kind in (RunProgram, RunCommand)
@@ -111,89 +108,114 @@ _SAME_PROGRAM_FIELDS: Final = {
 
 
 class CacheSlot(Struct, frozen=True, kw_only=True):
-    """Where replies are kept that were made in the same circumstances.
+    """The part of a key that requests share which differ only in their stdin.
 
     Attributes:
-        prefix: of the keys, a digest; None where nothing is to be kept.
+        prefix: a digest of it.
+        paths: the files and folders whose content it depends on.
     """
 
-    given: Circumstances
-    prefix: bytes | None
+    prefix: bytes
+    paths: frozenset[Path]
 
-    def make_key(self, stdin: str) -> bytes | None:
-        """What the reply to ``stdin`` is kept under."""
-        if self.prefix is None:
-            return None
+    def make_key(self, stdin: str) -> bytes:
+        """The key of the response to ``stdin``."""
         return sha256(self.prefix + stdin.encode("utf-8", "backslashreplace")).digest()
 
 
 class ResponseCache:
-    """The replies of one run; of use by several threads at once.
+    """The cached responses that a run can use; safe to share between threads.
 
     Args:
-        anew: nothing is found, and all is kept anew.
+        root: the workspace; paths below it are taken relative to it.
+        anew: nothing is looked up, and new responses replace cached ones.
     """
 
     def __init__(
         self,
         store: ResponseStore,
-        inputs: Inputs,
+        digests: ContentDigests,
         interpreters: Interpreters,
         *,
+        root: Path,
         anew: bool = False,
     ) -> None:
         self._store = store
-        self._inputs = inputs
+        self._digests = digests
         self._interpreters = interpreters
+        self._root = root
         self._ignores_cache = anew
-        self._slots: dict[Hashable, CacheSlot] = {}
-        self._known_inputs: dict[bytes, bool] = {}
+        self._lock = Lock()
+        self._slots: dict[Hashable, CacheSlot | None] = {}
+        self._stored: list[tuple[bytes, CacheSlot]] = []
         self._skip_reason = ""
         self._in_flight = InFlightResponses()
 
     def find_slot(
-        self, request: RunProgram | RunCommand, find: Callable[[], Circumstances]
-    ) -> CacheSlot:
-        """Where replies to requests are kept that differ from ``request`` in their stdin alone.
+        self, request: RunProgram | RunCommand, describe: Callable[[], CacheableProgram]
+    ) -> CacheSlot | None:
+        """Where responses to requests like this one are cached; None where they cannot be.
 
         Args:
-            find: is called once for all of them.
+            describe: called once for all requests that differ only in their stdin.
         """
         alike = (type(request), *_SAME_PROGRAM_FIELDS[type(request)](request))
-        if alike not in self._slots:
-            given = find()
-            self._slots[alike] = CacheSlot(given=given, prefix=self._make_prefix(given))
-        return self._slots[alike]
+        with self._lock:
+            if alike not in self._slots:
+                self._slots[alike] = self._make_slot(describe())
+            return self._slots[alike]
 
-    def _make_prefix(self, given: Circumstances) -> bytes | None:
-        job, walls = given.job, given.job.confinement
+    def _make_slot(self, program: CacheableProgram) -> CacheSlot | None:
+        if not program.files and program.sealed is None:
+            self._skip_reason = (
+                f"the command of `{program.name}` names no file whose content could be compared"
+            )
+            return None
+        paths = frozenset() if program.sealed or program.tree else _list_paths(program)
         try:
-            program, runs = self._describe_program(given)
-        except (OSError, ValueError):  # no file's name has a null in it
+            facts: Json = {
+                "format": KEY_FORMAT,
+                "agentci": __version__,
+                "executor": program.executor,
+                "network": program.job.confinement.network,
+                "environment": dict(program.variables),
+                "line": program.line,
+                "program": self._describe_program(program),
+                "interpreters": self._describe_interpreters(program),
+            }
+        except (OSError, ValueError) as error:  # no file's name has a null in it
+            self._skip_reason = f"the files of `{program.name}` cannot be compared: {error}"
             return None
-        if not program:
-            return None
-        facts: Json = {
-            "format": KEY_FORMAT,
-            "agentci": __version__,
-            "executor": given.executor,
-            "program": program,
-            "runs": runs,
-            "line": given.line,
-            "cwd": self._inputs.shown(str(job.cwd)) if given.sealed is None else "",
-            "environment": dict(job.environment),
-            "network": walls.network,
-            "memory_mb": walls.memory_mb,
-            "processes": walls.processes,
-            "shares_memory": walls.shares_memory,
-            "image": walls.image,
-        }
-        return sha256(json.dumps(facts, sort_keys=True).encode()).digest()
+        prefix = sha256(json.dumps(facts, sort_keys=True).encode()).digest()
+        return CacheSlot(prefix=prefix, paths=paths)
+
+    def _describe_program(self, program: CacheableProgram) -> Json:
+        """The program's files, by name and content.
+
+        Raises:
+            OSError: one of them cannot be read.
+        """
+        if program.sealed is not None:
+            return [program.sealed, *(path.name for path in program.files)]
+        if program.tree is not None:
+            [path] = program.files
+            return [program.tree.name, path.relative_to(program.tree).as_posix()]
+        folders: list[Json] = [self._digests.compute(each) for each in program.find_folders()]
+        if not program.line:
+            return [*(path.name for path in program.files), *folders]
+        files = [self._describe_file(each) for each in program.files]
+        return [self._shown(program.job.cwd), files, folders]
+
+    def _describe_interpreters(self, program: CacheableProgram) -> Json:
+        command = program.job.command
+        if program.sealed is not None:
+            names = [str(path) for path in program.files]
+            return [part for part in command if part not in names]
+        return self._interpreters.of((*command, *words_of(program.line)), program.files)
 
     def find(self, key: bytes) -> ProgramOutput | None:
-        """The reply under ``key``, where all is as it was when it was made."""
-        row = None if self._ignores_cache else self._store.find(key)
-        return row.response if row is not None and self._has_same_inputs(row.inputs) else None
+        """The cached response under ``key``."""
+        return None if self._ignores_cache else self._store.find(key)
 
     def lock_judge_response(self, key: bytes) -> AbstractContextManager[object]:
         """Have others who want the model's reply under ``key`` wait until it is there."""
@@ -213,7 +235,7 @@ class ResponseCache:
 
     def store_judge_response(self, key: bytes, reply: ModelResponse) -> None:
         """Keep what a model replied."""
-        self._store.put(key, encode_judge_response(reply), NO_INPUTS)
+        self._store.put(key, encode_judge_response(reply))
 
     def digest_question(
         self, request: AskModel | CompareEmbeddings, files: Iterable[Path]
@@ -230,71 +252,36 @@ class ResponseCache:
         return make_question_digest(request, facts)
 
     def drop(self, key: bytes) -> None:
-        """Keep the reply under ``key`` no longer."""
+        """Remove the response under ``key``."""
         self._store.drop(key)
 
-    @contextmanager
-    def watching(self, given: Circumstances) -> Iterator[Observation | None]:
-        """See what a program reads while it runs; None where it cannot be seen, or need not be."""
-        if given.sealed is not None:
-            yield None
-            return
-        with self._inputs.watching(given) as observation:
-            yield observation
-
-    def store_response(
-        self,
-        key: bytes,
-        reply: ProgramOutput,
-        observation: Observation | None,
-        given: Circumstances,
-    ) -> None:
-        """Keep what a program replied, unless it may have been made from something else by now."""
-        listed: bytes | None = NO_INPUTS if given.sealed is not None else None
-        if observation is not None:
-            listed = self._inputs.listed(observation, given)
-        if listed is not None:
-            self._store.put(key, reply, listed)
-
-    def set_skip_reason(self, why: str) -> None:
-        """Tell at the end that a reply was not kept, and why."""
-        self._skip_reason = why
+    def store_response(self, key: bytes, response: ProgramOutput, slot: CacheSlot) -> None:
+        """Cache what a program printed."""
+        self._store.put(key, response)
+        self._stored.append((key, slot))
 
     def close(self) -> str:
-        """Write what is to be kept; why some was not, empty where all was."""
-        self._store.close()
-        self._inputs.close()
-        return self._store.problem or self._inputs.trouble or self._skip_reason
+        """Write new responses; why some were not cached, empty where all were.
 
-    def _has_same_inputs(self, inputs: bytes) -> bool:
-        """Whether all is as it was when a list of inputs was made; looked at once for each list."""
-        if inputs not in self._known_inputs:
-            listed = self._store.inputs(inputs)
-            self._known_inputs[inputs] = listed is not None and self._inputs.hold(listed)
-        return self._known_inputs[inputs]
-
-    def _describe_program(self, given: Circumstances) -> tuple[Json, Json]:
-        """The program, and what runs it.
-
-        Raises:
-            OSError: one of them is not there.
+        A program whose files changed during the run may have read either content.
         """
-        command = given.job.command
-        if given.sealed is not None:
-            files = [str(path) for path in given.programs]
-            started = [part for part in command if part not in files]
-            return [given.sealed, *(path.name for path in given.programs)], started
-        if given.line:
-            words = (*command, *words_of(given.line))
-            runs = [*self._interpreters.of(words, given.programs), self._interpreters.ours()]
-            return [fact for each in given.programs for fact in self._describe_file(each)], runs
-        [path] = given.programs
-        runs = [*self._interpreters.of(command, given.programs), self._interpreters.ours()]
-        if given.tree is not None:
-            return [given.tree.name, path.relative_to(given.tree).as_posix()], runs
-        return self._describe_file(path), runs
+        changed = self._digests.find_changed() if self._stored else set()
+        for key, slot in self._stored:
+            if found := slot.paths & changed:
+                self._store.drop(key)
+                self._skip_reason = f"{self._shown(min(found))} changed during the run"
+        self._store.close()
+        return self._store.problem or self._skip_reason
 
     def _describe_file(self, path: Path) -> list[Json]:
-        real = os.path.realpath(path)
-        shown = [self._inputs.shown(each) for each in (str(path), real)]
-        return [*shown, self._inputs.content(real)]
+        real = resolve_path(path)
+        return [self._shown(path), self._shown(real), self._digests.compute(real)]
+
+    def _shown(self, path: Path) -> str:
+        return str(path.relative_to(self._root) if path.is_relative_to(self._root) else path)
+
+
+def _list_paths(program: CacheableProgram) -> frozenset[Path]:
+    """All files and folders whose content is part of a program's key."""
+    files = map(resolve_path, program.files) if program.line else ()
+    return frozenset((*program.find_folders(), *files))

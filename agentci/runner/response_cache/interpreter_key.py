@@ -40,10 +40,6 @@ class Interpreters:
         named = () if command[0] in started else self._named(Path(command[0]))
         return [self._identity(part) for part in (*named, *started)]
 
-    def ours(self) -> Json:
-        """The Python that runs us, which a program may call, too."""
-        return self._identity(sys.executable)
-
     def _named(self, program: Path) -> Iterator[str]:
         """The interpreter of a first line; of ``env`` also what that finds."""
         interpreter = find_interpreter(program)

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -22,24 +21,23 @@ from agentci.model.requests import ProgramOutput
 
 # What SQLite keeps to tell files of one program from those of others; the letters are "acir".
 APPLICATION_ID: Final = 0x61636972
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 PRIVATE_MODE: Final = 0o600
 # Longer than somebody else's writing takes.
 BUSY_SECONDS: Final = 1.0
 
+OLD_TABLES: Final = ("replies", "inputs")
 TABLES: Final = """
 CREATE TABLE IF NOT EXISTS replies (
     key BLOB PRIMARY KEY,
-    inputs BLOB NOT NULL,
     exit_code INTEGER NOT NULL,
     stdout BLOB NOT NULL,
     stderr BLOB NOT NULL,
     checksum BLOB NOT NULL,
     used INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS inputs (id BLOB PRIMARY KEY, listed BLOB NOT NULL)
+)
 """
-SELECT_ROWS: Final = "SELECT key, inputs, exit_code, stdout, stderr, checksum, used FROM replies"
+SELECT_ROWS: Final = "SELECT key, exit_code, stdout, stderr, checksum, used FROM replies"
 # More than we write.
 MAX_VALUE_BYTES: Final = 16 * 1024**2
 # SQLite tells of damage in the bytes of the file, which need not be text.
@@ -57,12 +55,10 @@ class ResponseRow(Struct, frozen=True, kw_only=True):
     """A reply as it is kept.
 
     Attributes:
-        inputs: the sha256 of the list of what it was made from.
         used: the day when it was last of use, counted from 1970.
     """
 
     key: bytes
-    inputs: bytes
     response: ProgramOutput
     used: int
 
@@ -70,27 +66,22 @@ class ResponseRow(Struct, frozen=True, kw_only=True):
         """The columns, in the order of ``TABLES``."""
         stderr = self.response.stderr.encode("utf-8", "surrogatepass")
         return (
-            *(self.key, self.inputs, self.response.exit_code, self.response.stdout, stderr),
-            *(
-                _checksum(
-                    self.key, self.inputs, self.response.exit_code, self.response.stdout, stderr
-                ),
-            ),
+            *(self.key, self.response.exit_code, self.response.stdout, stderr),
+            _checksum(self.key, self.response.exit_code, self.response.stdout, stderr),
             self.used,
         )
 
 
 def parse_row(values: tuple[object, ...]) -> ResponseRow | None:
     """A row that was read; None where it is not as it was written."""
-    key, inputs, exit_code, stdout, stderr, checksum, used = values
+    key, exit_code, stdout, stderr, checksum, used = values
     if not (
         isinstance(key, bytes)
-        and isinstance(inputs, bytes)
         and isinstance(exit_code, int)
         and isinstance(stdout, bytes)
         and isinstance(stderr, bytes)
         and isinstance(used, int)
-        and checksum == _checksum(key, inputs, exit_code, stdout, stderr)
+        and checksum == _checksum(key, exit_code, stdout, stderr)
     ):
         return None
     try:
@@ -98,7 +89,7 @@ def parse_row(values: tuple[object, ...]) -> ResponseRow | None:
     except UnicodeDecodeError:
         return None
     reply = ProgramOutput(stdout=stdout, stderr=text, exit_code=exit_code)
-    return ResponseRow(key=key, inputs=inputs, response=reply, used=used)
+    return ResponseRow(key=key, response=reply, used=used)
 
 
 def open_database(folder: Path, *, owner: Path | None, makes: bool) -> sqlite3.Connection | None:
@@ -180,30 +171,32 @@ def _ensure_tables(connection: sqlite3.Connection, *, makes: bool) -> bool:
     known = (read_pragma(connection, "application_id"), read_pragma(connection, "user_version"))
     if known == (APPLICATION_ID, SCHEMA_VERSION):
         return True
+    is_older = known[0] == APPLICATION_ID and known[1] < SCHEMA_VERSION
     [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if tables or known != (0, 0):
+    if not is_older and (tables or known != (0, 0)):
         newer = known[0] == APPLICATION_ID
         raise ForeignFileError(f"is of another {'version of agentci' if newer else 'program'}")
     if makes:
         connection.execute("PRAGMA auto_vacuum = FULL")
         connection.execute("BEGIN IMMEDIATE")
-        for table in TABLES.split(";"):
-            connection.execute(table)
+        for table in OLD_TABLES if is_older else ():
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute(TABLES)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     return makes
 
 
-def _checksum(key: bytes, inputs: bytes, exit_code: int, stdout: bytes, stderr: bytes) -> bytes:
-    digest = hashlib.sha256(key + inputs + b"%d %d " % (exit_code, len(stdout)))
+def _checksum(key: bytes, exit_code: int, stdout: bytes, stderr: bytes) -> bytes:
+    digest = hashlib.sha256(key + b"%d %d " % (exit_code, len(stdout)))
     digest.update(stdout)
     digest.update(stderr)
     return digest.digest()
 
 
 MAX_CACHE_BYTES: Final = 256 * 1024**2
-# Of one reply with its inputs; that of an honest program is a hundredth of it.
+# Of one response; that of an honest program is a hundredth of it.
 MAX_RESPONSE_BYTES: Final = 1024**2
 
 # A file up to this size is read at once; to look for its replies one by one would take many times
@@ -249,14 +242,13 @@ class ResponseStore:
         self._is_unusable = False
         self._preloaded: RowsByKey | None = None
         self._rows: list[ResponseRow] = []
-        self._lists: dict[bytes, bytes] = {}
         self._used: set[bytes] = set()
         self._dropped: set[bytes] = set()
         self._written_at = time.monotonic()
         self._today = int(time.time()) // DAY_SECONDS
 
-    def find(self, key: bytes) -> ResponseRow | None:
-        """The reply under ``key``, verified; what is not as it was written is dropped."""
+    def find(self, key: bytes) -> ProgramOutput | None:
+        """The response under ``key``, verified; a corrupt one is dropped."""
         with self._lock:
             if self.problem:  # waiting for each would take long
                 return None
@@ -271,36 +263,26 @@ class ResponseStore:
             row = parse_row(found)
             if row is None:
                 self._dropped.add(key)
-            elif row.used != self._today:
+                return None
+            if row.used != self._today:
                 self._used.add(key)
-            return row
+            return row.response
 
-    def inputs(self, digest: bytes) -> bytes | None:
-        """The list of inputs that has ``digest``, verified."""
-        query = "SELECT listed FROM inputs WHERE id = ?"
-
-        def select(connection: sqlite3.Connection) -> tuple[object, ...] | None:
-            return connection.execute(query, (digest,)).fetchone()  # type: ignore[no-any-return]
-
-        with self._lock:
-            [listed] = self._execute(select, None, makes=False) or (None,)
-        return listed if isinstance(listed, bytes) and _digest_list(listed) == digest else None
-
-    def put(self, key: bytes, reply: ProgramOutput, listed: bytes) -> None:
-        """Keep a reply, with the list of what it was made from; not one that is too large."""
-        if len(reply.stdout) + len(reply.stderr) + len(listed) > MAX_RESPONSE_BYTES:
+    def put(self, key: bytes, reply: ProgramOutput) -> None:
+        """Store a response, unless it is too large."""
+        if len(reply.stdout) + len(reply.stderr) > MAX_RESPONSE_BYTES:
             return
-        row = ResponseRow(key=key, inputs=_digest_list(listed), response=reply, used=self._today)
+        row = ResponseRow(key=key, response=reply, used=self._today)
         with self._lock:
-            self._lists[row.inputs] = listed
             self._rows.append(row)
             waited = time.monotonic() - self._written_at
             if len(self._rows) >= BATCH_ROWS or waited > BATCH_SECONDS:
                 self._flush()
 
     def drop(self, key: bytes) -> None:
-        """Keep what is under ``key`` no longer."""
+        """Remove the response under ``key``, stored or still to be written."""
         with self._lock:
+            self._rows = [row for row in self._rows if row.key != key]
             self._dropped.add(key)
 
     def close(self) -> None:
@@ -320,14 +302,12 @@ class ResponseStore:
         connection.executemany("DELETE FROM replies WHERE key = ?", gone)
         used = [(self._today, key) for key in self._used]
         connection.executemany("UPDATE replies SET used = ? WHERE key = ?", used)
-        connection.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?)", self._lists.items())
         rows = [row.to_columns() for row in self._rows]
-        connection.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
         _prune(connection, self._max_bytes)
         connection.execute("COMMIT")
         self._dropped.clear()
         self._used.clear()
-        self._lists.clear()
         self._rows.clear()
         self.problem = ""
 
@@ -391,8 +371,3 @@ def _prune(connection: sqlite3.Connection, max_bytes: int) -> None:
             " (SELECT rowid FROM replies ORDER BY used, rowid LIMIT ?)",
             (count // 4 + 1,),
         )
-        connection.execute("DELETE FROM inputs WHERE id NOT IN (SELECT inputs FROM replies)")
-
-
-def _digest_list(listed: bytes) -> bytes:
-    return sha256(listed).digest()

@@ -160,7 +160,7 @@ def _keep(folder: Path, *numbers: int) -> str:
     replies = ResponseStore(folder)
     for number in numbers:
         reply = ProgramOutput(stdout=b"{}", stderr="", exit_code=0)
-        replies.put(bytes([number]), reply, b"{}")
+        replies.put(bytes([number]), reply)
     replies.close()
     return replies.problem
 
@@ -194,7 +194,7 @@ class TestVerify:
         code, out = _run(verify_cache, store.folder)
         assert (code, out.startswith(told.format(1))) == (2, True)
         with sqlite3.connect(store.folder / RESPONSES_FILE) as connection:
-            connection.execute("UPDATE inputs SET listed = x'00'")
+            connection.execute("UPDATE replies SET stdout = x'00'")
         assert "3 of them damaged" in _run(verify_cache, store.folder)[1]
 
     def test_looks_at_every_baseline(self, store: EvaluatorCache) -> None:

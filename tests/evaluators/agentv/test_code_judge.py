@@ -61,12 +61,10 @@ class TestTheRequest:
         assert (request.timeout_seconds, request.network, request.variables) == (7, False, ("KEY",))
         assert (request.memory_mb, request.processes) == (9, 3)
 
-    def test_may_be_for_a_fork_and_be_answered_by_an_earlier_reply_unless_the_entry_says_no(
-        self,
-    ) -> None:
-        assert (_asked().isolation, _asked().cached) == ("fork", True)
-        request = _asked(isolation="spawn", cache=False)
-        assert (request.isolation, request.cached) == ("spawn", False)
+    def test_may_be_a_fork_and_is_cached_only_where_the_entry_says_so(self) -> None:
+        assert (_asked().isolation, _asked().cached) == ("fork", False)
+        request = _asked(isolation="spawn", cache=True)
+        assert (request.isolation, request.cached) == ("spawn", True)
         assert json.loads(request.stdin)["config"] is None
 
     def test_may_be_for_a_container(self) -> None:
@@ -225,7 +223,7 @@ class TestComposite:
         [(name, command)] = request.parts
         assert isinstance(command, RunCommand)
         assert (name, command.command) == ("both", ("sh", "-c", "python3 sum.py"))
-        assert command.cached
+        assert not command.cached
         assert json.loads(command.stdin)["results"]["b"] == {
             "score": 0.2,
             "verdict": "fail",
