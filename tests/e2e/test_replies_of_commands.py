@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from tests.e2e.replies import PROGRAMS, Judged, run, write_helper, write_program
+from tests.helpers.support import run_agentci
 
 EVAL_FILE: Final = "cases.eval.yaml"
 PYTHON: Final = (sys.executable, "evals/check/check.py")
@@ -109,6 +110,21 @@ class TestACommandIsRunAgain:
     def test_where_it_has_a_null_in_it(self, folder: Path) -> None:
         judged = _judged(folder, _judge([*PYTHON, "a\0b"]))
         assert [each["status"] for each in judged.results] == ["errored"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "contains", "value": "yes"},
+        {"type": "llm_judge", "prompt": "Is it good?"},
+        {"type": "tool_trajectory", "mode": "any_order", "minimums": {"search": 1}},
+    ],
+)
+def test_entry_without_a_program_has_no_cache_field(folder: Path, entry: dict[str, Any]) -> None:
+    case = {"id": "a", "input": "q", "evaluators": [{"name": "x", "cache": True, **entry}]}
+    (folder / EVAL_FILE).write_text(json.dumps({"outputs": "outputs.jsonl", "cases": [case]}))
+    ran = run_agentci(["validate", EVAL_FILE], cwd=folder)
+    assert (ran.code, "unknown key 'cache'" in ran.out) == (2, True), ran.out
 
 
 class TestAComposite:
