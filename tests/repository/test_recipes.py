@@ -123,8 +123,9 @@ class TestTheJobOfGitlab:
         job = yaml.safe_load(gitlab())["agent-eval"]
         done = shell("\n".join(job["script"]))
         assert done.returncode == 0, done.stderr
-        taken = [*job["artifacts"]["paths"], *job["cache"]["paths"]]
+        taken = job["artifacts"]["paths"]
         assert [name for name in taken if not (tmp_path / "checkout" / name).is_dir()] == []
+        assert job["cache"]["paths"] == [".agentci/cache"]
         assert (tmp_path / "checkout" / job["artifacts"]["reports"]["junit"]).is_file()
 
     def test_fails_when_the_agent_got_worse(self, shell: Shell, tmp_path: Path) -> None:
