@@ -17,7 +17,7 @@ EXAMPLE ?= agentevals
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo ## judge examples/agentevals as GitHub would, and show the summary (EXAMPLE=agentevals-failing: a shut gate)
+demo: $(VENV)/.demo ## evaluate examples/agentevals as GitHub would, and show the summary (EXAMPLE=agentevals-failing: a failed gate)
 	@scripts/demo.sh examples/$(EXAMPLE)
 
 test: lint types tests ## lint, types and tests with coverage
@@ -39,7 +39,7 @@ format: $(VENV)/.dev ## mend what ruff can mend
 types: $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy
 
-test-fast: $(VENV)/.dev ## the tests that start no program, in under a minute
+test-fast: $(VENV)/.dev ## the tests of single packages, in under a minute
 	$(BIN)/python -m pytest -q -n auto $(FAST)
 
 test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, pip and npm installs, pytest in pytest

@@ -254,7 +254,7 @@ def _make_repeated_result(
             aggregation=repetition.aggregation,
             flip_rate=None if "errored" in statuses else compute_flip_rate(statuses),
             repeats=tuple(
-                RepeatOutcome(status=each.status, score=_result_score(each), reason=each.reason)
+                RepeatOutcome(status=each.status, score=each.score, reason=each.reason)
                 for each in results
             ),
         ),
@@ -262,7 +262,7 @@ def _make_repeated_result(
 
 
 def _require_score(result: CheckResult) -> CheckResult:
-    if result.status not in ("passed", "failed") or _result_score(result) is not None:
+    if result.status not in ("passed", "failed") or result.score is not None:
         return result
     return replace(result, status="errored", judgement=None, reason=NO_SCORE)
 
@@ -273,7 +273,7 @@ def _find_failed_repeat(results: Sequence[CheckResult]) -> str | None:
     One cause is a missing turn. The mean cannot pass then.
     """
     for ordinal, result in enumerate(results, start=1):
-        if result.status == "failed" and _reaches_threshold(_result_score(result), result):
+        if result.status == "failed" and _reaches_threshold(result.score, result):
             return f"repeat {ordinal}: {result.reason or 'failed whatever its score'}"
     return None
 
@@ -287,7 +287,7 @@ def _distance_from_aggregate(
     result: CheckResult, status: Status, score: float | None
 ) -> tuple[bool, bool, float]:
     """A sort key: how far a repeat is from the aggregate, to show the reason of the closest one."""
-    own = _result_score(result)
+    own = result.score
     apart = 0.0 if own is None or score is None else abs(own - score)
     return result.status != status, result.status == "skipped", apart
 
@@ -311,9 +311,5 @@ def _format_repeat_reason(results: Sequence[CheckResult], repetition: Repetition
 
 
 def _scores_of_evaluated(results: Sequence[CheckResult]) -> list[float]:
-    scores = (_result_score(result) for result in results if result.status != "skipped")
+    scores = (result.score for result in results if result.status != "skipped")
     return [score for score in scores if score is not None]
-
-
-def _result_score(result: CheckResult) -> float | None:
-    return None if result.judgement is None else result.judgement.score

@@ -203,8 +203,8 @@ def _find_changes(
         if (pair.before.status, pair.after.status) == (before, after):
             yield ChangedCheck(
                 case=pair.after.case.id,
-                before=_recorded_score(pair.before),
-                after=_recorded_score(pair.after),
+                before=pair.before.score,
+                after=pair.after.score,
             )
 
 
@@ -212,13 +212,9 @@ def _is_scored(pair: _ResultPair) -> bool:
     return pair.before.status in SCORED_STATUSES and pair.after.status in SCORED_STATUSES
 
 
-def _recorded_score(result: CheckResult) -> float | None:
-    return None if result.judgement is None else result.judgement.score
-
-
 def _score_or_pass(result: CheckResult) -> float:
     """The score; without one, 1 if the check passed and 0 otherwise."""
-    score = _recorded_score(result)
+    score = result.score
     return float(result.status == "passed") if score is None else score
 
 

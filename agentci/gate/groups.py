@@ -56,14 +56,14 @@ def _make_config_gate(
 
     def groups(own: Mapping[str, GateThresholds]) -> tuple[CheckGroup, ...]:
         """One group for each evaluator in ``own``, after one group for all other evaluators."""
-        others = tuple(result for result in required if _evaluator_name(result) not in own)
+        others = tuple(result for result in required if result.evaluator.name not in own)
         return (
             CheckGroup(where, policy.overall, others),
             *(
                 CheckGroup(
                     f"{where}{name}: ",
                     bar,
-                    tuple(r for r in required if _evaluator_name(r) == name),
+                    tuple(r for r in required if r.evaluator.name == name),
                 )
                 for name, bar in own.items()
             ),
@@ -81,7 +81,3 @@ def _make_config_gate(
         score_groups=groups({name: bar for name, bar in bars.items() if bar.min_score is not None}),
         policy_groups=groups(bars),
     )
-
-
-def _evaluator_name(result: CheckResult) -> str:
-    return result.evaluator.name

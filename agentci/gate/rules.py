@@ -226,7 +226,7 @@ def _check_advisory(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
 
 
 def _format_evaluator_names(results: Sequence[CheckResult]) -> str:
-    names = list(dict.fromkeys(map(_evaluator_name, results)))
+    names = list(dict.fromkeys(result.evaluator.name for result in results))
     return f" ({', '.join(truncate.truncate_list(names, MAX_NAMES))})"
 
 
@@ -238,7 +238,3 @@ def _format_shared_reason(results: Sequence[CheckResult]) -> str:
         if len(told) == 1 and "" not in told
         else ""
     )
-
-
-def _evaluator_name(result: CheckResult) -> str:
-    return result.evaluator.name

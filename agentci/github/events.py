@@ -47,43 +47,43 @@ def parse_event(name: str, sha: str, payload: Json) -> WorkflowEvent:
         sha: the commit that the workflow runs on.
         payload: what GitHub tells of it.
     """
-    if isinstance(request := _get_nested(payload, "pull_request"), Mapping):
-        number = _get_nested(request, "number")
-        base = _get_nested(request, "base", "repo", "full_name")
+    if isinstance(request := get_nested(payload, "pull_request"), Mapping):
+        number = get_nested(request, "number")
+        base = get_nested(request, "base", "repo", "full_name")
         return WorkflowEvent(
             name=name,
             pull_request=number if type(number) is int and number > 0 else None,
-            head_sha=_parse_commit(_get_nested(request, "head", "sha")),
-            base_sha=_parse_commit(_get_nested(request, "base", "sha")),
-            base_branch=_parse_branch(_get_nested(request, "base", "ref")),
+            head_sha=_parse_commit(get_nested(request, "head", "sha")),
+            base_sha=_parse_commit(get_nested(request, "base", "sha")),
+            base_branch=_parse_branch(get_nested(request, "base", "ref")),
             from_fork=isinstance(base, str)
-            and base != _get_nested(request, "head", "repo", "full_name"),
+            and base != get_nested(request, "head", "repo", "full_name"),
         )
-    if isinstance(group := _get_nested(payload, "merge_group"), Mapping):
+    if isinstance(group := get_nested(payload, "merge_group"), Mapping):
         return WorkflowEvent(
             name=name,
-            head_sha=_parse_commit(_get_nested(group, "head_sha")) or _parse_commit(sha),
-            base_sha=_parse_commit(_get_nested(group, "base_sha")),
-            base_branch=_parse_branch(_get_nested(group, "base_ref")),
+            head_sha=_parse_commit(get_nested(group, "head_sha")) or _parse_commit(sha),
+            base_sha=_parse_commit(get_nested(group, "base_sha")),
+            base_branch=_parse_branch(get_nested(group, "base_ref")),
         )
     if name == "push":
-        ref = _get_nested(payload, "ref")
+        ref = get_nested(payload, "ref")
         return WorkflowEvent(
             name=name,
-            head_sha=_parse_commit(_get_nested(payload, "after")) or _parse_commit(sha),
-            base_sha=_parse_commit(_get_nested(payload, "before")),
+            head_sha=_parse_commit(get_nested(payload, "after")) or _parse_commit(sha),
+            base_sha=_parse_commit(get_nested(payload, "before")),
             base_branch=_parse_branch(ref)
             if isinstance(ref, str) and ref.startswith(BRANCH_PREFIX)
             else "",
-            default_branch=_parse_branch(_get_nested(payload, "repository", "default_branch")),
+            default_branch=_parse_branch(get_nested(payload, "repository", "default_branch")),
         )
     return WorkflowEvent(
         name=name, head_sha="" if name.startswith("pull_request") else _parse_commit(sha)
     )
 
 
-def _get_nested(value: Json, *names: str) -> Json:
-    """What stands below ``names``, one in the other; None where nothing does."""
+def get_nested(value: Json, *names: str) -> Json:
+    """The value at a path of keys; None if any of them is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value

@@ -1,6 +1,6 @@
 """What a run is about, as GitHub tells it: a commit, and the pull request that brings it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -9,8 +9,14 @@ from agentci.errors import GitHubError
 from agentci.github.api_client import GitHubApi
 from agentci.github.context import GitHubContext, format_run_url
 from agentci.github.events import WORKFLOW_RUN as FOLLOWING
-from agentci.github.events import TriggeringRun, WorkflowEvent, read_event, read_triggering_run
-from agentci.model.json import Json, JsonObject
+from agentci.github.events import (
+    TriggeringRun,
+    WorkflowEvent,
+    get_nested,
+    read_event,
+    read_triggering_run,
+)
+from agentci.model.json import JsonObject
 from agentci.model.result import Report
 from agentci.reports.comment import CommentReport
 
@@ -47,10 +53,7 @@ class PostTarget(Struct, frozen=True, kw_only=True):
             GitHubError: GitHub cannot be asked.
         """
         if (number := self.event.pull_request) is not None:
-            if (
-                self.commit
-                and _get_nested(api.get(f"pulls/{number}"), "head", "sha") != self.commit
-            ):
+            if self.commit and get_nested(api.get(f"pulls/{number}"), "head", "sha") != self.commit:
                 since = self.commit[:SHOWN_DIGITS]
                 raise NoPullRequestError(f"pull request {number} has moved on from {since}")
             return number
@@ -62,7 +65,7 @@ class PostTarget(Struct, frozen=True, kw_only=True):
             found = [
                 pull
                 for pull in api.pages("pulls", query)
-                if _get_nested(pull, "head", "repo", "full_name") == name
+                if get_nested(pull, "head", "repo", "full_name") == name
             ]
         elif self.event.name == "push" and self.commit:
             found = list(api.pages(f"commits/{self.commit}/pulls"))
@@ -111,11 +114,5 @@ def _list_open_numbers(pulls: list[JsonObject], commit: str) -> Iterator[int]:
     for pull in pulls:
         number = pull.get("number")
         is_open = pull.get("state") == OPEN_STATE
-        if isinstance(number, int) and is_open and _get_nested(pull, "head", "sha") == commit:
+        if isinstance(number, int) and is_open and get_nested(pull, "head", "sha") == commit:
             yield number
-
-
-def _get_nested(value: Json, *names: str) -> Json:
-    for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value

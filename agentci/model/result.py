@@ -215,6 +215,11 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     repeats: RepeatRecord | None = None
     fingerprint: str = ""
 
+    @property
+    def score(self) -> float | None:
+        """The score of its judgement; None without a judgement or a score."""
+        return None if self.judgement is None else self.judgement.score
+
 
 class Totals(Struct, frozen=True, kw_only=True):
     """Counts over all results; ``score`` is the mean over passed and failed checks, or None."""

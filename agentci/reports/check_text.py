@@ -40,7 +40,7 @@ def split_lines(text: str) -> tuple[str, ...]:
 
 def is_below_threshold(result: CheckResult) -> bool:
     """Whether the score is below the threshold, which explains a failure."""
-    score, bar = _get_score(result), result.evaluator.threshold
+    score, bar = result.score, result.evaluator.threshold
     return score is not None and bar is not None and score < bar
 
 
@@ -103,21 +103,17 @@ def _format_turn(turn: DialogueTurn | None) -> Iterator[str]:
 
 
 def _reaches_threshold(result: CheckResult) -> bool:
-    score, bar = _get_score(result), result.evaluator.threshold
+    score, bar = result.score, result.evaluator.threshold
     return score is not None and bar is not None and score >= bar
 
 
 def _format_score(result: CheckResult) -> str:
-    score = _get_score(result)
+    score = result.score
     return (
         "no score"
         if score is None
         else f"score {_format_distinct_score(score, result.evaluator.threshold)}"
     )
-
-
-def _get_score(result: CheckResult) -> float | None:
-    return None if result.judgement is None else result.judgement.score
 
 
 def _format_distinct_score(score: float, bar: float | None) -> str:
