@@ -112,14 +112,14 @@ def _measure_checks(script: Path, times: int) -> bool:
     environment = make_child_environment({})
 
     def checked(imports: tuple[str, ...] | None) -> Callable[[], object]:
-        confinement = SandboxPolicy(readable=(script.parent,), imports=imports)
+        sandbox_policy = SandboxPolicy(readable=(script.parent,), imports=imports)
         return lambda: executor.run(
             command,
             stdin=STDIN,
             timeout_seconds=30,
             cwd=script.parent,
             environment=environment,
-            confinement=confinement,
+            sandbox_policy=sandbox_policy,
         )
 
     imports = find_preloadable_imports(script)
@@ -129,7 +129,7 @@ def _measure_checks(script: Path, times: int) -> bool:
         timeout_seconds=30,
         cwd=script.parent,
         environment=environment,
-        confinement=SandboxPolicy(readable=(script.parent,), imports=imports),
+        sandbox_policy=SandboxPolicy(readable=(script.parent,), imports=imports),
     )
     with _floor(script) as floor:
         medians = _medians(
@@ -201,9 +201,9 @@ def _forked(job: ProgramJob, *, jailed: bool) -> None:
     """What an executor does for a fork, without listening to it."""
     launcher = LAUNCHER_POOL.launcher(find_prefork_interpreter(job))
     cell = Sandbox(jail=None, environment=job.environment)
-    if jailed and job.confinement is not None:
+    if jailed and job.sandbox_policy is not None:
         cell = SandboxBuilder(facts=launcher.facts).build(
-            job.confinement,
+            job.sandbox_policy,
             command=job.command,
             cwd=job.cwd,
             environment=job.environment,

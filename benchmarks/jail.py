@@ -48,14 +48,14 @@ def measure(times: int) -> bool:
     return own <= MAX_SECONDS
 
 
-def _run(executor: LocalExecutor, folder: Path, confinement: SandboxPolicy | None) -> None:
+def _run(executor: LocalExecutor, folder: Path, sandbox_policy: SandboxPolicy | None) -> None:
     executor.run(
         (PROGRAM,),
         stdin=b"",
         timeout_seconds=30,
         cwd=folder,
         environment={"PATH": "/usr/bin:/bin"},
-        confinement=confinement,
+        sandbox_policy=sandbox_policy,
     )
 
 

@@ -76,7 +76,7 @@ def build_evaluators(
     gate = GateSpec() if config is None else config.gate
     said = document.data.get("judge")
     judges = JudgeSettings(
-        payer=document.file,
+        budget_id=document.file,
         folder=programs.folder,
         shared=_read_shared_judge(said) if config is None else config.judge,
         model=overrides.judge_model,
@@ -170,7 +170,7 @@ def _build_evaluator(
     kind = types[entry.type]
     if problem := _executor_problem(entry, programs) or _image_problem(entry, kind.entry):
         raise InputError([problem])
-    surroundings = EvaluatorContext(
+    context = EvaluatorContext(
         place=entry.place,
         find_place=entry.place_of,
         locate=lambda named, field="path": programs.find(named, entry.place_of(field)),
@@ -181,7 +181,7 @@ def _build_evaluator(
     )
     read = kind.entry.model_validate(entry.data)
     check_repeat_by(read, of=entry.place, at=entry.place_of("repeat_by"))
-    evaluator = kind.build(read, surroundings)
+    evaluator = kind.build(read, context)
     if problem := _repeat_by_mean_problem(entry, evaluator.identity):
         raise InputError([problem])
     return evaluator

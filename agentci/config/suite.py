@@ -112,7 +112,7 @@ def _make_metric_evaluator(metric: str, overrides: Overrides) -> Evaluator:
 
     return make_judged_evaluator(
         BuiltinEntry(name=metric, type="builtin", threshold=overrides.threshold),
-        JudgeSettings(payer=COMMAND_LINE.file, model=overrides.judge_model),
+        JudgeSettings(budget_id=COMMAND_LINE.file, model=overrides.judge_model),
         place=COMMAND_LINE,
         place_of=lambda _: COMMAND_LINE,
         turn_mismatch_fails=True,

@@ -8,11 +8,11 @@ from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.requests import ConstantJudgement, Prerequisite, Request, Response
 
 
-def extract_judgement(reply: Response) -> Judgement:
+def extract_judgement(response: Response) -> Judgement:
     """Return the judgement of a ``ConstantJudgement``."""
-    if not isinstance(reply, ConstantJudgement):
-        raise TypeError(f"nothing was asked for, and {type(reply).__name__} came")
-    return reply.judgement
+    if not isinstance(response, ConstantJudgement):
+        raise TypeError(f"nothing was asked for, and {type(response).__name__} came")
+    return response.judgement
 
 
 N = TypeVar("N")
@@ -35,7 +35,7 @@ class Evaluator(Protocol):
         """Return the request that evaluates ``case``."""
         ...
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Convert a response to a judgement.
 
         Raises:

@@ -92,9 +92,9 @@ class PluginEvaluator:
         """See :class:`Evaluator`."""
         return self._call("ask", Request, lambda: self._evaluator.ask(case))
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """See :class:`Evaluator`."""
-        return self._call("read", Judgement, lambda: self._evaluator.read(reply))
+        return self._call("read", Judgement, lambda: self._evaluator.read(response))
 
     def _call(self, method: str, wanted: object, ask: Callable[[], T]) -> T:
         try:
@@ -140,9 +140,9 @@ def is_evaluator_type(found: object) -> TypeGuard[EvaluatorType[Any]]:
 def wrap_plugin_type(found: EvaluatorType[E], *, title: str) -> EvaluatorType[E]:
     """Wrap a type from a plugin so that its errors are reported under ``title``."""
 
-    def build(entry: E, surroundings: EvaluatorContext) -> Evaluator:
+    def build(entry: E, context: EvaluatorContext) -> Evaluator:
         try:
-            return PluginEvaluator(found.build(entry, surroundings), title=title)
+            return PluginEvaluator(found.build(entry, context), title=title)
         except InputError:
             raise
         except Exception as error:

@@ -130,7 +130,7 @@ class FunctionGrade(Struct, frozen=True, kw_only=True):
 
 
 def parse_grade(
-    reply: ProgramOutput, *, network: bool = True, in_image: bool = False
+    response: ProgramOutput, *, network: bool = True, in_image: bool = False
 ) -> FunctionGrade:
     """Parse the output of a grading function.
 
@@ -142,16 +142,16 @@ def parse_grade(
         EvaluatorError: if it raised or returned no number; the message completes a sentence about
             the function.
     """
-    if reply.exit_code != 0:
-        raise EvaluatorError(describe_exit(reply, network=network, in_image=in_image))
-    if not reply.stdout:  # the function has ended its process
-        raise EvaluatorError(describe_missing_output(reply, EXAMPLE_RESULT))
+    if response.exit_code != 0:
+        raise EvaluatorError(describe_exit(response, network=network, in_image=in_image))
+    if not response.stdout:  # the function has ended its process
+        raise EvaluatorError(describe_missing_output(response, EXAMPLE_RESULT))
     try:
-        document = parse_output(reply.stdout)
+        document = parse_output(response.stdout)
     except EvaluatorError as error:
         raise EvaluatorError(f"returned what is no JSON: {error}") from None
     score = document.get(SCORE)
     if isinstance(score, bool) or not isinstance(score, int | float):
         raise EvaluatorError("printed a result of its own, without a score; return it")
     details = {name: value for name, value in document.items() if name != SCORE}
-    return FunctionGrade(score=float(score), details=details, size=len(reply.stdout))
+    return FunctionGrade(score=float(score), details=details, size=len(response.stdout))

@@ -214,7 +214,7 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         folder: absolute path of the config's folder, where judge programs run.
     """
 
-    payer: str
+    budget_id: str
     folder: str = ""
     shared: SharedJudgeSpec | None = None
     model: str = ""
@@ -248,7 +248,7 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
             samples=fields.get("samples", 1),
             aggregation=fields.get("combine", "median"),
             replay=_read_replay_mode(fields, place),
-            payer=self.payer,
+            budget_id=self.budget_id,
             folder=self.folder,
             caps=BudgetLimits(
                 max_calls=shared.get("max_calls"),

@@ -55,7 +55,7 @@ SDK_MODULE: Final = "agentevals_evaluator_sdk"
 
 
 def describe_exit(
-    reply: ProgramOutput, *, network: bool, in_image: bool, jailed: bool = True
+    response: ProgramOutput, *, network: bool, in_image: bool, jailed: bool = True
 ) -> str:
     """Describe the exit of a program with an exit code other than 0, with a hint.
 
@@ -64,17 +64,21 @@ def describe_exit(
         in_image: whether it ran in an image.
         jailed: whether it ran in a sandbox.
     """
-    how = f"exited with code {reply.exit_code}"
-    if reply.exit_code < 0:
-        how = f"was killed by {_format_signal(-reply.exit_code)}"
-    said = format_log_tail(reply.stderr)
-    hint = format_sandbox_hint(reply.stderr, network=network, in_image=in_image) if jailed else ""
-    return f"{how}{': ' if said else ''}{said}{_explain_exit_code(reply, in_image=in_image)}{hint}"
+    how = f"exited with code {response.exit_code}"
+    if response.exit_code < 0:
+        how = f"was killed by {_format_signal(-response.exit_code)}"
+    said = format_log_tail(response.stderr)
+    hint = (
+        format_sandbox_hint(response.stderr, network=network, in_image=in_image) if jailed else ""
+    )
+    return (
+        f"{how}{': ' if said else ''}{said}{_explain_exit_code(response, in_image=in_image)}{hint}"
+    )
 
 
-def describe_missing_output(reply: ProgramOutput, example: str) -> str:
+def describe_missing_output(response: ProgramOutput, example: str) -> str:
     """Describe a program that printed nothing, with an example of a result."""
-    said = format_log_tail(reply.stderr)
+    said = format_log_tail(response.stderr)
     log = f"\nEvaluator stderr:\n{said}" if said else ""
     return f"produced no output on stdout; print a result such as {example}{log}"
 
@@ -91,19 +95,19 @@ def _format_signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _explain_exit_code(reply: ProgramOutput, *, in_image: bool) -> str:
-    if not in_image and f"No module named '{SDK_MODULE}'" in reply.stderr:
+def _explain_exit_code(response: ProgramOutput, *, in_image: bool) -> str:
+    if not in_image and f"No module named '{SDK_MODULE}'" in response.stderr:
         return (
             f"\n(install {SDK_MODULE.replace('_', '-')} beside agentci; the action's image has it)"
         )
-    if reply.exit_code == -signal.SIGKILL:
+    if response.exit_code == -signal.SIGKILL:
         return " (the machine may have run out of memory)"
-    if reply.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
+    if response.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
         return " (127: a command that it calls is not there)"
     with suppress(ValueError):
         # Shells and container engines report signal N as 128 + N.
-        passed_on = signal.Signals(reply.exit_code - 128)
-        return f" ({reply.exit_code}: as after signal {passed_on.value}, {passed_on.name})"
+        passed_on = signal.Signals(response.exit_code - 128)
+        return f" ({response.exit_code}: as after signal {passed_on.value}, {passed_on.name})"
     return ""
 
 

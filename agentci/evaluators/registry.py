@@ -60,17 +60,17 @@ def _load_prompt() -> EvaluatorType[Any]:
     return EvaluatorType(entry=PromptEntry, build=_build_prompt)
 
 
-def _build_openai_eval(entry: Any, surroundings: EvaluatorContext) -> Evaluator:
+def _build_openai_eval(entry: Any, context: EvaluatorContext) -> Evaluator:
     # Imports about 20 modules that the schema does not need.
     from agentci.evaluators.openai_eval.build import build_openai_eval
 
-    return build_openai_eval(entry, surroundings)
+    return build_openai_eval(entry, context)
 
 
-def _build_prompt(entry: Any, surroundings: EvaluatorContext) -> Evaluator:
+def _build_prompt(entry: Any, context: EvaluatorContext) -> Evaluator:
     from agentci.evaluators.pytest_agent_evals.prompt_evaluator import build_prompt  # with Jinja
 
-    return build_prompt(entry, surroundings)
+    return build_prompt(entry, context)
 
 
 EVALUATOR_TYPES: Final = EvaluatorTypes(

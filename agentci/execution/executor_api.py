@@ -69,7 +69,7 @@ NO_SANDBOX: Final = SandboxPolicy(sandboxed=False)
 
 
 def make_resource_limits(
-    confinement: SandboxPolicy, *, timeout_seconds: float, processors: int, others: int
+    sandbox_policy: SandboxPolicy, *, timeout_seconds: float, processors: int, others: int
 ) -> dict[str, int]:
     """Return the system's resource limits, by their names in the module ``resource``.
 
@@ -77,11 +77,11 @@ def make_resource_limits(
         others: number of unrelated processes that the system counts as the program's.
     """
     return {
-        "RLIMIT_DATA": confinement.memory_mb * MEBIBYTE,
-        "RLIMIT_NPROC": confinement.processes + others,
+        "RLIMIT_DATA": sandbox_policy.memory_mb * MEBIBYTE,
+        "RLIMIT_NPROC": sandbox_policy.processes + others,
         # The timeout ends the program earlier, unless agentci itself has ended.
         "RLIMIT_CPU": int(timeout_seconds * processors) + 1,
-        "RLIMIT_FSIZE": confinement.file_mb * MEBIBYTE,
+        "RLIMIT_FSIZE": sandbox_policy.file_mb * MEBIBYTE,
         "RLIMIT_NOFILE": OPEN_FILES,
         "RLIMIT_CORE": CORE_BYTES,
     }
@@ -101,7 +101,7 @@ class Executor(Protocol):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: SandboxPolicy | None = None,
+        sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
         """Run ``command`` to its end, then end every process it started.
 
@@ -132,7 +132,7 @@ class Executor(Protocol):
 class HermeticExecutor(Protocol):
     """An executor whose programs can read only what it gives them."""
 
-    def compute_input_digest(self, cwd: Path, confinement: SandboxPolicy) -> str:
+    def compute_input_digest(self, cwd: Path, sandbox_policy: SandboxPolicy) -> str:
         """Return a digest of everything a program can read, including its image.
 
         Raises:
@@ -150,7 +150,7 @@ class ProgramJob:
     timeout_seconds: float
     cwd: Path
     environment: Mapping[str, str] = field(repr=False)
-    confinement: SandboxPolicy
+    sandbox_policy: SandboxPolicy
 
     def run(self, executor: Executor) -> ProgramOutput:
         """Run the job with ``executor``.
@@ -164,5 +164,5 @@ class ProgramJob:
             timeout_seconds=self.timeout_seconds,
             cwd=self.cwd,
             environment=self.environment,
-            confinement=self.confinement,
+            sandbox_policy=self.sandbox_policy,
         )

@@ -77,7 +77,7 @@ class LocalExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: SandboxPolicy | None = None,
+        sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
         """Run ``command`` to its end, then end every process it started."""
         job = ProgramJob(
@@ -86,7 +86,7 @@ class LocalExecutor:
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
-            confinement=confinement or NO_SANDBOX,
+            sandbox_policy=sandbox_policy or NO_SANDBOX,
         )
         try:
             return self._run(job, find_prefork_interpreter(job))
@@ -153,7 +153,7 @@ class LocalExecutor:
                 # Keeps programs of the same user from reading this process's memory.
                 with suppress(OSError):
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-        if warmth is None or warmth.confinement is None:
+        if warmth is None or warmth.sandbox_policy is None:
             return LAUNCHER_POOL.get_launcher(warmth)
         return LAUNCHER_POOL.get_launcher(warmth, start=partial(self._start_sandboxed, job, warmth))
 
@@ -190,12 +190,12 @@ class LocalExecutor:
         self, job: ProgramJob, launcher: LauncherClient, mark: str, number: int
     ) -> Sandbox:
         seen = {**job.environment, MARK_VARIABLE: mark}
-        if not job.confinement.sandboxed:
+        if not job.sandbox_policy.sandboxed:
             return Sandbox(restrictions=None, environment=seen)
         if launcher.folder:
             seen["TMPDIR"] = launcher.folder
         return self._get_builder(launcher).build(
-            job.confinement,
+            job.sandbox_policy,
             command=job.command,
             cwd=job.cwd,
             environment=seen,

@@ -39,7 +39,7 @@ class PluginExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: SandboxPolicy | None = None,
+        sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
         """See :class:`Executor`; a plugin without that parameter gets no ``confinement``."""
         try:
@@ -47,21 +47,23 @@ class PluginExecutor:
             # From here on, stop() also stops the plugin's executor.
             if self._has_stopped():
                 raise EvaluatorError(INTERRUPTED)
-            reply: object = executor.run(
+            response: object = executor.run(
                 command,
                 stdin=stdin,
                 timeout_seconds=timeout_seconds,
                 cwd=cwd,
                 environment=environment,
-                **self._make_policy_argument(executor, confinement),
+                **self._make_policy_argument(executor, sandbox_policy),
             )
         except EvaluatorError:
             raise
         except Exception as error:
             raise self._make_error(f"{type(error).__name__}: {error}") from error
-        if not _is_complete(reply):
-            raise self._make_error(f"`run` gave a {type(reply).__name__}, not a whole ProgramReply")
-        return reply
+        if not _is_complete(response):
+            raise self._make_error(
+                f"`run` gave a {type(response).__name__}, not a whole ProgramReply"
+            )
+        return response
 
     def shortcomings(self) -> Collection[str]:
         """See :class:`Executor`; a plugin may lack this method."""
@@ -88,13 +90,13 @@ class PluginExecutor:
             return self._made
 
     def _make_policy_argument(
-        self, executor: Executor, confinement: SandboxPolicy | None
+        self, executor: Executor, sandbox_policy: SandboxPolicy | None
     ) -> dict[str, Any]:
-        if confinement is None:
+        if sandbox_policy is None:
             return {}
         known = inspect.signature(executor.run).parameters.values()
-        if any(each.name == "confinement" or each.kind is each.VAR_KEYWORD for each in known):
-            return {"confinement": confinement}
+        if any(each.name == "sandbox_policy" or each.kind is each.VAR_KEYWORD for each in known):
+            return {"sandbox_policy": sandbox_policy}
         self._has_sandbox = False
         return {}
 
@@ -106,12 +108,12 @@ class PluginExecutor:
         return EvaluatorError(f"could not be run: {flaw}; tell the authors of that package")
 
 
-def _is_complete(reply: object) -> TypeGuard[ProgramOutput]:
+def _is_complete(response: object) -> TypeGuard[ProgramOutput]:
     return (
-        isinstance(reply, ProgramOutput)
-        and type(reply.stdout) is bytes
-        and type(reply.stderr) is str
-        and type(reply.exit_code) is int
+        isinstance(response, ProgramOutput)
+        and type(response.stdout) is bytes
+        and type(response.stderr) is str
+        and type(response.exit_code) is int
     )
 
 

@@ -120,7 +120,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
 
     def build(
         self,
-        confinement: SandboxPolicy,
+        sandbox_policy: SandboxPolicy,
         *,
         command: Sequence[str],
         cwd: Path,
@@ -133,10 +133,10 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         Args:
             number: unique among the programs that run now.
         """
-        readable = (cwd, *confinement.readable)
+        readable = (cwd, *sandbox_policy.readable)
         temporary = _choose_tmp_folder(environment)
         programs = find_programs(command)
-        interpreters = find_programs((confinement.interpreter,))
+        interpreters = find_programs((sandbox_policy.interpreter,))
         closed = find_unreadable((*programs, *interpreters, *readable, temporary))
         user = self._user(number, closed)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
@@ -145,23 +145,25 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             "user": user,
             "searches": self.capabilities["searching"] or (user is not None and closed is not None),
             "limits": make_resource_limits(
-                confinement,
+                sandbox_policy,
                 timeout_seconds=timeout_seconds,
                 processors=PROCESSORS,
                 others=0 if alone else SPARE_PROCESSES * PROCESSORS + self.capabilities["tasks"],
             ),
             "landlock": self.capabilities["landlock"],
-            "rules": self._rules(confinement, programs, environment, readable, scratch, alone),
-            "port": _find_port(confinement),
-            "filter": self._filter(confinement, as_root=user is None and self.capabilities["root"]),
+            "rules": self._rules(sandbox_policy, programs, environment, readable, scratch, alone),
+            "port": _find_port(sandbox_policy),
+            "filter": self._filter(
+                sandbox_policy, as_root=user is None and self.capabilities["root"]
+            ),
         }
         return Sandbox(
             restrictions=jail,
             environment=_make_environment(environment, scratch),
             scratch=scratch,
-            scratch_bytes=confinement.folder_mb * MEBIBYTE,
+            scratch_bytes=sandbox_policy.folder_mb * MEBIBYTE,
             alone=alone,
-            shortcomings=tuple(self._shortcomings(user, closed, _find_port(confinement))),
+            shortcomings=tuple(self._shortcomings(user, closed, _find_port(sandbox_policy))),
         )
 
     def _user(self, number: int, closed: str | None) -> int | None:
@@ -181,7 +183,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
 
     def _rules(
         self,
-        confinement: SandboxPolicy,
+        sandbox_policy: SandboxPolicy,
         programs: tuple[str, ...],
         environment: Mapping[str, str],
         readable: Iterable[Path],
@@ -192,9 +194,9 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         if not version:
             return None
         everything = landlock.compute_rights(version)
-        shared = alone or confinement.shares_memory
+        shared = alone or sandbox_policy.shares_memory
         return [
-            *make_read_rules(programs, environment, find_programs((confinement.interpreter,))),
+            *make_read_rules(programs, environment, find_programs((sandbox_policy.interpreter,))),
             *(
                 (os.fsencode(path), landlock.READ_RIGHTS)
                 for path in readable
@@ -204,12 +206,12 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             *([(SHARED_MEMORY, everything)] if shared else ()),
         ]
 
-    def _filter(self, confinement: SandboxPolicy, *, as_root: bool) -> bytes | None:
+    def _filter(self, sandbox_policy: SandboxPolicy, *, as_root: bool) -> bytes | None:
         if not self.capabilities["filters"]:
             return None
         # Root may use every local socket of this machine, including the container engine's.
-        machine, network = self.capabilities["machine"], confinement.network
-        asks = _find_port(confinement) is not None
+        machine, network = self.capabilities["machine"], sandbox_policy.network
+        asks = _find_port(sandbox_policy) is not None
         return seccomp.make_filter(machine, network=network, local=not as_root, asks=asks)
 
     def _shortcomings(
@@ -235,9 +237,9 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             yield TRUNCATE_WARNING
 
 
-def _find_port(confinement: SandboxPolicy) -> int | None:
+def _find_port(sandbox_policy: SandboxPolicy) -> int | None:
     """Return the only port that a program may connect to; None if no such limit applies."""
-    return None if confinement.network else confinement.port
+    return None if sandbox_policy.network else sandbox_policy.port
 
 
 def _format_root_warning(closed: str | None) -> str:

@@ -119,14 +119,14 @@ class Budget:
 
 
 def compute_charge(
-    question: JudgePrompt, settings: ModelSettings, reply: ModelResponse
+    question: JudgePrompt, settings: ModelSettings, response: ModelResponse
 ) -> ModelCost:
     """Compute the cost of a response; token counts that the service omits are estimated."""
-    tokens_in, tokens_out = reply.tokens_in, reply.tokens_out
+    tokens_in, tokens_out = response.tokens_in, response.tokens_out
     return _make_charge(
         settings,
         _estimate_tokens(question.system + question.user) if tokens_in is None else tokens_in,
-        _estimate_tokens(reply.text) if tokens_out is None else tokens_out,
+        _estimate_tokens(response.text) if tokens_out is None else tokens_out,
     )
 
 

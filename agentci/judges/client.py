@@ -170,7 +170,7 @@ class ServiceClient:
         while True:
             call = posed.provider.build_request(question, settings, way)
             try:
-                reply = posed.key.redact_response(self._send(posed, call))
+                response = posed.key.redact_response(self._send(posed, call))
             except ApiRejectionError as error:
                 if error.details.is_content_filtered:
                     return ModelResponse(text="", ending="refused", finish_reason="content_filter")
@@ -179,7 +179,7 @@ class ServiceClient:
                 raise EvaluatorError(_append_hint(error)) from None
             else:
                 posed.service_state.remember_capabilities(settings.model, way)
-                return reply
+                return response
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> ModelResponse:
         """Request the embeddings of two texts once; the text of the response is their cosine.
@@ -248,11 +248,11 @@ class ServiceClient:
             bill.cancel()
             self._raise_for_error(response, posed)
         try:
-            reply = posed.parse(response.content)
+            answer = posed.parse(response.content)
         except InvalidJsonError:
             raise RetryableError("it sent no JSON", hint=OUTAGE_HINT) from None
-        bill.charge = compute_charge(posed.question, posed.settings, reply)
-        return reply
+        bill.charge = compute_charge(posed.question, posed.settings, answer)
+        return answer
 
     def _raise_for_error(self, response: HttpResponse, posed: PreparedQuestion) -> None:
         """Raise the error that an unsuccessful response means; never returns."""

@@ -30,7 +30,7 @@ class CommandSandbox:
     executor: Executor
     cwd: Path
     environment: Mapping[str, str] = field(repr=False)
-    confinement: SandboxPolicy
+    sandbox_policy: SandboxPolicy
 
 
 class CommandClient:
@@ -66,14 +66,14 @@ class CommandClient:
         with self._budget.reserve(self._budget.compute_max_charge(question, settings)) as bill:
             printed = self._run(settings, prompt, key, until - self._clock())
             text = printed.stdout.decode("utf-8", "replace")
-            reply = key.redact_response(ModelResponse(text=text, ending="complete"))
-            bill.charge = compute_charge(question, settings, reply)
+            response = key.redact_response(ModelResponse(text=text, ending="complete"))
+            bill.charge = compute_charge(question, settings, response)
         if printed.exit_code != 0:
             said = truncate.short(
                 key.redact(escape.escape_for_log_line(printed.stderr)), MAX_STDERR_SHOWN
             )
             raise EvaluatorError(f"the judge's program ended with code {printed.exit_code}: {said}")
-        return reply
+        return response
 
     def _run(
         self, settings: ModelSettings, prompt: str, key: ApiKey, seconds: float
@@ -93,7 +93,7 @@ class CommandClient:
                 timeout_seconds=round(seconds, 3),
                 cwd=seat.cwd,
                 environment={**seat.environment, **secret},
-                confinement=seat.confinement,
+                sandbox_policy=seat.sandbox_policy,
             )
         except EvaluatorError as error:
             raise EvaluatorError(f"the judge's program {key.redact(str(error))}") from None

@@ -70,9 +70,9 @@ class EmbeddingComparer:
                 return EmbeddingSimilarity(cosine=value, response=known, is_cached=True)
             if request.judge.replay == "only":
                 raise make_unrecorded_error(REPLAY_ONLY_CAUSE)
-            reply = self._client.embed(request, until=self._clock() + VERDICT_SECONDS)
-            records.store(0, reply)
-            return EmbeddingSimilarity(cosine=float(reply.text), response=reply)
+            response = self._client.embed(request, until=self._clock() + VERDICT_SECONDS)
+            records.store(0, response)
+            return EmbeddingSimilarity(cosine=float(response.text), response=response)
 
 
 PATH: Final = "embeddings"
@@ -117,10 +117,10 @@ def parse_response(content: bytes) -> ModelResponse:
     )
 
 
-def parse_cosine(reply: ModelResponse) -> float | None:
+def parse_cosine(response: ModelResponse) -> float | None:
     """Parse the cosine; None if a cached response has none."""
     try:
-        value = float(reply.text)
+        value = float(response.text)
     except ValueError:
         return None
     return value if -1 <= value <= 1 else None

@@ -50,11 +50,11 @@ class JudgeResponseCache(Protocol):
         """Return a cached response; None if there is none."""
         ...
 
-    def store(self, number: int, reply: ModelResponse) -> None:
+    def store(self, number: int, response: ModelResponse) -> None:
         """Cache a response with a verdict for later runs."""
         ...
 
-    def record(self, reply: ModelResponse) -> None:
+    def record(self, response: ModelResponse) -> None:
         """Record a response for the report, with or without a verdict."""
         ...
 
@@ -70,10 +70,10 @@ class NoJudgeResponseCache:
     def find(self, number: int) -> None:
         """Return None."""
 
-    def store(self, number: int, reply: ModelResponse) -> None:
+    def store(self, number: int, response: ModelResponse) -> None:
         """Do nothing."""
 
-    def record(self, reply: ModelResponse) -> None:
+    def record(self, response: ModelResponse) -> None:
         """Do nothing."""
 
 
@@ -197,10 +197,10 @@ class Judge:
             EvaluatorError: there is no response, or it was truncated or refused.
         """
         until = self._clock() + min(seconds, self._verdict_seconds)
-        reply = self._ask_model(question, settings, until, NO_RESPONSE_CACHE)
-        if reply.ending != "complete":
-            raise NoVerdictError(explain_incomplete_response(reply))
-        return reply
+        response = self._ask_model(question, settings, until, NO_RESPONSE_CACHE)
+        if response.ending != "complete":
+            raise NoVerdictError(explain_incomplete_response(response))
+        return response
 
     def _get_judged_response(
         self, request: AskModel, form: VerdictSchema, records: JudgeResponseCache, number: int
@@ -226,14 +226,14 @@ class Judge:
         records: JudgeResponseCache,
     ) -> JudgedResponse:
         until = self._clock() + self._verdict_seconds
-        reply = self._ask_model(question, settings, until, records)
+        response = self._ask_model(question, settings, until, records)
         try:
-            return JudgedResponse(verdict=parse_verdict(reply, form), response=reply)
+            return JudgedResponse(verdict=parse_verdict(response, form), response=response)
         except UnreadableVerdictError as error:
-            if not reply.text.strip():
+            if not response.text.strip():
                 raise
             mended = self._ask_model(
-                make_repair_question(form, reply.text), settings, until, records
+                make_repair_question(form, response.text), settings, until, records
             )
             try:
                 return JudgedResponse(verdict=parse_verdict(mended, form), response=mended)
@@ -250,13 +250,13 @@ class Judge:
     ) -> ModelResponse:
         """Request a response; if it is truncated, retry once with twice the token limit."""
         asker = self._clients[settings.provider]
-        reply = asker.ask(question, settings, until=until)
-        records.record(reply)
-        if reply.ending == "truncated":
+        response = asker.ask(question, settings, until=until)
+        records.record(response)
+        if response.ending == "truncated":
             roomy = replace(settings, output_tokens=2 * settings.output_tokens)
-            reply = asker.ask(question, roomy, until=until)
-            records.record(reply)
-        return reply
+            response = asker.ask(question, roomy, until=until)
+            records.record(response)
+        return response
 
 
 def count_required_verdicts(samples: int) -> int:

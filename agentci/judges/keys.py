@@ -194,10 +194,10 @@ class ApiKey:
         """Remove the key from a text."""
         return redact(text, (self.secret,)) if self.secret else text
 
-    def redact_response(self, reply: ModelResponse) -> ModelResponse:
+    def redact_response(self, response: ModelResponse) -> ModelResponse:
         """Remove the key from a response, which is cached and shown in reports."""
-        said, reason = self.redact(reply.text), self.redact(reply.finish_reason)
-        return replace(reply, text=said, finish_reason=reason)
+        said, reason = self.redact(response.text), self.redact(response.finish_reason)
+        return replace(response, text=said, finish_reason=reason)
 
 
 class ApiKeys:

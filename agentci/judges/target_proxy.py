@@ -205,15 +205,15 @@ def _mapping_or_empty(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _format_model_response(reply: ModelResponse) -> JsonObject:
-    messages: list[Json] = [{"role": "assistant", "content": reply.text}]
+def _format_model_response(response: ModelResponse) -> JsonObject:
+    messages: list[Json] = [{"role": "assistant", "content": response.text}]
     told: dict[str, Json] = {
         "outputMessages": messages,
         "output": messages,
-        "rawText": reply.text,
+        "rawText": response.text,
     }
-    if reply.tokens_in is not None and reply.tokens_out is not None:
-        told["tokenUsage"] = {"input": reply.tokens_in, "output": reply.tokens_out}
+    if response.tokens_in is not None and response.tokens_out is not None:
+        told["tokenUsage"] = {"input": response.tokens_in, "output": response.tokens_out}
     return told
 
 

@@ -88,18 +88,18 @@ _RATIO: Final = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
 _BRACE: Final = re.compile("[{}]")
 
 
-def parse_verdict(reply: ModelResponse, form: VerdictSchema) -> Verdict:
+def parse_verdict(response: ModelResponse, form: VerdictSchema) -> Verdict:
     """Parse the verdict of a whole response.
 
     Raises:
         UnreadableVerdictError: it contains no verdict.
         NoVerdictError: it was truncated or refused, or contradicts itself.
     """
-    if reply.ending != "complete":
-        raise NoVerdictError(explain_incomplete_response(reply))
+    if response.ending != "complete":
+        raise NoVerdictError(explain_incomplete_response(response))
     verdicts = [
         verdict
-        for document in _find_objects(reply.text)
+        for document in _find_objects(response.text)
         if (verdict := _parse_verdict(document, form)) is not None
     ]
     if not verdicts:
@@ -109,10 +109,10 @@ def parse_verdict(reply: ModelResponse, form: VerdictSchema) -> Verdict:
     return verdicts[0]
 
 
-def explain_incomplete_response(reply: ModelResponse) -> str:
+def explain_incomplete_response(response: ModelResponse) -> str:
     """Explain why a response that did not complete has no verdict."""
-    said = f" ({reply.finish_reason})" if reply.finish_reason else ""
-    match reply.ending:
+    said = f" ({response.finish_reason})" if response.finish_reason else ""
+    match response.ending:
         case "truncated":
             return f"the judge's reply was cut off{said}: allow it more tokens"
         case "refused":

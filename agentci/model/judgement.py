@@ -43,7 +43,7 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
     threshold: float | None
     required: bool
     place: Place
-    needs_golden: bool = False
+    needs_expected: bool = False
     weight: float = 1.0
     repetition: Repetition = NO_REPETITION
 

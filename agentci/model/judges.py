@@ -161,7 +161,7 @@ class JudgeConfig(Struct, frozen=True, kw_only=True):
     samples: int = 1
     aggregation: SampleAggregation = "median"
     replay: CacheMode = "first"
-    payer: str = ""
+    budget_id: str = ""
     folder: str = ""
     caps: BudgetLimits = field(default_factory=BudgetLimits)
 

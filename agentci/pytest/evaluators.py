@@ -140,9 +140,9 @@ class InProcessEvaluator(Struct, frozen=True, kw_only=True):
         name = getattr(self.function, "__name__", "the grader")
         try:
             returned = json.dumps(call_grader(self.function, asked, name), default=str)
-            reply = ProgramOutput(stdout=returned.encode(), stderr="", exit_code=0)
+            response = ProgramOutput(stdout=returned.encode(), stderr="", exit_code=0)
             return ConstantJudgement(
-                judgement=make_grade_judgement(parse_grade(reply), threshold=self.threshold)
+                judgement=make_grade_judgement(parse_grade(response), threshold=self.threshold)
             )
         except (GraderFunctionError, EvaluatorError) as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
@@ -157,9 +157,9 @@ class InProcessEvaluator(Struct, frozen=True, kw_only=True):
                 f"Custom evaluator '{self.identity.name}' raised {told}"
             ) from error
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """What was settled."""
-        return extract_judgement(reply)
+        return extract_judgement(response)
 
 
 def make_evaluator(
@@ -218,8 +218,8 @@ def make_judge_settings(model: str, fields: Mapping[str, Any], *, place: Place) 
                 for each in error.errors(include_url=False)
             ]
         ) from None
-    payer = json.dumps([model, shared.model_dump()], sort_keys=True)
-    return JudgeSettings(payer=payer, shared=shared, model=model)
+    budget_id = json.dumps([model, shared.model_dump()], sort_keys=True)
+    return JudgeSettings(budget_id=budget_id, shared=shared, model=model)
 
 
 def _format_field_error(error: ErrorDetails) -> str:

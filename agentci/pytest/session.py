@@ -68,7 +68,7 @@ class SessionJudges:
             InputError: one of them cannot be asked.
         """
         needs = check.evaluator.needs
-        key = "".join(need.judge.payer for need in needs if isinstance(need, RequiredJudge))
+        key = "".join(need.judge.budget_id for need in needs if isinstance(need, RequiredJudge))
         if key not in self._seated:
             self._seated[key] = self._seat(check)
         return self._seated[key][1]

@@ -49,8 +49,8 @@ def read_source_context(
 class Sources:
     """Sources by the names that configs use; safe for concurrent threads."""
 
-    def __init__(self, surroundings: SourceContext) -> None:
-        self._context = surroundings
+    def __init__(self, context: SourceContext) -> None:
+        self._context = context
         self._made: dict[str, Source] = {}
         self._lock = threading.RLock()
 

@@ -63,12 +63,14 @@ def _run_once(
 ) -> RecordedRun:
     job = _make_agent_job(agent, sample, attempt, folder, services)
     started = services.clock()
-    reply = job.run(services.executors[LOCAL_EXECUTOR])
+    response = job.run(services.executors[LOCAL_EXECUTOR])
     milliseconds = (services.clock() - started) * 1000
-    if reply.exit_code != 0:
-        ended = describe_exit(reply, network=agent.network, in_image=False, jailed=agent.sandboxed)
-        raise EvaluatorError(f"{ended}{_hint_at_variables(reply)}")
-    run = _parse_response(_find_response(agent, reply, folder))
+    if response.exit_code != 0:
+        ended = describe_exit(
+            response, network=agent.network, in_image=False, jailed=agent.sandboxed
+        )
+        raise EvaluatorError(f"{ended}{_hint_at_variables(response)}")
+    run = _parse_response(_find_response(agent, response, folder))
     transcript = run.transcript
     if transcript.duration_ms is None:
         transcript = replace(transcript, duration_ms=round(milliseconds))
@@ -111,9 +113,9 @@ def _make_agent_job(
     )
     job = make_command_job(request, services)
     if not agent.sandboxed:
-        return replace(job, confinement=NO_SANDBOX)
-    readable = (*job.confinement.readable, folder)
-    return replace(job, confinement=replace(job.confinement, readable=readable))
+        return replace(job, sandbox_policy=NO_SANDBOX)
+    readable = (*job.sandbox_policy.readable, folder)
+    return replace(job, sandbox_policy=replace(job.sandbox_policy, readable=readable))
 
 
 def _check_command(command: tuple[str, ...]) -> None:
@@ -125,16 +127,16 @@ def _check_command(command: tuple[str, ...]) -> None:
             raise EvaluatorError(f"cannot be given so long a prompt on its command line; {hint}")
 
 
-def _find_response(agent: Agent, reply: ProgramOutput, folder: Path) -> bytes:
+def _find_response(agent: Agent, response: ProgramOutput, folder: Path) -> bytes:
     """The reply: what is in the file that the command names for it, else what was printed."""
-    content, where = reply.stdout, "printed nothing on stdout"
+    content, where = response.stdout, "printed nothing on stdout"
     if OUTPUT_FILE in find_placeholders(agent.command):
         path = _output_file(folder)
         if not is_file(path):
-            raise EvaluatorError(f"wrote no {{{OUTPUT_FILE}}}{_format_stderr(reply)}")
+            raise EvaluatorError(f"wrote no {{{OUTPUT_FILE}}}{_format_stderr(response)}")
         content, where = _read_response_file(path), f"wrote nothing into {{{OUTPUT_FILE}}}"
     if not content.strip():
-        raise EvaluatorError(f"{where}{_format_stderr(reply)}")
+        raise EvaluatorError(f"{where}{_format_stderr(response)}")
     return content
 
 
@@ -158,9 +160,9 @@ def _parse_response(content: bytes) -> RecordedRun:
     return runs[0]
 
 
-def _hint_at_variables(reply: ProgramOutput) -> str:
+def _hint_at_variables(response: ProgramOutput) -> str:
     """A way out for who looked for a key in vain."""
-    if MISSING_VARIABLE.search(reply.stderr) is None:
+    if MISSING_VARIABLE.search(response.stderr) is None:
         return ""
     return "\n(of your environment variables it sees those that are named in its `env`)"
 
@@ -169,8 +171,8 @@ def _output_file(folder: Path) -> Path:
     return folder / "output.json"
 
 
-def _format_stderr(reply: ProgramOutput) -> str:
-    said = format_log_tail(reply.stderr)
+def _format_stderr(response: ProgramOutput) -> str:
+    said = format_log_tail(response.stderr)
     return f"; on stderr:\n{said}" if said else ""
 
 

@@ -109,7 +109,7 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
             **services.child_environment,
             **{k: v for k, v in services.variables.items() if k in request.variables},
         },
-        confinement=SandboxPolicy(
+        sandbox_policy=SandboxPolicy(
             network=request.network,
             readable=(folder, services.workspace.root, SDK_FOLDER, *homes),
             shares_memory=True,

@@ -82,7 +82,7 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
             **_make_environment(ready, services),
             **{k: v for k, v in services.variables.items() if k in request.variables},
         },
-        confinement=SandboxPolicy(
+        sandbox_policy=SandboxPolicy(
             network=request.network,
             readable=(
                 *(folder, services.workspace.root),

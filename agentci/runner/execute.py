@@ -98,22 +98,22 @@ class CachedJudgeResponses:
         if self._cache is None or self._digest is None or self._ignores_cache:
             return None
         key = self._key(self._digest, number)
-        reply = self._cache.find_judge_response(key)
-        if reply is not None:
+        response = self._cache.find_judge_response(key)
+        if response is not None:
             self.cached_keys.append(key)
-        return reply
+        return response
 
-    def store(self, number: int, reply: ModelResponse) -> None:
+    def store(self, number: int, response: ModelResponse) -> None:
         """Take one for later runs."""
         replies = self._cache
         if replies is not None and self._digest is not None:
             key = self._key(self._digest, number)
-            replies.share_judge_response(key, reply)
-            self.pending_writes.append(lambda: replies.store_judge_response(key, reply))
+            replies.share_judge_response(key, response)
+            self.pending_writes.append(lambda: replies.store_judge_response(key, response))
 
-    def record(self, reply: ModelResponse) -> None:
+    def record(self, response: ModelResponse) -> None:
         """Take note of any reply, whether it gives a verdict or not."""
-        self._all_responses.append(reply)
+        self._all_responses.append(response)
 
     def _key(self, digest: bytes, number: int) -> bytes:
         from agentci.runner.response_cache.cache import make_sample_key  # noqa: PLC0415 (of no use to most runs)
@@ -131,9 +131,9 @@ def add_judge_details(
 
     for each in rulings:
         settings = each.request.judge.settings
-        for reply in each.ruling.cached_responses:
-            saved = compute_charge(each.request.prompt, settings, reply)
-            services.budgets[each.request.judge.payer].add_savings(saved)
+        for response in each.ruling.cached_responses:
+            saved = compute_charge(each.request.prompt, settings, response)
+            services.budgets[each.request.judge.budget_id].add_savings(saved)
     own: JsonObject = (
         {JUDGE_KEY: _describe_ruling(rulings[0])}
         if len(rulings) == 1
@@ -267,33 +267,33 @@ class _RequestExecution:
         try:
             match request:
                 case AskModel():
-                    reply = self._ask_model(request, name, said)
+                    response = self._ask_model(request, name, said)
                 case CompareEmbeddings():
-                    reply = self._compare_embeddings(request)
+                    response = self._compare_embeddings(request)
                 case GradeWithService():
                     self.has_run = True
-                    reply = dispatch_request(request, name=name, services=self._services)
+                    response = dispatch_request(request, name=name, services=self._services)
                 case _:
-                    reply = self._run_with_cache(request, name)
+                    response = self._run_with_cache(request, name)
         except (EvaluatorError, SkippedError) as error:
             self._calls.append(note(error=str(error), model_responses=tuple(said)))
             if isinstance(error, EvaluatorError):
                 self.cached_keys.clear()  # it is not their fault
             raise
         is_cached = len(self.cached_keys) > before
-        if isinstance(reply, AggregateVerdict | EmbeddingSimilarity):
-            is_cached = reply.is_cached
+        if isinstance(response, AggregateVerdict | EmbeddingSimilarity):
+            is_cached = response.is_cached
         seconds = self._services.clock() - started
         self._calls.append(
-            note(response=reply, model_responses=tuple(said), seconds=seconds, cached=is_cached)
+            note(response=response, model_responses=tuple(said), seconds=seconds, cached=is_cached)
         )
-        return reply
+        return response
 
     def _ask_model(self, request: AskModel, name: str, said: list[ModelResponse]) -> Response:
         records = CachedJudgeResponses(
             request, self._services, self._ordinal, said, anew=self._ignores_cache
         )
-        ruling = self._services.judges[request.judge.payer].evaluate(request, records)
+        ruling = self._services.judges[request.judge.budget_id].evaluate(request, records)
         self.cached_keys += records.cached_keys
         self.pending_writes += records.pending_writes
         self.has_run |= not ruling.is_cached
@@ -306,14 +306,14 @@ class _RequestExecution:
         records = CachedJudgeResponses(
             request, self._services, self._ordinal, [], anew=self._ignores_cache
         )
-        payer, settings = request.judge.payer, request.judge.settings
-        likeness = self._services.embedding_clients[payer].compare(request, records)
+        budget_id, settings = request.judge.budget_id, request.judge.settings
+        likeness = self._services.embedding_clients[budget_id].compare(request, records)
         self.cached_keys += records.cached_keys
         self.pending_writes += records.pending_writes
         self.has_run |= not likeness.is_cached
         if likeness.is_cached:
             saved = compute_charge(request.prompt, settings, likeness.response)
-            self._services.budgets[payer].add_savings(saved)
+            self._services.budgets[budget_id].add_savings(saved)
         return likeness
 
     def _run_with_cache(self, request: RunProgram | RunCommand, name: str) -> Response:
@@ -364,7 +364,7 @@ def _describe_program(
 
 def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
     """The files that a command line names, apart from those of the system."""
-    roots = [resolve_path(each) for each in job.confinement.readable]
+    roots = [resolve_path(each) for each in job.sandbox_policy.readable]
     found = dict.fromkeys(Path(request.folder) / word for word in words_of(request.command))
     return tuple(
         path
@@ -380,7 +380,7 @@ def _find_seal(job: ProgramJob, executor: str, name: str, services: Services) ->
     found: object = services.executors.get(executor)
     try:
         return (
-            found.compute_input_digest(job.cwd, job.confinement)
+            found.compute_input_digest(job.cwd, job.sandbox_policy)
             if isinstance(found, HermeticExecutor)
             else None
         )

@@ -19,7 +19,7 @@ DIGITS: Final = 16
 IGNORED_FIELDS: Final = frozenset(
     {
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
-        *("home", "payer", "caps", "replay", "key_variable", "federation", "prices"),
+        *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
         "embedding_model",  # of a judge; where embeddings are compared, it is the model
     }
 )

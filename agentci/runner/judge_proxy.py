@@ -29,7 +29,7 @@ def open_judge_proxy(
         EvaluatorError: there is no port, as the end of a sentence about the program.
         SkippedError: it asked, and nobody may be asked here; whatever it made of that.
     """
-    settings, judge = access.judge.settings, services.judges[access.judge.payer]
+    settings, judge = access.judge.settings, services.judges[access.judge.budget_id]
     skipped: list[SkippedError] = []
 
     def ask(question: JudgePrompt) -> ModelResponse:
@@ -57,7 +57,7 @@ def open_judge_proxy(
         yield replace(
             job,
             environment={**job.environment, **_bypass_proxy(job.environment, HOST), **variables},
-            confinement=replace(job.confinement, port=port),
+            sandbox_policy=replace(job.sandbox_policy, port=port),
         )
     if skipped:
         raise skipped[0]

@@ -89,7 +89,7 @@ def find_coverage_problems(
     suite: Suite, goldens: EvalSet | None, uncovered: Sequence[EvalCase] = ()
 ) -> Iterator[Problem]:
     """Warn of evaluators without anything to compare with, and of golden cases without a run."""
-    needy = [each.identity for each in suite.evaluators if each.identity.needs_golden]
+    needy = [each.identity for each in suite.evaluators if each.identity.needs_expected]
     if needy and goldens is None:
         names = ", ".join(identity.name for identity in needy)
         yield Problem(

@@ -293,7 +293,7 @@ class _OutputReader:
             except InputError as error:
                 self.problems += error.problems
         group_by = self._settings.group_by or self._suite.group_by
-        groups = group_traces(recorded, spool, group_by=group_by, multi_turn_goldens=False)
+        groups = group_traces(recorded, spool, group_by=group_by, multi_turn_eval_cases=False)
         return [*runs, *(convert_trace_to_run(convert_to_trace(group, spool)) for group in groups)]
 
     def _read(

@@ -224,7 +224,7 @@ def _plan_recordings(
         recorded,
         recordings,
         group_by=settings.group_by or suite.group_by,
-        multi_turn_goldens=has_multi_turn_case(source.goldens),
+        multi_turn_eval_cases=has_multi_turn_case(source.goldens),
     )
     matching = EvalCaseMatcher(source.goldens, are_alone=len(groups) == 1)
     traces = (convert_to_trace(group, recordings) for group in groups)

@@ -127,23 +127,23 @@ def prepare_judges(
         problems += _find_deprecations(asked, keys, transport)
     if _has_errors(problems):
         raise InputError([*plan.problems, *problems])
-    payers = {each.judge.payer: each.judge for each in wanted}
+    payers = {each.judge.budget_id: each.judge for each in wanted}
     budgets = _make_budgets(payers, services)
     offline = settings.fetch_settings.offline
     service_of = _make_client_factory(keys, transport, offline=offline)
-    clients = {payer: service_of(budget) for payer, budget in budgets.items()}
+    clients = {budget_id: service_of(budget) for budget_id, budget in budgets.items()}
     judges: dict[str, Judge] = {}
-    for payer, panel in payers.items():
-        service = clients[payer]
-        program = _make_command_client(panel, budgets[payer], keys, transport, services)
+    for budget_id, panel in payers.items():
+        service = clients[budget_id]
+        program = _make_command_client(panel, budgets[budget_id], keys, transport, services)
         askers = {
             **dict.fromkeys(PROVIDERS, service),
             COMMAND_PROVIDER: service if offline else program,
         }
-        judges[payer] = Judge(askers, clock=transport.clock)
+        judges[budget_id] = Judge(askers, clock=transport.clock)
     comparers = {
-        payer: EmbeddingComparer(service, clock=transport.clock)
-        for payer, service in clients.items()
+        budget_id: EmbeddingComparer(service, clock=transport.clock)
+        for budget_id, service in clients.items()
     }
     plan = replace(plan, problems=(*plan.problems, *problems))
     return plan, replace(services, judges=judges, embedding_clients=comparers, budgets=budgets)
@@ -163,12 +163,15 @@ def collect_spending(plan: Plan, services: Services) -> tuple[JudgeSpending, ...
     if not services.budgets:
         return ()
     wanted = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
-    unpriced = {each.judge.payer for each in wanted if each.judge.settings.prices is None}
+    unpriced = {each.judge.budget_id for each in wanted if each.judge.settings.prices is None}
     return tuple(
         JudgeSpending(
-            config=payer, spent=budget.spent, saved=budget.saved, priced=payer not in unpriced
+            config=budget_id,
+            spent=budget.spent,
+            saved=budget.saved,
+            priced=budget_id not in unpriced,
         )
-        for payer, budget in services.budgets.items()
+        for budget_id, budget in services.budgets.items()
     )
 
 
@@ -230,8 +233,8 @@ def _make_budgets(payers: Mapping[str, JudgeConfig], services: Services) -> dict
     from agentci.judges.budget import Budget  # noqa: PLC0415 (likewise)
 
     return {
-        payer: Budget(panel.caps, stopped=services.interruption.is_requested)
-        for payer, panel in payers.items()
+        budget_id: Budget(panel.caps, stopped=services.interruption.is_requested)
+        for budget_id, panel in payers.items()
     }
 
 
@@ -267,6 +270,6 @@ def _make_command_client(
         executor=services.executors[LOCAL_EXECUTOR],
         cwd=folder,
         environment=services.child_environment,
-        confinement=SandboxPolicy(readable=(services.workspace.root, folder)),
+        sandbox_policy=SandboxPolicy(readable=(services.workspace.root, folder)),
     )
     return CommandClient(seat, budget, keys=keys, clock=transport.clock)

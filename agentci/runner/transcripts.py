@@ -214,8 +214,8 @@ def _received_texts(dealing: ExternalCall) -> Iterator[_RawText]:
         case ProgramOutput(stdout=stdout, stderr=stderr):
             yield _RawText(name="stdout", content=stdout)
             yield _RawText(name="stderr", content=stderr.encode(), is_log=True)
-        case EmbeddingSimilarity(response=reply):
-            yield _make_raw_text("cosine", reply.text)
+        case EmbeddingSimilarity(response=response):
+            yield _make_raw_text("cosine", response.text)
         case ServiceGrades(grades=grades):
             yield _make_raw_text("grades", dumps_compact(to_builtins(grades)))
         case _:

@@ -360,8 +360,10 @@ def _run(
     if folder.name.startswith("27"):  # its command line gives two seconds to everything
         _each_evaluator(file)["slow"]["timeout"] = 2
     batch = ["--traces", "recorded.jsonl"] if (folder / "recorded.jsonl").exists() else []
-    reply = folder / "reply.txt"
-    with serve(script(said(reply.read_text()))) if reply.exists() else nullcontext() as server:
+    response = folder / "reply.txt"
+    with (
+        serve(script(said(response.read_text()))) if response.exists() else nullcontext() as server
+    ):
         if server is not None:
             file["judge"] = {"provider": "openai", "model": "mock", "base_url": server.url}
         (into / "eval.yaml").write_text(yaml.safe_dump(file, sort_keys=False))

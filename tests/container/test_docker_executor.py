@@ -49,7 +49,7 @@ class Ground:
         stdin: bytes = b"",
         seconds: float = 60,
         environment: Mapping[str, str] | None = None,
-        confinement: SandboxPolicy = NARROW,
+        sandbox_policy: SandboxPolicy = NARROW,
         command: tuple[str, ...] = ("python3",),
         name: str = "ev.py",
     ) -> ProgramOutput:
@@ -65,14 +65,14 @@ class Ground:
             timeout_seconds=seconds,
             cwd=self.folder,
             environment=environment or {},
-            confinement=confinement,
+            sandbox_policy=sandbox_policy,
         )
 
     def told(self, source: str, **given: Any) -> Any:
         """What a program printed, as JSON."""
-        reply = self.run(source, **given)
-        assert reply.exit_code == 0, reply.stderr
-        return json.loads(reply.stdout)
+        response = self.run(source, **given)
+        assert response.exit_code == 0, response.stderr
+        return json.loads(response.stdout)
 
 
 @pytest.fixture
@@ -90,12 +90,12 @@ def left_by(label: str) -> list[str]:
 
 class TestAProgram:
     def test_reads_prints_and_exits_as_on_this_machine(self, ground: Ground) -> None:
-        reply = ground.run(
+        response = ground.run(
             "import sys\ntext = sys.stdin.buffer.read()\nsys.stdout.buffer.write(text[::-1])\n"
             "print('a word', file=sys.stderr)\nsys.exit(7)",
             stdin=b"\xffbc\r\n",
         )
-        assert reply == ProgramOutput(stdout=b"\n\rcb\xff", stderr="a word\n", exit_code=7)
+        assert response == ProgramOutput(stdout=b"\n\rcb\xff", stderr="a word\n", exit_code=7)
 
     def test_is_read_from_and_written_to_at_the_same_time(self, ground: Ground) -> None:
         text = b"0123456789abcde\n" * 200_000
@@ -118,10 +118,10 @@ class TestAProgram:
         assert sorted(told[3]) == ["data.txt", "ev.py", "parts"]
 
     def test_can_be_any_executable_file(self, ground: Ground) -> None:
-        reply = ground.run(
+        response = ground.run(
             '#!/bin/sh\nread line; echo "$line"', stdin=b"yes\n", command=(), name="ev"
         )
-        assert reply.stdout == b"yes\n"
+        assert response.stdout == b"yes\n"
 
     def test_runs_whatever_the_entry_point_of_its_image_is(self, ground: Ground) -> None:
         tag = f"agentci-test-{secrets.token_hex(4)}"
@@ -132,7 +132,7 @@ class TestAProgram:
         try:
             told = ground.told(
                 "import json, os\nprint(json.dumps(os.environ['OF_IMAGE']))",
-                confinement=SandboxPolicy(image=tag),
+                sandbox_policy=SandboxPolicy(image=tag),
             )
         finally:
             output_of("docker", "rmi", tag)
@@ -218,7 +218,7 @@ class TestTheWalls:
         with_network = SandboxPolicy(network=True, image=BASE_IMAGE)
         names = ground.told(
             "import json, socket\nprint(json.dumps([name for _, name in socket.if_nameindex()]))",
-            confinement=with_network,
+            sandbox_policy=with_network,
         )
         assert any(name.startswith("eth") for name in names)
 
@@ -264,11 +264,11 @@ class TestLimits:
     def test_of_memory_in_files(self, ground: Ground) -> None:
         source = "file = open('/tmp/x', 'wb')\nwhile True: file.write(b'x' * 1_000_000)"
         try:
-            reply = ground.run(source)
+            response = ground.run(source)
         except EvaluatorError as error:
             assert "used more than its 64 MiB" in str(error)  # noqa: PT017 (either is fine)
         else:
-            assert "No space left" in reply.stderr
+            assert "No space left" in response.stderr
 
     def test_of_processes(self, ground: Ground) -> None:
         source = """
@@ -300,7 +300,7 @@ class TestWhatIsNotThere:
             with pytest.raises(
                 EvaluatorError, match=r"the image 'localhost:1/nobody/nothing:1' is not there.*pull"
             ) as error:
-                ground.run("", confinement=nowhere)
+                ground.run("", sandbox_policy=nowhere)
             assert "\n" not in str(error.value)
         assert time.monotonic() - begun < 20
 
@@ -320,7 +320,7 @@ class TestContainers:
                 pool.submit(ground.run, "print(input())", stdin=b"%d\n" % each)
                 for each in range(24)
             ]
-            assert [int(reply.result().stdout) for reply in replies] == list(range(24))
+            assert [int(response.result().stdout) for response in replies] == list(range(24))
 
     def test_are_ended_from_elsewhere(self, ground: Ground) -> None:
         with ThreadPoolExecutor(max_workers=4) as pool:

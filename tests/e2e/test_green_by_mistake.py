@@ -129,11 +129,11 @@ class TestResults:
         assert _statuses(ran) == {"tool_trajectory_avg_score": "passed", "mine": "errored"}
 
     @pytest.mark.parametrize(
-        "reply",
+        "response",
         ['{"score": NaN}', '{"score": 1, "details": {"x": NaN}}', '{"score": Infinity}'],
     )
-    def test_what_is_no_number_never_reaches_a_report(self, tmp_path: Path, reply: str) -> None:
-        ran = _run(tmp_path, CODE, program=f"print('''{reply}''')")
+    def test_what_is_no_number_never_reaches_a_report(self, tmp_path: Path, response: str) -> None:
+        ran = _run(tmp_path, CODE, program=f"print('''{response}''')")
         assert ran.code == 3
         text = (tmp_path / "agentci-results" / "results.json").read_text()
         json.loads(text, parse_constant=pytest.fail)

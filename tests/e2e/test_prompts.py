@@ -41,9 +41,9 @@ def _configure(folder: Path, url: str, *rows: Any, **entry: Any) -> None:
     (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
 
 
-def _run(folder: Path, reply: object, **entry: Any) -> tuple[Ran, Any]:
+def _run(folder: Path, response: object, **entry: Any) -> tuple[Ran, Any]:
     """The run, and what the model was told last; None where it was not asked."""
-    text = reply if isinstance(reply, str) else json.dumps(reply)
+    text = response if isinstance(response, str) else json.dumps(response)
     with serve(script(said(text))) as server:
         _configure(folder, server.url, **entry)
         ran = run_agentci(["run"], cwd=folder)
@@ -69,8 +69,8 @@ def _run_with_a_grader(folder: Path, *replies: str) -> tuple[list[Ran], list[int
     The response of the grader is cached.
     """
     rans, asked = [], []
-    for reply in replies:
-        with serve(script(said(reply))) as server:
+    for response in replies:
+        with serve(script(said(response))) as server:
             _configure(folder, server.url)
             (folder / "g").mkdir(exist_ok=True)
             (folder / "g" / "g.py").write_text("def grade(sample, item): return 1")
@@ -100,7 +100,7 @@ def test_a_model_that_gives_no_verdict_is_not_asked_more_often_in_a_later_run(
 
 
 @pytest.mark.parametrize(
-    ("entry", "reply", "status", "score"),
+    ("entry", "response", "status", "score"),
     [
         ({"threshold": 3}, {"result": 2, "reason": "r"}, "failed", None),
         ({"threshold": 3, "scale": [1, 5]}, {"result": 4, "reason": "r"}, "passed", 0.75),
@@ -110,16 +110,16 @@ def test_a_model_that_gives_no_verdict_is_not_asked_more_often_in_a_later_run(
     ],
 )
 def test_a_threshold_is_on_the_scale_of_the_judge(
-    tmp_path: Path, entry: dict[str, Any], reply: object, status: str, score: float | None
+    tmp_path: Path, entry: dict[str, Any], response: object, status: str, score: float | None
 ) -> None:
-    ran, _ = _run(tmp_path, reply, **entry)
+    ran, _ = _run(tmp_path, response, **entry)
     [result] = ran.results["results"]
     assert (result["status"], result["score"]) == (status, score)
     assert ran.code == (0 if status == "passed" else 1)
 
 
 @pytest.mark.parametrize(
-    ("entry", "reply"),
+    ("entry", "response"),
     [
         ({"threshold": 3}, {"result": True, "reason": "r"}),
         ({"threshold": 3}, {"result": "4/5", "reason": "r"}),
@@ -130,9 +130,9 @@ def test_a_threshold_is_on_the_scale_of_the_judge(
     ],
 )
 def test_an_answer_of_another_kind_is_an_error(
-    tmp_path: Path, entry: dict[str, Any], reply: object
+    tmp_path: Path, entry: dict[str, Any], response: object
 ) -> None:
-    ran, _ = _run(tmp_path, reply, **entry)
+    ran, _ = _run(tmp_path, response, **entry)
     [result] = ran.results["results"]
     assert (ran.code, result["status"], result["score"]) == (3, "errored", None)
 

@@ -190,9 +190,9 @@ class Unconfined(LocalExecutor):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: SandboxPolicy | None = None,
+        sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
-        del confinement
+        del sandbox_policy
         return super().run(
             command,
             stdin=stdin,

@@ -24,7 +24,7 @@ def panel(
     own: dict[str, Any] | None = None, shared: dict[str, Any] | None = None, model: str = ""
 ) -> JudgeConfig:
     judges = JudgeSettings(
-        payer="c.yaml",
+        budget_id="c.yaml",
         shared=None if shared is None else SharedJudgeSpec.model_validate(shared),
         model=model,
     )
@@ -41,7 +41,7 @@ def test_the_top_of_a_config_says_it_for_all() -> None:
     )
     caps = BudgetLimits(max_calls=9)
     assert panel(shared=SHARED) == JudgeConfig(
-        settings=settings, samples=3, payer="c.yaml", caps=caps
+        settings=settings, samples=3, budget_id="c.yaml", caps=caps
     )
 
 
@@ -63,7 +63,7 @@ def test_everything_can_be_said() -> None:
             prices=TokenPrices(input_usd=1.0, output_usd=2.5),
         ),
         aggregation="mean",
-        payer="c.yaml",
+        budget_id="c.yaml",
         caps=BudgetLimits(max_tokens=10, max_usd=0.5),
     )
 

@@ -167,13 +167,13 @@ def _run(
 ) -> dict[str, Any]:
     program = ATTACKS / f"{name}.py"
     try:
-        reply = executor.run(
+        response = executor.run(
             (sys.executable, str(program), scene["word"] if name != "sleeps" else ""),
             stdin=json.dumps(scene).encode(),
             timeout_seconds=timeout_seconds,
             cwd=Path(scene["workspace"]),
             environment=make_child_environment({**os.environ, "TMPDIR": scene["temporary"]}),
-            confinement=SandboxPolicy(
+            sandbox_policy=SandboxPolicy(
                 network=name in WITH_NETWORK,
                 port=scene["door"] if name in WITH_A_DOOR else None,
                 readable=(ATTACKS, Path(scene["workspace"])),
@@ -189,10 +189,10 @@ def _run(
     except EvaluatorError as error:
         return {"error": str(error)}
     try:
-        details = json.loads(reply.stdout)["details"]
+        details = json.loads(response.stdout)["details"]
     except ValueError:
-        return {"error": f"exit code {reply.exit_code}: {reply.stderr[-2000:]}"}
-    return {**details, "code": reply.exit_code}
+        return {"error": f"exit code {response.exit_code}: {response.stderr[-2000:]}"}
+    return {**details, "code": response.exit_code}
 
 
 def _line(process: Path) -> str:

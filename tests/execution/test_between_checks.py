@@ -48,18 +48,18 @@ def test_a_secret_of_one_is_not_in_the_memory_of_the_next(
 
     def said(text: str, secrets: Mapping[str, str]) -> str:
         program.write_text(text)
-        reply = executor.run(
+        response = executor.run(
             (sys.executable, str(program)),
             stdin=b"",
             timeout_seconds=20,
             cwd=tmp_path,
             environment={**make_child_environment(os.environ), **secrets},
-            confinement=SandboxPolicy(
+            sandbox_policy=SandboxPolicy(
                 readable=(tmp_path,), imports=(), untrusted_packages=own_packages, network=False
             ),
         )
-        assert reply.stderr == ""
-        return reply.stdout.decode()
+        assert response.stderr == ""
+        return response.stdout.decode()
 
     secrets = {f"KEY_{n}": f"{SECRET}{n:04}" + size * "x" for n in range(30)}
     everything = [f"{n:04}" for n in range(30)]

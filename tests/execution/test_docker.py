@@ -72,7 +72,7 @@ class Engine:
         stdin: bytes = b"",
         seconds: float = 20,
         environment: Mapping[str, str] | None = None,
-        confinement: SandboxPolicy | None = NARROW,
+        sandbox_policy: SandboxPolicy | None = NARROW,
     ) -> ProgramOutput:
         return self.executor.run(
             ("python3", str(self.path)),
@@ -80,7 +80,7 @@ class Engine:
             timeout_seconds=seconds,
             cwd=self.path.parent,
             environment=environment or {},
-            confinement=confinement,
+            sandbox_policy=sandbox_policy,
         )
 
     def refused(self, **given: Any) -> str:
@@ -106,8 +106,8 @@ def engine(tmp_path: Path) -> Engine:
 
 class TestARun:
     def test_makes_fills_starts_and_removes_a_container(self, engine: Engine) -> None:
-        reply = engine.run(stdin=b"word")
-        assert reply == ProgramOutput(stdout=b"word", stderr="", exit_code=0)
+        response = engine.run(stdin=b"word")
+        assert response == ProgramOutput(stdout=b"word", stderr="", exit_code=0)
         words = [line.split()[0] for line in engine.asked()]
         assert words == ["image", "ps", "create", "cp", "start", "rm"]
         (made,) = engine.asked("create")
@@ -156,8 +156,8 @@ class TestARun:
         assert engine.run() == ProgramOutput(stdout=b"", stderr="words\n", exit_code=7)
 
     def test_is_of_an_image(self, engine: Engine) -> None:
-        for confinement in (None, SandboxPolicy()):
-            assert "has no image to run in" in engine.refused(confinement=confinement)
+        for sandbox_policy in (None, SandboxPolicy()):
+            assert "has no image to run in" in engine.refused(sandbox_policy=sandbox_policy)
         assert engine.asked() == []
 
 

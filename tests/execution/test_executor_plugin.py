@@ -36,8 +36,8 @@ REPLY = ProgramOutput(stdout=b"1", stderr="", exit_code=0)
 class Scripted:
     """An executor that answers as a test wants, and counts its makers and its ends."""
 
-    def __init__(self, reply: object = REPLY) -> None:
-        self.reply = reply
+    def __init__(self, response: object = REPLY) -> None:
+        self.response = response
         self.made = 0
         self.stops = 0
 
@@ -46,9 +46,9 @@ class Scripted:
         return self
 
     def run(self, *_given: object, **_named: object) -> object:
-        if isinstance(self.reply, Exception):
-            raise self.reply
-        return self.reply
+        if isinstance(self.response, Exception):
+            raise self.response
+        return self.response
 
     def stop(self) -> None:
         self.stops += 1
@@ -67,15 +67,15 @@ def bring(site: Path, points: Mapping[str, str]) -> str:
 
 
 def run(executor: Any) -> ProgramOutput:
-    reply = executor.run(
+    response = executor.run(
         ("printenv", "WORD"),
         stdin=b"",
         timeout_seconds=5,
         cwd=Path.cwd(),
         environment={"WORD": "yes", "PATH": os.environ["PATH"]},
     )
-    assert isinstance(reply, ProgramOutput)
-    return reply
+    assert isinstance(response, ProgramOutput)
+    return response
 
 
 class TestTheExecutorsOfARun:
@@ -172,7 +172,7 @@ class TestAForeignExecutor:
             run(executor)
 
     @pytest.mark.parametrize(
-        ("reply", "complaint"),
+        ("response", "complaint"),
         [
             (KeyError("x"), "KeyError: 'x'"),
             (None, "`run` gave a NoneType, not a whole ProgramReply"),
@@ -181,9 +181,9 @@ class TestAForeignExecutor:
             (ProgramOutput(stdout=b"", stderr="", exit_code=None), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
         ],
     )
-    def test_is_held_to_what_an_executor_is(self, reply: object, complaint: str) -> None:
+    def test_is_held_to_what_an_executor_is(self, response: object, complaint: str) -> None:
         with pytest.raises(EvaluatorError) as error:
-            run(PluginExecutor(Scripted(reply), title="the executor 'x'"))
+            run(PluginExecutor(Scripted(response), title="the executor 'x'"))
         assert str(error.value).startswith("could not be run: the executor 'x' does not work: ")
         assert complaint in str(error.value)
 
@@ -255,7 +255,7 @@ class TestConfinements:
 
         class New(Old):
             def run(self, _command: object, **given: Any) -> ProgramOutput:
-                asked.append(given["confinement"])
+                asked.append(given["sandbox_policy"])
                 return REPLY
 
             def shortcomings(self) -> list[str]:
@@ -293,5 +293,5 @@ def _run_confined(executor: PluginExecutor) -> ProgramOutput:
         timeout_seconds=5,
         cwd=Path.cwd(),
         environment={},
-        confinement=SandboxPolicy(network=False),
+        sandbox_policy=SandboxPolicy(network=False),
     )

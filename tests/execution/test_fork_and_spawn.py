@@ -312,23 +312,27 @@ def seen(
     Args:
         words: how its command names it from its own folder, with arguments.
     """
-    confinement = SandboxPolicy(
+    sandbox_policy = SandboxPolicy(
         readable=(program.parent,),
         imports=find_preloadable_imports(program) if forks else None,
         untrusted_packages=own_packages,
     )
     try:
-        reply = executor.run(
+        response = executor.run(
             (python, *(words or (str(program),))),
             stdin=STDIN,
             timeout_seconds=seconds,
             cwd=program.parent if words else Path("/"),
             environment={**make_child_environment(os.environ), **variables},
-            confinement=confinement,
+            sandbox_policy=sandbox_policy,
         )
     except EvaluatorError as error:
         return (str(error),)
-    texts = (str(reply.exit_code), reply.stdout.decode("utf-8", "backslashreplace"), reply.stderr)
+    texts = (
+        str(response.exit_code),
+        response.stdout.decode("utf-8", "backslashreplace"),
+        response.stderr,
+    )
     return tuple(_settled(text) for text in texts)
 
 

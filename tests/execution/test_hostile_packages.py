@@ -92,10 +92,10 @@ def test_what_it_says_harms_nobody_but_its_own_checks(
     module.write_text(SPEAKS.format(words=words))
     begun = time.monotonic()
     try:
-        reply = _run(executor, python, program)
+        response = _run(executor, python, program)
     finally:
         module.unlink()
-    assert (reply.stdout, reply.exit_code) == (b"judged\n", 0)
+    assert (response.stdout, response.exit_code) == (b"judged\n", 0)
     assert time.monotonic() - begun < 20
 
 
@@ -108,10 +108,10 @@ def test_who_never_stops_telling_that_a_program_has_exited_is_not_listened_to_fo
     module.write_text(FLOODS.format(words=_message(b'{"code": 0}')))
     begun = time.monotonic()
     try:
-        reply = _run(executor, python, program)
+        response = _run(executor, python, program)
     finally:
         module.unlink()
-    assert reply.stdout == b""
+    assert response.stdout == b""
     assert time.monotonic() - begun < 20
 
 
@@ -137,7 +137,7 @@ def _run(executor: LocalExecutor, python: Path, program: Path) -> ProgramOutput:
         timeout_seconds=3,
         cwd=program.parent,
         environment=make_child_environment({"PATH": "/usr/bin"}),
-        confinement=SandboxPolicy(
+        sandbox_policy=SandboxPolicy(
             readable=(program.parent, python.parent.parent),
             imports=("pydantic",),
             untrusted_packages=True,

@@ -24,7 +24,7 @@ from agentci.execution.local import LocalExecutor
 
 LocalExecutor().run(
     (sys.executable, *sys.argv[1:]), stdin=b"", timeout_seconds=60, cwd=pathlib.Path.cwd(),
-    environment={}, confinement=SandboxPolicy(readable=(pathlib.Path(sys.argv[1]).parent,)),
+    environment={}, sandbox_policy=SandboxPolicy(readable=(pathlib.Path(sys.argv[1]).parent,)),
 )
 """
 
@@ -110,15 +110,15 @@ def test_a_confined_program_reads_its_input_wherever_it_opens_it(tmp_path: Path)
 
 
 def _confined(command: tuple[str, ...], cwd: Path) -> bytes:
-    reply = LocalExecutor().run(
+    response = LocalExecutor().run(
         command,
         stdin=b"input",
         timeout_seconds=20,
         cwd=cwd,
         environment={},
-        confinement=SandboxPolicy(),
+        sandbox_policy=SandboxPolicy(),
     )
-    return reply.stdout
+    return response.stdout
 
 
 def test_a_warm_python_that_is_not_there_leaves_nothing_open() -> None:

@@ -41,10 +41,10 @@ print(sum(f") Z {os.getpid()} " in file.read_text() for file in files))
 
 
 def test_a_program_that_ends_leaves_its_output_and_its_code(marked: Marked) -> None:
-    reply = marked.run("exits_3.py")
-    assert reply.exit_code == 3
-    assert reply.stdout == b'{"score": 1.0}\n'
-    assert reply.stderr == "nope\nline2\n"
+    response = marked.run("exits_3.py")
+    assert response.exit_code == 3
+    assert response.stdout == b'{"score": 1.0}\n'
+    assert response.stderr == "nope\nline2\n"
 
 
 def test_a_signal_is_a_negative_code(marked: Marked) -> None:
@@ -78,9 +78,9 @@ class TestPipes:
         assert marked.run("echoes.py", stdin=b"").stdout == b""
 
     def test_only_the_end_of_a_long_log_is_kept(self, marked: Marked) -> None:
-        reply = marked.run("floods_stderr.py")
-        assert reply.stderr.endswith("noise\nthe last line\n")
-        assert len(reply.stderr) == 64 * 1024
+        response = marked.run("floods_stderr.py")
+        assert response.stderr.endswith("noise\nthe last line\n")
+        assert len(response.stderr) == 64 * 1024
 
     @pytest.mark.parametrize(
         ("program", "complaint"),
@@ -203,19 +203,19 @@ def test_many_programs_at_once_do_not_mix_their_output(marked: Marked) -> None:
     inputs = [str(number).encode() * 50_000 for number in range(40)]
     with ThreadPoolExecutor(max_workers=8) as pool:
         replies = pool.map(lambda stdin: marked.run("echoes.py", stdin=stdin), inputs)
-        assert [reply.stdout for reply in replies] == inputs
+        assert [response.stdout for response in replies] == inputs
 
 
 def test_the_program_sees_its_environment_its_folder_and_no_more(tmp_path: Path) -> None:
     program = EVALUATORS / "prints_its_environment.py"
-    reply = LocalExecutor().run(
+    response = LocalExecutor().run(
         (sys.executable, str(program)),
         stdin=b"",
         timeout_seconds=30,
         cwd=tmp_path,
         environment={"ONLY": "this"},
     )
-    details = json.loads(reply.stdout)["details"]
+    details = json.loads(response.stdout)["details"]
     assert details["cwd"] == str(tmp_path)
     assert set(details["environment"]) - {"LC_CTYPE"} == {"ONLY", "AGENTCI_EVALUATOR_RUN"}
 
@@ -227,8 +227,8 @@ def test_the_program_can_be_asked_to_end_like_any_other(tmp_path: Path) -> None:
         "asked = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)\n"
         "print([each.name for each in asked if signal.getsignal(each) is signal.SIG_IGN])\n"
     )
-    reply = _run_command((sys.executable, str(program)), tmp_path)
-    assert reply.stdout == b"['SIGPIPE']\n"  # which Python itself ignores
+    response = _run_command((sys.executable, str(program)), tmp_path)
+    assert response.stdout == b"['SIGPIPE']\n"  # which Python itself ignores
 
 
 class TestStart:

@@ -55,7 +55,7 @@ for port in (None, 80):
     try:
         reply = LocalExecutor().run(
             ("/bin/echo", "ran"), stdin=b"", timeout_seconds=20, cwd=Path("/"), environment={},
-            confinement=SandboxPolicy(network=False, port=port),
+            sandbox_policy=SandboxPolicy(network=False, port=port),
         )
         print(reply.stdout.decode().strip())
     except EvaluatorError as error:
@@ -86,20 +86,20 @@ def test_connects_as_often_as_it_likes_with_all_that_it_starts(
     (tmp_path / "p.py").write_text(CONNECTS)
     port = listener.getsockname()[1]
     try:
-        reply = LocalExecutor().run(
+        response = LocalExecutor().run(
             (sys.executable, str(tmp_path / "p.py"), str(port)),
             stdin=b"",
             timeout_seconds=30,
             cwd=tmp_path,
             environment=make_child_environment({}),
-            confinement=SandboxPolicy(network=False, port=port, imports=imports),
+            sandbox_policy=SandboxPolicy(network=False, port=port, imports=imports),
         )
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         greeting.join()
-    forked, said = reply.stdout.decode().splitlines()
+    forked, said = response.stdout.decode().splitlines()
     told: Any = json.loads(said)
-    assert (forked, reply.stderr, reply.exit_code) == ("hello", "", 0)
+    assert (forked, response.stderr, response.exit_code) == ("hello", "", 0)
     assert told == [["hello"] * 100, os.O_NONBLOCK, 1]
 
 

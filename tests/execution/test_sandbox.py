@@ -49,13 +49,13 @@ def opened() -> Iterator[Path]:
 def _cell(
     cwd: Path,
     *,
-    confinement: SandboxPolicy | None = None,
+    sandbox_policy: SandboxPolicy | None = None,
     environment: Mapping[str, str] | None = None,
     number: int = 0,
     **facts: Any,
 ) -> Sandbox:
     return SandboxBuilder(capabilities={**FACTS, **facts}, run=1).build(
-        confinement or SandboxPolicy(),
+        sandbox_policy or SandboxPolicy(),
         command=(TRUE,),
         cwd=cwd,
         environment=environment or {},
@@ -135,7 +135,7 @@ class TestShortcomings:
 
     def test_of_ports_are_told_where_a_program_may_reach_one(self, opened: Path) -> None:
         def told(**walls: Any) -> tuple[str, ...]:
-            return _cell(opened, confinement=SandboxPolicy(**walls), landlock=3).shortcomings
+            return _cell(opened, sandbox_policy=SandboxPolicy(**walls), landlock=3).shortcomings
 
         assert told(network=False, port=80) == (ALL_PORTS_WARNING,)
         assert told(network=True, port=80) == told(network=False) == ()
@@ -151,14 +151,14 @@ class TestShortcomings:
 
 class TestThePort:
     def test_is_the_only_one_where_there_is_no_network(self, opened: Path) -> None:
-        held = _jail(_cell(opened, confinement=SandboxPolicy(network=False, port=80)))
+        held = _jail(_cell(opened, sandbox_policy=SandboxPolicy(network=False, port=80)))
         assert (held["port"], held["filter"]) == (
             80,
             seccomp.make_filter("x86_64", network=False, local=True, asks=True),
         )
 
     def test_is_one_of_many_where_there_is_a_network(self, opened: Path) -> None:
-        free = _jail(_cell(opened, confinement=SandboxPolicy(port=80)))
+        free = _jail(_cell(opened, sandbox_policy=SandboxPolicy(port=80)))
         assert (free["port"], free["filter"]) == (
             None,
             seccomp.make_filter("x86_64", network=True, local=True),
@@ -169,7 +169,7 @@ class TestFiles:
     def test_of_the_workspace_can_be_read_and_those_of_its_own_folder_written(
         self, opened: Path
     ) -> None:
-        cell = _cell(opened, confinement=SandboxPolicy(readable=(opened / "evals",)))
+        cell = _cell(opened, sandbox_policy=SandboxPolicy(readable=(opened / "evals",)))
         paths = _paths(cell)
         assert cell.scratch is not None
         assert paths[bytes(opened)] == paths[bytes(opened / "evals")] == paths[b"/usr"]
@@ -182,7 +182,7 @@ class TestFiles:
         assert SHARED_MEMORY in _paths(_cell(opened))
         assert SHARED_MEMORY not in _paths(_cell(opened, users=None))
         shares = SandboxPolicy(shares_memory=True)
-        assert SHARED_MEMORY in _paths(_cell(opened, confinement=shares, users=None))
+        assert SHARED_MEMORY in _paths(_cell(opened, sandbox_policy=shares, users=None))
 
     def test_of_tools_below_a_home_are_those_of_version_managers(self, opened: Path) -> None:
         home = "/home/somebody"
@@ -202,8 +202,8 @@ class TestFiles:
         environment, files = opened / "venv", opened / "files"
 
         def readable(folder: Path) -> set[bytes]:
-            confinement = SandboxPolicy(interpreter=str(folder / "python"))
-            return set(_paths(_cell(Path("/usr"), confinement=confinement)))
+            sandbox_policy = SandboxPolicy(interpreter=str(folder / "python"))
+            return set(_paths(_cell(Path("/usr"), sandbox_policy=sandbox_policy)))
 
         beside = {"bin", "lib", "pyvenv.cfg"}
         assert {bytes(environment / name) for name in beside} <= readable(environment / "bin")
@@ -300,8 +300,8 @@ class TestTheEnvironment:
 
 class TestLimits:
     def test_are_what_was_asked_for(self, opened: Path) -> None:
-        confinement = SandboxPolicy(memory_mb=100, processes=7, file_mb=2)
-        limits = _jail(_cell(opened, confinement=confinement))["limits"]
+        sandbox_policy = SandboxPolicy(memory_mb=100, processes=7, file_mb=2)
+        limits = _jail(_cell(opened, sandbox_policy=sandbox_policy))["limits"]
         assert limits["RLIMIT_DATA"] == 100 * 1024**2
         assert limits["RLIMIT_NPROC"] == 7
         assert limits["RLIMIT_FSIZE"] == 2 * 1024**2

@@ -34,8 +34,8 @@ def test_what_nobody_counted_is_estimated_at_four_characters_a_token() -> None:
     assert budget().compute_max_charge(question, given) == ModelCost(
         calls=1, tokens=103, usd=(3 * 2 + 100 * 10) / 1e6
     )
-    reply = ModelResponse(text="12345", ending="complete")
-    assert compute_charge(question, given, reply) == ModelCost(
+    response = ModelResponse(text="12345", ending="complete")
+    assert compute_charge(question, given, response) == ModelCost(
         calls=1, tokens=5, usd=(6 + 20) / 1e6
     )
 

@@ -277,15 +277,15 @@ def test_when_the_money_is_at_its_end_nobody_asks_any_more(
 
 def test_a_question_that_a_filter_holds_back_is_refused(bench: Bench) -> None:
     with serve(script(refused(400, code="content_filter", message="filtered"))) as server:
-        reply = bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
-    assert (reply.ending, reply.finish_reason) == ("refused", "content_filter")
+        response = bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
+    assert (response.ending, response.finish_reason) == ("refused", "content_filter")
 
 
 def test_a_key_that_a_model_repeats_is_no_part_of_its_reply(bench: Bench) -> None:
     with serve(script(said(f"your key is {KEY}", reason=KEY))) as server:
-        reply = bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
-    assert reply.text == "your key is ***"
-    assert KEY not in repr(reply)
+        response = bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
+    assert response.text == "your key is ***"
+    assert KEY not in repr(response)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
@@ -458,7 +458,7 @@ def test_under_faults_every_question_is_answered_once_and_paid_for_once() -> Non
         ]
         replies = [future.result() for future in futures]
     assert len(replies) == 40
-    assert {reply.text for reply in replies} == {'{"reasoning": "so", "score": 0.5}'}
+    assert {response.text for response in replies} == {'{"reasoning": "so", "score": 0.5}'}
     refusals = sum(1 for number in range(1, len(seen) + 1, 2) if number // 2 % 5 in {0, 1})
     assert bench.budget.spent.calls == len(seen) - refusals
 

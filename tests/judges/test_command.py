@@ -33,7 +33,7 @@ def asker(tmp_path: Path, budget: Budget) -> CommandClient:
         executor=LocalExecutor(),
         cwd=tmp_path,
         environment={"SEEN": "1"},
-        confinement=NO_SANDBOX,
+        sandbox_policy=NO_SANDBOX,
     )
     variables = {"TOKEN": KEY, "OTHER": "hidden"}
     return CommandClient(

@@ -83,8 +83,8 @@ def test_an_answer_is_read() -> None:
 def test_so_is_one_with_all_that_a_message_can_have() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "refusal": "I cannot", "tool_calls": [call]}
-    reply = chat.parse_response(completion(message=message))
-    assert (reply.text, reply.ending, reply.finish_reason) == ("", "refused", "refusal")
+    response = chat.parse_response(completion(message=message))
+    assert (response.text, response.ending, response.finish_reason) == ("", "refused", "refusal")
 
 
 def test_of_all_ways_to_end_only_stop_is_the_end_of_a_verdict() -> None:

@@ -262,14 +262,14 @@ def gemini(reason: str, *parts: Mapping[str, Any]) -> Mapping[str, Any]:
 def test_a_reply_says_how_it_ended(
     provider: str, answer: Mapping[str, Any], ending: FinishStatus, text: str
 ) -> None:
-    reply = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
-    assert (reply.ending, reply.text) == (ending, text)
-    assert (reply.tokens_in, reply.tokens_out) == (7, 5)
+    response = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
+    assert (response.ending, response.text) == (ending, text)
+    assert (response.tokens_in, response.tokens_out) == (7, 5)
 
 
 def test_a_prompt_that_gemini_blocks_is_refused() -> None:
-    reply = PROVIDERS["gemini"].parse_response(b'{"promptFeedback":{"blockReason":"SAFETY"}}')
-    assert reply == ModelResponse(text="", ending="refused", finish_reason="SAFETY")
+    response = PROVIDERS["gemini"].parse_response(b'{"promptFeedback":{"blockReason":"SAFETY"}}')
+    assert response == ModelResponse(text="", ending="refused", finish_reason="SAFETY")
 
 
 @pytest.mark.parametrize(
@@ -284,6 +284,6 @@ def test_a_prompt_that_gemini_blocks_is_refused() -> None:
     ],
 )
 def test_tokens_that_nobody_counted_are_not_zero(provider: str, answer: Mapping[str, Any]) -> None:
-    reply = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
-    assert reply.ending == "complete"
-    assert (reply.tokens_in, reply.tokens_out) == (None, None)
+    response = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
+    assert response.ending == "complete"
+    assert (response.tokens_in, response.tokens_out) == (None, None)

@@ -189,9 +189,9 @@ def test_a_quotation_is_not_taken_for_the_verdict(text: str) -> None:
 def test_what_is_not_complete_is_not_even_read(
     ending: FinishStatus, said: str, reason: str
 ) -> None:
-    reply = ModelResponse(text='{"score": 1}', ending=ending, finish_reason=reason)
+    response = ModelResponse(text='{"score": 1}', ending=ending, finish_reason=reason)
     with pytest.raises(NoVerdictError, match=said) as caught:
-        parse_verdict(reply, NUMBER)
+        parse_verdict(response, NUMBER)
     assert not isinstance(caught.value, UnreadableVerdictError)
     assert reason in str(caught.value)
 

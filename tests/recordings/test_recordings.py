@@ -302,7 +302,7 @@ FIELDS = st.dictionaries(KEYS, JSON | st.sampled_from(["a", "b"]), max_size=8)
 
 def survives(text: str, **options: Any) -> None:
     try:
-        found = traces(recorded(text, **options), multi_turn_goldens=True)
+        found = traces(recorded(text, **options), multi_turn_eval_cases=True)
     except RecordingError:
         return
     assert found

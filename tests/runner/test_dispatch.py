@@ -41,9 +41,9 @@ def _command(folder: Path, *words: str, stdin: str = "") -> RunCommand:
     return RunCommand(command=words, folder=str(folder), stdin=stdin, timeout_seconds=20)
 
 
-def _printed(reply: Response) -> str:
-    assert isinstance(reply, ProgramOutput)
-    return reply.stdout.decode()
+def _printed(response: Response) -> str:
+    assert isinstance(response, ProgramOutput)
+    return response.stdout.decode()
 
 
 class TestCommand:
@@ -93,8 +93,8 @@ class TestCommand:
         judge.write_text(f"{first_line}\n{SDK_JUDGE.partition(chr(10))[2]}")
         judge.chmod(0o755)
         command = _command(tmp_path, "./judge.ts", stdin='{"candidate_answer": "it"}')
-        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
-        assert json.loads(_printed(reply))["hits"] == ["it"]
+        response = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
+        assert json.loads(_printed(response))["hits"] == ["it"]
 
     def test_of_python_may_name_uv_itself(self, tmp_path: Path) -> None:
         judge = tmp_path / "judge.py"
@@ -127,8 +127,8 @@ class TestCommand:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         told = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
         command = _command(tmp_path, "bun", "judge.ts", stdin=told)
-        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
-        assert json.loads(_printed(reply)) == {
+        response = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
+        assert json.loads(_printed(response)) == {
             "score": 1,
             "hits": ["it"],
             "misses": [],
@@ -141,10 +141,10 @@ class TestCommand:
             "export default defineCodeGrader(() => { throw new Error('no'); });\n"
         )
         command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
-        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
-        assert isinstance(reply, ProgramOutput)
-        assert reply.exit_code == 1
-        assert json.loads(_printed(reply))["misses"] == ["no"]
+        response = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
+        assert isinstance(response, ProgramOutput)
+        assert response.exit_code == 1
+        assert json.loads(_printed(response))["misses"] == ["no"]
 
     @pytest.mark.parametrize(
         ("kind", "why"),
@@ -162,10 +162,10 @@ class TestCommand:
             f"export default define{kind}(() => undefined);\n"
         )
         command = _command(tmp_path, "node", "judge.mjs", stdin="{}")
-        reply = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
-        assert isinstance(reply, ProgramOutput)
-        assert reply.exit_code == 1
-        assert why in _printed(reply) + reply.stderr
+        response = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
+        assert isinstance(response, ProgramOutput)
+        assert response.exit_code == 1
+        assert why in _printed(response) + response.stderr
 
     @pytest.mark.parametrize(
         ("said", "score"), [("pass: true", 1), ("pass: false", 0), ("pass: false, score: 0.4", 0.4)]
@@ -244,7 +244,7 @@ class TestCommandInAContainer:
             command, name="a", services=make_services(tmp_path, {"KEY": "k", "OTHER": "o"})
         )
         assert (job.command, job.cwd) == (command.command, tmp_path / "judges")
-        walls = job.confinement
+        walls = job.sandbox_policy
         assert (walls.image, walls.network, walls.memory_mb, walls.processes) == (
             "oven/bun:1", False, 64, 7,
         )  # fmt: skip
@@ -258,9 +258,9 @@ class TestComposition:
                 judgement=Judgement(score=1, passed=True, hits=tuple(map(_printed, replies)))
             )
 
-        def read(reply: Response) -> Judgement:
-            assert isinstance(reply, ConstantJudgement)
-            return reply.judgement
+        def read(response: Response) -> Judgement:
+            assert isinstance(response, ConstantJudgement)
+            return response.judgement
 
         parts = tuple((each, _command(tmp_path, "echo", each)) for each in ("a", "b"))
         request = Compose(parts=parts, then=settle)
@@ -289,7 +289,7 @@ class TestAForkOfAWarmPython:
 
     def _imports(self, command: RunCommand, folder: Path, path: str = PATH) -> object:
         services = make_services(folder, {"PATH": path})
-        return make_job(command, name="a", services=services).confinement.imports
+        return make_job(command, name="a", services=services).sandbox_policy.imports
 
     @pytest.mark.parametrize("words", [("judge.py",), ("./judge.py", "-x", "y")])
     def test_may_be_a_script_that_our_python_runs(
@@ -339,7 +339,7 @@ class TestGrader:
         services = make_services(file.parent, {})
         job = make_job(self._request(file), name="g", services=services)
         assert job.command == (sys.executable, GRADE_PATH, str(file))
-        assert {"json", "math", "statistics"} <= set(job.confinement.imports or ())
+        assert {"json", "math", "statistics"} <= set(job.sandbox_policy.imports or ())
         assert _printed(job.run(services.executors["local"])) == '{"score": 0.25}'
 
     def test_takes_what_calls_it_along_into_an_image(self, file: Path) -> None:
@@ -357,5 +357,5 @@ class TestGrader:
         request = RunProgram(
             program=LocalProgram(path=GRADE_PATH), stdin=json.dumps(asked), timeout_seconds=20
         )
-        reply = dispatch_request(request, name="g", services=make_services(tmp_path, {}))
-        assert _printed(reply) == '{"score": 0.25}'
+        response = dispatch_request(request, name="g", services=make_services(tmp_path, {}))
+        assert _printed(response) == '{"score": 0.25}'

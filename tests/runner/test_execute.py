@@ -47,11 +47,11 @@ def asking(server: Server, replay: CacheMode = "first") -> AskModel:
 def reading(*, refuses: float = -1) -> Callable[[Response], Judgement]:
     """Reads a ruling, and refuses one score."""
 
-    def read(reply: Response) -> Judgement:
-        assert isinstance(reply, AggregateVerdict)
-        if reply.value == refuses:
+    def read(response: Response) -> Judgement:
+        assert isinstance(response, AggregateVerdict)
+        if response.value == refuses:
             raise EvaluatorError("refused")
-        return Judgement(score=float(reply.value), passed=True)
+        return Judgement(score=float(response.value), passed=True)
 
     return read
 

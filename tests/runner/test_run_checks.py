@@ -36,7 +36,7 @@ class ExecutorWithABug(LocalExecutor):
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: SandboxPolicy | None = None,
+        sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
         if command[-1].endswith("unlucky.py"):
             raise KeyError("a bug")
@@ -46,7 +46,7 @@ class ExecutorWithABug(LocalExecutor):
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
-            confinement=confinement,
+            sandbox_policy=sandbox_policy,
         )
 
 

@@ -71,8 +71,10 @@ def texts(dealing: ExternalCall, **others: Any) -> dict[str, CallPayload]:
 
 class TestOfAProgram:
     def test_all_three_streams_are_shown(self) -> None:
-        reply = ended(b"{}\n", "late\n", 3)
-        [found] = shown(ExternalCall(name="tone", request=running(), response=reply, seconds=0.25))
+        response = ended(b"{}\n", "late\n", 3)
+        [found] = shown(
+            ExternalCall(name="tone", request=running(), response=response, seconds=0.25)
+        )
         assert found == EvaluatorCall(
             name="tone",
             outcome="program: exit code 3 after 0.25 s",
@@ -107,8 +109,8 @@ class TestOfAProgram:
         )
 
     def test_what_is_long_loses_its_middle(self) -> None:
-        reply = ended(b"a" + 300_000 * b"b" + b"c")
-        stdout = texts(ExternalCall(name="x", request=running(), response=reply))["stdout"]
+        response = ended(b"a" + 300_000 * b"b" + b"c")
+        stdout = texts(ExternalCall(name="x", request=running(), response=response))["stdout"]
         assert (stdout.size, stdout.notes, len(stdout.content)) == (
             300_002,
             (SHORTENED_NOTE,),
@@ -117,8 +119,8 @@ class TestOfAProgram:
         assert (stdout.content[0], stdout.content[-1]) == ("a", "c")
 
     def test_of_a_long_log_the_end_is_shown(self) -> None:
-        reply = ended(stderr=f"begin{MAX_STDERR * 'x'}end")
-        stderr = texts(ExternalCall(name="x", request=running(), response=reply))["stderr"]
+        response = ended(stderr=f"begin{MAX_STDERR * 'x'}end")
+        stderr = texts(ExternalCall(name="x", request=running(), response=response))["stderr"]
         assert stderr.notes == (TAIL_ONLY_NOTE,)
         assert stderr.content.endswith("xend")
         assert len(stderr.content) == MAX_STDERR
@@ -240,9 +242,9 @@ class TestSecrets:
         assert find_call_secrets([ExternalCall(name="x", request=request_)], ENVIRON) == found
 
     def test_are_nowhere_in_what_is_shown(self) -> None:
-        reply = ended(b'{"key": "t0ken-t0ken"}', "t0ken-t0ken")
+        response = ended(b'{"key": "t0ken-t0ken"}', "t0ken-t0ken")
         dealings = [
-            ExternalCall(name="x", request=running("t0ken-t0ken"), response=reply),
+            ExternalCall(name="x", request=running("t0ken-t0ken"), response=response),
             ExternalCall(name="x", request=running(), error="it said t0ken-t0ken"),
         ]
         found = format_calls(dealings, ("t0ken-t0ken",))
@@ -252,8 +254,8 @@ class TestSecrets:
 
     def test_are_hidden_before_anything_is_cut(self) -> None:
         rest = (MAX_STDERR - 5) * "x"
-        reply = ended(stderr=f"t0ken-t0ken{rest}")
-        dealing = ExternalCall(name="x", request=running(), response=reply)
+        response = ended(stderr=f"t0ken-t0ken{rest}")
+        dealing = ExternalCall(name="x", request=running(), response=response)
         assert texts(dealing, secrets=("t0ken-t0ken",))["stderr"].content == f"***{rest}"
 
     def test_are_nowhere_in_a_result(self) -> None:

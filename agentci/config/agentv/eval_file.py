@@ -93,7 +93,7 @@ def read_eval_file(
         default_threshold=_find_threshold(spec, overrides),
         wire=spec.wire,
         judge_settings=JudgeSettings(
-            payer=document.file,
+            budget_id=document.file,
             folder=files.folder(None, Place(file=document.file)),
             shared=spec.judge,
             model=overrides.judge_model,

@@ -228,11 +228,9 @@ class EvaluatorReader(Struct, kw_only=True):
             return None
         try:
             read = AGENTV_TYPES[kind].entry.model_validate(make_entry_data(entry, name, kind))
-            surroundings = self._make_context(at, members, line)
-            check_repeat_by(
-                read, of=surroundings.place, at=self.document.place_of((*at, "repeat_by"))
-            )
-            return AGENTV_TYPES[kind].build(read, surroundings)
+            context = self._make_context(at, members, line)
+            check_repeat_by(read, of=context.place, at=self.document.place_of((*at, "repeat_by")))
+            return AGENTV_TYPES[kind].build(read, context)
         except ValidationError as error:
             schema = make_entry_schema(kind)
             self.problems += find_part_errors(self.document, schema, error, at=at, noun="evaluator")

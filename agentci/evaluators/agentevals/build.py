@@ -19,14 +19,14 @@ from agentci.model.requests import DOCKER_EXECUTOR, RunProgram
 from agentci.model.values import replace
 
 
-def build_builtin(entry: BuiltinEntry, surroundings: EvaluatorContext) -> Evaluator:
+def build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> Evaluator:
     """Build the evaluator of a built-in metric.
 
     Raises:
         InputError: if the context does not allow it, for example without a judge.
     """
     turn_mismatch_fails = (
-        surroundings.turn_mismatch_fails
+        context.turn_mismatch_fails
         if entry.on_turn_mismatch is None
         else entry.on_turn_mismatch == "fail"
     )
@@ -37,9 +37,9 @@ def build_builtin(entry: BuiltinEntry, surroundings: EvaluatorContext) -> Evalua
 
         return make_judged_evaluator(
             entry,
-            surroundings.judges,
-            place=surroundings.place,
-            place_of=surroundings.find_place,
+            context.judges,
+            place=context.place,
+            place_of=context.find_place,
             turn_mismatch_fails=turn_mismatch_fails,
         )
     if entry.name in HOSTED_METRICS:
@@ -49,17 +49,17 @@ def build_builtin(entry: BuiltinEntry, surroundings: EvaluatorContext) -> Evalua
 
         hosted = make_hosted_evaluator(
             entry.name,
-            place=surroundings.place,
+            place=context.place,
             threshold=entry.threshold,
             required=entry.required,
             turn_mismatch_fails=turn_mismatch_fails,
         )
         identity = replace(hosted.identity, repetition=entry.repetition)
         return replace(hosted, identity=identity)
-    reject_repeat(entry, of=surroundings.place, at=surroundings.find_place("repeat"))
+    reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
     return make_builtin_evaluator(
         entry.name,
-        place=surroundings.place,
+        place=context.place,
         threshold=entry.threshold,
         match_type=entry.trajectory_match_type,
         required=entry.required,
@@ -67,19 +67,19 @@ def build_builtin(entry: BuiltinEntry, surroundings: EvaluatorContext) -> Evalua
     )
 
 
-def build_code(entry: CodeEntry, surroundings: EvaluatorContext) -> Evaluator:
+def build_code(entry: CodeEntry, context: EvaluatorContext) -> Evaluator:
     """Build the evaluator of a local program.
 
     Raises:
         InputError: if the program cannot be used.
     """
-    program = surroundings.locate(entry.path)
+    program = context.locate(entry.path)
     if not installs_requirements(entry):
         program = replace(program, requirements=None)
-    return _build_program_evaluator(entry, program, "path", surroundings)
+    return _build_program_evaluator(entry, program, "path", context)
 
 
-def build_remote(entry: RemoteEntry, surroundings: EvaluatorContext) -> Evaluator:
+def build_remote(entry: RemoteEntry, context: EvaluatorContext) -> Evaluator:
     """Build the evaluator of a remote program.
 
     Raises:
@@ -94,17 +94,17 @@ def build_remote(entry: RemoteEntry, surroundings: EvaluatorContext) -> Evaluato
         installs_requirements=installs_requirements(entry),
     )
     named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
-    return _build_program_evaluator(entry, surroundings.complete(program), named, surroundings)
+    return _build_program_evaluator(entry, context.complete(program), named, context)
 
 
 def _build_program_evaluator(
-    entry: CodeEntry | RemoteEntry, program: Program, field: str, surroundings: EvaluatorContext
+    entry: CodeEntry | RemoteEntry, program: Program, field: str, context: EvaluatorContext
 ) -> CodeEvaluator:
     return CodeEvaluator(
-        identity=make_program_identity(entry, surroundings),
+        identity=make_program_identity(entry, context),
         config=entry.config,
         run=make_program_run(entry, program, network=entry.network),
-        program_place=surroundings.find_place(field),
+        program_place=context.find_place(field),
     )
 
 
@@ -124,7 +124,7 @@ def make_program_run(entry: ProcessEntry, program: Program, *, network: bool) ->
     )
 
 
-def make_program_identity(entry: ProcessEntry, surroundings: EvaluatorContext) -> EvaluatorIdentity:
+def make_program_identity(entry: ProcessEntry, context: EvaluatorContext) -> EvaluatorIdentity:
     """Make the identity that reports show."""
     return EvaluatorIdentity(
         name=entry.name,
@@ -132,7 +132,7 @@ def make_program_identity(entry: ProcessEntry, surroundings: EvaluatorContext) -
         requirement=format_threshold(entry.threshold),
         threshold=entry.threshold,
         required=entry.required,
-        place=surroundings.place,
+        place=context.place,
         repetition=entry.repetition,
     )
 

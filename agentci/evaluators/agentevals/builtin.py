@@ -34,18 +34,18 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     def ask(self, case: Case) -> ComputeMetric | Skip:
         """Request the metric, or skip the case if a required eval case is missing."""
         golden = case.expected.turns if case.expected else ()
-        if METRICS[self.metric].needs_golden and not golden:
+        if METRICS[self.metric].needs_expected and not golden:
             return Skip(reason=case.unmatched_reason or "the golden case has no turns")
         return ComputeMetric(
             metric=self.metric, actual=case.trace.turns, expected=golden, options=self.options
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Judge by the score and by the number of turns."""
-        if not isinstance(reply, MetricResult):
-            raise TypeError(f"a metric was asked for, not {type(reply).__name__}")
+        if not isinstance(response, MetricResult):
+            raise TypeError(f"a metric was asked for, not {type(response).__name__}")
         return make_metric_judgement(
-            reply, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
+            response, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
         )
 
 
@@ -65,7 +65,7 @@ def make_builtin_evaluator(
             place=place,
             threshold=threshold,
             required=required,
-            needs_golden=metric in METRICS and METRICS[metric].needs_golden,
+            needs_expected=metric in METRICS and METRICS[metric].needs_expected,
         ),
         metric=metric,
         options={} if match_type is None else {"match_type": match_type},

@@ -65,24 +65,24 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         )
         return replace(self.run, stdin=given)
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Judge by the program's own verdict if it gives one, else by its score.
 
         Raises:
             EvaluatorError: if the program failed or printed no result.
         """
-        if not isinstance(reply, ProgramOutput):
-            raise TypeError(f"a program was asked for, not {type(reply).__name__}")
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"a program was asked for, not {type(response).__name__}")
         try:
-            return self._judge(self._result(reply))
+            return self._judge(self._result(response))
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
 
-    def _result(self, reply: ProgramOutput) -> ParsedEvalResult:
-        if reply.exit_code == 0:
-            return _parse_result(reply)
+    def _result(self, response: ProgramOutput) -> ParsedEvalResult:
+        if response.exit_code == 0:
+            return _parse_result(response)
         raise EvaluatorError(
-            describe_exit(reply, network=self.run.network, in_image=bool(self.run.image))
+            describe_exit(response, network=self.run.network, in_image=bool(self.run.image))
         )
 
     def _judge(self, result: ParsedEvalResult) -> Judgement:
@@ -100,14 +100,16 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         )
 
 
-def _parse_result(reply: ProgramOutput) -> ParsedEvalResult:
-    if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
-        raise EvaluatorError(describe_missing_output(reply, EXAMPLE_RESULT))
+def _parse_result(response: ProgramOutput) -> ParsedEvalResult:
+    if not response.stdout.removeprefix(codecs.BOM_UTF8).strip():
+        raise EvaluatorError(describe_missing_output(response, EXAMPLE_RESULT))
     try:
-        result = parse_eval_result(parse_output(reply.stdout))
+        result = parse_eval_result(parse_output(response.stdout))
     except EvaluatorError as error:
         raise EvaluatorError(f"produced invalid JSON: {error}") from None
-    return truncate_result(result, size=len(reply.stdout), shown=(*PROBLEM_FIELDS, *REASON_FIELDS))
+    return truncate_result(
+        result, size=len(response.stdout), shown=(*PROBLEM_FIELDS, *REASON_FIELDS)
+    )
 
 
 def _extract_problems(details: JsonObject) -> list[str]:

@@ -66,7 +66,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
                 none.
         """
         metric = JUDGED_METRICS[self.metric]
-        if metric.needs_golden and not (case.expected and case.expected.turns):
+        if metric.needs_expected and not (case.expected and case.expected.turns):
             return Skip(reason=case.unmatched_reason or "the golden case has no turns")
         asked = [
             (number, matter, question)
@@ -88,13 +88,13 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
             ),
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Return the judgement of the verdicts."""
-        return extract_judgement(reply)
+        return extract_judgement(response)
 
     def _judged_turns(self, case: Case) -> Iterator[JudgedTurn]:
         metric = JUDGED_METRICS[self.metric]
-        if metric.needs_golden:
+        if metric.needs_expected:
             golden = case.expected.turns if case.expected else ()
             yield from (
                 JudgedTurn(turn=turn, golden=wanted)
@@ -112,7 +112,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
 
     def _counts(self, case: Case) -> JsonObject:
         """Count the turns without a partner, for metrics that compare turns."""
-        if case.expected is None or not JUDGED_METRICS[self.metric].needs_golden:
+        if case.expected is None or not JUDGED_METRICS[self.metric].needs_expected:
             return {}
         return count_unpaired_turns(case.trace.turns, case.expected.turns)
 
@@ -123,7 +123,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         replies: tuple[Response, ...],
     ) -> Task:
         metric = JUDGED_METRICS[self.metric]
-        rulings = [reply for reply in replies if isinstance(reply, AggregateVerdict)]
+        rulings = [response for response in replies if isinstance(response, AggregateVerdict)]
         grades = [
             metric.grade(ruling, matter) for ruling, (_, matter) in zip(rulings, asked, strict=True)
         ]
@@ -200,7 +200,7 @@ def make_judged_evaluator(
             threshold=threshold,
             required=entry.required,
             place=place,
-            needs_golden=JUDGED_METRICS[entry.name].needs_golden,
+            needs_expected=JUDGED_METRICS[entry.name].needs_expected,
             repetition=entry.repetition,
         ),
         metric=entry.name,

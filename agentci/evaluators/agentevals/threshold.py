@@ -9,7 +9,7 @@ from agentci.model.requests import MetricResult
 
 
 def make_metric_identity(
-    metric: str, *, place: Place, threshold: float | None, required: bool, needs_golden: bool
+    metric: str, *, place: Place, threshold: float | None, required: bool, needs_expected: bool
 ) -> EvaluatorIdentity:
     """Make the identity of a metric; without a threshold it has agentevals' default."""
     threshold = DEFAULT_THRESHOLD if threshold is None else threshold
@@ -20,7 +20,7 @@ def make_metric_identity(
         threshold=threshold,
         required=required,
         place=place,
-        needs_golden=needs_golden,
+        needs_expected=needs_expected,
     )
 
 

@@ -177,8 +177,8 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: if there are no turns.
         """
-        golden = case.expected.turns if case.expected and self._metric.needs_golden else ()
-        if self._metric.needs_golden and not golden:
+        golden = case.expected.turns if case.expected and self._metric.needs_expected else ()
+        if self._metric.needs_expected and not golden:
             return Skip(reason=case.unmatched_reason or "the golden case has no turns")
         # For a metric that compares nothing, each turn is paired with itself.
         paired = pair_turns(case.trace.turns, golden or case.trace.turns)
@@ -199,23 +199,23 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         counts = count_unpaired_turns(case.trace.turns, golden) if golden else {}
         return Compose(parts=((self.metric, run),), then=partial(self._judged, len(paired), counts))
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Return the judgement of the measurement."""
-        return extract_judgement(reply)
+        return extract_judgement(response)
 
     @property
     def _metric(self) -> HostedMetric:
         return HOSTED_METRICS[self.metric]
 
     def _judged(self, turns: int, counts: JsonObject, replies: tuple[Response, ...]) -> Task:
-        [reply] = replies
-        if not isinstance(reply, ProgramOutput):
-            raise TypeError(f"a program was run, and {type(reply).__name__} came")
-        if reply.exit_code != 0:
+        [response] = replies
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"a program was run, and {type(response).__name__} came")
+        if response.exit_code != 0:
             raise EvaluatorError(
-                f"Google's ADK {describe_exit(reply, network=True, in_image=False)}"
+                f"Google's ADK {describe_exit(response, network=True, in_image=False)}"
             )
-        result = parse_adk_result(reply.stdout)
+        result = parse_adk_result(response.stdout)
         if result.refusal is not None:
             raise EvaluatorError(_format_refusal(result.refusal))
         measured = self._measurement(result, turns, counts)
@@ -297,7 +297,7 @@ def make_hosted_evaluator(
             place=place,
             threshold=threshold,
             required=required,
-            needs_golden=HOSTED_METRICS[metric].needs_golden,
+            needs_expected=HOSTED_METRICS[metric].needs_expected,
         ),
         metric=metric,
         turn_mismatch_fails=turn_mismatch_fails,

@@ -126,32 +126,30 @@ class AgentvEvaluatorType(Struct, Generic[E], frozen=True, kw_only=True):
 AnyAgentvEvaluatorType: TypeAlias = AgentvEvaluatorType[Any]
 
 
-def make_pass_threshold(entry: AgentvEntry, surroundings: AgentvContext) -> PassThreshold:
+def make_pass_threshold(entry: AgentvEntry, context: AgentvContext) -> PassThreshold:
     """Return the threshold of an entry's evaluator."""
-    line = surroundings.pass_score if isinstance(entry.required, bool) else entry.required
+    line = context.pass_score if isinstance(entry.required, bool) else entry.required
     return PassThreshold(
         score=line if entry.min_score is None else entry.min_score, negated=entry.negate
     )
 
 
-def make_agentv_identity(entry: AgentvEntry, surroundings: AgentvContext) -> EvaluatorIdentity:
+def make_agentv_identity(entry: AgentvEntry, context: AgentvContext) -> EvaluatorIdentity:
     """Return how reports identify an evaluator."""
-    line = make_pass_threshold(entry, surroundings).score
+    line = make_pass_threshold(entry, context).score
     return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
         requirement=format_pass_score(line),
         threshold=line,
         required=entry.required is not False,
-        place=surroundings.place,
+        place=context.place,
         weight=entry.weight,
         repetition=entry.repetition,
     )
 
 
-def make_wanted_panel(
-    name: str, own: JudgeSpec | None, surroundings: AgentvContext
-) -> RequiredJudge:
+def make_wanted_panel(name: str, own: JudgeSpec | None, context: AgentvContext) -> RequiredJudge:
     """Return the judge model of the evaluator ``name``.
 
     Args:
@@ -160,5 +158,5 @@ def make_wanted_panel(
     Raises:
         InputError: no judge model is configured.
     """
-    place = surroundings.find_place("type" if own is None else "judge")
-    return RequiredJudge(judge=surroundings.judges.panel(own, place), name=name, place=place)
+    place = context.find_place("type" if own is None else "judge")
+    return RequiredJudge(judge=context.judges.panel(own, place), name=name, place=place)

@@ -159,50 +159,50 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         """Make the request that runs the command with ``stdin``."""
         return replace(self.run, stdin=stdin)
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Make a judgement from the printed score.
 
         Raises:
             EvaluatorError: the command failed or printed no result. AgentV scores this as 0, and as
                 a pass since 4.0.
         """
-        return make_agentv_judgement(self.read_finding(reply), self.threshold)
+        return make_agentv_judgement(self.read_finding(response), self.threshold)
 
-    def read_finding(self, reply: Response) -> Finding:
+    def read_finding(self, response: Response) -> Finding:
         """Parse the printed result; raises the same errors as ``read``."""
-        if not isinstance(reply, ProgramOutput):
-            raise TypeError(f"a command was asked for, not {type(reply).__name__}")
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"a command was asked for, not {type(response).__name__}")
         try:
-            return self._read_finding(reply)
+            return self._read_finding(response)
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
 
-    def _read_finding(self, reply: ProgramOutput) -> Finding:
-        if reply.exit_code != 0:
-            ended = describe_exit(reply, network=self.run.network, in_image=bool(self.run.image))
-            raise EvaluatorError(f"{ended}{self._hint(reply)}{self._format_printed(reply)}")
-        if not reply.stdout.removeprefix(codecs.BOM_UTF8).strip():
-            raise EvaluatorError(describe_missing_output(reply, EXAMPLE_RESULT))
+    def _read_finding(self, response: ProgramOutput) -> Finding:
+        if response.exit_code != 0:
+            ended = describe_exit(response, network=self.run.network, in_image=bool(self.run.image))
+            raise EvaluatorError(f"{ended}{self._hint(response)}{self._format_printed(response)}")
+        if not response.stdout.removeprefix(codecs.BOM_UTF8).strip():
+            raise EvaluatorError(describe_missing_output(response, EXAMPLE_RESULT))
         try:
-            return self._printed(reply)
+            return self._printed(response)
         except EvaluatorError as error:
             raise EvaluatorError(f"produced invalid JSON: {error}") from None
 
-    def _printed(self, reply: ProgramOutput) -> Finding:
+    def _printed(self, response: ProgramOutput) -> Finding:
         return parse_finding(
-            parse_output(reply.stdout),
-            size=len(reply.stdout),
+            parse_output(response.stdout),
+            size=len(response.stdout),
             prefers_assertions=self.prefers_assertions,
         )
 
-    def _hint(self, reply: ProgramOutput) -> str:
+    def _hint(self, response: ProgramOutput) -> str:
         """Explain how to provide packages that uv would have installed."""
-        return UV_HINT if self.run.command[0] == "uv" and NO_MODULE in reply.stderr else ""
+        return UV_HINT if self.run.command[0] == "uv" and NO_MODULE in response.stderr else ""
 
-    def _format_printed(self, reply: ProgramOutput) -> str:
+    def _format_printed(self, response: ProgramOutput) -> str:
         """List what a failed command printed: AgentV's own templates report their errors in it."""
         try:
-            found = self._printed(reply)
+            found = self._printed(response)
         except EvaluatorError:
             return ""
         said = [*found.misses, *([found.reasoning] if found.reasoning else [])]
@@ -305,16 +305,16 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
         return {"script" if key == "command" else key: value for key, value in data.items()}
 
 
-def build_code_judge(entry: CodeJudgeEntry, surroundings: AgentvContext) -> CodeJudge:
+def build_code_judge(entry: CodeJudgeEntry, context: AgentvContext) -> CodeJudge:
     """Make the evaluator; raises InputError if its folder or its judge model is missing."""
-    _check_image(entry, surroundings)
-    wanted = _make_target_panel(entry, surroundings)
+    _check_image(entry, context)
+    wanted = _make_target_panel(entry, context)
     return CodeJudge(
-        identity=make_agentv_identity(entry, surroundings),
+        identity=make_agentv_identity(entry, context),
         run=RunCommand(
             command=_split_command(entry.script),
-            folder=surroundings.folder(entry.cwd),
-            home=surroundings.home,
+            folder=context.folder(entry.cwd),
+            home=context.home,
             model_access=_make_model_access(entry, wanted),
             timeout_seconds=entry.timeout,
             executor=entry.executor,
@@ -326,10 +326,10 @@ def build_code_judge(entry: CodeJudgeEntry, surroundings: AgentvContext) -> Code
             image=entry.image or "",
             cached=entry.cache,
         ),
-        threshold=make_pass_threshold(entry, surroundings),
-        config=_extract_own_keys(entry, surroundings),
-        wire=entry.wire or surroundings.wire,
-        prefers_assertions=surroundings.version == "v4",
+        threshold=make_pass_threshold(entry, context),
+        config=_extract_own_keys(entry, context),
+        wire=entry.wire or context.wire,
+        prefers_assertions=context.version == "v4",
         wanted=wanted,
     )
 
@@ -341,46 +341,46 @@ def _make_model_access(entry: CodeJudgeEntry, wanted: RequiredJudge | None) -> M
     return ModelAccess(judge=wanted.judge, max_calls=spec.max_calls)
 
 
-def _make_target_panel(entry: CodeJudgeEntry, surroundings: AgentvContext) -> RequiredJudge | None:
+def _make_target_panel(entry: CodeJudgeEntry, context: AgentvContext) -> RequiredJudge | None:
     """Return the judge model that answers the command's calls, or None without ``target``."""
     if not entry.target:
         if entry.judge is not None:
             raise InputError.from_message(
                 "`judge` says who answers a `target`, and there is none",
-                place=surroundings.find_place("judge"),
+                place=context.find_place("judge"),
                 hint="add `target: {}`, or give a setting of your own another name",
             )
         return None
     if entry.executor == DOCKER_EXECUTOR:
         raise InputError.from_message(
             f"`target` cannot be reached with `executor: {DOCKER_EXECUTOR}`",
-            place=surroundings.find_place("target"),
+            place=context.find_place("target"),
             hint="leave out `executor` and `image`: with `network: false` it reaches no more than "
             "its model",
         )
     if entry.cache:
         raise InputError.from_message(
             "`cache: true` cannot be combined with `target`: the model may answer differently",
-            place=surroundings.find_place("cache"),
+            place=context.find_place("cache"),
             hint="remove `cache`",
         )
-    place = surroundings.find_place("target" if entry.judge is None else "judge")
-    panel = surroundings.judges.panel(entry.judge, place)
+    place = context.find_place("target" if entry.judge is None else "judge")
+    panel = context.judges.panel(entry.judge, place)
     return RequiredJudge(judge=panel, name=entry.name, place=place)
 
 
-def _check_image(entry: CodeJudgeEntry, surroundings: AgentvContext) -> None:
+def _check_image(entry: CodeJudgeEntry, context: AgentvContext) -> None:
     in_image = entry.executor == DOCKER_EXECUTOR
     if in_image and entry.image is None:
         raise InputError.from_message(
             f"`executor: {DOCKER_EXECUTOR}` needs an image that the command runs in",
-            place=surroundings.find_place("executor"),
+            place=context.find_place("executor"),
             hint="add `image:`, such as `image: python:3.12-slim`",
         )
     if not in_image and entry.image is not None:
         raise InputError.from_message(
             f"`image` is for `executor: {DOCKER_EXECUTOR}`",
-            place=surroundings.find_place("image"),
+            place=context.find_place("image"),
             hint=f"add `executor: {DOCKER_EXECUTOR}`, or leave the image out",
         )
 
@@ -396,9 +396,9 @@ def _split_command(script: Command) -> tuple[str, ...]:
     return tuple(script.split()) if SIMPLE_COMMAND.fullmatch(script) else (*SHELL, script)
 
 
-def _extract_own_keys(entry: CodeJudgeEntry, surroundings: AgentvContext) -> JsonObject | None:
+def _extract_own_keys(entry: CodeJudgeEntry, context: AgentvContext) -> JsonObject | None:
     """Return the author's own keys, which include those under ``config`` since AgentV 4."""
     own = dict(entry.model_extra or {})
-    if surroundings.version == "v4" and isinstance(own.get("config"), dict):
+    if context.version == "v4" and isinstance(own.get("config"), dict):
         own = {**own.pop("config"), **own}
     return own or None

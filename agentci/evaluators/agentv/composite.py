@@ -118,14 +118,14 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
             then=self._aggregate,
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Return the judgement."""
-        return extract_judgement(reply)
+        return extract_judgement(response)
 
     def _aggregate(self, replies: tuple[Response, ...]) -> Task:
         judged = {
-            member.identity.name: member.read(reply)
-            for member, reply in zip(self.members, replies, strict=True)
+            member.identity.name: member.read(response)
+            for member, response in zip(self.members, replies, strict=True)
         }
         aggregator = self.aggregator
         if isinstance(aggregator, ProgramAggregator):
@@ -290,27 +290,27 @@ class CompositeEntry(RepeatableEntry, AgentvEntry):
     aggregator: AggregatorSpec = Field(description="How their scores become one.")
 
 
-def build_composite(entry: CompositeEntry, surroundings: AgentvContext) -> CompositeEvaluator:
+def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeEvaluator:
     """Make the evaluator.
 
     Raises:
         InputError: the entry has no members, or has or contains a ``repeat`` that is not allowed.
     """
-    if not surroundings.members:
+    if not context.members:
         raise InputError.from_message(
             "a composite needs `evaluators`",
-            place=surroundings.place,
+            place=context.place,
             hint="list evaluators with `name` and `type` below it",
         )
-    _reject_member_repeats(surroundings)
-    aggregator = _build_aggregator(entry, surroundings)
+    _reject_member_repeats(context)
+    aggregator = _build_aggregator(entry, context)
     if isinstance(aggregator, WeightedAverage | PassRate) and all(
-        isinstance(member, RuleEvaluator) for member in surroundings.members
+        isinstance(member, RuleEvaluator) for member in context.members
     ):
-        reject_repeat(entry, of=surroundings.place, at=surroundings.find_place("repeat"))
+        reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
     identity, standard = (
-        make_agentv_identity(entry, surroundings),
-        make_pass_threshold(entry, surroundings),
+        make_agentv_identity(entry, context),
+        make_pass_threshold(entry, context),
     )
     if isinstance(aggregator, PassRate):
         # The aggregator has its own threshold.
@@ -319,14 +319,14 @@ def build_composite(entry: CompositeEntry, surroundings: AgentvContext) -> Compo
         standard = replace(standard, score=line)
     return CompositeEvaluator(
         identity=identity,
-        members=surroundings.members,
+        members=context.members,
         aggregator=aggregator,
         threshold=standard,
     )
 
 
-def _reject_member_repeats(surroundings: AgentvContext) -> None:
-    for member in surroundings.members:
+def _reject_member_repeats(context: AgentvContext) -> None:
+    for member in context.members:
         if member.identity.repetition.times > 1:
             raise InputError.from_message(
                 f"the member {quote_name(member.identity.name)} of a composite cannot "
@@ -336,52 +336,52 @@ def _reject_member_repeats(surroundings: AgentvContext) -> None:
             )
 
 
-def _build_aggregator(entry: CompositeEntry, surroundings: AgentvContext) -> Aggregator:
+def _build_aggregator(entry: CompositeEntry, context: AgentvContext) -> Aggregator:
     spec = entry.aggregator
     if isinstance(spec, WeightedAverageSpec):
-        return WeightedAverage(weights=_check_weights(spec, surroundings))
+        return WeightedAverage(weights=_check_weights(spec, context))
     if isinstance(spec, CompositePassRateSpec):
         return PassRate(threshold=spec.threshold)
     if isinstance(spec, ModelAggregatorSpec):
-        return _build_model_aggregator(entry, spec, surroundings)
+        return _build_model_aggregator(entry, spec, context)
     return ProgramAggregator(
         code_judge=CodeJudge(
-            identity=make_agentv_identity(entry, surroundings),
+            identity=make_agentv_identity(entry, context),
             run=RunCommand(
                 command=(*SHELL, spec.path),
-                folder=surroundings.folder(None),
-                home=surroundings.home,
+                folder=context.folder(None),
+                home=context.home,
                 timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
                 cached=spec.cache,
             ),
-            threshold=make_pass_threshold(entry, surroundings),
-            prefers_assertions=surroundings.version == "v4",
+            threshold=make_pass_threshold(entry, context),
+            prefers_assertions=context.version == "v4",
         )
     )
 
 
 def _build_model_aggregator(
-    entry: CompositeEntry, spec: ModelAggregatorSpec, surroundings: AgentvContext
+    entry: CompositeEntry, spec: ModelAggregatorSpec, context: AgentvContext
 ) -> ModelAggregator:
-    place = surroundings.find_place("aggregator")
+    place = context.find_place("aggregator")
     template = DEFAULT_TEMPLATE
     if spec.prompt is not None:
-        template = surroundings.templates.read(spec.prompt, place, COMPOSITE_VOCABULARY)
-    wanted = make_wanted_panel(entry.name, spec.judge, surroundings)
+        template = context.templates.read(spec.prompt, place, COMPOSITE_VOCABULARY)
+    wanted = make_wanted_panel(entry.name, spec.judge, context)
     return ModelAggregator(wanted=wanted, template=template)
 
 
-def _check_weights(spec: WeightedAverageSpec, surroundings: AgentvContext) -> dict[str, float]:
+def _check_weights(spec: WeightedAverageSpec, context: AgentvContext) -> dict[str, float]:
     """Return the weights if all of them name members.
 
     AgentV ignores other names, so that a misspelled member gets the weight 1.
     """
-    names = [member.identity.name for member in surroundings.members]
+    names = [member.identity.name for member in context.members]
     for name in spec.weights:
         if name not in names:
             raise InputError.from_message(
                 f"there is no member {quote_name(name)} to weigh",
-                place=surroundings.find_place("aggregator"),
+                place=context.find_place("aggregator"),
                 hint=suggest_name(name, names) or f"there is {join_with_or(names)}",
             )
     return spec.weights

@@ -95,9 +95,9 @@ class ConversationEvaluator(Struct, frozen=True, kw_only=True):
             replace(case, agentv_case=part, transcript=Transcript(messages=answers))
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Return the evaluator's judgement."""
-        return self.evaluator.read(reply)
+        return self.evaluator.read(response)
 
 
 def split_rounds(transcript: Transcript) -> tuple[Round, ...]:

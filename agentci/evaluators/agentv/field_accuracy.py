@@ -287,9 +287,9 @@ class FieldAccuracyEntry(AgentvEntry):
     )
 
 
-def make_field_accuracy(entry: FieldAccuracyEntry, surroundings: AgentvContext) -> FieldAccuracy:
+def make_field_accuracy(entry: FieldAccuracyEntry, context: AgentvContext) -> FieldAccuracy:
     """Make the rule."""
-    is_v4 = surroundings.version == "v4"
+    is_v4 = context.version == "v4"
     return FieldAccuracy(
         fields=tuple(
             FieldRule(**{**spec.model_dump(), "formats": tuple(spec.formats)})

@@ -136,9 +136,9 @@ class RuleEvaluator(Struct, frozen=True, kw_only=True):
             )
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Return the judgement."""
-        return extract_judgement(reply)
+        return extract_judgement(response)
 
 
 def get_recorded_run(case: Case) -> tuple[AgentvCase, Transcript]:

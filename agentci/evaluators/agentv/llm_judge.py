@@ -70,20 +70,20 @@ class PromptProgram(Struct, frozen=True, kw_only=True):
         """Run the program on the case and its run."""
         return self.code_judge.ask(case)
 
-    def read_prompt(self, reply: Response) -> str:
+    def read_prompt(self, response: Response) -> str:
         """Return the printed prompt.
 
         Raises:
             EvaluatorError: the program failed or printed nothing.
         """
-        if not isinstance(reply, ProgramOutput):
-            raise TypeError(f"a command was asked for, not {type(reply).__name__}")
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"a command was asked for, not {type(response).__name__}")
         whose = f"the prompt template of '{self.code_judge.identity.name}'"
-        if reply.exit_code != 0:
-            ended = describe_exit(reply, network=self.code_judge.run.network, in_image=False)
+        if response.exit_code != 0:
+            ended = describe_exit(response, network=self.code_judge.run.network, in_image=False)
             raise EvaluatorError(f"{whose} {ended}")
         try:
-            prompt = decode_output(reply.stdout).strip()
+            prompt = decode_output(response.stdout).strip()
         except EvaluatorError as error:
             raise EvaluatorError(f"{whose} printed no prompt: {error}") from None
         if not prompt:
@@ -158,11 +158,11 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
 
         return Compose(parts=((self.identity.name, program.ask(case)),), then=then)
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Make a judgement from the model's verdict."""
-        if not isinstance(reply, AggregateVerdict):
-            raise TypeError(f"a model was asked, and {type(reply).__name__} came")
-        return make_agentv_judgement(self.scale.make_finding(reply), self.threshold)
+        if not isinstance(response, AggregateVerdict):
+            raise TypeError(f"a model was asked, and {type(response).__name__} came")
+        return make_agentv_judgement(self.scale.make_finding(response), self.threshold)
 
     @property
     def _rubrics(self) -> Rubrics | None:

@@ -129,7 +129,7 @@ class RubricsEntry(RepeatableEntry, AgentvEntry):
         return self
 
 
-def build_rubrics(entry: RubricsEntry, surroundings: AgentvContext) -> LlmJudge:
+def build_rubrics(entry: RubricsEntry, context: AgentvContext) -> LlmJudge:
     """Make the evaluator.
 
     Raises:
@@ -138,10 +138,10 @@ def build_rubrics(entry: RubricsEntry, surroundings: AgentvContext) -> LlmJudge:
     field = "rubrics" if entry.criteria is None else "criteria"
     listed = entry.criteria or entry.rubrics or []
     return LlmJudge(
-        identity=make_agentv_identity(entry, surroundings),
-        threshold=make_pass_threshold(entry, surroundings),
-        wanted=make_wanted_panel(entry.name, entry.judge, surroundings),
-        scale=make_rubrics(listed, surroundings.find_place(field)),
+        identity=make_agentv_identity(entry, context),
+        threshold=make_pass_threshold(entry, context),
+        wanted=make_wanted_panel(entry.name, entry.judge, context),
+        scale=make_rubrics(listed, context.find_place(field)),
     )
 
 
@@ -245,63 +245,63 @@ class LlmJudgeEntry(RepeatableEntry, AgentvEntry):
     )
 
 
-def build_llm_judge(entry: LlmJudgeEntry, surroundings: AgentvContext) -> LlmJudge:
+def build_llm_judge(entry: LlmJudgeEntry, context: AgentvContext) -> LlmJudge:
     """Make the evaluator.
 
     Raises:
         InputError: no judge model is configured, or the template or the rubrics are invalid.
     """
     if entry.model is not None:
-        _warn_about_model(surroundings)
+        _warn_about_model(context)
     template, program = "", None
     if isinstance(entry.prompt, PromptProgramSpec):
-        program = _build_prompt_program(entry, entry.prompt, surroundings)
+        program = _build_prompt_program(entry, entry.prompt, context)
     elif (given := entry.prompt or entry.evaluator_template) is not None:
         field = "prompt" if entry.prompt else "evaluatorTemplate"
-        place = surroundings.find_place(field)
-        template = surroundings.templates.read(given, place, LLM_JUDGE_VOCABULARY)
+        place = context.find_place(field)
+        template = context.templates.read(given, place, LLM_JUDGE_VOCABULARY)
     return LlmJudge(
-        identity=make_agentv_identity(entry, surroundings),
-        threshold=make_pass_threshold(entry, surroundings),
-        wanted=make_wanted_panel(entry.name, entry.judge, surroundings),
+        identity=make_agentv_identity(entry, context),
+        threshold=make_pass_threshold(entry, context),
+        wanted=make_wanted_panel(entry.name, entry.judge, context),
         scale=HolisticScale()
         if entry.rubrics is None
-        else make_rubrics(entry.rubrics, surroundings.find_place("rubrics")),
+        else make_rubrics(entry.rubrics, context.find_place("rubrics")),
         template=template,
         program=program,
     )
 
 
 def _build_prompt_program(
-    entry: LlmJudgeEntry, spec: PromptProgramSpec, surroundings: AgentvContext
+    entry: LlmJudgeEntry, spec: PromptProgramSpec, context: AgentvContext
 ) -> PromptProgram:
     """Make the program, which runs in the folder of its file."""
     *words, named = spec.words
-    path = surroundings.templates.files.path(named, surroundings.find_place("prompt"))
+    path = context.templates.files.path(named, context.find_place("prompt"))
     folder, _, file = path.rpartition("/")
     given: JsonObject | None = entry.config if spec.config is None else spec.config
     return PromptProgram(
         code_judge=CodeJudge(
-            identity=make_agentv_identity(entry, surroundings),
+            identity=make_agentv_identity(entry, context),
             run=RunCommand(
                 command=(*words, f"./{file}"),
                 folder=folder,
-                home=surroundings.home,
+                home=context.home,
                 timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
                 cached=spec.cache,
             ),
-            threshold=make_pass_threshold(entry, surroundings),
+            threshold=make_pass_threshold(entry, context),
             config=given,
-            wire=surroundings.wire,
+            wire=context.wire,
         )
     )
 
 
-def _warn_about_model(surroundings: AgentvContext) -> None:
-    surroundings.templates.files.warn(
+def _warn_about_model(context: AgentvContext) -> None:
+    context.templates.files.warn(
         Problem(
             message="`model` has no effect, as in AgentV",
-            place=surroundings.find_place("model"),
+            place=context.find_place("model"),
             hint="write `judge: {model: ...}`",
             severity="warning",
         )

@@ -47,11 +47,11 @@ def _make_rule_type(
 ) -> AgentvEvaluatorType[E]:
     """Make a type whose evaluators apply a rule to the recorded run."""
 
-    def build(read: E, surroundings: AgentvContext) -> AgentvEvaluator:
+    def build(read: E, context: AgentvContext) -> AgentvEvaluator:
         return RuleEvaluator(
-            identity=make_agentv_identity(read, surroundings),
-            rule=rule(read, surroundings),
-            threshold=make_pass_threshold(read, surroundings),
+            identity=make_agentv_identity(read, context),
+            rule=rule(read, context),
+            threshold=make_pass_threshold(read, context),
         )
 
     return AgentvEvaluatorType(entry=entry, build=build)

@@ -273,9 +273,9 @@ class TrajectoryEntry(AgentvEntry):
         return self
 
 
-def make_trajectory(entry: TrajectoryEntry, surroundings: AgentvContext) -> Trajectory:
+def make_trajectory(entry: TrajectoryEntry, context: AgentvContext) -> Trajectory:
     """Make the rule; arguments and durations are compared as in the file's AgentV version."""
-    is_v4 = surroundings.version == "v4"
+    is_v4 = context.version == "v4"
     timed = is_v4 or entry.strict
 
     def match_of(call: ExpectedCallSpec) -> ArgsMatch:

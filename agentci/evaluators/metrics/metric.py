@@ -23,7 +23,7 @@ class HostedMetric(Struct, frozen=True, kw_only=True):
     """
 
     purpose: str
-    needs_golden: bool = False
+    needs_expected: bool = False
     scores_conversation: bool = False
     lowest: float = 0.0
     highest: float = 1.0
@@ -67,7 +67,7 @@ class Metric(Protocol):
         ...
 
     @property
-    def needs_golden(self) -> bool:
+    def needs_expected(self) -> bool:
         """Whether it compares with expected turns, and so cannot run without them."""
         ...
 

@@ -23,7 +23,7 @@ JUDGED_METRIC_PURPOSES: Final[Mapping[str, str]] = {
 # Metrics that Google's ADK computes through Vertex AI.
 HOSTED_METRICS: Final[Mapping[str, HostedMetric]] = {
     "response_evaluation_score": HostedMetric(
-        purpose="How coherent the final answer is.", needs_golden=True, lowest=1.0, highest=5.0
+        purpose="How coherent the final answer is.", needs_expected=True, lowest=1.0, highest=5.0
     ),
     "safety_v1": HostedMetric(purpose="Whether the final answer is harmless."),
     "multi_turn_task_success_v1": HostedMetric(

@@ -18,7 +18,7 @@ from agentci.model.requests import MetricResult
 from agentci.model.trace import Turn
 
 name: Final = "response_match_score"
-needs_golden: Final = True
+needs_expected: Final = True
 
 SHOWN_CHARACTERS: Final = 100
 MIN_STEMMED_LENGTH: Final = 4  # characters; shorter words are not stemmed

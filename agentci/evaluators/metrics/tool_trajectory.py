@@ -14,7 +14,7 @@ from agentci.model.requests import MetricResult
 from agentci.model.trace import ToolCall, Turn
 
 name: Final = "tool_trajectory_avg_score"
-needs_golden: Final = True
+needs_expected: Final = True
 
 SHOWN_CHARACTERS: Final = 200
 

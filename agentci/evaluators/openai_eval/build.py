@@ -57,11 +57,11 @@ EMBEDDING_PROVIDERS: Final = ("openai", "azure")
 class GraderPanels:
     """The models that the graders of an entry use."""
 
-    def __init__(self, entry: OpenAIEvalEntry, surroundings: EvaluatorContext) -> None:
+    def __init__(self, entry: OpenAIEvalEntry, context: EvaluatorContext) -> None:
         self._entry = entry
-        self._judges = surroundings.judges
-        self._grader_place = surroundings.find_place("grader")
-        self._place = surroundings.find_place("grader" if entry.judge is None else "judge")
+        self._judges = context.judges
+        self._grader_place = context.find_place("grader")
+        self._place = context.find_place("grader" if entry.judge is None else "judge")
 
     def panel(self, spec: ModelGraderSpec) -> JudgeConfig:
         """Return the judge model of a grader with a prompt.
@@ -219,7 +219,7 @@ IN_EVERY_TURN: Final = "in every turn"
 
 
 def build_openai_eval(
-    entry: OpenAIEvalEntry, surroundings: EvaluatorContext
+    entry: OpenAIEvalEntry, context: EvaluatorContext
 ) -> OpenAIEvaluator | EvalsApiEvaluator:
     """Make the evaluator of ``entry``.
 
@@ -227,7 +227,7 @@ def build_openai_eval(
         InputError: no model is configured, or the backend does not support the grader.
     """
     specs = [*_iterate_specs(entry.grader)]
-    _check_cache(entry, specs, surroundings)
+    _check_cache(entry, specs, context)
     threshold = _find_threshold(entry)
     least = 1.0 if threshold is None else threshold
     identity = EvaluatorIdentity(
@@ -236,16 +236,16 @@ def build_openai_eval(
         requirement=f"{_describe_threshold(entry.grader, threshold)} {IN_EVERY_TURN}",
         threshold=threshold,
         required=entry.required,
-        place=surroundings.place,
-        needs_golden=any(
+        place=context.place,
+        needs_expected=any(
             names_field(EXPECTED_FIELD, text) for spec in specs for text in iterate_templates(spec)
         ),
-        repetition=_read_repetition(entry, specs, surroundings),
+        repetition=_read_repetition(entry, specs, context),
     )
-    place = surroundings.find_place("grader")
+    place = context.find_place("grader")
     if entry.base_url is not None:
         service = EvalsService(base_url=entry.base_url, key_variable=entry.api_key_env or "")
-        at = surroundings.find_place("base_url")
+        at = context.find_place("base_url")
         return EvalsApiEvaluator(
             identity=identity,
             wanted=RequiredService(service=service, name=entry.name, place=at),
@@ -254,10 +254,10 @@ def build_openai_eval(
             ),
             timeout_seconds=entry.timeout,
             threshold=least,
-            turn_mismatch_fails=surroundings.turn_mismatch_fails,
+            turn_mismatch_fails=context.turn_mismatch_fails,
             **get_score_bounds(entry.grader),
         )
-    panels = GraderPanels(entry, surroundings)
+    panels = GraderPanels(entry, context)
     caller = RequiredProgram(program=GRADE_PROGRAM, name=entry.name, place=place)
     return OpenAIEvaluator(
         identity=identity,
@@ -268,17 +268,17 @@ def build_openai_eval(
             *(caller for spec in specs if isinstance(spec, PythonGraderSpec)),
         ),
         threshold=least,
-        turn_mismatch_fails=surroundings.turn_mismatch_fails,
+        turn_mismatch_fails=context.turn_mismatch_fails,
     )
 
 
 def _check_cache(
-    entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], surroundings: EvaluatorContext
+    entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], context: EvaluatorContext
 ) -> None:
     """Reject `cache: true` in an entry without a program; that of `defaults` may be for others."""
     runs_python = any(isinstance(spec, PythonGraderSpec) for spec in specs)
-    place = surroundings.find_place("cache")
-    if entry.cache and place != surroundings.place and not (runs_python and not entry.base_url):
+    place = context.find_place("cache")
+    if entry.cache and place != context.place and not (runs_python and not entry.base_url):
         raise InputError.from_message(
             "`cache` is for `python` graders with `backend: local`; this entry runs no program",
             place=place,
@@ -287,12 +287,12 @@ def _check_cache(
 
 
 def _read_repetition(
-    entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], surroundings: EvaluatorContext
+    entry: OpenAIEvalEntry, specs: Iterable[AnyGraderSpec], context: EvaluatorContext
 ) -> Repetition:
     """Return the repetition; raises InputError if the grader's result cannot vary."""
     if any(isinstance(spec, ModelGraderSpec | PythonGraderSpec) for spec in specs):
         return entry.repetition
-    reject_repeat(entry, of=surroundings.place, at=surroundings.find_place("repeat"))
+    reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
     return NO_REPETITION
 
 

@@ -108,7 +108,7 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
 
     def ask(self, case: Case) -> Compose | Skip:
         """Run the tasks that the grader needs for each turn, then grade the turns."""
-        lined_up = select_graded_turns(case, compares=self.identity.needs_golden)
+        lined_up = select_graded_turns(case, compares=self.identity.needs_expected)
         if isinstance(lined_up, Skip):
             return lined_up
         asked = [(row, self.grader.make_tasks(row)) for row in lined_up.rows]
@@ -129,9 +129,9 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
             then=judge,
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Return the judgement."""
-        return extract_judgement(reply)
+        return extract_judgement(response)
 
     def _grades(
         self, asked: Sequence[RowTasks], replies: Sequence[Response]
@@ -169,7 +169,7 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
 
     def ask(self, case: Case) -> Compose | Skip:
         """Have all turns graded in one request."""
-        lined_up = select_graded_turns(case, compares=self.identity.needs_golden)
+        lined_up = select_graded_turns(case, compares=self.identity.needs_expected)
         if isinstance(lined_up, Skip):
             return lined_up
         request = GradeWithService(
@@ -181,12 +181,12 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
         )
 
         def judge(replies: tuple[Response, ...]) -> ConstantJudgement:
-            [reply] = replies
-            if not isinstance(reply, ServiceGrades):
-                raise TypeError(f"a service was asked, and {type(reply).__name__} came")
+            [response] = replies
+            if not isinstance(response, ServiceGrades):
+                raise TypeError(f"a service was asked, and {type(response).__name__} came")
             judgement = combine_turn_grades(
-                [self._grade(each) for each in reply.grades],
-                [each.passed for each in reply.grades],
+                [self._grade(each) for each in response.grades],
+                [each.passed for each in response.grades],
                 least=self.threshold,
                 counts=lined_up.counts,
                 turn_mismatch_fails=self.turn_mismatch_fails,
@@ -195,9 +195,9 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
 
         return Compose(parts=((self.identity.name, request),), then=judge)
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Return the judgement."""
-        return extract_judgement(reply)
+        return extract_judgement(response)
 
     def _grade(self, grade: ServiceGrade) -> TurnGrade:
         if not self.low <= grade.score <= self.high:

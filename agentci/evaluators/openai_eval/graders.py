@@ -156,10 +156,10 @@ class CosineGrader(ComparisonGrader, frozen=True, kw_only=True):
         )
 
 
-def _read_cosine(reply: Response) -> float:
-    if not isinstance(reply, EmbeddingSimilarity):
-        raise TypeError(f"embeddings were asked for, and {type(reply).__name__} came")
-    return reply.cosine
+def _read_cosine(response: Response) -> float:
+    if not isinstance(response, EmbeddingSimilarity):
+        raise TypeError(f"embeddings were asked for, and {type(response).__name__} came")
+    return response.cosine
 
 
 def fill_template(template: str, row: JsonObject) -> str:
@@ -225,11 +225,11 @@ class PythonGrader(Struct, frozen=True, kw_only=True):
             EvaluatorError: the function failed or did not return a score from 0 to 1.
         """
         del row
-        [reply] = replies
-        if not isinstance(reply, ProgramOutput):
-            raise TypeError(f"a function was called, and {type(reply).__name__} came")
+        [response] = replies
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"a function was called, and {type(response).__name__} came")
         try:
-            score = parse_grade(reply, network=NETWORK).score
+            score = parse_grade(response, network=NETWORK).score
         except EvaluatorError as error:
             raise EvaluatorError(f"{FUNCTION_NAME} {error}") from None
         if not 0 <= score <= 1:

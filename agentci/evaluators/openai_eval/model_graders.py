@@ -107,10 +107,10 @@ class ScoreModelGrader(Struct, frozen=True, kw_only=True):
 
 
 def _read_ruling(replies: Sequence[Response]) -> AggregateVerdict:
-    [reply] = replies
-    if not isinstance(reply, AggregateVerdict):
-        raise TypeError(f"a model was asked, and {type(reply).__name__} came")
-    return reply
+    [response] = replies
+    if not isinstance(response, AggregateVerdict):
+        raise TypeError(f"a model was asked, and {type(response).__name__} came")
+    return response
 
 
 def _format_votes(ruling: AggregateVerdict) -> JsonObject:

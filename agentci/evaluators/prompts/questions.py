@@ -139,10 +139,10 @@ def make_question_from_template(
     )
 
 
-def make_repair_question(form: VerdictSchema, reply: str) -> JudgePrompt:
+def make_repair_question(form: VerdictSchema, response: str) -> JudgePrompt:
     """Ask to rewrite a response in the required form, without showing the original prompt."""
-    fence = untrusted.UntrustedTextFence((_REPAIR, reply))
-    return _assemble_question(_REPAIR, fence.wrap(_REPLY, reply), form)
+    fence = untrusted.UntrustedTextFence((_REPAIR, response))
+    return _assemble_question(_REPAIR, fence.wrap(_REPLY, response), form)
 
 
 def _iterate_spellings(text: str) -> Iterator[str]:

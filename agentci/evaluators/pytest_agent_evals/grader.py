@@ -77,17 +77,17 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
             self.run, stdin=dumps_compact({"function": self.function, **make_grade_arguments(case)})
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Make a judgement from the returned score.
 
         Raises:
             EvaluatorError: the function failed or returned no score from 0 to 1; this does not
                 count as 0.
         """
-        if not isinstance(reply, ProgramOutput):
-            raise TypeError(f"a grader was asked for, not {type(reply).__name__}")
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"a grader was asked for, not {type(response).__name__}")
         try:
-            grade = parse_grade(reply, network=self.run.network, in_image=bool(self.run.image))
+            grade = parse_grade(response, network=self.run.network, in_image=bool(self.run.image))
             return make_grade_judgement(grade, threshold=get_threshold(self.identity))
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
@@ -112,16 +112,16 @@ def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement
     )
 
 
-def build_grader(entry: GraderEntry, surroundings: EvaluatorContext) -> GraderEvaluator:
+def build_grader(entry: GraderEntry, context: EvaluatorContext) -> GraderEvaluator:
     """Make the evaluator; raises InputError if the function's file cannot be used."""
-    program = surroundings.locate(entry.file, "grader")
+    program = context.locate(entry.file, "grader")
     if not installs_requirements(entry):
         program = replace(program, requirements=None)
-    file = surroundings.read(entry.file, "grader")
-    check_function_exists(file, entry.function, surroundings.find_place("grader"))
+    file = context.read(entry.file, "grader")
+    check_function_exists(file, entry.function, context.find_place("grader"))
     return GraderEvaluator(
-        identity=make_program_identity(entry, surroundings),
+        identity=make_program_identity(entry, context),
         function=entry.function,
         run=replace(make_program_run(entry, program, network=entry.network), calls_function=True),
-        program_place=surroundings.find_place("grader"),
+        program_place=context.find_place("grader"),
     )

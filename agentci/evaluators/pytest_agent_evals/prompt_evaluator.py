@@ -110,21 +110,21 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
         )
         return Compose(parts=((self.identity.name, filled),), then=self._question)
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Make a judgement from the model's verdict."""
-        if not isinstance(reply, AggregateVerdict):
-            raise TypeError(f"a model was asked, and {type(reply).__name__} came")
-        value = reply.value
+        if not isinstance(response, AggregateVerdict):
+            raise TypeError(f"a model was asked, and {type(response).__name__} came")
+        value = response.value
         if isinstance(value, str):
             raise TypeError("a label came, and none was asked for")
-        return make_prompt_judgement(value, reply.representative_verdict.reason, self.bar)
+        return make_prompt_judgement(value, response.representative_verdict.reason, self.bar)
 
     def _question(self, replies: Sequence[Response]) -> AskModel:
-        [reply] = replies
-        if not isinstance(reply, ProgramOutput):
-            raise TypeError(f"a template was to be filled, and {type(reply).__name__} came")
+        [response] = replies
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"a template was to be filled, and {type(response).__name__} came")
         try:
-            question = make_question_from_template(*parse_filled_template(reply), self.bar.form)
+            question = make_question_from_template(*parse_filled_template(response), self.bar.form)
         except EvaluatorError as error:
             raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
         return AskModel(prompt=question, judge=self.wanted.judge)
@@ -140,15 +140,17 @@ def make_prompt_variables(case: Case) -> JsonObject:
     }
 
 
-def parse_filled_template(reply: ProgramOutput) -> tuple[str, list[tuple[str, str]]]:
+def parse_filled_template(response: ProgramOutput) -> tuple[str, list[tuple[str, str]]]:
     """Return a template with placeholders, and their names and values.
 
     Raises:
         EvaluatorError: the template could not be filled in.
     """
-    if reply.exit_code != 0:
-        raise EvaluatorError(f"has a prompt that cannot be filled: {format_log_tail(reply.stderr)}")
-    match parse_output(reply.stdout):
+    if response.exit_code != 0:
+        raise EvaluatorError(
+            f"has a prompt that cannot be filled: {format_log_tail(response.stderr)}"
+        )
+    match parse_output(response.stdout):
         case {"text": str(text), "values": list(values)}:
             return text, [(str(name), str(told)) for name, told in values]
         case other:
@@ -168,7 +170,7 @@ def make_prompt_judgement(value: JudgeValue, reason: str, bar: PromptThreshold) 
     )
 
 
-def build_prompt(entry: PromptEntry, surroundings: EvaluatorContext) -> PromptEvaluator:
+def build_prompt(entry: PromptEntry, context: EvaluatorContext) -> PromptEvaluator:
     """Make the evaluator.
 
     Raises:
@@ -176,21 +178,21 @@ def build_prompt(entry: PromptEntry, surroundings: EvaluatorContext) -> PromptEv
             configured.
     """
     bar = make_prompt_threshold(entry.threshold, entry.scale)
-    place = surroundings.find_place("prompt")
+    place = context.find_place("prompt")
     template = entry.prompt
     if is_prompt_path(template):
-        file = surroundings.read(template, "prompt")
+        file = context.read(template, "prompt")
         template, place = file.text, Place(file=file.name)
         check_prompt_template(template, place, line_counts=True)
     else:
         check_prompt_template(template, place)
-    judge_place = surroundings.find_place("judge" if entry.judge is not None else "type")
+    judge_place = context.find_place("judge" if entry.judge is not None else "type")
     evaluator = make_prompt_evaluator(
         template,
         bar,
-        place=surroundings.place,
+        place=context.place,
         wanted=RequiredJudge(
-            judge=surroundings.judges.panel(entry.judge, judge_place),
+            judge=context.judges.panel(entry.judge, judge_place),
             name=entry.name,
             place=judge_place,
         ),

@@ -50,11 +50,11 @@ class PreforkInterpreter(Struct, frozen=True):
 
     python: str
     environment: tuple[tuple[str, str], ...]
-    confinement: SandboxPolicy | None = None
+    sandbox_policy: SandboxPolicy | None = None
 
     @classmethod
     def for_program(
-        cls, python: str, environment: Mapping[str, str], confinement: SandboxPolicy
+        cls, python: str, environment: Mapping[str, str], sandbox_policy: SandboxPolicy
     ) -> "PreforkInterpreter | None":
         """Return the one whose forks act as ``python`` in ``environment``; None if impossible."""
         names = {
@@ -65,7 +65,7 @@ class PreforkInterpreter(Struct, frozen=True):
         ):
             return None
         seen = NO_USER_PACKAGES | {name: environment[name] for name in names}
-        jail = replace(confinement, imports=None) if confinement.untrusted_packages else None
+        jail = replace(sandbox_policy, imports=None) if sandbox_policy.untrusted_packages else None
         return cls(python, tuple(sorted(seen.items())), jail)
 
     @staticmethod
@@ -93,14 +93,14 @@ INTERPRETER_SECONDS: Final = 7 * 24 * 3600.0
 
 def find_job_imports(job: ProgramJob) -> tuple[str, ...]:
     """Return the modules to preload for a program; none if it needs a new interpreter."""
-    return job.confinement.imports or ()
+    return job.sandbox_policy.imports or ()
 
 
 def find_prefork_interpreter(job: ProgramJob) -> PreforkInterpreter | None:
     """Return the prefork interpreter for a program; None if it needs a new interpreter."""
-    if job.confinement.imports is None or not kernel.IS_LINUX:
+    if job.sandbox_policy.imports is None or not kernel.IS_LINUX:
         return None
-    return PreforkInterpreter.for_program(job.command[0], job.environment, job.confinement)
+    return PreforkInterpreter.for_program(job.command[0], job.environment, job.sandbox_policy)
 
 
 def make_interpreter_job(warmth: PreforkInterpreter, job: ProgramJob) -> ProgramJob:
@@ -116,5 +116,5 @@ def make_interpreter_job(warmth: PreforkInterpreter, job: ProgramJob) -> Program
         cwd=Path("/"),
         environment=make_child_environment(job.environment) | dict(warmth.environment),
         timeout_seconds=INTERPRETER_SECONDS,
-        confinement=warmth.make_policy(job.confinement),
+        sandbox_policy=warmth.make_policy(job.sandbox_policy),
     )

@@ -58,7 +58,7 @@ SANDBOX_OPTIONS: Final = (
 
 
 def make_sandbox_options(
-    confinement: SandboxPolicy, *, variables: Iterable[str], of_docker: Iterable[str]
+    sandbox_policy: SandboxPolicy, *, variables: Iterable[str], of_docker: Iterable[str]
 ) -> tuple[str, ...]:
     """Make the options that apply a sandbox policy to a container.
 
@@ -72,13 +72,13 @@ def make_sandbox_options(
     unseen = {spelled for name in DOCKER_PROXIES for spelled in (name, name.lower())} - seen
     # `--env=NAME` without a value passes the variable on if it is set, and removes it otherwise.
     blank = unseen & set(of_docker)
-    space = min(confinement.memory_mb, confinement.folder_mb)
+    space = min(sandbox_policy.memory_mb, sandbox_policy.folder_mb)
     return (
         *SANDBOX_OPTIONS,
-        f"--network={'bridge' if confinement.network else 'none'}",
-        f"--memory={confinement.memory_mb}m",
-        f"--memory-swap={confinement.memory_mb}m",
-        f"--pids-limit={confinement.processes}",
+        f"--network={'bridge' if sandbox_policy.network else 'none'}",
+        f"--memory={sandbox_policy.memory_mb}m",
+        f"--memory-swap={sandbox_policy.memory_mb}m",
+        f"--pids-limit={sandbox_policy.processes}",
         f"--tmpfs=/tmp:rw,nosuid,nodev,noexec,mode=1777,size={space}m",
         *(f"--env={name}={value}" for name, value in CONTAINER_VARIABLES.items()),
         *(f"--env={name}=" for name in sorted(blank)),

@@ -105,19 +105,19 @@ class DockerClient:
         Raises:
             EvaluatorError: the command failed.
         """
-        reply = self.run(*arguments, stdin=stdin, variables=variables)
-        if reply.exit_code != 0:
-            raise EvaluatorError(f"{ERROR_PREFIX}{extract_error(reply)}")
-        return reply
+        response = self.run(*arguments, stdin=stdin, variables=variables)
+        if response.exit_code != 0:
+            raise EvaluatorError(f"{ERROR_PREFIX}{extract_error(response)}")
+        return response
 
 
-def extract_error(reply: ProgramOutput) -> str:
+def extract_error(response: ProgramOutput) -> str:
     """Extract the error message of `docker` as one line, without its prefixes."""
-    lines: Sequence[str] = [line for line in reply.stderr.splitlines() if line.strip()]
+    lines: Sequence[str] = [line for line in response.stderr.splitlines() if line.strip()]
     text = next((line for line in lines if "rror" in line or "annot" in line), " ".join(lines))
     for start in ("docker: ", "Error response from daemon: ", "error during connect: "):
         text = text.removeprefix(start)
-    return text[:MAX_ERROR_CHARS].rstrip(" .") or f"`docker` exited with code {reply.exit_code}"
+    return text[:MAX_ERROR_CHARS].rstrip(" .") or f"`docker` exited with code {response.exit_code}"
 
 
 def _is_docker_variable(name: str) -> bool:
@@ -166,19 +166,19 @@ class ImageResolver:
             return self._found[name]
 
     def _look_up(self, name: str) -> str | None:
-        reply = self._client.run("image", "inspect", "--format", "{{.Id}}", "--", name)
-        if reply.exit_code == 0:
-            return reply.stdout.decode("utf-8", "replace").strip()
-        if NO_SUCH_IMAGE in reply.stderr.lower():
+        response = self._client.run("image", "inspect", "--format", "{{.Id}}", "--", name)
+        if response.exit_code == 0:
+            return response.stdout.decode("utf-8", "replace").strip()
+        if NO_SUCH_IMAGE in response.stderr.lower():
             return None
         raise EvaluatorError(
-            f"{ERROR_PREFIX}{extract_error(reply)}; start the engine, or check "
+            f"{ERROR_PREFIX}{extract_error(response)}; start the engine, or check "
             "DOCKER_HOST and the context"
         )
 
     def _pull(self, name: str) -> str:
         try:
-            reply = self._programs.run(
+            response = self._programs.run(
                 self._client.command("pull", "--quiet", "--", name),
                 stdin=b"",
                 timeout_seconds=PULL_SECONDS,
@@ -189,11 +189,11 @@ class ImageResolver:
             if str(error) == INTERRUPTED:
                 raise
             raise EvaluatorError(f"{ERROR_PREFIX}`docker pull {name}` {error}") from None
-        found = self._look_up(name) if reply.exit_code == 0 else None
+        found = self._look_up(name) if response.exit_code == 0 else None
         if found is None:
             raise EvaluatorError(
                 f"{ERROR_PREFIX}the image {name!r} is not there, and cannot be "
-                f"pulled: {extract_error(reply)};"
+                f"pulled: {extract_error(response)};"
                 " check its name, or build, pull or log in for it in an earlier step"
             )
         return found

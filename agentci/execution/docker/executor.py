@@ -68,17 +68,17 @@ class DockerExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: SandboxPolicy | None = None,
+        sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
         """Run ``command``, given with paths of this machine, on a copy of ``cwd`` in a container.
 
         See ``Executor.run``; ``timeout_seconds`` counts from the container's start, because pulling
         the image and copying the folder may take long.
         """
-        if confinement is None or not confinement.image:
+        if sandbox_policy is None or not sandbox_policy.image:
             raise EvaluatorError(NO_IMAGE)
         self._check_stopped()
-        image = self._images.find(confinement.image)
+        image = self._images.find(sandbox_policy.image)
         self._remove_abandoned()
         archive = self._archives.pack(cwd)
         name = f"agentci-{secrets.token_hex(8)}"
@@ -87,7 +87,7 @@ class DockerExecutor:
             variables = select_variables(environment)
             options = (f"--name={name}", f"--label={OWNER_LABEL}={self._label}")
             ours = self._client.environment()
-            walls = make_sandbox_options(confinement, variables=variables, of_docker=ours)
+            walls = make_sandbox_options(sandbox_policy, variables=variables, of_docker=ours)
             program, *arguments = translate_command(command, cwd)
             made = self._client.run_checked(
                 *("create", *options, *walls, f"--entrypoint={program}", image, *arguments),
@@ -98,29 +98,29 @@ class DockerExecutor:
                 "cp", "--quiet", "-", f"{name}:{CONTAINER_FOLDER}", stdin=archive
             )
             self._check_stopped()
-            reply = self._programs.run(
+            response = self._programs.run(
                 self._client.command("start", "--attach", "--interactive", name),
                 stdin=stdin,
                 timeout_seconds=timeout_seconds,
                 cwd=Path("/"),
                 environment=ours,
             )
-            if reply.exit_code != 0:
-                self._check_end(reply, name, confinement)
+            if response.exit_code != 0:
+                self._check_end(response, name, sandbox_policy)
         except EvaluatorError:
             self._check_stopped()  # stop() removes the container, which causes other errors
             raise
         else:
-            return reply
+            return response
         finally:
             self._remove([name])
 
-    def compute_input_digest(self, cwd: Path, confinement: SandboxPolicy) -> str:
+    def compute_input_digest(self, cwd: Path, sandbox_policy: SandboxPolicy) -> str:
         """Return a digest of the image and of the copied files; both are found once per run."""
-        if not confinement.image:
+        if not sandbox_policy.image:
             raise EvaluatorError(NO_IMAGE)
         self._check_stopped()
-        image = self._images.find(confinement.image)
+        image = self._images.find(sandbox_policy.image)
         return sha256(image.encode() + self._archives.pack(cwd)).hexdigest()
 
     def shortcomings(self) -> Collection[str]:
@@ -164,7 +164,7 @@ class DockerExecutor:
                 text = f"the container engine: {line.removeprefix(WARNING_PREFIX)}"
                 self._shortcomings[text] = None
 
-    def _check_end(self, reply: ProgramOutput, name: str, confinement: SandboxPolicy) -> None:
+    def _check_end(self, response: ProgramOutput, name: str, sandbox_policy: SandboxPolicy) -> None:
         """Check that the program itself caused its exit code.
 
         Raises:
@@ -172,13 +172,13 @@ class DockerExecutor:
         """
         state = self._inspect_state(name)
         if state is None or state.get("Running"):
-            raise EvaluatorError(f"{ERROR_PREFIX}the engine was lost: {extract_error(reply)}")
+            raise EvaluatorError(f"{ERROR_PREFIX}the engine was lost: {extract_error(response)}")
         if state.get("OOMKilled"):
-            used = f"used more than its {confinement.memory_mb} MiB of memory and was ended"
+            used = f"used more than its {sandbox_policy.memory_mb} MiB of memory and was ended"
             raise EvaluatorError(f"{used}; raise `memory_mb` in its entry if it needs more")
         if state.get("Error") or state.get("Status") == "created":
-            why = extract_error(reply)
-            hint = f"; does the image {confinement.image!r} have what it needs?"
+            why = extract_error(response)
+            hint = f"; does the image {sandbox_policy.image!r} have what it needs?"
             raise EvaluatorError(f"could not be started in a container: {why}{hint}")
 
     def _inspect_state(self, name: str) -> Mapping[str, Any] | None:

@@ -60,7 +60,7 @@ class InstallerRunner:
         """
         begun = time.monotonic()
         try:
-            reply = self.executor.run(
+            response = self.executor.run(
                 command,
                 stdin=b"",
                 timeout_seconds=self.timeout_seconds,
@@ -74,12 +74,12 @@ class InstallerRunner:
             raise make_install_error(
                 f"{took} (is the package index slow, or much to be built?)"
             ) from None
-        if reply.exit_code != 0:
-            said = reply.stderr.strip() or reply.stdout.decode("utf-8", "replace").strip()
+        if response.exit_code != 0:
+            said = response.stderr.strip() or response.stdout.decode("utf-8", "replace").strip()
             raise make_install_error(
-                _format_last_lines(said) or f"exit code {reply.exit_code}", hint=_find_hint(said)
+                _format_last_lines(said) or f"exit code {response.exit_code}", hint=_find_hint(said)
             )
-        return reply.stdout
+        return response.stdout
 
     def succeeds(self, command: Sequence[str]) -> bool:
         """Whether a command succeeds on this machine."""

@@ -58,7 +58,7 @@ class GitRepository:
     def _run_git(self, *arguments: str) -> str:
         """What git prints; empty where it says no."""
         try:
-            reply = self._executor.run(
+            response = self._executor.run(
                 (*_GIT, *arguments),
                 stdin=b"",
                 timeout_seconds=MAX_SECONDS,
@@ -67,7 +67,7 @@ class GitRepository:
             )
         except EvaluatorError as error:
             raise UnreachableError(f"git {error}") from None
-        return reply.stdout.decode("utf-8", "replace").strip() if reply.exit_code == 0 else ""
+        return response.stdout.decode("utf-8", "replace").strip() if response.exit_code == 0 else ""
 
 
 def open_git_repository(services: Services) -> GitRepository:

@@ -51,14 +51,14 @@ def group_traces(
     spool: TraceSpool,
     *,
     group_by: GroupBy,
-    multi_turn_goldens: bool,
+    multi_turn_eval_cases: bool,
 ) -> tuple[TraceGroup, ...]:
     """Group traces into conversations, in first-seen order."""
     traces: dict[str, list[StoredTrace]] = {}
     for one in recorded:
         traces.setdefault(one.id, []).append(one)
     keys = _find_conversation_keys(
-        traces, spool, group_by=group_by, multi_turn_goldens=multi_turn_goldens
+        traces, spool, group_by=group_by, multi_turn_eval_cases=multi_turn_eval_cases
     )
     members: dict[str, list[StoredTrace]] = {}
     for trace_id, parts in traces.items():
@@ -102,10 +102,10 @@ def _find_conversation_keys(
     spool: TraceSpool,
     *,
     group_by: GroupBy,
-    multi_turn_goldens: bool,
+    multi_turn_eval_cases: bool,
 ) -> dict[str, str]:
     """Map trace ids to conversation ids; empty if traces are not grouped."""
-    surely = group_by == "conversation" or (group_by == "auto" and multi_turn_goldens)
+    surely = group_by == "conversation" or (group_by == "auto" and multi_turn_eval_cases)
     perhaps = group_by == "auto" and any(
         one.may_have_session for parts in traces.values() for one in parts
     )

@@ -53,14 +53,14 @@ def pack_trace(trace: Trace) -> bytes:
 def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
     """Deserialize a packed trace."""
     trace_id, shared, performance, turns = marshal.loads(packed)  # noqa: S302 (our own)
-    key, conversation, golden_id = shared
+    key, conversation, eval_case_id = shared
     return Trace(
         id=trace_id,
         key=key,
         conversation=conversation,
         turns=tuple(map(_unpack_turn, turns)),
         place=place,
-        eval_case_id=golden_id,
+        eval_case_id=eval_case_id,
         performance=performance,
         warnings=warnings,
     )

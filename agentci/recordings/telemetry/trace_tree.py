@@ -80,7 +80,7 @@ def _add_span(parts: _TraceParts, span: Span) -> None:
 
 def _make_tree(trace_id: str, parts: _TraceParts, complaints: Sequence[str], file: str) -> SpanTree:
     named = (where for span in parts.spans.values() for where in (span.attributes, span.resource))
-    golden_id = find_identifier(named, semconv.EVAL_CASE_ID)
+    eval_case_id = find_identifier(named, semconv.EVAL_CASE_ID)
     for orphan, warning in _find_parent_cycles(parts.spans):
         parts.spans[orphan] = replace(parts.spans[orphan], parent_id=None)
         parts.warnings.append(warning)
@@ -90,7 +90,7 @@ def _make_tree(trace_id: str, parts: _TraceParts, complaints: Sequence[str], fil
         logs=tuple(parts.logs),
         warnings=(*parts.warnings, *complaints),
         file=file,
-        eval_case_id=golden_id,
+        eval_case_id=eval_case_id,
     )
 
 

@@ -48,10 +48,10 @@ _TRIES: Final = 2
 class GitHubSource:
     """Fetches programs with their folders at one commit, verified by git's digests."""
 
-    def __init__(self, surroundings: SourceContext) -> None:
-        self._client = GitHubSourceClient(surroundings)
-        self._repository = surroundings.repository or DEFAULT_REPOSITORY
-        self._branch = surroundings.branch or DEFAULT_BRANCH
+    def __init__(self, context: SourceContext) -> None:
+        self._client = GitHubSourceClient(context)
+        self._repository = context.repository or DEFAULT_REPOSITORY
+        self._branch = context.branch or DEFAULT_BRANCH
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Default to the community's repository and its branch; see :class:`Source`."""

@@ -161,8 +161,8 @@ class GitHubSourceClient:
     Each commit and each tree is requested once.
     """
 
-    def __init__(self, surroundings: SourceContext) -> None:
-        self._context = surroundings
+    def __init__(self, context: SourceContext) -> None:
+        self._context = context
         self._commits: OncePerKey[tuple[str, str], str] = OncePerKey()
         self._trees: OncePerKey[tuple[str, str, bool], GitTree] = OncePerKey()
 

@@ -36,8 +36,8 @@ _IGNORED_FOLDERS: Final = frozenset({"__pycache__", "node_modules", "venv"})
 class LocalSource:
     """Copies programs with their folders from the workspace."""
 
-    def __init__(self, surroundings: SourceContext) -> None:
-        self._workspace = surroundings.workspace
+    def __init__(self, context: SourceContext) -> None:
+        self._workspace = context.workspace
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Find a program by name or path in the index; see :class:`Source`."""

@@ -25,9 +25,9 @@ class SourcePlugin:
         title: name of the source in messages.
     """
 
-    def __init__(self, make: SourceFactory, surroundings: SourceContext, *, title: str) -> None:
+    def __init__(self, make: SourceFactory, context: SourceContext, *, title: str) -> None:
         self._make = make
-        self._context = surroundings
+        self._context = context
         self._title = title
         self._source: OncePerKey[str, object] = OncePerKey()
 
@@ -95,22 +95,22 @@ class SourcePlugin:
 GROUP: Final = "agentci.sources"
 
 
-def _github(surroundings: SourceContext) -> Source:
+def _github(context: SourceContext) -> Source:
     from agentci.remote.sources.github import GitHubSource
 
-    return GitHubSource(surroundings)
+    return GitHubSource(context)
 
 
-def _url(surroundings: SourceContext) -> Source:
+def _url(context: SourceContext) -> Source:
     from agentci.remote.sources.url import UrlSource
 
-    return UrlSource(surroundings)
+    return UrlSource(context)
 
 
-def _local(surroundings: SourceContext) -> Source:
+def _local(context: SourceContext) -> Source:
     from agentci.remote.sources.local import LocalSource
 
-    return LocalSource(surroundings)
+    return LocalSource(context)
 
 
 # Imported on use: most configs need one source.

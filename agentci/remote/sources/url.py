@@ -205,8 +205,8 @@ _PREFIX: Final = "sha256:"
 class UrlSource:
     """Fetches a URL and checks the content against the config's sha256."""
 
-    def __init__(self, surroundings: SourceContext) -> None:
-        self._http = surroundings.http
+    def __init__(self, context: SourceContext) -> None:
+        self._http = context.http
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Check the address and its digest; see :class:`Source`."""

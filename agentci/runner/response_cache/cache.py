@@ -85,9 +85,9 @@ def make_sample_key(digest: bytes, number: int) -> bytes:
     return sha256(b"model %d " % number + digest).digest()
 
 
-def encode_judge_response(reply: ModelResponse) -> ProgramOutput:
+def encode_judge_response(response: ModelResponse) -> ProgramOutput:
     """A reply as if a program had printed it, which is how all are kept."""
-    return ProgramOutput(stdout=msgspec.json.encode(reply), stderr="", exit_code=0)
+    return ProgramOutput(stdout=msgspec.json.encode(response), stderr="", exit_code=0)
 
 
 def decode_judge_response(printed: ProgramOutput) -> ModelResponse | None:
@@ -177,7 +177,7 @@ class ResponseCache:
                 "format": KEY_FORMAT,
                 "agentci": __version__,
                 "executor": program.executor,
-                "network": program.job.confinement.network,
+                "network": program.job.sandbox_policy.network,
                 "environment": dict(program.variables),
                 "line": program.line,
                 "program": self._describe_program(program),
@@ -223,19 +223,19 @@ class ResponseCache:
 
     def find_judge_response(self, key: bytes) -> ModelResponse | None:
         """The model's reply under ``key``, of an earlier run or this one."""
-        if (reply := self._in_flight.responses.get(key)) is not None:
-            return reply
+        if (response := self._in_flight.responses.get(key)) is not None:
+            return response
 
         printed = self.find(key)
         return None if printed is None else decode_judge_response(printed)
 
-    def share_judge_response(self, key: bytes, reply: ModelResponse) -> None:
+    def share_judge_response(self, key: bytes, response: ModelResponse) -> None:
         """Have a model's reply at hand for whoever asks the same in this run."""
-        self._in_flight.responses[key] = reply
+        self._in_flight.responses[key] = response
 
-    def store_judge_response(self, key: bytes, reply: ModelResponse) -> None:
+    def store_judge_response(self, key: bytes, response: ModelResponse) -> None:
         """Keep what a model replied."""
-        self._store.put(key, encode_judge_response(reply))
+        self._store.put(key, encode_judge_response(response))
 
     def digest_question(
         self, request: AskModel | CompareEmbeddings, files: Iterable[Path]

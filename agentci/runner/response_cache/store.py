@@ -88,8 +88,8 @@ def parse_row(values: tuple[object, ...]) -> ResponseRow | None:
         text = stderr.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return None
-    reply = ProgramOutput(stdout=stdout, stderr=text, exit_code=exit_code)
-    return ResponseRow(key=key, response=reply, used=used)
+    response = ProgramOutput(stdout=stdout, stderr=text, exit_code=exit_code)
+    return ResponseRow(key=key, response=response, used=used)
 
 
 def open_database(folder: Path, *, owner: Path | None, makes: bool) -> sqlite3.Connection | None:
@@ -268,11 +268,11 @@ class ResponseStore:
                 self._used.add(key)
             return row.response
 
-    def put(self, key: bytes, reply: ProgramOutput) -> None:
+    def put(self, key: bytes, response: ProgramOutput) -> None:
         """Store a response, unless it is too large."""
-        if len(reply.stdout) + len(reply.stderr) > MAX_RESPONSE_BYTES:
+        if len(response.stdout) + len(response.stderr) > MAX_RESPONSE_BYTES:
             return
-        row = ResponseRow(key=key, response=reply, used=self._today)
+        row = ResponseRow(key=key, response=response, used=self._today)
         with self._lock:
             self._rows.append(row)
             waited = time.monotonic() - self._written_at

@@ -74,8 +74,8 @@ D = TypeVar("D", bound=BaseModel)
 class CompanySource:
     """Fetches evaluators by their names (`ref:`) and versions (`rev:`, else the newest)."""
 
-    def __init__(self, surroundings: SourceContext) -> None:
-        self._http = surroundings.http
+    def __init__(self, context: SourceContext) -> None:
+        self._http = context.http
         self._address = os.environ.get(VARIABLE, ADDRESS).rstrip("/")
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:

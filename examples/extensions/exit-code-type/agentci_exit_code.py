@@ -61,19 +61,19 @@ class ExitCodeEvaluator:
             executor=self.executor,
         )
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """Judge by the exit code.
 
         Raises:
             EvaluatorError: it is none of those that are a verdict.
         """
-        if not isinstance(reply, ProgramOutput) or reply.exit_code not in VERDICTS:
+        if not isinstance(response, ProgramOutput) or response.exit_code not in VERDICTS:
             raise EvaluatorError(f"{self.identity.name} gave no verdict: exit with 0 or 1")
-        passed = VERDICTS[reply.exit_code]
-        return Judgement(score=float(passed), passed=passed, reasoning=reply.stderr or None)
+        passed = VERDICTS[response.exit_code]
+        return Judgement(score=float(passed), passed=passed, reasoning=response.stderr or None)
 
 
-def build(entry: ExitCodeEntry, surroundings: EvaluatorContext) -> ExitCodeEvaluator:
+def build(entry: ExitCodeEntry, context: EvaluatorContext) -> ExitCodeEvaluator:
     """Make the evaluator of an entry.
 
     Raises:
@@ -86,10 +86,10 @@ def build(entry: ExitCodeEntry, surroundings: EvaluatorContext) -> ExitCodeEvalu
             requirement="exits with 0",
             threshold=None,
             required=entry.required,
-            place=surroundings.place,
+            place=context.place,
         ),
-        program=surroundings.locate(entry.path),
-        program_place=surroundings.find_place("path"),
+        program=context.locate(entry.path),
+        program_place=context.find_place("path"),
         timeout_seconds=entry.timeout,
         executor=entry.executor,
     )

@@ -26,7 +26,7 @@ class NiceExecutor:
         timeout_seconds: float,
         cwd: Path,
         environment: Mapping[str, str],
-        confinement: SandboxPolicy | None = None,
+        sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
         """Run ``command`` to its end; whatever it started ends with it.
 
@@ -42,7 +42,7 @@ class NiceExecutor:
             timeout_seconds=timeout_seconds,
             cwd=cwd,
             environment=environment,
-            confinement=confinement,
+            sandbox_policy=sandbox_policy,
         )
 
     def shortcomings(self) -> Collection[str]:

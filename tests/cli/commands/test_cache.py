@@ -159,8 +159,8 @@ def _keep(folder: Path, *numbers: int) -> str:
     """Keep replies, and say why they could not be."""
     replies = ResponseStore(folder)
     for number in numbers:
-        reply = ProgramOutput(stdout=b"{}", stderr="", exit_code=0)
-        replies.put(bytes([number]), reply)
+        response = ProgramOutput(stdout=b"{}", stderr="", exit_code=0)
+        replies.put(bytes([number]), response)
     replies.close()
     return replies.problem
 

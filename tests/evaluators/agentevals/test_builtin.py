@@ -76,10 +76,10 @@ def test_skips_what_it_cannot_compare(case: Case, reason: str) -> None:
     ],
 )
 def test_judges_by_the_score(score: float, threshold: float | None, passed: bool) -> None:
-    reply = MetricResult(
+    response = MetricResult(
         score=score, turn_scores=(score,), misses=("turn 1: no",), details={"more": 1}
     )
-    assert evaluator(threshold=threshold).read(reply) == Judgement(
+    assert evaluator(threshold=threshold).read(response) == Judgement(
         score=score,
         passed=passed,
         turn_scores=(score,),
@@ -104,28 +104,28 @@ def test_judges_by_the_score(score: float, threshold: float | None, passed: bool
 )
 @pytest.mark.parametrize("metric", ["response_match_score", "tool_trajectory_avg_score"])
 class TestTurnsWithoutAPartner:
-    def reply(self, metric: str, actual: int, golden: int) -> MetricResult:
+    def response(self, metric: str, actual: int, golden: int) -> MetricResult:
         return METRICS[metric].measure([TURN] * actual, [TURN] * golden, {})
 
     def test_fail_the_case_and_leave_the_score_as_it_is(
         self, metric: str, actual: int, golden: int, miss: str
     ) -> None:
-        judgement = evaluator().read(self.reply(metric, actual, golden))
+        judgement = evaluator().read(self.response(metric, actual, golden))
         assert (judgement.passed, judgement.score) == (False, 1.0)
         assert (judgement.reason, judgement.misses) == (miss, ())
 
     def test_may_be_allowed(self, metric: str, actual: int, golden: int, miss: str) -> None:
-        reply = self.reply(metric, actual, golden)
-        judgement = evaluator(turn_mismatch_fails=False).read(reply)
+        response = self.response(metric, actual, golden)
+        judgement = evaluator(turn_mismatch_fails=False).read(response)
         assert (judgement.passed, judgement.score) == (True, 1.0)
         assert miss not in (judgement.reason, *judgement.misses)
 
 
 def test_a_mismatch_in_turns_is_told_before_what_else_was_missed() -> None:
-    reply = METRICS["response_match_score"].measure(
+    response = METRICS["response_match_score"].measure(
         [TURN], [Turn(id="", user_text="q", answer_parts=("no",)), TURN], {}
     )
-    assert [miss.split(":")[0] for miss in evaluator().read(reply).misses] == [
+    assert [miss.split(":")[0] for miss in evaluator().read(response).misses] == [
         "2 turns expected, 1 missing",
         "turn 1",
     ]

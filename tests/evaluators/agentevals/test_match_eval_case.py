@@ -14,8 +14,8 @@ from agentci.model.trace import Trace, Turn
 PLACE = Place(file="f.json")
 
 
-def a_trace(*asked: str, golden_id: str | None = None, key: str = "t") -> Trace:
-    return Trace(id="t", key=key, turns=_turns(asked), place=PLACE, eval_case_id=golden_id)
+def a_trace(*asked: str, eval_case_id: str | None = None, key: str = "t") -> Trace:
+    return Trace(id="t", key=key, turns=_turns(asked), place=PLACE, eval_case_id=eval_case_id)
 
 
 def a_golden(case_id: str, *asked: str) -> EvalCase:
@@ -47,25 +47,25 @@ def chosen(trace: Trace, *goldens: EvalCase) -> str | None:
     ("trace", "goldens", "expected"),
     [
         pytest.param(
-            a_trace("q", golden_id="b"),
+            a_trace("q", eval_case_id="b"),
             [a_golden("a", "q"), a_golden("b", "other")],
             "b",
             id="the case that the recording names, whatever was asked",
         ),
         pytest.param(
-            a_trace("q", golden_id="b"),
+            a_trace("q", eval_case_id="b"),
             [a_golden("a", "q")],
             "eval case 'b' not found",
             id="no other case where that is unknown",
         ),
         pytest.param(
-            a_trace("q", golden_id="b"),
+            a_trace("q", eval_case_id="b"),
             [a_golden("a", "q"), a_golden("b")],
             "eval case 'b' not found",
             id="nor where it has no turns",
         ),
         pytest.param(
-            a_trace(golden_id="a"),
+            a_trace(eval_case_id="a"),
             [a_golden("a", "q")],
             "a",
             id="named by a recording without turns",
@@ -140,7 +140,7 @@ class TestTheOnlyCaseOfASet:
 
 
 def test_without_an_eval_set_there_is_no_golden_case() -> None:
-    cases, uncovered = choose([a_trace("q", golden_id="a")], None)
+    cases, uncovered = choose([a_trace("q", eval_case_id="a")], None)
     assert [case.unmatched_reason for case in cases] == ["no eval set provided"]
     assert uncovered == []
 

@@ -59,8 +59,8 @@ def result(score: float | None, *turns: dict[str, Any]) -> str:
 def judged(evaluator: HostedEvaluator, case: Case, stdout: str, exit_code: int = 0) -> Judgement:
     request = evaluator.ask(case)
     assert isinstance(request, Compose)
-    reply = ProgramOutput(stdout=stdout.encode(), stderr="Killed", exit_code=exit_code)
-    settled = request.then((reply,))
+    response = ProgramOutput(stdout=stdout.encode(), stderr="Killed", exit_code=exit_code)
+    settled = request.then((response,))
     assert isinstance(settled, ConstantJudgement)
     return evaluator.read(settled)
 

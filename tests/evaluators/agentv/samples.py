@@ -69,9 +69,9 @@ def judged(
 ) -> Judgement:
     """What an evaluator that needs no engine makes of a run."""
     [evaluator] = suite_of({"name": "e", **entry}, key=key).evaluators
-    reply = evaluator.ask(case(transcript, **fields))
-    assert isinstance(reply, ConstantJudgement)
-    return evaluator.read(reply)
+    response = evaluator.ask(case(transcript, **fields))
+    assert isinstance(response, ConstantJudgement)
+    return evaluator.read(response)
 
 
 def printed(text: str, *, exit_code: int = 0, stderr: str = "") -> ProgramOutput:

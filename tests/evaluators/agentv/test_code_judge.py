@@ -35,8 +35,8 @@ def _asked(key: str = "cases", **fields: Any) -> RunCommand:
     return request
 
 
-def _read(reply: ProgramOutput, key: str = "cases", **fields: Any) -> Judgement:
-    return _only({**CODE, **fields}, key=key).read(reply)
+def _read(response: ProgramOutput, key: str = "cases", **fields: Any) -> Judgement:
+    return _only({**CODE, **fields}, key=key).read(response)
 
 
 class TestTheRequest:
@@ -114,9 +114,9 @@ class TestTheAnswer:
 
     def test_of_both_shapes_is_the_one_of_its_generation(self) -> None:
         told = {"score": 1, "hits": ["h"], "assertions": [{"text": "a", "passed": True}, 3]}
-        reply = printed(json.dumps(told))
-        assert _read(reply).hits == ("h",)
-        assert _read(reply, key="tests").hits == ("a",)
+        response = printed(json.dumps(told))
+        assert _read(response).hits == ("h",)
+        assert _read(response, key="tests").hits == ("a",)
 
     def test_keeps_its_details_and_its_reasoning(self) -> None:
         judgement = _read(printed('{"score": 1, "details": {"n": 1}, "reasoning": "why"}'))
@@ -128,7 +128,7 @@ class TestTheAnswer:
         assert (len(judgement.hits), judgement.details) == (101, {})
 
     @pytest.mark.parametrize(
-        ("reply", "why"),
+        ("response", "why"),
         [
             (printed("fine"), "produced invalid JSON"),
             (printed(" \n"), "produced no output on stdout"),
@@ -140,17 +140,17 @@ class TestTheAnswer:
             ),
         ],
     )
-    def test_that_is_none_is_an_error(self, reply: ProgramOutput, why: str) -> None:
+    def test_that_is_none_is_an_error(self, response: ProgramOutput, why: str) -> None:
         with pytest.raises(EvaluatorError, match=f"'c' {why}"):
-            _read(reply)
+            _read(response)
 
     @pytest.mark.parametrize(("program", "is_told"), [("uv", True), ("python3", False)])
     def test_that_lacks_what_uv_would_have_installed_says_so(
         self, program: str, is_told: bool
     ) -> None:
-        reply = printed("", exit_code=1, stderr="ModuleNotFoundError: No module named 'rich'")
+        response = printed("", exit_code=1, stderr="ModuleNotFoundError: No module named 'rich'")
         with pytest.raises(EvaluatorError) as caught:
-            _read(reply, script=[program, "run", "judge.py"])
+            _read(response, script=[program, "run", "judge.py"])
         assert ("install uv in a step before" in str(caught.value)) is is_told
 
     def test_of_another_engine_is_a_mistake_of_ours(self) -> None:

@@ -79,9 +79,9 @@ class TestATurn:
 
     def test_is_judged_as_any_run(self) -> None:
         judge = _judge(1, type="equals", value="a2")
-        reply = judge.ask(case(RUN))
-        assert isinstance(reply, ConstantJudgement)
-        assert judge.read(reply).score == 1
+        response = judge.ask(case(RUN))
+        assert isinstance(response, ConstantJudgement)
+        assert judge.read(response).score == 1
         assert judge.needs == ()
 
 

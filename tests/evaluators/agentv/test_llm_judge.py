@@ -234,8 +234,8 @@ class TestAPromptThatAProgramPrints:
 
 
 class TestTheAnswer:
-    def read(self, reply: AggregateVerdict, **fields: Any) -> Judgement:
-        return judge(**fields).read(reply)
+    def read(self, response: AggregateVerdict, **fields: Any) -> Judgement:
+        return judge(**fields).read(response)
 
     def test_is_a_score_with_the_first_of_its_reasons(self) -> None:
         notes = {"hits": ("a", "b", "c", "d", "e"), "misses": ("m",)}

@@ -197,6 +197,6 @@ class TestScores:
 
 
 def test_the_reply_of_a_program_is_a_mistake_of_ours() -> None:
-    reply = ProgramOutput(stdout=b"", stderr="", exit_code=0)
+    response = ProgramOutput(stdout=b"", stderr="", exit_code=0)
     with pytest.raises(TypeError, match="ProgramOutput came"):
-        read(evaluator(LABELS, shared=JUDGE), a_case("x"), reply)
+        read(evaluator(LABELS, shared=JUDGE), a_case("x"), response)

@@ -200,16 +200,16 @@ class TestTurns:
 
     def test_without_a_golden_case_there_is_nothing_to_compare_with(self) -> None:
         one = evaluator(FUZZY)
-        assert one.identity.needs_golden
+        assert one.identity.needs_expected
         assert one.ask(a_case("Paris", golden=())) == Skip(reason="no matching eval case")
 
     def test_a_member_of_a_formula_may_be_what_needs_it(self) -> None:
         grader = {"type": "multi", "graders": {"a": FUZZY}, "calculate_output": "a"}
-        assert evaluator(grader).identity.needs_golden
+        assert evaluator(grader).identity.needs_expected
 
     def test_graders_that_compare_with_nothing_golden_need_none(self) -> None:
         one = evaluator({**EQUAL, "reference": "Paris"})
-        assert not one.identity.needs_golden
+        assert not one.identity.needs_expected
         assert one.needs == ()
         judgement = judged(a_case("Paris", "Rome", golden=()), {**EQUAL, "reference": "Paris"})
         assert judgement.turn_scores == (1.0, 0.0)

@@ -46,16 +46,16 @@ def test_the_score_is_what_it_returns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
+    ("response", "why"),
     [
         (said('{"score": 4}'), "turn 1: grade returned 4, not a score from 0 to 1"),
         (said('{"score": -0.1}'), "turn 1: grade returned -0.1, not a score from 0 to 1"),
         (said("", 1), "turn 1: grade exited with code 1: KeyError: 'x'"),
     ],
 )
-def test_what_is_no_score_is_an_error(reply: ProgramOutput, why: str) -> None:
+def test_what_is_no_score_is_an_error(response: ProgramOutput, why: str) -> None:
     with pytest.raises(EvaluatorError, match=why):
-        read(evaluator(GRADER), a_case("a"), reply)
+        read(evaluator(GRADER), a_case("a"), response)
 
 
 def test_a_formula_may_have_it_beside_others() -> None:

@@ -94,17 +94,17 @@ class TestAsk:
         assert RATED.needs == (WANTED,)
 
     @pytest.mark.parametrize(
-        ("reply", "reason"),
+        ("response", "reason"),
         [
             (_filled(code=1), "has a prompt that cannot be filled: 'x' is undefined"),
             (_filled("A: \0X\0"), "the prompt changes in a block what a variable gives"),
         ],
     )
     def test_asks_nothing_where_the_template_cannot_be_filled(
-        self, reply: ProgramOutput, reason: str
+        self, response: ProgramOutput, reason: str
     ) -> None:
         with pytest.raises(EvaluatorError) as error:
-            RATED.ask(CASE).then((reply,))
+            RATED.ask(CASE).then((response,))
         assert str(error.value).startswith(f"Custom evaluator 'kind' {reason}")
 
     def test_takes_nothing_else_for_a_filled_template(self) -> None:
@@ -187,9 +187,9 @@ def test_reports_say_what_was_said_and_what_should_have_been(
 
 
 def test_reads_nothing_but_rulings_over_numbers_and_booleans() -> None:
-    for reply in (MetricResult(score=1, turn_scores=()), _ruling("good")):
+    for response in (MetricResult(score=1, turn_scores=()), _ruling("good")):
         with pytest.raises(TypeError):
-            RATED.read(reply)
+            RATED.read(response)
 
 
 @pytest.mark.parametrize(

@@ -156,10 +156,10 @@ class Hub:
             return _said(404, "Not Found"), None
         if question.operation not in self.operations:
             raise UndescribedError(f"{question.operation} is not served here")
-        reply = self.operations[question.operation](question)
-        body = b"" if reply.body is None else json.dumps(reply.body).encode()
-        headers = {"Content-Type": JSON, **reply.headers}
-        return Answer(status=reply.status, body=body, headers=headers), reply
+        response = self.operations[question.operation](question)
+        body = b"" if response.body is None else json.dumps(response.body).encode()
+        headers = {"Content-Type": JSON, **response.headers}
+        return Answer(status=response.status, body=body, headers=headers), response
 
     def paged(self, question: Question, items: Sequence[Any], member: str = "") -> Reply:
         """A page of a list, and the address of the next one."""

@@ -45,9 +45,9 @@ def call(
 ) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(method, path, body, {**AUTHORIZED, **headers})
-    reply = connection.getresponse()
-    content = reply.read()
-    return reply.status, json.loads(content) if content else None
+    response = connection.getresponse()
+    content = response.read()
+    return response.status, json.loads(content) if content else None
 
 
 def said(port: int, sent: bytes) -> bytes:

@@ -18,10 +18,10 @@ SENT = "which nobody wants"
 class Model:
     """Answers what it is asked with the question, unless it was told to fail."""
 
-    def __init__(self, **reply: Any) -> None:
+    def __init__(self, **response: Any) -> None:
         self.asked: list[JudgePrompt] = []
         self.fails = False
-        self._reply = reply
+        self._reply = response
 
     def ask(self, question: JudgePrompt) -> ModelResponse:
         self.asked.append(question)

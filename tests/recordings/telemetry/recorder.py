@@ -133,13 +133,15 @@ def trees(*records: TelemetryRecord, file: str = "run.json") -> tuple[SpanTree, 
 
 
 def traces(
-    *recordings: Sequence[StoredTrace], group_by: GroupBy = "auto", multi_turn_goldens: bool = False
+    *recordings: Sequence[StoredTrace],
+    group_by: GroupBy = "auto",
+    multi_turn_eval_cases: bool = False,
 ) -> tuple[Trace, ...]:
     groups = group_traces(
         [one for recording in recordings for one in recording],
         SPOOL,
         group_by=group_by,
-        multi_turn_goldens=multi_turn_goldens,
+        multi_turn_eval_cases=multi_turn_eval_cases,
     )
     return tuple(_set_aside(convert_to_trace(group, SPOOL)) for group in groups)
 

@@ -95,7 +95,7 @@ LOGS = values(LogRecord, trace_id=st.sampled_from(["t", "u"]), span_id=IDS, even
 def test_turns_come_out(spans: list[Span], logs: list[LogRecord], together: bool) -> None:
     records: list[TelemetryRecord] = [*spans, *logs]
     recording = read(*records)
-    found = traces(recording, recording[:1], multi_turn_goldens=together)
+    found = traces(recording, recording[:1], multi_turn_eval_cases=together)
     assert found
     json.dumps([to_builtins(trace) for trace in found], allow_nan=False)
     for turn in (turn for trace in found for turn in trace.turns):

@@ -76,11 +76,11 @@ class TestGrouping:
         assert keys(*self.TWO, group_by="trace") == ["t2", "t1"]
 
     @pytest.mark.parametrize(
-        ("multi_turn_goldens", "groups"),
+        ("multi_turn_eval_cases", "groups"),
         [pytest.param(False, 2, id="single turns"), pytest.param(True, 1, id="several turns")],
     )
-    def test_goldens_tell_what_is_one(self, multi_turn_goldens: bool, groups: int) -> None:
-        found = traces(read(*self.TWO), multi_turn_goldens=multi_turn_goldens)
+    def test_goldens_tell_what_is_one(self, multi_turn_eval_cases: bool, groups: int) -> None:
+        found = traces(read(*self.TWO), multi_turn_eval_cases=multi_turn_eval_cases)
         assert len(found) == groups
 
     def test_a_session_name_tells_too(self) -> None:

@@ -28,4 +28,4 @@ def github() -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def source(github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> GitHubSource:
-    return GitHubSource(github.surroundings(http, tmp_path))
+    return GitHubSource(github.context(http, tmp_path))

@@ -114,7 +114,7 @@ class FakeGitHub:
         """How many requests there were, of one kind or of all."""
         return len(self.asked) if kind is None else Counter(each.kind for each in self.asked)[kind]
 
-    def surroundings(self, http: HttpGetter, workspace: Path, **others: Any) -> SourceContext:
+    def context(self, http: HttpGetter, workspace: Path, **others: Any) -> SourceContext:
         """Surroundings whose GitHub this is."""
         return SourceContext(
             http=http,

@@ -38,8 +38,8 @@ class Shelf:
 @pytest.fixture
 def source_of(http: HttpGetter, tmp_path: Path) -> Callable[[object], SourcePlugin]:
     def make(shelf: object) -> SourcePlugin:
-        surroundings = SourceContext(http=http, workspace=tmp_path)
-        return SourcePlugin(cast(SourceFactory, shelf), surroundings, title="the source 'shelf'")
+        context = SourceContext(http=http, workspace=tmp_path)
+        return SourcePlugin(cast(SourceFactory, shelf), context, title="the source 'shelf'")
 
     return make
 

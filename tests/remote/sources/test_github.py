@@ -70,7 +70,7 @@ class TestWhatAConfigLeavesOpen:
         self, http: HttpGetter, tmp_path: Path
     ) -> None:
         github = FakeGitHub()
-        source = GitHubSource(github.surroundings(http, tmp_path))
+        source = GitHubSource(github.context(http, tmp_path))
         completed = source.complete(RemoteProgram(source="github", ref=REF))
         assert completed.repository == "agentevals-dev/evaluators"
         assert completed.revision == "main"
@@ -78,9 +78,7 @@ class TestWhatAConfigLeavesOpen:
     def test_is_what_the_environment_says(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
-        source = GitHubSource(
-            github.surroundings(http, tmp_path, repository="own/evals", branch="next")
-        )
+        source = GitHubSource(github.context(http, tmp_path, repository="own/evals", branch="next"))
         completed = source.complete(RemoteProgram(source="github", ref=REF))
         assert (completed.repository, completed.revision) == ("own/evals", "next")
 
@@ -472,7 +470,7 @@ class TestTokens:
     ) -> None:
         github.publish(REPOSITORY, FILES)
         tokens = {host(github.api): "s3cret"}
-        source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
+        source = GitHubSource(github.context(http, tmp_path, tokens=tokens))
         fetch(source)
         sent = {asked.kind: asked.headers.get("authorization") for asked in github.asked}
         assert sent == {"commit": "Bearer s3cret", "tree": "Bearer s3cret", "raw": None}
@@ -483,7 +481,7 @@ class TestTokens:
         github.token = "s3cret"
         github.publish(REPOSITORY, FILES)
         tokens = dict.fromkeys((host(github.api), host(github.raw)), "s3cret")
-        source = GitHubSource(github.surroundings(http, tmp_path, tokens=tokens))
+        source = GitHubSource(github.context(http, tmp_path, tokens=tokens))
         assert set(fetch(source).files) == OWN
 
     def test_of_other_hosts_stay_here(
@@ -491,7 +489,7 @@ class TestTokens:
     ) -> None:
         github.publish(REPOSITORY, FILES)
         tokens = {"api.github.com": "s3cret", "127.0.0.1": "s3cret", "": "s3cret"}
-        fetch(GitHubSource(github.surroundings(http, tmp_path, tokens=tokens)))
+        fetch(GitHubSource(github.context(http, tmp_path, tokens=tokens)))
         assert not any("authorization" in asked.headers for asked in github.asked)
 
     def test_that_open_nothing_are_told(
@@ -500,7 +498,7 @@ class TestTokens:
         github.token = "other"
         github.publish(REPOSITORY, FILES)
         tokens = {host(github.api): "s3cret"}
-        error = refusal(GitHubSource(github.surroundings(http, tmp_path, tokens=tokens)))
+        error = refusal(GitHubSource(github.context(http, tmp_path, tokens=tokens)))
         assert str(error) == "org/evals is not found, or has no 'main'"
         assert error.hint is not None
         assert error.hint.startswith("the token in AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN must be")
@@ -510,20 +508,20 @@ class TestTokens:
     ) -> None:
         github.publish(REPOSITORY, FILES)
         api = github.api.replace("http://", "http://me:s3cret@")
-        source = GitHubSource(github.surroundings(http, tmp_path, github_api=api))
+        source = GitHubSource(github.context(http, tmp_path, github_api=api))
         github.answers["commit"] = lambda _: Answer(403)
         with pytest.raises(UnreachableError) as error:
             fetch(source)
         assert str(error.value).startswith(f"{host(github.api)} does not allow to read")
 
     def test_are_in_no_text(self, github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> None:
-        assert "s3cret" not in repr(github.surroundings(http, tmp_path, tokens={"x": "s3cret"}))
+        assert "s3cret" not in repr(github.context(http, tmp_path, tokens={"x": "s3cret"}))
 
 
 class TestAnEnterpriseServerWithoutARawHost:
     @pytest.fixture
     def source(self, github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> GitHubSource:
-        return GitHubSource(github.surroundings(http, tmp_path, github_raw=""))
+        return GitHubSource(github.context(http, tmp_path, github_raw=""))
 
     def test_is_asked_for_contents_by_its_api(
         self, source: GitHubSource, github: FakeGitHub
@@ -609,10 +607,8 @@ class TestTheCatalogue:
     ) -> None:
         index = f"evaluators:\n- {{name: quality, path: {REF}}}\n- {{name: x, path: ../x.py}}\n"
         github.publish("own/evals", {"index.yaml": index}, branch="feature/x")
-        surroundings = github.surroundings(
-            http, tmp_path, repository="own/evals", branch="feature/x"
-        )
-        (listing,) = GitHubSource(surroundings).catalogue()
+        context = github.context(http, tmp_path, repository="own/evals", branch="feature/x")
+        (listing,) = GitHubSource(context).catalogue()
         assert (listing.source, listing.name, listing.ref) == ("github", "quality", REF)
         assert github.asked[0].path == "/own/evals/feature/x/index.yaml"
 
@@ -627,7 +623,7 @@ class TestTheCatalogue:
     def test_is_refused_where_the_repository_is_none(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
-        source = GitHubSource(github.surroundings(http, tmp_path, repository="../.."))
+        source = GitHubSource(github.context(http, tmp_path, repository="../.."))
         with pytest.raises(PermanentFetchError, match="is no repository on GitHub"):
             source.catalogue()
 

@@ -41,7 +41,7 @@ WRONG = 7
 
 
 @pytest.fixture
-def surroundings(http: HttpGetter, tmp_path: Path) -> SourceContext:
+def context(http: HttpGetter, tmp_path: Path) -> SourceContext:
     return SourceContext(http=http, workspace=tmp_path)
 
 
@@ -59,15 +59,15 @@ class TestOurSources:
         assert list(list_source_factories()) == list(SOURCES) == ["github", "url", "local"]
 
     @pytest.mark.parametrize("name", SOURCES)
-    def test_do_all_that_sources_do(self, name: str, surroundings: SourceContext) -> None:
+    def test_do_all_that_sources_do(self, name: str, context: SourceContext) -> None:
         make = find_source_factory(name)
         assert make is not None
-        source: Source = make(surroundings)
+        source: Source = make(context)
         assert {"complete", "resolve", "pin", "fetch", "catalogue"} <= set(dir(source))
 
-    def test_ask_nobody_before_they_are_asked(self, surroundings: SourceContext) -> None:
+    def test_ask_nobody_before_they_are_asked(self, context: SourceContext) -> None:
         for make in SOURCES.values():
-            make(surroundings)
+            make(context)
 
     def test_of_unknown_names_are_none(self) -> None:
         assert find_source_factory("shelf") is None
@@ -75,12 +75,12 @@ class TestOurSources:
 
 class TestSourcesOfOtherPackages:
     def test_are_found_by_their_entry_point(
-        self, tmp_path: Path, surroundings: SourceContext, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, context: SourceContext, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "shelf = agentci_shelf:Shelf", monkeypatch)
         make = find_source_factory("shelf")
         assert make is not None
-        source = make(surroundings)
+        source = make(context)
         assert source.complete(RemoteProgram(source="shelf", ref="q")).repository == "shelf"
         assert list(list_source_factories()) == [*SOURCES, "shelf"]
 

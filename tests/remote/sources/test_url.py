@@ -26,7 +26,7 @@ def program(ref: str, **others: Any) -> RemoteProgram:
 @pytest.fixture
 def source(github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> UrlSource:
     tokens = {github.raw.removeprefix("http://"): "s3cret"}
-    return UrlSource(github.surroundings(http, tmp_path, tokens=tokens))
+    return UrlSource(github.context(http, tmp_path, tokens=tokens))
 
 
 def publish(github: FakeGitHub, name: str, content: bytes) -> RemoteProgram:

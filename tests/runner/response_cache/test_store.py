@@ -26,10 +26,10 @@ def _key(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def _put(folder: Path, *numbers: int, reply: ProgramOutput = REPLY) -> str:
+def _put(folder: Path, *numbers: int, response: ProgramOutput = REPLY) -> str:
     store = ResponseStore(folder)
     for number in numbers:
-        store.put(_key(number), reply)
+        store.put(_key(number), response)
     store.close()
     return store.problem
 
@@ -74,7 +74,7 @@ def test_the_file_belongs_to_the_owner_of_the_workspace(tmp_path: Path) -> None:
 
 def test_a_later_reply_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     _put(tmp_path, 1)
-    _put(tmp_path, 1, reply=ProgramOutput(stdout=b"2", stderr="", exit_code=2))
+    _put(tmp_path, 1, response=ProgramOutput(stdout=b"2", stderr="", exit_code=2))
     store = ResponseStore(tmp_path)
     row = store.find(_key(1))
     assert row is not None
@@ -123,13 +123,13 @@ def test_tables_of_an_earlier_version_are_replaced(tmp_path: Path) -> None:
 
 def test_one_that_is_too_large_is_not_kept(tmp_path: Path) -> None:
     large = ProgramOutput(stdout=b"x" * (MAX_RESPONSE_BYTES + 1), stderr="", exit_code=0)
-    assert _put(tmp_path, 1, reply=large) == ""
+    assert _put(tmp_path, 1, response=large) == ""
     assert _found(tmp_path, 1) == []
 
 
 def test_one_is_found_among_many(tmp_path: Path) -> None:
     large = ProgramOutput(stdout=b"x" * 900_000, stderr="", exit_code=0)
-    _put(tmp_path, *range(6), reply=large)
+    _put(tmp_path, *range(6), response=large)
     assert (tmp_path / RESPONSES_FILE).stat().st_size > PRELOAD_BYTES
     assert _found(tmp_path, 5, 1, 7) == [5, 1]
 
@@ -146,7 +146,11 @@ def test_many_are_written_before_the_end(tmp_path: Path) -> None:
 
 class TestTheFileStaysSmall:
     def test_what_was_of_no_use_for_longest_goes_first(self, tmp_path: Path) -> None:
-        _put(tmp_path, *range(100), reply=ProgramOutput(stdout=b"x" * 1000, stderr="", exit_code=0))
+        _put(
+            tmp_path,
+            *range(100),
+            response=ProgramOutput(stdout=b"x" * 1000, stderr="", exit_code=0),
+        )
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute("UPDATE replies SET used = used - 30")
         connection.close()

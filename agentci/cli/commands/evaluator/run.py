@@ -76,16 +76,16 @@ class EvaluatorRunPrinter:
         """Show what the program is given, before it is run."""
         self._print_stream("stdin", document.encode("utf-8"))
 
-    def print_response(self, reply: Response | None, *, seconds: float) -> None:
+    def print_response(self, response: Response | None, *, seconds: float) -> None:
         """Show what the program left behind; None where it did not end by itself."""
         after = f"after {format_number(seconds)} seconds"
-        if not isinstance(reply, ProgramOutput):
+        if not isinstance(response, ProgramOutput):
             self._print_section(f"no exit code {after}: it did not run to its end")
             return
-        self._print_stream("stdout", reply.stdout)
-        said = reply.stderr.encode("utf-8")
+        self._print_stream("stdout", response.stdout)
+        said = response.stderr.encode("utf-8")
         self._print_stream("stderr", said, TRUNCATED_NOTE if len(said) >= KEPT_LOG_BYTES else "")
-        self._print_section(f"exit code {reply.exit_code} {after}")
+        self._print_section(f"exit code {response.exit_code} {after}")
 
     def print_result(self, result: CheckResult) -> None:
         """Say what became of it."""
@@ -234,10 +234,10 @@ class PrintingEvaluator(Struct, kw_only=True):
         self.printer.print_stdin(request.stdin)
         return request
 
-    def read(self, reply: Response) -> Judgement:
+    def read(self, response: Response) -> Judgement:
         """See :class:`Evaluator`."""
-        self.response = reply
-        return self.evaluator.read(reply)
+        self.response = response
+        return self.evaluator.read(response)
 
 
 def _find_evaluator(

@@ -12,7 +12,7 @@ from agentci.evaluators.prompts.questions import make_question
 from agentci.model.judges import AggregateVerdict, JudgePrompt, ScoreSchema
 
 name: Final = "final_response_match_v2"
-needs_golden: Final = True
+needs_expected: Final = True
 rubric_type: Final = ""
 
 FORM: Final = ScoreSchema(kind="boolean", value_name="is_the_agent_response_valid")

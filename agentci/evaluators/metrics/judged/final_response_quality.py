@@ -7,7 +7,7 @@ from agentci.evaluators.metrics.judged.judged_metric import JudgedTurn, final_te
 from agentci.model.judges import JudgePrompt
 
 name: Final = "rubric_based_final_response_quality_v1"
-needs_golden: Final = False
+needs_expected: Final = False
 rubric_type: Final = "FINAL_RESPONSE_QUALITY"
 grade = judged_metric.grade_rubrics
 

@@ -20,7 +20,7 @@ from agentci.evaluators.prompts.questions import make_question
 from agentci.model.judges import AggregateVerdict, ChecklistSchema, JudgePrompt
 
 name: Final = "hallucinations_v1"
-needs_golden: Final = False
+needs_expected: Final = False
 rubric_type: Final = ""
 
 CORRECT_LABELS: Final = ("supported", "not_applicable")

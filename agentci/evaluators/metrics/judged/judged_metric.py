@@ -56,7 +56,7 @@ class JudgedMetric(Protocol):
         ...
 
     @property
-    def needs_golden(self) -> bool:
+    def needs_expected(self) -> bool:
         """Whether it compares with expected turns, and so cannot run without them."""
         ...
 

@@ -7,7 +7,7 @@ from agentci.evaluators.metrics.judged.judged_metric import JudgedTurn, format_s
 from agentci.model.judges import JudgePrompt
 
 name: Final = "rubric_based_tool_use_quality_v1"
-needs_golden: Final = False
+needs_expected: Final = False
 rubric_type: Final = "TOOL_USE_QUALITY"
 grade = judged_metric.grade_rubrics
 
