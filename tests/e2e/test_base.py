@@ -132,8 +132,8 @@ class TestTheCache:
         ran = workflow.step("push", MERGE, push(M3, MERGE))
         assert (compared(ran)["commit"], before(ran)) == (M1, 0.5)
         assert compared(ran)["stale"] == (
-            f"the baseline is stale: its commit {M1[:12]} is 2 commits before the base {M3[:12]}, which"
-            " has no results"
+            f"the baseline is stale: its commit {M1[:12]} is 2 commits before the base {M3[:12]}, "
+            "which has no results"
         )
 
     def test_of_each_job_of_a_matrix_is_its_own(self, workflow: Workflow) -> None:
@@ -271,8 +271,8 @@ class TestRuns:
         ran = workflow.step("push", MERGE, push(M3, MERGE))
         assert compared(ran)["baseline"] == f"{M2[:12]}, run {number}"
         assert compared(ran)["stale"] == (
-            f"the baseline is stale: its commit {M2[:12]} is 1 commit before the base {M3[:12]}, which"
-            " has no results"
+            f"the baseline is stale: its commit {M2[:12]} is 1 commit before the base {M3[:12]}, "
+            "which has no results"
         )
 
     def test_of_older_commits_are_found_in_the_merge_queue(self, workflow: Workflow) -> None:
@@ -350,7 +350,7 @@ class TestAMissingBaseline:
         ran = workflow.step("push", M2, push(M1, M2), gate=gate)
         assert (
             ran.code,
-            ran.out.startswith("Quality gate failed: there is nothing to compare"),
+            ran.out.startswith("Quality gate failed: baseline not found"),
         ) == (1, True)
 
     def refused(self, workflow: Workflow) -> str:

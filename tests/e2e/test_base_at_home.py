@@ -69,8 +69,8 @@ def test_that_the_base_was_not_judged_is_told(root: Path) -> None:
     git(root, "checkout", "--quiet", "-b", "topic")
     commit(root)
     assert compared(run(root))["stale"] == (
-        f"the baseline is stale: its commit {first[:12]} is 1 commit before the base {left[:12]}, which"
-        " has no results (GitHub is asked in a workflow alone)"
+        f"the baseline is stale: its commit {first[:12]} is 1 commit before the base {left[:12]}, "
+        "which has no results (GitHub is searched only in a workflow)"
     )
 
 
@@ -92,11 +92,11 @@ class TestThereIsNoBaseline:
 
     def test_without_a_repository(self, root: Path) -> None:
         shutil.rmtree(root / ".git")
-        assert "it is not known of which commit" in compared(run(root))["refused"]
+        assert "the commit of this run is unknown" in compared(run(root))["refused"]
 
     def test_without_a_main_branch(self, root: Path) -> None:
         git(root, "branch", "--move", "trunk")
-        assert "git knows no branch main or master" in compared(run(root))["refused"]
+        assert "the repository has no branch main or master" in compared(run(root))["refused"]
 
     def test_without_git(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "bin").mkdir()
@@ -104,7 +104,7 @@ class TestThereIsNoBaseline:
         ran = run(root, path=str(tmp_path / "bin"))
         assert "the base commit is unknown: git could not be started" in compared(ran)["refused"]
         [notice] = [
-            each["message"] for each in ran.results["problems"] if "not kept" in each["message"]
+            each["message"] for each in ran.results["problems"] if "not saved" in each["message"]
         ]
         assert "git could not be started" in notice
 
