@@ -194,7 +194,7 @@ class TestAHostileReport:
         (fork.folder / REPORT).unlink()
         (fork.folder / REPORT).symlink_to(secret)
         said = _refused(fork.run("comment", "report"), fork)
-        assert "leads out of the workspace" in said
+        assert "is outside the workspace" in said
 
     def test_that_is_a_pipe_is_not_waited_for(self, fork: Bench) -> None:
         (fork.folder / REPORT).unlink()
