@@ -111,7 +111,7 @@ def compare_runs(
         groups.setdefault((result.config, result.evaluator.name), []).append(result)
     return Comparison(
         baseline=baseline,
-        trends=_adjust_p_values(
+        evaluators=_adjust_p_values(
             [
                 _make_trend(results, earlier, bars.get(config, RegressionThresholds()))
                 for (config, _), results in groups.items()
@@ -119,7 +119,7 @@ def compare_runs(
             bars,
         ),
         added=sum(result.id not in earlier for result in after),
-        gone=sum(result.id not in later for result in before),
+        removed=sum(result.id not in later for result in before),
     )
 
 
@@ -139,12 +139,12 @@ def _make_trend(
         after=_mean_or_none([_score_or_pass(pair.after) for pair in pairs]),
         regressions=tuple(_find_changes(pairs, "passed", "failed")),
         improvements=tuple(_find_changes(pairs, "failed", "passed")),
-        chance=None,
+        p_value=None,
         outcome="pass",
-        why="",
+        reason="",
     )
     if not pairs:
-        return replace(trend, outcome="non-comparable", why=_explain_no_pairs(known, alike))
+        return replace(trend, outcome="non-comparable", reason=_explain_no_pairs(known, alike))
     needed = min_pairs_for_significance(1 - bar.confidence)
     if len(pairs) < needed:
         more = format_count(needed - len(pairs), "case")
@@ -152,12 +152,12 @@ def _make_trend(
             f"{format_count(len(pairs), 'case')} cannot show anything for sure: {more} "
             "more are needed"
         )
-        return replace(trend, outcome="insufficient-data", why=why)
+        return replace(trend, outcome="insufficient-data", reason=why)
     differences = [_score_or_pass(pair.after) - _score_or_pass(pair.before) for pair in pairs]
     drop = -fsum(differences) / len(pairs)
     return replace(
         trend,
-        chance=permutation_test_p_value(differences),
+        p_value=permutation_test_p_value(differences),
         outcome="inconclusive" if drop > bar.max_drop + SCORE_SUM_TOLERANCE else "pass",
     )
 
@@ -166,13 +166,13 @@ def _adjust_p_values(
     trends: Sequence[EvaluatorComparison], bars: Mapping[str, RegressionThresholds]
 ) -> tuple[EvaluatorComparison, ...]:
     """Decide each outcome with p-values adjusted for the number of evaluators."""
-    tested = [trend for trend in trends if trend.chance is not None]
-    raised = iter(holm_adjust([trend.chance or 0.0 for trend in tested]))
+    tested = [trend for trend in trends if trend.p_value is not None]
+    raised = iter(holm_adjust([trend.p_value or 0.0 for trend in tested]))
     return tuple(
         trend
-        if trend.chance is None
+        if trend.p_value is None
         else _decide_trend(
-            replace(trend, chance=next(raised)), bars.get(trend.config, RegressionThresholds())
+            replace(trend, p_value=next(raised)), bars.get(trend.config, RegressionThresholds())
         )
         for trend in trends
     )
@@ -182,10 +182,10 @@ def _decide_trend(trend: EvaluatorComparison, bar: RegressionThresholds) -> Eval
     before, after = format_number(trend.before or 0.0), format_number(trend.after or 0.0)
     said = f"mean score {after}, was {before}"
     if trend.outcome == "pass":
-        return replace(trend, why=said)
-    if trend.chance is not None and trend.chance <= 1 - bar.confidence + SCORE_SUM_TOLERANCE:
-        return replace(trend, outcome="fail", why=f"{said}, which is hardly chance")
-    return replace(trend, why=f"{said}, which may be chance")
+        return replace(trend, reason=said)
+    if trend.p_value is not None and trend.p_value <= 1 - bar.confidence + SCORE_SUM_TOLERANCE:
+        return replace(trend, outcome="fail", reason=f"{said}, which is hardly chance")
+    return replace(trend, reason=f"{said}, which may be chance")
 
 
 def _explain_no_pairs(known: Sequence[_ResultPair], alike: Sequence[_ResultPair]) -> str:

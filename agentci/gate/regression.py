@@ -23,18 +23,18 @@ def find_regression_reasons(
         gates: the gates of all configs; a gate without regression thresholds adds no reason.
     """
     held = find_regression_thresholds(gates)
-    if comparison is None or comparison.refused:
-        why = NO_BASELINE if comparison is None else comparison.refused
+    if comparison is None or comparison.not_comparable:
+        why = NO_BASELINE if comparison is None else comparison.not_comparable
         yield from _make_overall_reason(held, "non-comparable", why)
         return
     if comparison.stale:
         yield from _make_overall_reason(held, "stale", comparison.stale)
-    several = len({trend.config for trend in comparison.trends}) > 1
-    for trend in comparison.trends:
+    several = len({trend.config for trend in comparison.evaluators}) > 1
+    for trend in comparison.evaluators:
         bar = held.get(trend.config)
         if bar is None or trend.outcome == "pass":
             continue
-        shuts = trend.required and trend.outcome in bar.shuts
+        shuts = trend.required and trend.outcome in bar.fail_on
         yield GateReason(
             "failed" if shuts else "remark",
             _format_trend(trend, where=f"{trend.config}: " if several else ""),
@@ -46,12 +46,12 @@ def _make_overall_reason(
 ) -> Iterator[GateReason]:
     """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
     if held:
-        shuts = any(outcome in bar.shuts for bar in held.values())
+        shuts = any(outcome in bar.fail_on for bar in held.values())
         yield GateReason("failed" if shuts else "remark", why)
 
 
 def _format_trend(trend: EvaluatorComparison, *, where: str) -> str:
-    return f"{where}{trend.evaluator} against the baseline: {trend.outcome} ({trend.why})"
+    return f"{where}{trend.evaluator} against the baseline: {trend.outcome} ({trend.reason})"
 
 
 def find_regression_thresholds(gates: Sequence[Gate]) -> dict[str, RegressionThresholds]:

@@ -110,7 +110,7 @@ def _make_annotation(
 
 
 def _format_title(tally: EvaluatorChecks) -> str:
-    totals, bar = tally.totals, tally.representative.evaluator.requirement
+    totals, bar = tally.totals, tally.representative.evaluator.criterion
     said = []
     if totals.failed:
         below = any(map(is_below_threshold, filter_by_status(tally.results, "failed")))

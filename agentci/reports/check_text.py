@@ -25,7 +25,7 @@ def format_headline(result: CheckResult) -> str:
     if result.status == "passed":
         return _format_score(result)
     reason = "" if result.reason is None else f"{result.reason}; "
-    return f"{reason}{_format_score(result)}, wanted {result.evaluator.requirement}"
+    return f"{reason}{_format_score(result)}, wanted {result.evaluator.criterion}"
 
 
 def format_outcome(result: CheckResult) -> str:

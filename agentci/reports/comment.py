@@ -77,12 +77,12 @@ def _sections(report: Report) -> Iterator[Section]:
         yield _comparison_section(report.comparison)
     yield _failed(filter_by_status(report.results, "failed"))
     yield _errored(filter_by_status(report.results, "errored"), several=several)
-    yield make_problems_section([each for each in report.problems if each.severity != "notice"])
+    yield make_problems_section([each for each in report.problems if each.severity != "note"])
 
 
 def _evaluators(report: Report, *, several: bool) -> Section:
     found = group_by_evaluator(report.results)
-    compared = report.comparison.trends if report.comparison else ()
+    compared = report.comparison.evaluators if report.comparison else ()
     by_name = {(trend.config, trend.evaluator): trend for trend in compared}
     columns = [*(["Config"] if several else []), "Evaluator", "Passed", "Mean score", "Wanted"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
@@ -112,7 +112,7 @@ def _evaluator(
         f"{mark} {markdown_code(result.evaluator.name)}{advice}",
         f"{totals.passed:,} of {totals.checks:,}",
         "" if totals.score is None else format_number(totals.score),
-        markdown_prose(result.evaluator.requirement),
+        markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
         trend = by_name.get((result.config, result.evaluator.name))
@@ -139,7 +139,7 @@ def _comparison_section(comparison: Comparison) -> Section:
 
 
 def _regressed(comparison: Comparison) -> bool:
-    return any(trend.regressions for trend in comparison.trends)
+    return any(trend.regressions for trend in comparison.evaluators)
 
 
 def _failed(failed: Sequence[CheckResult]) -> Section:

@@ -12,7 +12,7 @@ COLUMNS: Final = ("evaluator", "checks", "was", "is", "worse", "better", "outcom
 
 def format_evaluator(trend: EvaluatorComparison, comparison: Comparison) -> str:
     """Format the evaluator's name, with its config where there are several."""
-    several = any(each.config != trend.config for each in comparison.trends)
+    several = any(each.config != trend.config for each in comparison.evaluators)
     return f"{trend.evaluator} ({format_path(trend.config)})" if several else trend.evaluator
 
 
@@ -37,22 +37,22 @@ def format_trend(trend: EvaluatorComparison) -> str:
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:
     """Yield remarks that have no column in the table."""
-    if comparison.refused:
-        yield comparison.refused
+    if comparison.not_comparable:
+        yield comparison.not_comparable
     if comparison.stale:
         yield comparison.stale
-    for trend in comparison.trends:
+    for trend in comparison.evaluators:
         if trend.outcome != "pass":
-            yield f"{format_evaluator(trend, comparison)}: {trend.why}"
+            yield f"{format_evaluator(trend, comparison)}: {trend.reason}"
     if comparison.added:
         yield f"{format_count(comparison.added, 'check')} of this run alone"
-    if comparison.gone:
-        yield f"{format_count(comparison.gone, 'check')} of the baseline alone"
+    if comparison.removed:
+        yield f"{format_count(comparison.removed, 'check')} of the baseline alone"
 
 
 def list_regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     """Yield checks that passed and now fail: case, evaluator, formatted scores."""
-    for trend in comparison.trends:
+    for trend in comparison.evaluators:
         for each in trend.regressions:
             yield each.case, format_evaluator(trend, comparison), format_scores(each)
 

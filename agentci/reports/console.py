@@ -127,8 +127,8 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     """Yield one line per evaluator, then remarks, then regressions."""
     if comparison is None:
         return
-    if comparison.trends:
-        rows = (trends.format_cells(trend, comparison) for trend in comparison.trends)
+    if comparison.evaluators:
+        rows = (trends.format_cells(trend, comparison) for trend in comparison.evaluators)
         yield from _aligned([trends.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1)
     yield from map(_line, trends.list_remarks(comparison))
     worse = [
@@ -147,7 +147,7 @@ def _row(tally: EvaluatorChecks) -> tuple[str, ...]:
         f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
         "-" if totals.score is None else format_number(totals.score),
-        _cell(result.evaluator.requirement),
+        _cell(result.evaluator.criterion),
     )
 
 

@@ -76,7 +76,7 @@ def render_chart(report: Report) -> str:
     With a baseline, both scores are means over the checks that both runs have.
     """
     several = has_several_configs(report.results)
-    trends = report.comparison.trends if report.comparison else ()
+    trends = report.comparison.evaluators if report.comparison else ()
     paired = [_ChartBar(each.config, each.evaluator, each.after, each.before) for each in trends]
     paired = [bar for bar in paired if _is_drawn(bar.score) and _is_drawn(bar.before)]
     if MIN_BARS <= len(paired) <= MAX_BARS:
@@ -151,9 +151,9 @@ def make_baseline_section(comparison: Comparison) -> Section:
 
 
 def _table(comparison: Comparison) -> str:
-    if not comparison.trends:
+    if not comparison.evaluators:
         return ""
-    rows = (trends.format_cells(trend, comparison) for trend in comparison.trends)
+    rows = (trends.format_cells(trend, comparison) for trend in comparison.evaluators)
     body = "".join(
         markdown_row([markdown_code(name), *map(markdown_prose, others)]) for name, *others in rows
     )
@@ -171,7 +171,7 @@ def _render_remarks(comparison: Comparison) -> Iterator[str]:
             f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
             f"{markdown_prose(scores)}\n"
         )
-    if not comparison.refused:
+    if not comparison.not_comparable:
         yield "\n"
 
 
@@ -303,7 +303,7 @@ def _evaluator(tally: EvaluatorChecks, *, several: bool, shut: bool) -> str:
         *(f"{each:,}" for each in counts),
         format_pass_rate(standing),
         format_mean_score(totals.score, standing),
-        markdown_prose(result.evaluator.requirement),
+        markdown_prose(result.evaluator.criterion),
     ]
     return markdown_row([markdown_code(format_path(result.config)), *cells] if several else cells)
 

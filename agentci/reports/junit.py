@@ -261,7 +261,7 @@ def _list_properties(result: CheckResult) -> dict[str, str]:
         "threshold": ""
         if evaluator.threshold is None
         else format_number(evaluator.threshold, digits=6),
-        "bar": evaluator.requirement,
+        "criterion": evaluator.criterion,
         "type": evaluator.type,
         "required": "" if evaluator.required else "false",
         "cached": "true" if result.cached else "",

@@ -269,5 +269,5 @@ _FAILED_VERDICTS: dict[int, Verdict] = {EXIT_INVALID_INPUT: "invalid", EXIT_ERRO
 _TITLES: dict[Severity, str] = {
     "error": "agentci cannot use this",
     "warning": "agentci warns",
-    "notice": "agentci notes",
+    "note": "agentci notes",
 }

@@ -57,7 +57,7 @@ class TestEveryDialect:
     def test_no_verdict_is_ever_empty(
         self, status: Any, tag: str, reason: str | None, dialect: JUnitFormat
     ) -> None:
-        found = _case(dialect, status, reason=reason, requirement="").find(tag)
+        found = _case(dialect, status, reason=reason, criterion="").find(tag)
         assert found is not None
         assert found.get("message")
         assert found.get("type")
@@ -133,7 +133,7 @@ class TestCommon:
         assert {each.get("name"): each.get("value") for each in case.iter("property")} == {
             "score": "0.5",
             "threshold": "0.7",
-            "bar": "at least 0.7",
+            "criterion": "at least 0.7",
             "type": "code",
         }
         failure = case.find("failure")
@@ -245,6 +245,6 @@ class TestJenkins:
         assert (_case("jenkins", "passed", 0.9).findtext("system-out") or "").splitlines() == [
             "score: 0.9",
             "threshold: 0.7",
-            "bar: at least 0.7",
+            "criterion: at least 0.7",
             "type: code",
         ]

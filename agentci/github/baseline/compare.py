@@ -41,7 +41,7 @@ def compare_with_baseline(
     try:
         earlier = find_baseline(commit, settings, services, workflow)
     except NoBaselineError as error:
-        return Comparison(baseline=PULL_REQUEST_BASE, refused=f"baseline not found: {error}")
+        return Comparison(baseline=PULL_REQUEST_BASE, not_comparable=f"baseline not found: {error}")
     found = earlier.found
     name = f"{shorten_commit(found.commit)}, {found.where}"
     compared = compare_runs(
@@ -56,9 +56,11 @@ def _compare_with_file(
     try:
         report = read_baseline_report(named, workspace)
     except InputError as error:
-        return Comparison(baseline=named, refused=f"baseline not readable: {error.problems[0]}")
+        return Comparison(
+            baseline=named, not_comparable=f"baseline not readable: {error.problems[0]}"
+        )
     if reason := explain_incomplete(report):
-        return Comparison(baseline=named, refused=f"baseline not comparable: it {reason}")
+        return Comparison(baseline=named, not_comparable=f"baseline not comparable: it {reason}")
     compared = compare_runs(
         report.results, results, find_regression_thresholds(gates), baseline=named
     )

@@ -49,7 +49,7 @@ function statusMark(status) {
 
 /** What is known of each turn, by its number: what was said, its score, its tool calls. */
 function turnsOf(check) {
-  const dialogue = check.case.dialogue;
+  const dialogue = check.case.turns;
   const scores = check.turn_scores ?? [];
   const calls = comparedTurns(check.details);
   const length = Math.max(dialogue.length, scores.length, calls.length);
@@ -213,12 +213,12 @@ function tableOf(kind, columns, rows) {
 
 function factsView({ id, seconds, cached, evaluator, case: ofCase }) {
   const facts = {
-    Evaluator: `${evaluator.name} (${evaluator.type}), ${evaluator.required ? 'required' : 'advisory'}, bar: ${evaluator.bar}, weight ${number(evaluator.weight)}`,
+    Evaluator: `${evaluator.name} (${evaluator.type}), ${evaluator.required ? 'required' : 'advisory'}, bar: ${evaluator.criterion}, weight ${number(evaluator.weight)}`,
     'In the config': evaluator.place,
-    Recording: ofCase.recording,
+    Recording: ofCase.file,
     Trace: ofCase.trace,
     'Golden case':
-      ofCase.golden ?? (ofCase.no_golden_because ? `none: ${ofCase.no_golden_because}` : 'none'),
+      ofCase.eval_case ?? (ofCase.unmatched_reason ? `none: ${ofCase.unmatched_reason}` : 'none'),
     Time: `${number(seconds)} s${cached ? ', in an earlier run' : ''}`,
     Id: id,
   };

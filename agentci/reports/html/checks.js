@@ -51,10 +51,10 @@ function searchedText(check, evaluator, ofCase) {
     check.headline,
     check.id,
     ofCase.trace,
-    ofCase.recording,
+    ofCase.file,
     check.reasoning ?? '',
     ...(check.misses ?? []),
-    ...ofCase.dialogue.flat(),
+    ...ofCase.turns.flat(),
   ]
     .join('\n')
     .toLowerCase();

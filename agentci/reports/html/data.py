@@ -96,7 +96,7 @@ def _evaluator(config: str, evaluator: EvaluatorIdentity) -> JsonObject:
         "config": format_path(config),
         "name": evaluator.name,
         "type": evaluator.type,
-        "bar": evaluator.requirement,
+        "criterion": evaluator.criterion,
         "threshold": evaluator.threshold,
         "required": evaluator.required,
         "weight": evaluator.weight,
@@ -108,12 +108,12 @@ def _case(case: CaseSummary) -> JsonObject:
     return {
         "id": case.id,
         "trace": case.trace_id,
-        "recording": str(case.recording),
-        "dialogue": [[turn.question, turn.answer] for turn in case.dialogue],
+        "file": str(case.recording),
+        "turns": [[turn.question, turn.answer] for turn in case.dialogue],
         **_drop_empty(
             {
-                "golden": case.eval_case_id,
-                "no_golden_because": case.unmatched_reason,
+                "eval_case": case.eval_case_id,
+                "unmatched_reason": case.unmatched_reason,
                 "warnings": case.warnings,
                 "performance": case.performance,
             }
@@ -128,7 +128,7 @@ def _number_transcripts(report: Report) -> Mapping[str, int]:
 
 def _find_changes(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
     """Return baseline scores of regressions and improvements, by config, evaluator and case."""
-    trends = () if report.comparison is None else report.comparison.trends
+    trends = () if report.comparison is None else report.comparison.evaluators
     return {
         (trend.config, trend.evaluator, each.case): {"before": each.before}
         for trend in trends

@@ -47,7 +47,7 @@ def render_comparison(report: Report) -> Markup:
     if comparison is None:
         return Markup("")
     ids = {(each.config, each.evaluator.name, each.case.id): each.id for each in report.results}
-    rows = [_trend(each, comparison) for each in comparison.trends]
+    rows = [_trend(each, comparison) for each in comparison.evaluators]
     name, *others = (each.capitalize() for each in trends.COLUMNS)
     return tag(
         "section",
@@ -73,7 +73,7 @@ def _evaluator(tally: EvaluatorChecks, *, several: bool) -> Sequence[str]:
             _scores(tally, "passed"), _scores(tally, "failed"), result.evaluator.threshold
         ),
         format_mean_score(totals.score, standing),
-        result.evaluator.requirement,
+        result.evaluator.criterion,
         format_pass_rate(standing),
         *(
             _link_checks(f"{amount:,}", result, status=status) if amount else "0"
@@ -102,7 +102,7 @@ def _trend(trend: EvaluatorComparison, comparison: Comparison) -> Sequence[str]:
 def _regressions(
     comparison: Comparison, ids: Mapping[tuple[str, str, str], str]
 ) -> Iterator[Markup]:
-    changes = [(trend, each) for trend in comparison.trends for each in trend.regressions]
+    changes = [(trend, each) for trend in comparison.evaluators for each in trend.regressions]
     if not changes:
         return
     yield tag("h3", "Worse than the baseline")

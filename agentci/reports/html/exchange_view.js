@@ -18,7 +18,7 @@ function noRoomFor({ evaluator, case: ofCase }) {
       'checks had it. A run of this evaluator alone has more room, ',
     make('code', {}, command('run', evaluator.config, '--only', evaluator.name)),
     ', and a program can be tried by itself: ',
-    make('code', {}, command('evaluator', 'run', 'PROGRAM', '--trace', fileOf(ofCase.recording))),
+    make('code', {}, command('evaluator', 'run', 'PROGRAM', '--trace', fileOf(ofCase.file))),
     '.',
   ];
 }

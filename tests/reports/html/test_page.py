@@ -152,7 +152,7 @@ class TestBesideABaseline:
 
     def test_a_refused_one_says_why(self) -> None:
         assert "it is of another schema" in _words(
-            compared(mixed_report(), refused="it is of another schema")
+            compared(mixed_report(), not_comparable="it is of another schema")
         )
 
 
