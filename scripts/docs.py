@@ -1,6 +1,6 @@
-"""Writes the generated parts of action.yml, README.md and docs/ from the code and the schema.
+"""Writes the generated parts of action.yml and docs/ from the code and the schema.
 
-``python -m scripts.docs`` writes; ``--check`` only says which files are stale (exit 1).
+``python -m scripts.docs`` writes; ``--check`` only lists stale files (exit 1).
 """
 
 import json
@@ -18,7 +18,7 @@ CONFIG_HELP = "Configs to run: files, folders or globs. By default all that are 
 
 
 def main(arguments: list[str]) -> int:
-    """Write what is stale, or with ``--check`` only name it."""
+    """Write stale files, or with ``--check`` only list them."""
     stale = [path for path, text in generated().items() if path.read_text("utf-8") != text]
     if "--check" in arguments:
         for path in stale:
@@ -32,21 +32,21 @@ def main(arguments: list[str]) -> int:
 
 
 def generated() -> Mapping[Path, str]:
-    """Every file with generated parts, as it should be."""
+    """Return the up-to-date text of every file with generated parts."""
     action = _replaced(ROOT / "action.yml", {"inputs": action_inputs}, comment="# {}")
     outputs = yaml.safe_load(action)["outputs"]
-    readme = {"inputs": inputs_table, "outputs": lambda: outputs_table(outputs)}
+    tables = {"inputs": inputs_table, "outputs": lambda: outputs_table(outputs)}
     schema = json.loads((ROOT / "schemas/config.schema.json").read_text("utf-8"))
     reference = {"reference": lambda: config_reference(schema)}
     return {
         ROOT / "action.yml": action,
-        ROOT / "README.md": _replaced(ROOT / "README.md", readme),
+        ROOT / "docs/action.md": _replaced(ROOT / "docs/action.md", tables),
         ROOT / "docs/configuration.md": _replaced(ROOT / "docs/configuration.md", reference),
     }
 
 
 def action_inputs() -> str:
-    """The ``inputs`` of the action: one an option that is not for the command line alone."""
+    """Return the ``inputs`` of the action: all options that are not only for the command line."""
     lines = ["inputs:", *_input("config", f"{CONFIG_HELP} One per line.", "")]
     for option in _options():
         more = " One per line." if option.repeats else ""
@@ -55,7 +55,7 @@ def action_inputs() -> str:
 
 
 def inputs_table() -> str:
-    """The same as a table, for people."""
+    """Return the inputs as a Markdown table."""
     rows = [
         ("`config`", f"{CONFIG_HELP} One per line.", ""),
         *(
@@ -71,7 +71,7 @@ def inputs_table() -> str:
 
 
 def outputs_table(outputs: Mapping[str, Mapping[str, str]]) -> str:
-    """What the action sets, as action.yml describes it."""
+    """Return the outputs, as action.yml describes them, as a Markdown table."""
     return _table(
         ("output", "what it holds"),
         [(f"`{name}`", output["description"]) for name, output in outputs.items()],
@@ -110,7 +110,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 def _replaced(
     path: Path, parts: Mapping[str, Callable[[], str]], comment: str = "<!-- {} -->"
 ) -> str:
-    """The text of ``path`` with each part between its two marks made anew."""
+    """Return the text of ``path`` with the part between each pair of marks replaced."""
     text = path.read_text("utf-8")
     for name, render in parts.items():
         start = comment.format(f"{name}: written by `make docs`")
