@@ -104,7 +104,7 @@ class TestAConversation:
 
     @pytest.mark.parametrize("turn", [None, 0])
     def test_has_as_many_turns_as_were_recorded(self, turn: int | None) -> None:
-        with pytest.raises(EvaluatorError, match="has 1 turns, the conversation 2"):
+        with pytest.raises(EvaluatorError, match="run has 1 turn, but the conversation has 2"):
             _judge(turn, type="is_json").ask(case(_run("user: q", "assistant: a")))
 
     def test_may_open_with_what_the_assistant_is_said_to_have_said(self) -> None:

@@ -215,7 +215,7 @@ class TestText:
 def test_a_borderline_score_is_called_so() -> None:
     entry = {"type": "execution_metrics", "max_tool_calls": 9, "max_llm_calls": 9, "max_tokens": 1}
     judgement = judged(entry, said("x"))
-    assert judgement.reason == "borderline: 0.6 or more, less than 0.8"
+    assert judgement.reason == "borderline: at least 0.6, but below the threshold 0.8"
 
 
 def test_what_is_no_case_of_an_eval_file_is_a_mistake_of_ours() -> None:
