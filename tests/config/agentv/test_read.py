@@ -364,7 +364,8 @@ class TestJsonLines:
             assert suite.names == ("contains-x", "is-json")
 
     @pytest.mark.parametrize(
-        ("text", "told"), [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: line 1")]
+        ("text", "told"),
+        [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: invalid JSON")],
     )
     def test_that_are_none_are_told(self, text: str, told: str) -> None:
         with pytest.raises(InputError, match=told):
