@@ -1,4 +1,4 @@
-"""Eval sets of ADK become golden cases; what is wrong with them is said with its line."""
+"""Eval sets of ADK become eval cases; errors name their line."""
 
 import json
 import time

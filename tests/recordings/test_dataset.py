@@ -1,4 +1,4 @@
-"""Datasets: rows as their authors write them, flat or as in OpenAI's evals."""
+"""Datasets with flat rows, and in the format of OpenAI's evals."""
 
 import json
 from typing import Any

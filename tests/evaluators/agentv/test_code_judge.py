@@ -1,4 +1,4 @@
-"""``code_judge`` and ``composite``: what is asked, and what is made of the answers."""
+"""``code_judge`` and ``composite``: requests, and judgements from the output."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from agentci.model.requests import (
     RunCommand,
     Task,
 )
-from tests.evaluators.agentv.samples import case, printed, said, suite_of
+from tests.evaluators.agentv.agentv_cases import case, printed, said, suite_of
 
 CODE = {"name": "c", "type": "code_judge", "script": ["judge"]}
 

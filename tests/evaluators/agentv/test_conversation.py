@@ -1,4 +1,4 @@
-"""Conversations: what the evaluators of a turn are given, and those of all that was said."""
+"""Conversations: the input of evaluators of one turn and of the whole conversation."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from agentci.evaluators.agentv.conversation import (
 from agentci.model.json import JsonObject
 from agentci.model.requests import ConstantJudgement, RunCommand
 from agentci.model.trace import Message, ToolUse, Transcript
-from tests.evaluators.agentv.samples import case, suite_of
+from tests.evaluators.agentv.agentv_cases import case, suite_of
 
 SYSTEM = {"role": "system", "content": "s"}
 

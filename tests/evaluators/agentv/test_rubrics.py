@@ -1,4 +1,4 @@
-"""Rubrics: criteria that are judged one by one, with AgentV's scores and lines."""
+"""Rubrics: criteria that are scored one by one, with AgentV's scores and lines."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from agentci.model.judges import (
     ScoreValue,
     Verdict,
 )
-from tests.evaluators.agentv.samples import case, said, suite_of, used
+from tests.evaluators.agentv.agentv_cases import case, said, suite_of, used
 
 JUDGE = {"command": ["judge"]}
 

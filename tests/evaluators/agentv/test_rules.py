@@ -1,4 +1,4 @@
-"""The evaluators that judge what is recorded, beyond the conformance cases."""
+"""Rule evaluators, beyond the conformance cases."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from agentci.model.case import Case
 from agentci.model.judgement import Judgement
 from agentci.model.requests import ProgramOutput
 from agentci.model.trace import TokenUsage, Trace, Transcript
-from tests.evaluators.agentv.samples import PLACE, judged, said, used
+from tests.evaluators.agentv.agentv_cases import PLACE, judged, said, used
 
 
 class TestLimits:

@@ -1,4 +1,4 @@
-"""Which spans make a turn, what was asked in it, and what was answered."""
+"""Which spans make a turn, and its question and answer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Model calls that go on with a turn, and those that only might."""
+"""Model calls that continue a turn, and those that may continue one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Recordings of any kind: bytes to documents, documents to a format, and what cannot be read."""
+"""Reading recorded runs: content, documents, format detection and errors."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Recorded outputs in AgentV's forms, and what is wrong with others."""
+"""Recorded runs in AgentV's formats, and errors in them."""
 
 import json
 from typing import Any

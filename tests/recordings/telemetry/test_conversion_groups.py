@@ -1,4 +1,4 @@
-"""Which traces are judged as one, and what is recorded twice."""
+"""Grouping of traces into conversations, and spans that are recorded twice."""
 
 from typing import Any
 
