@@ -108,7 +108,7 @@ def extract_turn(fields: JsonObject, query: Json) -> Turn | None:
     """Build the agent's turn from a row; None if it has no response.
 
     Args:
-        told: a sample, or the columns of a row.
+        fields: a sample, or the columns of a row.
         query: the user's question, used if it is text.
 
     Raises:

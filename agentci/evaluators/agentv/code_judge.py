@@ -135,7 +135,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         config: the input's ``config``; None if the entry has no keys of its own.
         wire: the payload format of the input.
         prefers_assertions: see ``parse_finding``.
-        wanted: the judge model that the command may call; None if it calls none.
+        required_judge: the judge model that the command may call; None if it calls none.
     """
 
     identity: EvaluatorIdentity
