@@ -20,10 +20,6 @@ from agentci.runner.transcripts import ExternalCall, find_call_secrets, redact_r
 if TYPE_CHECKING:
     from agentci.runner.load_outputs import CaseTrials
 
-NO_TURNS: Final = (
-    "No invocations extracted from trace: nothing in it was said in the words of the GenAI semantic"
-    " conventions or of Google's ADK"
-)
 STOPPED_EARLY: Final = "the run was to end before all repeats were judged"
 
 
@@ -75,7 +71,7 @@ def _evaluate(check: Check, services: Services, dealings: list[ExternalCall]) ->
     repetition = check.evaluator.identity.repetition
     try:
         if not check.case.dialogue:
-            raise EvaluatorError(check.case.missing_run_reason or NO_TURNS)
+            raise EvaluatorError(check.case.no_turns_reason)
         request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
             return _make_result(check, status="skipped", reason=request.reason)

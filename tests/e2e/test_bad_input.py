@@ -207,7 +207,7 @@ def test_a_trace_without_an_agent_cannot_be_judged(folder: Path) -> None:
     assert ran.code == 3
     [result] = ran.results["results"]
     assert result["status"] == "errored"
-    assert "of the GenAI semantic conventions or of Google's ADK" in result["reason"]
+    assert "the GenAI semantic conventions and the attributes of Google's ADK" in result["reason"]
 
 
 def test_nothing_judged_never_opens_the_gate(folder: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_recording_is_known_wherever_it_stands(folder: Path, name: str) -> Non
 def test_an_eval_set_is_known_among_recordings(folder: Path) -> None:
     ran = run_agentci(["run", "--traces", "golden.json"], cwd=folder)
     assert ran.code == 2
-    assert "this is an eval set: name it as `eval_set:`" in ran.out
+    assert "this is an eval set; use it as `eval_set:`" in ran.out
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "lock"])

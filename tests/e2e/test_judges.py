@@ -251,7 +251,7 @@ def test_a_program_that_fails_leaves_the_check_errored_and_asks_nothing(tmp_path
         ran = judged(tmp_path, server.url, {"evaluators": evaluators})
     assert (ran.code, server.asked) == (3, [])
     [result] = ran.results["results"]
-    assert result["reason"] == "the prompt template of 'j' exited with code 1: no"
+    assert result["reason"] == "the prompt program of `j` exited with code 1: no"
 
 
 def checked(**met: bool) -> Answer:
@@ -280,7 +280,7 @@ def test_a_criterion_that_the_model_leaves_out_shuts_the_gate(tmp_path: Path) ->
         ran = judged(tmp_path, server.url, {"rubrics": rubrics})
     [result] = ran.results["results"]
     assert (ran.code, result["status"], result["score"]) == (1, "failed", 1.0)
-    assert result["misses"] == ["[b] is brief: the judge said nothing of it"]
+    assert result["misses"] == ["[b] is brief: not graded by the judge"]
 
 
 def test_a_program_that_judges_runs_in_the_folder_of_its_file(tmp_path: Path) -> None:

@@ -368,7 +368,7 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
                 "aggregator": {"type": "weighted_average"},
                 "evaluators": [{**JUDGE, "repeat": 2}],
             },
-            "the member 'j' of a composite cannot have a `repeat`",
+            "the member 'j' of a composite cannot have `repeat`",
         ),
         (
             {

@@ -78,7 +78,7 @@ class TestAPlan:
         (folder / "http.json").write_text('[{"traceId": "1", "spanId": "1", "name": "GET /"}]')
         ran = run_agentci(["plan", "--traces", "*.json"], cwd=folder)
         assert _lines(ran, "skip: no eval set provided")
-        assert _lines(ran, "error: No invocations extracted from trace")
+        assert _lines(ran, "error: No agent turns found in trace")
 
     def test_tells_of_recordings_that_cannot_be_read(self, folder: Path) -> None:
         ran = run_agentci(["plan", "--traces", "ev.py"], cwd=folder)

@@ -277,12 +277,16 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
     [
         ({"target": {}}, None, "it asks a model, and no `judge` says which one"),
         ({"target": True}, {"provider": "openai"}, "j cannot be judged: no model is named"),
-        ({"judge": {"model": "m"}}, None, "`judge` says who answers a `target`, and there is none"),
+        (
+            {"judge": {"model": "m"}},
+            None,
+            "`judge` sets the model for `target`, but `target` is missing",
+        ),
         ({"target": {"max_calls": -1}}, None, "max_calls"),
         (
             {"target": {}, "executor": "docker", "image": "python:3.12"},
             {"command": ["true"]},
-            "`target` cannot be reached with `executor: docker`",
+            "`target` is not available with `executor: docker`",
         ),
         ({"target": {"max_call": 1}}, None, "did you mean 'max_calls'?"),
         ({"target": "gpt"}, None, "target must be"),

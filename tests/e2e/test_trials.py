@@ -187,7 +187,7 @@ class TestRecordedRuns:
         _file(folder, None)
         _record(folder, {"text": "0.9", "attempt": -1})
         [told] = _told(_run(folder))
-        assert "line 1 has an attempt that is no number from 0 on" in told
+        assert "`attempt` is not a whole number from 0" in told
 
     def test_are_not_made_again(self, folder: Path) -> None:
         _file(folder, [0.1, 0.2, 0.3], strategy="mean")

@@ -321,7 +321,7 @@ class TestLooks:
             ("lambda item: sys.exit()", "the agent called sys.exit(None)"),
             ("lambda item: None", "the agent returned a NoneType; an agent returns text, or"),
             ("lambda item: {}", "the agent returned no response; an agent returns text, or"),
-            ("lambda item: {'response': 1}", "of what the agent returned `response` is no text"),
+            ("lambda item: {'response': 1}", "of what the agent returned `response` is"),
             (
                 "lambda item: {'response': '', 'tool_calls': [{'name': object()}]}",
                 "what the agent returned is no JSON: a value in it is of type object; an agent",
@@ -404,7 +404,7 @@ class TestCollection:
     def test_tells_rows_that_are_wrong_on_their_lines(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, SHORT, rows=(ROWS[0], ROWS[0]))
         assert tested.code == 2
-        assert "data.jsonl:2: the id 'good' is taken by the row on line 1" in tested.out
+        assert "data.jsonl:2: duplicate id 'good'; line 1 has the same id" in tested.out
 
     def test_finds_a_dataset_from_the_root_too(self, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir()

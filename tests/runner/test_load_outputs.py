@@ -145,7 +145,7 @@ class TestPairing:
         (folder / "b.output.json").mkdir()
         ran = _run(folder, "x.eval.yaml", "--traces", "*.json*", "--traces", "b.output.json")
         assert ran.code == 2
-        assert any("line 2 holds no output" in message for message in _told(ran))
+        assert any("no output of the agent" in message for message in _told(ran))
         assert any("is a folder" in message for message in _told(ran))
 
 

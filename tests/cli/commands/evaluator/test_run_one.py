@@ -233,7 +233,7 @@ class TestWithoutAReply:
         (folder / "trace.json").write_text(json.dumps(recording))
         ran = tried(folder, "good.py")
         assert (ran.code, "stdin" in sections(ran.out)) == (3, False)
-        assert "No invocations extracted" in sections(ran.out)["status"]
+        assert "No agent turns found" in sections(ran.out)["status"]
 
     def test_one_case_does_not_lend_its_output_to_the_next(self, folder: Path) -> None:
         recording = json.loads(otlp(trace=2))
@@ -335,9 +335,9 @@ class TestWrongInput:
             (("--trace", "nope.json"), "no recording matches nope.json"),
             (("--trace", "sub"), "sub is a folder (name its recordings"),
             (("--trace", ""), "--trace is empty"),
-            (("--trace", "empty.json"), "is empty"),
-            (("--trace", "broken.json"), "is no JSON"),
-            (("--trace", "no-spans.json"), "holds no spans"),
+            (("--trace", "empty.json"), "the file is empty"),
+            (("--trace", "broken.json"), "invalid JSON"),
+            (("--trace", "no-spans.json"), "the file has no spans"),
             (("--eval-set", "nope.json"), "nope.json does not exist"),
             (("--eval-set", "broken.json"), "the file is not JSON"),
             (("--config", "min_length=5"), "--config 'min_length=5' is not valid JSON: "),
