@@ -204,7 +204,7 @@ def test_a_secret_in_the_words_of_an_agent_that_fails_is_nowhere(folder: Path) -
     ("asked", "told"),
     [
         ("fail", "the agent exited with code 1: no luck today"),
-        ("hang", "the agent timed out after 1s"),
+        ("hang", "the agent timed out after 1 s"),
         ("silence", "the agent printed nothing on stdout"),
         ("latin", "the agent answered what is not UTF-8"),
         ("odd", "the agent answered what cannot be read: "),

@@ -190,7 +190,7 @@ class TestPrograms:
         sleeper = "import subprocess, time; subprocess.Popen(['sleep', '47']); time.sleep(47)"
         begun = time.monotonic()
         ran = _run(tmp_path, "- {name: mine, type: code, path: ev.py, timeout: 1}", program=sleeper)
-        assert (ran.code, "timed out after 1s" in _only(ran)["reason"]) == (3, True)
+        assert (ran.code, "timed out after 1 s" in _only(ran)["reason"]) == (3, True)
         assert time.monotonic() - begun < 20
 
     def test_a_reply_counts_though_a_background_process_holds_the_pipe(

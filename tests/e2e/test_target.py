@@ -247,7 +247,7 @@ def test_a_model_that_hangs_holds_up_neither_its_judge_nor_the_run(tmp_path: Pat
         )
         seconds = time.monotonic() - begun
     assert done.returncode == 3, done.stderr
-    assert "timed out after 1s" in done.stdout
+    assert "timed out after 1 s" in done.stdout
     assert "Traceback" not in done.stderr
     assert seconds < 20
 

@@ -50,7 +50,7 @@ def main() -> None:
             found = {name: _attacked(executor, name, scene) for name in names}
         LAUNCHER_POOL.close()
         left = [str(path) for path in Path(scene["temporary"]).iterdir()]
-    facts = {"shortcomings": [*executor.shortcomings()], "user": os.geteuid(), "left": left}
+    facts = {"limitations": [*executor.limitations()], "user": os.geteuid(), "left": left}
     sys.stdout.write(json.dumps({"found": found, **facts}))
 
 

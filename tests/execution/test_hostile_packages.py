@@ -47,16 +47,16 @@ def _message(content: bytes, length: int | None = None) -> bytes:
 WORDS = {
     "nonsense": _message(b"\xff" * 40),
     "no object": _message(b"[1, 2]"),
-    "what only Python reads": _message(marshal.dumps({"gone": True, "code": 0})),
-    "a code that is none": _message(b'{"gone": true, "code": "zero"}'),
-    "a code that no program ends with": _message(b'{"gone": true, "code": 99999999999}'),
-    "a refusal without a reason": _message(b'{"refusal": {}}'),
+    "what only Python reads": _message(marshal.dumps({"ended": True, "code": 0})),
+    "a code that is none": _message(b'{"ended": true, "code": "zero"}'),
+    "a code that no program ends with": _message(b'{"ended": true, "code": 99999999999}'),
+    "a refusal without a reason": _message(b'{"failure": {}}'),
     "facts of another machine": _message(
         b'{"system": "Linux", "users": null, "tasks": 0, "searches": false, "searching": false,'
         b' "root": true, "landlock": 7, "filters": true, "machine": "abacus"}'
     ),
     "the beginning of a long message": _message(b"{", length=0xFFFFFFFF),
-    "a deep message": _message(b'{"refusal": ' + b"[" * 50_000),
+    "a deep message": _message(b'{"failure": ' + b"[" * 50_000),
 }
 
 pytestmark = [

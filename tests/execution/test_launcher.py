@@ -60,7 +60,7 @@ def test_a_ward_that_was_killed_is_an_error_and_leaves_nothing(
         "os.kill(ward, signal.SIGKILL)\n"
         "time.sleep(60)"
     )
-    with pytest.raises(EvaluatorError, match="the process that starts programs was ended"):
+    with pytest.raises(EvaluatorError, match="launcher process was killed"):
         marked.run(str(program))
     assert marked.are_gone()
 
@@ -99,9 +99,9 @@ def test_a_fork_of_ours_has_a_launcher_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_confined_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match=r"^could not be started: .*'/nonexistent/program'"):
+    with pytest.raises(EvaluatorError, match=r"^could not be started: .*`/nonexistent/program`"):
         _confined(("/nonexistent/program",), tmp_path)
-    with pytest.raises(EvaluatorError, match=r"^could not be started: .*'/nonexistent'"):
+    with pytest.raises(EvaluatorError, match=r"^could not be started: .*`/nonexistent`"):
         _confined(("/bin/true",), Path("/nonexistent"))
 
 

@@ -116,7 +116,7 @@ class TestTimeOut:
     )
     def test_ends_the_program_with_its_children_on_time(self, program: str, marked: Marked) -> None:
         begun = time.monotonic()
-        with pytest.raises(EvaluatorError, match=r"^timed out after 0\.5s"):
+        with pytest.raises(EvaluatorError, match=r"^timed out after 0\.5 s"):
             marked.run(program, timeout_seconds=0.5)
         assert 0.5 <= time.monotonic() - begun < PROMPTLY_SECONDS
         assert marked.are_gone()
@@ -125,8 +125,8 @@ class TestTimeOut:
         with pytest.raises(EvaluatorError) as caught:
             marked.run("hangs.py", timeout_seconds=2)
         assert str(caught.value) == (
-            "timed out after 2s; raise its timeout if it needs longer;"
-            " its last words on stderr: waiting for the model"
+            "timed out after 2 s; raise `timeout` if it needs longer;"
+            " last line on stderr: waiting for the model"
         )
 
     def test_reaches_a_daemon_of_a_program_that_hangs(self, marked: Marked, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ class TestStart:
         interpreter.write_text("")
         program.write_text(f"#!{interpreter}\n")
         program.chmod(0o755)
-        with pytest.raises(EvaluatorError, match=r"started: .*\(the interpreter of its first line"):
+        with pytest.raises(EvaluatorError, match=r"started: .*; the interpreter in its first line"):
             _run_command((str(program),), tmp_path)
 
     def test_of_what_is_not_there_is_explained(self, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ from agentci.execution.local import LocalExecutor
 from agentci.execution.child import kernel, seccomp
 
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-seccomp.install_filter(seccomp.INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW), asks=True)
+seccomp.install_filter(seccomp.INSTRUCTION.pack(seccomp.RETURN, 0, 0, seccomp.ALLOW), notify=True)
 for port in (None, 80):
     try:
         reply = LocalExecutor().run(
@@ -115,4 +115,4 @@ def test_is_not_started_where_nobody_can_give_it_its_sockets() -> None:
     )
     without, with_port = done.stdout.splitlines()
     assert without == "ran"
-    assert with_port.startswith("could not be confined: this kernel has no seccomp notifications")
+    assert with_port.startswith("could not be sandboxed: this kernel does not support seccomp")

@@ -23,9 +23,9 @@ from agentci.execution.child_process.orphan_processes import become_subreaper, k
 print(become_subreaper())
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
 child.stdout.readline()
-kill_children(spared=[child.pid])
+kill_children(excluded=[child.pid])
 print(child.poll())
-kill_children(spared=[])
+kill_children(excluded=[])
 try:
     print(child.wait(10))
 finally:

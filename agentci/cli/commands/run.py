@@ -189,7 +189,7 @@ def _make_decision(
 
 def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:
     """What was wanted of the jails of programs and could not be had, once each."""
-    for text in services.executors.shortcomings():
+    for text in services.executors.limitations():
         yield Problem(message=text, severity="warning")
 
 

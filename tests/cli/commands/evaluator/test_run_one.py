@@ -215,7 +215,7 @@ class TestWithoutAReply:
         assert re.search(
             r"=== no exit code after 1[.\d]* seconds: it did not run to its end", ran.out
         )
-        assert "timed out after 1s" in sections(ran.out)["verdict"]
+        assert "timed out after 1 s" in sections(ran.out)["verdict"]
         assert "waiting for the model" in sections(ran.out)["verdict"]
 
     def test_what_it_was_given_is_shown_nevertheless(self, folder: Path) -> None:
@@ -320,7 +320,10 @@ class TestWrongInput:
             ("nope.py", "nope.py does not exist, or is no file"),
             (".", ". is a folder, not a file"),
             ("/dev/null", "/dev/null does not exist, or is no file"),
-            ("trace.json", "'trace.json' is none of .py,"),
+            (
+                "trace.json",
+                "`trace.json` is not executable and has none of the supported extensions",
+            ),
             ("a\0b.py", "a\0b.py does not exist, or is no file"),
         ],
     )
