@@ -5,7 +5,6 @@ import os
 import subprocess
 import tarfile
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from agentci.execution.docker.executor import DockerExecutor
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 NARROW = SandboxPolicy(network=False, memory_mb=64, processes=7, image="some/image:1")
 # Answers as a script for each command says; tells what it was asked, and what it saw and read.
@@ -70,7 +70,7 @@ class Engine:
         self,
         *,
         stdin: bytes = b"",
-        seconds: float = 20,
+        seconds: float = NO_TIMEOUT_SECONDS,
         environment: Mapping[str, str] | None = None,
         sandbox_policy: SandboxPolicy | None = NARROW,
     ) -> ProgramOutput:
@@ -188,7 +188,7 @@ class TestWhatGoesWrong:
         assert engine.refused().endswith("to the engine: `docker` exited with code 137")
 
     def test_may_be_time(self, engine: Engine) -> None:
-        engine.answer("start", "exec sleep 60")
+        engine.answer("start", "exec sleep 300")
         assert engine.refused(seconds=0.3).startswith("timed out after 0.3 s")
         assert len(engine.asked("rm")) == 1
 
@@ -216,7 +216,7 @@ class TestWhatGoesWrong:
         assert len(engine.asked()) == 1
 
     def test_may_be_that_it_does_not_answer(self, engine: Engine) -> None:
-        engine.answer("ps", "exec sleep 60")
+        engine.answer("ps", "exec sleep 300")
         with pytest.raises(EvaluatorError, match="the engine did not respond"):
             DockerClient(engine.variables).run("ps", seconds=0.2)
 
@@ -259,9 +259,13 @@ class TestAnImage:
         assert "`docker pull some/image:1` printed more than" in engine.refused()
 
 
+STARTED = ': > "$here/started"'
+UNTIL_STOPPED = 'while ! [ -e "$here/stopped" ]; do sleep 0.05; done'
+
+
 class TestTheEnd:
     def test_of_a_run_ends_programs_and_removes_their_containers(self, engine: Engine) -> None:
-        engine.answer("start", ': > "$here/started"; exec sleep 60')
+        engine.answer("start", f"{STARTED}; exec sleep 300")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("rm")
         asked = engine.asked()
@@ -270,7 +274,7 @@ class TestTheEnd:
         assert engine.asked() == asked
 
     def test_may_come_while_a_container_is_made(self, engine: Engine) -> None:
-        engine.answer("create", ': > "$here/started"; sleep 0.5')
+        engine.answer("create", f"{STARTED}; {UNTIL_STOPPED}")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("start") == []
         assert engine.asked("rm")
@@ -279,12 +283,12 @@ class TestTheEnd:
     def test_may_take_a_container_away_that_is_being_made(
         self, engine: Engine, command: str
     ) -> None:
-        engine.answer(command, ': > "$here/started"; sleep 0.5; echo gone >&2; exit 1')
+        engine.answer(command, f"{STARTED}; {UNTIL_STOPPED}; echo gone >&2; exit 1")
         assert self.stopped_at("started", engine) == "was interrupted"
 
     def test_may_come_while_an_image_is_pulled(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
-        engine.answer("pull", ': > "$here/started"; exec sleep 60')
+        engine.answer("pull", f"{STARTED}; exec sleep 300")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("rm") == []
 
@@ -302,9 +306,9 @@ class TestTheEnd:
         said: list[str] = []
         thread = threading.Thread(target=lambda: said.append(engine.refused()))
         thread.start()
-        while not (engine.folder / file).exists():
-            time.sleep(0.01)
+        wait_until((engine.folder / file).exists)
         engine.executor.stop()
+        (engine.folder / "stopped").touch()
         thread.join()
         return said[0]
 
