@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from tests.helpers.support import ROOT, Ran, run_agentci
+from tests.helpers.waiting import wait_until
 
 # Answers in the ways that its question asks for, and notes that it was run.
 AGENT: Final = """\
@@ -24,7 +24,7 @@ match asked:
     case "fail":
         sys.exit("no luck today")
     case "hang":
-        time.sleep(60)
+        time.sleep(300)
     case "silence":
         pass
     case "latin":
@@ -204,7 +204,7 @@ def test_a_secret_in_the_words_of_an_agent_that_fails_is_nowhere(folder: Path) -
     ("asked", "told"),
     [
         ("fail", "the agent exited with code 1: no luck today"),
-        ("hang", "the agent timed out after 1s"),
+        ("hang", "the agent timed out after 1 s"),
         ("silence", "the agent printed nothing on stdout"),
         ("latin", "the agent answered what is not UTF-8"),
         ("odd", "the agent answered what cannot be read: "),
@@ -283,12 +283,17 @@ def test_a_prompt_that_no_command_line_takes_is_errored(
 def test_no_more_agents_run_at_a_time_than_there_are_jobs(folder: Path) -> None:
     (folder / "agent.py").write_text(
         "import pathlib, sys, time\n"
-        "mark = pathlib.Path('running', sys.argv[1]); mark.touch()\n"
-        "time.sleep(0.4); print(len(list(mark.parent.iterdir()))); mark.unlink()\n"
+        "started, mark = pathlib.Path(sys.argv[2]), pathlib.Path('running', sys.argv[1])\n"
+        "mark.touch(); (started / sys.argv[1]).touch()\n"
+        "while len(list(started.iterdir())) < int(sys.argv[2]): time.sleep(0.01)\n"
+        "time.sleep(0.4)  # so that one too many is seen\n"
+        "print(len(list(mark.parent.iterdir()))); mark.unlink()\n"
     )
     (folder / "running").mkdir()
     for jobs in (1, 2):
-        _file(folder, "a", "b", "c", "d")
+        (folder / str(jobs)).mkdir()
+        target = {"command": [sys.executable, "agent.py", "{PROMPT}", str(jobs)]}
+        _file(folder, "a", "b", "c", "d", target=target)
         _run(folder, "--jobs", str(jobs))
         most = max(int(row["output_messages"][0]["content"]) for row in _kept(folder))
         assert most == jobs
@@ -359,7 +364,7 @@ def test_a_shard_runs_the_agents_of_its_own_cases(folder: Path) -> None:
 
 
 def test_an_interrupted_run_keeps_what_agents_have_answered(folder: Path) -> None:
-    _file(folder, "a", "hang", target={"timeout": 60, "env": ["MARK"]})
+    _file(folder, "a", "hang", target={"timeout": 900, "env": ["MARK"]})
     process = subprocess.Popen(
         [sys.executable, "-m", "agentci", "run", "x.eval.yaml", "--jobs", "1"],
         cwd=folder,
@@ -368,11 +373,9 @@ def test_an_interrupted_run_keeps_what_agents_have_answered(folder: Path) -> Non
         stderr=subprocess.STDOUT,
         text=True,
     )
-    deadline = time.monotonic() + 20
-    while _runs(folder) != ["a", "hang"] and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: _runs(folder) == ["a", "hang"])
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate()
     assert process.returncode == 143, out
     assert [row["id"] for row in _kept(folder)] == ["a"]
     report = json.loads((folder / "agentci-results" / "results.json").read_text())

@@ -78,7 +78,7 @@ def test_a_score_below_the_threshold_fails(folder: Path) -> None:
         ("def short(s, i): return {'score': 1, 'x': float('nan')}", "returned what is no JSON"),
         ("def other(s, i): return 'short'", "graders.py defines no function 'short'"),
         ("import os\ndef short(s, i): os._exit(0)", "produced no output on stdout"),
-        ("def short(s, i):\n while True: pass", "timed out after 1s"),
+        ("def short(s, i):\n while True: pass", "timed out after 1 s"),
         ("def short(s, i): return open('words', 'w').close()", "(it may write to its TMPDIR alone"),
     ],
 )

@@ -192,7 +192,7 @@ def _make_decision(
 
 def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:
     """Yield a warning for each sandbox feature that is not available."""
-    for text in services.executors.shortcomings():
+    for text in services.executors.limitations():
         yield Problem(message=text, severity="warning")
 
 

@@ -215,7 +215,7 @@ class TestWithoutAReply:
         assert re.search(
             r"=== no exit code after 1[.\d]* seconds: the program did not exit by itself", ran.out
         )
-        assert "timed out after 1s" in sections(ran.out)["status"]
+        assert "timed out after 1 s" in sections(ran.out)["status"]
         assert "waiting for the model" in sections(ran.out)["status"]
 
     def test_what_it_was_given_is_shown_nevertheless(self, folder: Path) -> None:
@@ -320,7 +320,10 @@ class TestWrongInput:
             ("nope.py", "nope.py is not an existing file"),
             (".", ". is a folder"),
             ("/dev/null", "/dev/null is not an existing file"),
-            ("trace.json", "'trace.json' is none of .py,"),
+            (
+                "trace.json",
+                "`trace.json` is not executable and has none of the supported extensions",
+            ),
             ("a\0b.py", "a\0b.py is not an existing file"),
         ],
     )
