@@ -145,17 +145,15 @@ class InProcessEvaluator(Struct, frozen=True, kw_only=True):
                 judgement=make_grade_judgement(parse_grade(response), threshold=self.threshold)
             )
         except (GraderFunctionError, EvaluatorError) as error:
-            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+            raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
         except SystemExit as error:  # by which pytest itself would end
             raise EvaluatorError(
-                f"Custom evaluator '{self.identity.name}' called sys.exit({error.code!r})"
+                f"Evaluator `{self.identity.name}` called sys.exit({error.code!r})"
             ) from None
         except TEST_EXCEPTIONS as error:
             self.raised.append(error)
             told = f"{type(error).__name__}: {error}"
-            raise EvaluatorError(
-                f"Custom evaluator '{self.identity.name}' raised {told}"
-            ) from error
+            raise EvaluatorError(f"Evaluator `{self.identity.name}` raised {told}") from error
 
     def read(self, response: Response) -> Judgement:
         """What was settled."""

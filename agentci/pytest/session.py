@@ -43,9 +43,9 @@ from agentci.reports.merge.read import read_report
 from agentci.runner.check import Check, run_check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_inputs import load_dataset
-from agentci.runner.open_response_cache import close_response_cache, open_response_cache
 from agentci.runner.plan import Plan, PlannedSuite
 from agentci.runner.prepare_judges import collect_spending, prepare_judges
+from agentci.runner.response_cache.open import close_response_cache, open_response_cache
 from agentci.runner.services import Services
 
 
@@ -59,7 +59,7 @@ class SessionJudges:
     def __init__(self, services: Services, *, missing_secrets_reason: str) -> None:
         self._services = services
         self._missing_secrets_reason = missing_secrets_reason
-        self._seated: dict[str, tuple[Plan, Services]] = {}
+        self._prepared: dict[str, tuple[Plan, Services]] = {}
 
     def prepare_for(self, check: Check) -> Services:
         """The services with the judges of a check.
@@ -69,23 +69,23 @@ class SessionJudges:
         """
         needs = check.evaluator.needs
         key = "".join(need.judge.budget_id for need in needs if isinstance(need, RequiredJudge))
-        if key not in self._seated:
-            self._seated[key] = self._seat(check)
-        return self._seated[key][1]
+        if key not in self._prepared:
+            self._prepared[key] = self._prepare(check)
+        return self._prepared[key][1]
 
     def close(self) -> Iterator[Problem]:
         """Keep what was replied; what there is to tell of the judges."""
-        for plan, _ in self._seated.values():
+        for plan, _ in self._prepared.values():
             yield from plan.problems
         yield from close_response_cache(self._services.cached_responses)
 
     def spending(self) -> Iterator[JudgeSpending]:
         """What judges cost, under the test file that named them first."""
-        for plan, services in self._seated.values():
+        for plan, services in self._prepared.values():
             for each in collect_spending(plan, services):
                 yield replace(each, config=plan.gates[0].config)
 
-    def _seat(self, check: Check) -> tuple[Plan, Services]:
+    def _prepare(self, check: Check) -> tuple[Plan, Services]:
         settings = parse_settings((), {})
         gate = Gate(config=check.config, policy=GatePolicy(), evaluators=())
         plan = Plan(suites=(PlannedSuite(gate=gate, checks=(check,)),), problems=())
@@ -96,8 +96,8 @@ class SessionJudges:
             missing_secrets_reason=self._missing_secrets_reason,
         )
         if services.judges and self._services.cached_responses is None:
-            replies, problems = open_response_cache(plan, settings, services)
-            self._services = replace(self._services, cached_responses=replies)
+            cache, problems = open_response_cache(plan, settings, services)
+            self._services = replace(self._services, cached_responses=cache)
             plan = replace(plan, problems=(*plan.problems, *problems))
         return plan, replace(services, cached_responses=self._services.cached_responses)
 
@@ -210,17 +210,17 @@ class EvaluationSession:
             for each in test.configs
         ]
         raised: BaseException | None = None
-        why = NO_RESPONSE_REASON
+        missing_reason = NO_RESPONSE_REASON
         try:
             row = row if agent is None else self._call_agent(row, agent)
         except TEST_EXCEPTIONS as error:  # told in the report, and raised again
             row, raised = replace(row, turn=None), error
-            why = f"the agent did not answer: {type(error).__name__}: {error}"
+            missing_reason = f"the agent did not answer: {type(error).__name__}: {error}"
         case = Case(
             id=test.name,
             trace=make_row_trace(row),
             dataset_row=row,
-            missing_run_reason=None if row.turn else why,
+            missing_run_reason=None if row.turn else missing_reason,
         )
         results = tuple(self._run_check(each, case, place) for each in evaluators)
         self._results[f"{place.file}::{test.name}"] = results
@@ -250,7 +250,7 @@ class EvaluationSession:
             evaluator=evaluator,
             case=make_case_summary(case),
             load=lambda: case,
-            fingerprint=self._fingerprints.of(
+            fingerprint=self._fingerprints.compute(
                 evaluator, None if case.dataset_row is None else case.dataset_row.input_columns
             ),
         )
@@ -313,12 +313,12 @@ def _make_evaluator_result(result: CheckResult, config: EvaluatorConfig) -> Eval
     judgement = result.judgement
     if judgement is None:
         raise TypeError(f"{result.id} was not judged")
-    said = (
+    judge_score = (
         judgement.details.get(RESULT) if isinstance(config, CustomPromptEvaluatorConfig) else None
     )
     return EvaluatorResult(
         result="pass" if judgement.passed else "fail",
-        score=said if isinstance(said, int | float) else judgement.score or 0.0,
+        score=judge_score if isinstance(judge_score, int | float) else judgement.score or 0.0,
         reason=judgement.reasoning,
         threshold=config.threshold,
     )

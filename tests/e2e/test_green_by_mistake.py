@@ -67,7 +67,7 @@ class TestTheGate:
         golden["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
         ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden))
         assert (ran.code, _statuses(ran)) == (0, {"tool_trajectory_avg_score": "passed"})
-        assert "no recording is judged by the golden case 'rome'" in ran.out
+        assert "no trace matches eval case `rome`" in ran.out
         strict = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden), more="gate: {on_skip: fail}")
         assert strict.code == 1
 

@@ -193,10 +193,10 @@ def test_kind(evaluator_results):
         ("body", "said"),
         [
             ("return item['price']", "KeyError: 'price'"),
-            ("return None", "Custom evaluator 'odd' odd returned None, which is no number"),
-            ("return float('nan')", "Custom evaluator 'odd' odd returned nan, which is no score"),
-            ("return 7", "Custom evaluator 'odd' returned 7, not a score from 0 to 1"),
-            ("sys.exit(3)", "Custom evaluator 'odd' called sys.exit(3)"),
+            ("return None", "Evaluator `odd` odd returned None, which is no number"),
+            ("return float('nan')", "Evaluator `odd` odd returned nan, which is no score"),
+            ("return 7", "Evaluator `odd` returned 7, not a score from 0 to 1"),
+            ("sys.exit(3)", "Evaluator `odd` called sys.exit(3)"),
             ("__import__('pytest').fail('not mine')", "not mine"),
         ],
     )
@@ -269,7 +269,7 @@ class TestPrompt:
                 "comand=",
                 "judge_model: there is no field 'comand'; did you mean 'command'?",
             ),
-            (JUDGED, "@evals.judge_model('gemini/m')", "relevance cannot be judged: "),
+            (JUDGED, "@evals.judge_model('gemini/m')", "evaluator `relevance`: "),
         ],
     )
     def test_that_nobody_can_judge_by_is_broken_input(

@@ -17,10 +17,10 @@ from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
 from agentci.model.values import replace
-from agentci.runner.open_response_cache import close_response_cache, open_response_cache
 from agentci.runner.plan import Plan, make_plan, select_shard
 from agentci.runner.prepare_judges import collect_spending, prepare_graders, prepare_judges
 from agentci.runner.prepare_programs import prepare_programs
+from agentci.runner.response_cache.open import close_response_cache, open_response_cache
 from agentci.runner.run_checks import Outcome, ProgressDisplay, run_checks
 from agentci.runner.services import Services
 from agentci.runner.transcripts import TranscriptLog
@@ -77,7 +77,7 @@ def _run_checks(
 ) -> tuple[Outcome, Iterable[Problem]]:
     """What all checks come to, and what came up in the runs of the agents that they wait for."""
     if all(check.case_trials is None for check in plan.checks):
-        return run_checks(plan.checks, services=services, jobs=jobs, tell=progress.count), ()
+        return run_checks(plan.checks, services=services, jobs=jobs, on_result=progress.count), ()
     from agentci.runner.trial_runner import (  # noqa: PLC0415
         TrialRunner,
         write_outputs,
@@ -130,7 +130,7 @@ def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Sess
         problems=(*plan.problems, *_find_sandbox_warnings(session.services)),
         provenance=plan.provenance,
         gates=plan.gates,
-        shard_info=plan.portion,
+        shard_info=plan.shard_info,
         spending=outcome.spending,
         comparison=comparison,
         commit=commit,
@@ -142,7 +142,7 @@ def _compare_with_baseline(
     plan: Plan, outcome: Outcome, commit: str, settings: Settings, session: Session
 ) -> Comparison | None:
     """The run beside its baseline; what is a part of a run is compared once it is merged."""
-    if not settings.baseline or plan.portion is not None:
+    if not settings.baseline or plan.shard_info is not None:
         return None
     from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (of no use to most runs)
 
@@ -169,10 +169,10 @@ def _make_decision(
     complete: bool,
 ) -> Decision:
     judged = group_results_by_policy(plan.gates, outcome.results)
-    if plan.portion is not None:
+    if plan.shard_info is not None:
         return decide_shard(
             judged,
-            shard=plan.portion.shard,
+            shard=plan.shard_info.shard,
             problems=plan.problems,
             complete=complete,
             fail_on=settings.fail_on,

@@ -233,7 +233,7 @@ class TestWithoutAReply:
         (folder / "trace.json").write_text(json.dumps(recording))
         ran = tried(folder, "good.py")
         assert (ran.code, "stdin" in sections(ran.out)) == (3, False)
-        assert "No invocations extracted" in sections(ran.out)["verdict"]
+        assert "No agent turns found" in sections(ran.out)["verdict"]
 
     def test_one_case_does_not_lend_its_output_to_the_next(self, folder: Path) -> None:
         recording = json.loads(otlp(trace=2))
@@ -278,7 +278,7 @@ class TestPackages:
         (folder / "requirements.txt").write_text("demo-words==1.0\n")
         ran = tried(folder, write(folder, "print('{\"score\": 1}')"))
         assert ran.code == 0
-        assert "notice: the requirements.txt beside own.py is not installed for it" in ran.err
+        assert "notice: the requirements.txt next to own.py is not installed" in ran.err
 
 
 class TestAProgramElsewhere:
@@ -332,8 +332,8 @@ class TestWrongInput:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("--trace", "nope.json"), "no recording matches nope.json"),
-            (("--trace", "sub"), "sub is a folder (name its recordings"),
+            (("--trace", "nope.json"), "no trace file matches nope.json"),
+            (("--trace", "sub"), "sub is a folder (name the files in it"),
             (("--trace", ""), "--trace is empty"),
             (("--trace", "empty.json"), "is empty"),
             (("--trace", "broken.json"), "is no JSON"),
