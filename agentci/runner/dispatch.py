@@ -67,7 +67,7 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
         EvaluatorError: the program does not exist, or cannot be run on this machine.
     """
     if isinstance(request, RunCommand):
-        from agentci.runner.command_jobs import make_evaluator_command_job  # noqa: PLC0415 (seldom of use)
+        from agentci.runner.command_jobs import make_evaluator_command_job  # noqa: PLC0415 (seldom needed)
 
         return make_evaluator_command_job(request, name=name, services=services)
     ready = find_ready_program(request.program, name, services)
@@ -114,7 +114,7 @@ def run_program(
     try:
         if model_access is None:
             return job.run(executor)
-        from agentci.runner.judge_proxy import open_judge_proxy  # noqa: PLC0415 (seldom of use)
+        from agentci.runner.judge_proxy import open_judge_proxy  # noqa: PLC0415 (seldom needed)
 
         with open_judge_proxy(job, model_access, services) as job_with_target:
             return job_with_target.run(executor)
@@ -193,6 +193,6 @@ def _grade_remotely(request: GradeWithService, services: Services) -> Response:
 
 
 def _compute_metric(request: ComputeMetric) -> MetricResult:
-    from agentci.evaluators.metrics.registry import METRICS  # noqa: PLC0415 (programs have no use for them)
+    from agentci.evaluators.metrics.registry import METRICS  # noqa: PLC0415 (programs do not need it)
 
     return METRICS[request.metric].measure(request.actual, request.expected, request.options)

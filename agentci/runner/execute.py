@@ -123,7 +123,7 @@ class CachedJudgeResponses:
         self._all_responses.append(response)
 
     def _key(self, digest: bytes, number: int) -> bytes:
-        from agentci.runner.response_cache.cache import make_sample_key  # noqa: PLC0415 (of no use to most runs)
+        from agentci.runner.response_cache.cache import make_sample_key  # noqa: PLC0415 (most runs do not need it)
 
         return make_repeat_key(make_sample_key(digest, number), self._ordinal)
 
@@ -134,7 +134,7 @@ def add_judge_details(
     """Add the judges to the judgement's details, and what cached responses saved to the budgets."""
     if not judge_calls:
         return judgement
-    from agentci.judges.budget import compute_charge  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.budget import compute_charge  # noqa: PLC0415 (most runs do not need it)
 
     for each in judge_calls:
         settings = each.request.judge.settings
@@ -330,7 +330,7 @@ class _RequestExecution:
         return verdict
 
     def _compare_embeddings(self, request: CompareEmbeddings) -> Response:
-        from agentci.judges.budget import compute_charge  # noqa: PLC0415 (of no use to most runs)
+        from agentci.judges.budget import compute_charge  # noqa: PLC0415 (most runs do not need it)
 
         records = CachedJudgeResponses(
             request, self._services, self._ordinal, [], ignore_cached=self._ignores_cache

@@ -65,7 +65,7 @@ class FileLocator:
         Raises:
             InputError: the plugin cannot be loaded.
         """
-        from agentci._util.plugins import (  # noqa: PLC0415 (of no use to most runs)
+        from agentci._util.plugins import (  # noqa: PLC0415 (most runs do not need it)
             find_plugin_package,
             make_plugin_error,
             named,

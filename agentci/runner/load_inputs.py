@@ -46,7 +46,7 @@ def load_suite_dataset(
 
 def load_dataset(path: Path, workspace: Workspace, *, carries_runs: bool) -> Dataset:
     """The rows of a dataset file; errors as in ``load_suite_dataset``."""
-    from agentci.recordings.dataset import read_dataset  # noqa: PLC0415 (of no use to most runs)
+    from agentci.recordings.dataset import read_dataset  # noqa: PLC0415 (most runs do not need it)
 
     name = workspace.display_path(path)
     data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES)
@@ -153,7 +153,7 @@ def find_input_files(
     """
     if loaded.suite.eval_cases is None:
         return _find_recordings(loaded, settings, workspace)
-    from agentci.runner.load_outputs import find_outputs  # noqa: PLC0415 (of no use to most runs)
+    from agentci.runner.load_outputs import find_outputs  # noqa: PLC0415 (most runs do not need it)
 
     return find_outputs(loaded, settings, workspace)
 

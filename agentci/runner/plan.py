@@ -283,7 +283,7 @@ def _plan_eval_file(
     services: Services,
 ) -> PlannedSuite:
     """The checks of an eval file, in which each case has evaluators of its own."""
-    from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (of no use to most runs)
+    from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (most runs do not need it)
 
     paired = pair_outputs(source.loaded, source.recordings, settings, services.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))

@@ -43,7 +43,7 @@ def prepare_graders(plan: Plan, settings: Settings, services: Services) -> Servi
     graded = collect_needs((check.evaluator for check in plan.checks), RequiredService)
     if not graded:
         return services
-    from agentci.judges.evals_api_client import (  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.evals_api_client import (  # noqa: PLC0415 (most runs do not need it)
         EvalsApiClient,
         OfflineEvalsApiClient,
     )
@@ -110,7 +110,7 @@ def prepare_judges(
     required = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
     if not required:
         return plan, services
-    from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (most runs do not need it)
     from agentci.judges.judge import Judge  # noqa: PLC0415 (likewise)
     from agentci.judges.keys import ApiKeys  # noqa: PLC0415
     from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS  # noqa: PLC0415
@@ -155,7 +155,7 @@ def prepare_judges(
 
 def find_judge_problems(required: Iterable[RequiredJudge]) -> Iterator[Problem]:
     """Errors in the settings of judges; no request is made."""
-    from agentci.judges.validate import find_settings_problems  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.validate import find_settings_problems  # noqa: PLC0415 (most runs do not need it)
 
     for each in required:
         for message in find_settings_problems(each.judge.settings):

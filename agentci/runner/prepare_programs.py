@@ -41,7 +41,7 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
     wanted = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
     if not any(needs_preparation(each) for each in wanted):
         return plan, services
-    from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (of no use to most runs)
+    from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (most runs do not need it)
 
     try:
         gathered = prepare_wanted_programs(
@@ -74,7 +74,7 @@ def load_lock(services: Services) -> "Lock | None":
     # Not `exists`: a broken link is an error, not a missing lock file.
     if not os.path.lexists(path):
         return None
-    from agentci.remote.lock.file import read_lock  # noqa: PLC0415 (of no use to most runs)
+    from agentci.remote.lock.file import read_lock  # noqa: PLC0415 (most runs do not need it)
 
     return read_lock(read_file(path, name=LOCK_NAME, limit_bytes=MAX_LOCK_BYTES), file=LOCK_NAME)
 

@@ -263,7 +263,7 @@ class TrialRunner(Struct, kw_only=True):
         return False
 
     def _run_agent(self, sequence: TrialSequence) -> None:
-        from agentci.runner.agent import run_agent  # noqa: PLC0415 (of no use to most runs)
+        from agentci.runner.agent import run_agent  # noqa: PLC0415 (most runs do not need it)
 
         agent, attempt = sequence.case_trials.agent, sequence.pending[0]
         if agent is None or self.services.interruption.is_requested():
