@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.replies import Judged, run
+from tests.e2e.cached_runs import Judged, run
 from tests.helpers.recordings import otlp
 from tests.helpers.support import run_agentci
 
@@ -88,7 +88,7 @@ def test_what_gives_no_score_is_an_error_and_no_zero(
     judged = _grade(folder, source, "timeout: 1")
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (3, "errored", None)
-    assert result["reason"].startswith("Custom evaluator 'short' ")
+    assert result["reason"].startswith("Evaluator `short` ")
     assert reason in result["reason"]
 
 

@@ -66,9 +66,17 @@ class TestTheGate:
         golden["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
         ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden))
         assert (ran.code, _statuses(ran)) == (0, {"tool_trajectory_avg_score": "passed"})
-        assert "no recording is judged by the golden case 'rome'" in ran.out
+        assert "no trace matches eval case `rome`" in ran.out
         strict = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden), more="gate: {on_skip: fail}")
         assert strict.code == 1
+
+    def test_missing_trace_names_closest_question(self, tmp_path: Path) -> None:
+        golden = json.loads(eval_set())
+        golden["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
+        questions = ("And in  Romes?", "Who?")
+        recordings = {f"trace-{i}.json": otlp(each, trace=i) for i, each in enumerate(questions, 1)}
+        ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden), recordings=recordings)
+        assert 'matched by their first user message (closest: "And in Romes?")' in ran.out
 
     def test_a_conversation_without_its_last_turn_fails_whatever_its_score(
         self, tmp_path: Path

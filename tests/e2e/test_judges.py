@@ -109,7 +109,7 @@ def test_a_program_can_judge(tmp_path: Path) -> None:
             {"provider": "openai", "model": "m", "base_url": "http://x", "api_key_env": "K"},
             "base_url cannot be used",
         ),
-        ({"provider": "gemini", "model": "m", "effort": "low"}, "j cannot be judged: "),
+        ({"provider": "gemini", "model": "m", "effort": "low"}, "evaluator `j`: "),
     ],
 )
 def test_a_judge_that_cannot_be_asked_makes_a_config_invalid(
@@ -131,7 +131,7 @@ def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
     ("judge", "why"),
     [
         (None, "e.yaml:1:133: it asks a model, and no `judge` says which one"),
-        ({"provider": "openai"}, "j cannot be judged: no model is named"),
+        ({"provider": "openai"}, "evaluator `j`: no model is named"),
         (
             {"provider": "openai", "model": "m", "api_key_env": "NOPE"},
             "the environment variable NOPE, for the judge's key, is not set (set it, in a workflow",
@@ -163,7 +163,7 @@ def test_a_judge_that_cannot_be_asked_is_no_valid_one(tmp_path: Path) -> None:
     ran = run_agentci(["validate", "e.yaml"], cwd=tmp_path)
     assert ran.code == 2
     assert ran.out.startswith("e.yaml:1:")
-    assert "error: j cannot be judged: no model is named" in ran.out
+    assert "error: evaluator `j`: no model is named" in ran.out
 
 
 def test_keys_and_other_things_of_the_machine_are_no_matter_of_validation(tmp_path: Path) -> None:

@@ -271,12 +271,8 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
     ("entry", "judge", "why"),
     [
         ({"target": {}}, None, "it asks a model, and no `judge` says which one"),
-        ({"target": True}, {"provider": "openai"}, "j cannot be judged: no model is named"),
-        (
-            {"judge": {"model": "m"}},
-            None,
-            "`judge` sets the model for `target`, but `target` is missing",
-        ),
+        ({"target": True}, {"provider": "openai"}, "evaluator `j`: no model is named"),
+        ({"judge": {"model": "m"}}, None, "`judge` says who answers a `target`, and there is none"),
         ({"target": {"max_calls": -1}}, None, "max_calls"),
         (
             {"target": {}, "executor": "docker", "image": "python:3.12"},

@@ -54,9 +54,9 @@ def show_plan(settings: Settings, services: Services, out: TextIO) -> int:
 
 def _format_check_count(plan: Plan) -> str:
     count = format_count(len(plan.checks), "check")
-    if plan.portion is None:
+    if plan.shard_info is None:
         return count
-    return f"{count} of {len(plan.portion.checks):,} in {plan.portion.shard}"
+    return f"{count} of {len(plan.shard_info.checks):,} in {plan.shard_info.shard}"
 
 
 def _describe_check(check: Check, settings: Settings) -> str:

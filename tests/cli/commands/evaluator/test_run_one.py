@@ -278,7 +278,7 @@ class TestPackages:
         (folder / "requirements.txt").write_text("demo-words==1.0\n")
         ran = tried(folder, write(folder, "print('{\"score\": 1}')"))
         assert ran.code == 0
-        assert "note: the requirements.txt beside own.py is not installed for it" in ran.err
+        assert "note: the requirements.txt next to own.py is not installed" in ran.err
 
 
 class TestAProgramElsewhere:
@@ -335,8 +335,8 @@ class TestWrongInput:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("--trace", "nope.json"), "no recording matches nope.json"),
-            (("--trace", "sub"), "sub is a folder (name its recordings"),
+            (("--trace", "nope.json"), "no trace file matches nope.json"),
+            (("--trace", "sub"), "sub is a folder (name the files in it"),
             (("--trace", ""), "--trace is empty"),
             (("--trace", "empty.json"), "the file is empty"),
             (("--trace", "broken.json"), "invalid JSON"),

@@ -1,4 +1,4 @@
-"""A cache of replies that is damaged, shut or shared costs time, and never a wrong answer."""
+"""A response cache that is corrupt, locked or shared costs time, never a wrong result."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,9 @@ from agentci._util.cache_folder import RESPONSES_FILE
 from agentci.model.requests import ProgramOutput
 from agentci.runner.response_cache.inspect import inspect_responses
 from agentci.runner.response_cache.store import SELECT_ROWS, ResponseRow, parse_row
-from tests.e2e.replies import configure, run, write_program
+from tests.e2e.cached_runs import configure, run, write_program
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, run_agentci
-from tests.helpers.waiting import find_processes, wait_until
 
 FILE = Path(".agentci", "cache", RESPONSES_FILE)
 # Without a variable, which programs see, too: in a folder of modules nothing else may happen.
@@ -53,12 +53,12 @@ def test_a_file_of_another_version_is_left_alone_and_that_is_said(folder: Path) 
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
-    assert f"note: {NOT_KEPT}{folder / FILE} is of another version of agentci" in ran.out
+    assert f"note: {NOT_KEPT}{folder / FILE} was created by another version of agentci" in ran.out
 
 
 def test_a_reply_that_is_not_as_it_was_written_is_not_taken(folder: Path) -> None:
     with sqlite3.connect(folder / FILE) as connection:
-        connection.execute("UPDATE replies SET stdout = stdout || ' '")
+        connection.execute("UPDATE responses SET stdout = stdout || ' '")
     connection.close()
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
@@ -70,7 +70,9 @@ def test_a_reply_that_is_no_verdict_is_thrown_away(folder: Path) -> None:
         broken = ProgramOutput(stdout=b"no verdict", stderr="", exit_code=1)
         forged = ResponseRow(key=row.key, response=broken, used=row.used)
         marks = ", ".join("?" * 6)
-        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.to_columns())
+        connection.execute(
+            f"INSERT OR REPLACE INTO responses VALUES ({marks})", forged.to_columns()
+        )
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
@@ -111,17 +113,17 @@ def test_two_processes_at_once_leave_a_file_that_is_whole(tmp_path: Path) -> Non
 def test_an_interrupted_run_keeps_what_it_judged(tmp_path: Path, number: signal.Signals) -> None:
     write_program(tmp_path)
     slow = tmp_path / "slow.py"
-    slow.write_text("import time; time.sleep(300)")
+    slow.write_text("import time; time.sleep(60)")
     config = (tmp_path / "eval_config.yaml").read_text()
     (tmp_path / "eval_config.yaml").write_text(
-        config + "- {name: slow, type: code, path: slow.py, timeout: 900}\n"
+        config + "- {name: slow, type: code, path: slow.py, timeout: 60}\n"
     )
     process = _start(tmp_path, "--jobs", "1")
-    wait_until(lambda: find_processes(str(slow)))
+    _wait_for(str(slow))
     process.send_signal(number)
-    assert process.wait() == 128 + number
+    assert process.wait(20) == 128 + number
     (tmp_path / "eval_config.yaml").write_text(config)
-    assert _start(tmp_path).wait() == 0
+    assert _start(tmp_path).wait(60) == 0
     results = json.loads((tmp_path / "agentci-results" / "results.json").read_text())["results"]
     assert [result["cached"] for result in results] == [True]
 
@@ -129,8 +131,8 @@ def test_an_interrupted_run_keeps_what_it_judged(tmp_path: Path, number: signal.
 @pytest.mark.parametrize(
     ("command", "code", "told"),
     [
-        ("run", 0, f"note: {NOT_KEPT}this Python has no module sqlite3"),
-        ("cache verify", 2, "damaged: replies.sqlite3: this Python has no module sqlite3"),
+        ("run", 0, f"note: {NOT_KEPT}this Python has no `sqlite3` module"),
+        ("cache verify", 2, "damaged: responses.sqlite3: this Python has no `sqlite3` module"),
         ("cache clean", 0, "removed 0 evaluators and 0 environments: "),
     ],
 )
@@ -144,6 +146,7 @@ def test_a_python_without_sqlite3_goes_without(
         cwd=folder,
         capture_output=True,
         text=True,
+        timeout=60,
         check=False,
     )
     assert (ran.returncode, told in ran.stdout) == (code, True), ran.stdout + ran.stderr
@@ -171,3 +174,17 @@ def _start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
         cwd=folder,
         stdout=subprocess.DEVNULL,
     )
+
+
+def _wait_for(word: str) -> None:
+    """Until a process has ``word`` in its command line."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if word in entry.read_text(errors="replace"):
+                    return
+            except OSError:
+                continue
+        time.sleep(0.02)
+    pytest.fail("the evaluator did not start")
