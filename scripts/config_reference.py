@@ -19,7 +19,6 @@ KINDS = {
 }
 # Of judges, whose mappings are None where they are left out, and so stand among other kinds.
 JUDGES = {"judge": "SharedJudgeSpec", "judge.auth": "AuthSpec", "judge.price": "PriceSpec"}
-HEAD = "| key | value | default | description |\n| --- | --- | --- | --- |"
 
 
 def config_reference(schema: Schema) -> str:
@@ -59,7 +58,7 @@ def _definition_section(title: str, name: str, definitions: Schema) -> str:
 
 
 def _section(title: str, description: str, rows: Iterable[Row]) -> str:
-    return f"## {title}\n{description}\n\n{HEAD}\n" + "\n".join(map(_format_row, rows))
+    return f"## {title}\n{description}\n\n" + "\n".join(map(_format_row, rows))
 
 
 def _shared_section(shared: Mapping[Row, Sequence[str]], types: int) -> str:
@@ -70,12 +69,14 @@ def _shared_section(shared: Mapping[Row, Sequence[str]], types: int) -> str:
     text = "## Fields of several evaluator types\n"
     for names, rows in groups.items():
         listed = "All types" if len(names) == types else ", ".join(f"`{each}`" for each in names)
-        text += f"\n{listed}:\n\n{HEAD}\n" + "\n".join(map(_format_row, rows)) + "\n"
+        text += f"\n{listed}:\n\n" + "\n".join(map(_format_row, rows)) + "\n"
     return text.rstrip("\n")
 
 
 def _format_row(row: Row) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    key, kind, default, description = row
+    facts = ", ".join(filter(None, (kind, default and f"default {default}")))
+    return f"- {key} ({facts}): {description}"
 
 
 def _rows(part: Schema, definitions: Schema) -> Iterator[Row]:
@@ -85,8 +86,8 @@ def _rows(part: Schema, definitions: Schema) -> Iterator[Row]:
         if key == "type" or (key != snake and snake in part["properties"]):
             continue  # named in the title; a camelCase spelling of the same field
         yield (
-            f"`{key}`{' (required)' if key in required else ''}",
-            _kind(value),
+            f"`{key}`",
+            f"{_kind(value)}{', required' if key in required else ''}",
             _default(value),
             value.get("description") or _referred(value, definitions).get("description", ""),
         )

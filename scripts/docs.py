@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import yaml
@@ -35,12 +35,12 @@ def generated() -> Mapping[Path, str]:
     """Return the up-to-date text of every file with generated parts."""
     action = _replaced(ROOT / "action.yml", {"inputs": action_inputs}, comment="# {}")
     outputs = yaml.safe_load(action)["outputs"]
-    tables = {"inputs": inputs_table, "outputs": lambda: outputs_table(outputs)}
+    lists = {"inputs": inputs_list, "outputs": lambda: outputs_list(outputs)}
     schema = json.loads((ROOT / "schemas/config.schema.json").read_text("utf-8"))
     reference = {"reference": lambda: config_reference(schema)}
     return {
         ROOT / "action.yml": action,
-        ROOT / "docs/action.md": _replaced(ROOT / "docs/action.md", tables),
+        ROOT / "docs/action.md": _replaced(ROOT / "docs/action.md", lists),
         ROOT / "docs/configuration.md": _replaced(ROOT / "docs/configuration.md", reference),
     }
 
@@ -54,28 +54,21 @@ def action_inputs() -> str:
     return "\n".join(lines)
 
 
-def inputs_table() -> str:
-    """Return the inputs as a Markdown table."""
-    rows = [
-        ("`config`", f"{CONFIG_HELP} One per line.", ""),
-        *(
-            (
-                f"`{option.name}`",
-                f"{option.help}{' One per line.' if option.repeats else ''}{_choices(option)}",
-                f"`{_default(option)}`" if _default(option) else "",
-            )
-            for option in _options()
-        ),
-    ]
-    return _table(("input", "what it does", "default"), rows)
-
-
-def outputs_table(outputs: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the outputs, as action.yml describes them, as a Markdown table."""
-    return _table(
-        ("output", "what it holds"),
-        [(f"`{name}`", output["description"]) for name, output in outputs.items()],
+def inputs_list() -> str:
+    """Return the inputs as a Markdown list."""
+    rows = [("config", f"{CONFIG_HELP} One per line.", "")]
+    for option in _options():
+        text = f"{option.help}{' One per line.' if option.repeats else ''}{_choices(option)}"
+        rows.append((option.name, text, _default(option)))
+    return "\n".join(
+        f"- `{name}`{f' (default `{default}`)' if default else ''}: {text}"
+        for name, text, default in rows
     )
+
+
+def outputs_list(outputs: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the outputs, as action.yml describes them, as a Markdown list."""
+    return "\n".join(f"- `{name}`: {output['description']}" for name, output in outputs.items())
 
 
 def _options() -> list[Option]:
@@ -98,13 +91,6 @@ def _choices(option: Option) -> str:
 
 def _default(option: Option) -> str:
     return "false" if option.is_switch else option.default
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
 
 
 def _replaced(
