@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agentci.reports.results_schema import make_results_schema
+from agentci.reports.results_json import make_results_schema
 from tests._util.http.servers import script, serve
 from tests.e2e.dice import cached_entry, dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
@@ -46,7 +46,7 @@ class TestAProgram:
         assert (result["status"], result["score"]) == ("passed", pytest.approx(0.6))
         assert result["reason"] == "2 of 3 repeats passed: 0.9, 0.1, 0.8"
         assert result["repeats"] == {
-            "by": "majority",
+            "aggregation": "majority",
             "flip_rate": pytest.approx(1 / 3),
             "repeats": [
                 {"status": "passed", "score": 0.9, "reason": None},
