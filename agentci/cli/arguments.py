@@ -10,15 +10,15 @@ from agentci.model.choices import PROBLEM_FORMATS
 from agentci.model.values import replace
 from agentci.version import __version__
 
-CONFIG_HINT: Final = "configs are named without an option, recordings with --traces"
+CONFIG_HINT: Final = "name configs without an option, traces with --traces"
 EXTRA_ARGUMENT_HINT: Final = "put a glob in quotes, and an option before each value"
 
 
 def parse_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> Mapping[str, Any]:
-    """What ``words`` say.
+    """Parse the command line.
 
     Raises:
-        SystemExit: help was asked for, or there is a word that says nothing (code 2).
+        SystemExit: help was requested, or an argument is not recognised (code 2).
     """
     known, unknown = parser.parse_known_args(words)
     if unknown:
@@ -34,17 +34,16 @@ def _find_argument_hint(word: str, options: Mapping[str, object]) -> str:
     if name in ("--config", "-c") and "traces" in options:
         return CONFIG_HINT
     names = [f"--{option.name}" for option in OPTIONS if option.name in options]
-    more = f"`agentci {options['command']} --help` lists the options"
-    return suggest_name(name, names) or more
+    return suggest_name(name, names) or f"`agentci {options['command']} --help` lists the options"
 
 
-# Options of a run that other commands have, too.
+# Options of ``run`` that other commands have, too.
 EVALUATION_OPTIONS: Final = (
     *("traces", "group-by", "eval-set", "trace-format", "threshold", "trajectory-match-type"),
     *("judge-model", "only", "jobs", "locked", "offline", "no-cache", "cache-dir", "quiet"),
 )
 FETCH_OPTIONS: Final = ("offline", "no-cache", "cache-dir")
-# Those that change what a run would do, as far as a plan tells it.
+# Options that change a plan.
 PLAN_OPTIONS: Final = (
     *("traces", "metric", "group-by", "eval-set", "trace-format", "judge-model", "only", "shard"),
     "offline",
@@ -60,10 +59,10 @@ EXIT_CODES: Final = (
 
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:
-    """The parser of the command line.
+    """Make the parser of the command line.
 
     Args:
-        command: the only one that it has to know; one that there is not stands for all of them.
+        command: the only command to add; all are added if there is no such command.
     """
     top = argparse.ArgumentParser(
         prog="agentci",
@@ -108,7 +107,7 @@ def _add_plan(commands: _Commands) -> None:
     _add_config_arguments(plan)
     for option in OPTIONS:
         if not option.input_only:
-            _add_option(plan, option, is_told=option.name in PLAN_OPTIONS)
+            _add_option(plan, option, is_shown=option.name in PLAN_OPTIONS)
 
 
 def _add_calibrate(commands: _Commands) -> None:
@@ -133,7 +132,7 @@ def _add_calibrate(commands: _Commands) -> None:
 
 def _parse_repeats(text: str) -> int:
     if text not in map(str, range(1, MAX_REPEATS + 1)):
-        message = f"must be a whole number from 1 to {MAX_REPEATS}, not {text!r}"
+        message = f"must be a whole number from 1 to {MAX_REPEATS}, found {text!r}"
         raise argparse.ArgumentTypeError(message)
     return int(text)
 
@@ -155,7 +154,7 @@ def _add_comment(commands: _Commands) -> None:
     )
     comment.add_argument("report", metavar="REPORT", help="results.json of that run, or its folder")
     for option in OPTIONS:
-        if option.name == "comment":  # whoever gives the command wants one
+        if option.name == "comment":  # the command is there to comment
             _add_option(comment, replace(option, default="always"))
     _add_options(comment, ("check-run", "quiet"))
 
@@ -270,11 +269,12 @@ def _add_options(command: argparse.ArgumentParser, names: Sequence[str]) -> None
             _add_option(command, option)
 
 
-def _add_option(command: argparse.ArgumentParser, option: Option, *, is_told: bool = True) -> None:
+def _add_option(command: argparse.ArgumentParser, option: Option, *, is_shown: bool = True) -> None:
     default = f" Default: {option.default}." if option.default else ""
-    more = " May be given several times." if option.repeats else ""
-    told = f"{option.help}{default}{more}".replace("`", "").replace("%", "%%")
-    text = told if is_told else argparse.SUPPRESS
+    repeats = " May be given several times." if option.repeats else ""
+    text = f"{option.help}{default}{repeats}".replace("`", "").replace("%", "%%")
+    if not is_shown:
+        text = argparse.SUPPRESS
     if option.is_switch:
         command.add_argument(f"--{option.name}", dest=option.name, action="store_true", help=text)
         return

@@ -37,8 +37,8 @@ def test_plan_takes_the_command_line_of_run(
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["run", "t.json", "--config", "eval_config.yaml"], "configs are named without an option"),
-        (["plan", "t.json", "-c", "eval_config.yaml"], "configs are named without an option"),
+        (["run", "t.json", "--config", "eval_config.yaml"], "name configs without an option"),
+        (["plan", "t.json", "-c", "eval_config.yaml"], "name configs without an option"),
         (["run", "--trace=t.json"], "did you mean '--traces'?"),
         (["run", "--eval_set", "eval_set.json"], "did you mean '--eval-set'?"),
         (["lock", "--catch-dir", "x"], "did you mean '--cache-dir'?"),

@@ -117,14 +117,14 @@ def test_what_has_no_verdict_is_counted_by_itself(tmp_path: Path) -> None:
     ("labels", "message"),
     [
         (["{"], "labels.jsonl:1: "),
-        ([label(0, "pass"), label(0, "fail")], "has a label already, in line 1 (leave one of"),
-        ([label(0, "good")], "labels.jsonl:1: this is no label: human: Input should be"),
-        ([{"case": "c0"}], "this is no label: human: Field required"),
-        ([{**label(0, "pass"), "juge": "j"}], "this is no label: juge: Extra inputs"),
-        ([7], "labels.jsonl:1: this is no label: "),
-        ([label(9, "pass")], "labels.jsonl:1: no case 'c9' is judged (`agentci plan` lists"),
-        ([label(0, "pass", evaluator="k")], "no case 'c0' is judged by 'k'"),
-        ([], "there are no labels"),
+        ([label(0, "pass"), label(0, "fail")], "already has a label in line 1 (remove one of"),
+        ([label(0, "good")], "labels.jsonl:1: invalid label: human: Input should be"),
+        ([{"case": "c0"}], "invalid label: human: Field required"),
+        ([{**label(0, "pass"), "juge": "j"}], "invalid label: juge: Extra inputs"),
+        ([7], "labels.jsonl:1: invalid label: "),
+        ([label(9, "pass")], "labels.jsonl:1: no check has the case 'c9' (`agentci plan` lists"),
+        ([label(0, "pass", evaluator="k")], "no check of evaluator 'k' has the case 'c0'"),
+        ([], "the file has no labels"),
     ],
 )
 def test_what_is_no_label_is_told_with_its_line(
@@ -151,8 +151,8 @@ def test_a_number_of_repeats_that_cannot_be_is_told_what_can(
     with pytest.raises(SystemExit) as caught:
         main(["calibrate", "--labels", "labels.jsonl", "--repeats", number])
     assert caught.value.code == 2
-    told = f"--repeats: must be a whole number from 1 to 99, not {number!r}\n"
-    assert capsys.readouterr().err.endswith(told)
+    message = f"--repeats: must be a whole number from 1 to 99, found {number!r}\n"
+    assert capsys.readouterr().err.endswith(message)
 
 
 def test_a_broken_recording_is_wrong_input(tmp_path: Path) -> None:

@@ -384,7 +384,7 @@ class TestShardsThatAreNotAllOfThem:
         merged = _merge(folder, named)
         [error] = _errors(merged)
         assert named in error
-        assert "or globs of files, as shards/*/results.json" in merged.out + merged.err
+        assert "or globs such as shards/*/results.json" in merged.out + merged.err
 
     def test_leave_no_older_report_behind(self, folder: Path) -> None:
         assert _merge(folder).code == 1
@@ -630,5 +630,5 @@ class TestTheAction:
     def test_judges_nothing_where_it_merges(self, folder: Path) -> None:
         code, outputs, log = self._step(folder, merge="out", config="evals", shard="1/2")
         assert (code, outputs["verdict"]) == (2, "invalid")
-        assert "config has no effect beside merge" in log
-        assert "shard has no effect beside merge" in log
+        assert "config has no effect with merge" in log
+        assert "shard has no effect with merge" in log
