@@ -230,7 +230,7 @@ class TestAPlan:
                 judge(tmp_path, *options, evaluators=[entry(thrown, repeat=repeat)])
         ran = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
         assert ran.code == 2
-        assert "had other checks, gates, evaluators or recordings" in ran.out
+        assert "has other checks, gates, evaluators or recorded runs" in ran.out
 
 
 def test_shards_come_to_what_one_run_comes_to(tmp_path: Path) -> None:

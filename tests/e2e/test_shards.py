@@ -273,9 +273,9 @@ class TestMergedShards:
     def test_are_those_of_one_run_with_the_same_options(self, folder: Path) -> None:
         _run(folder, "1/2")
         _run(folder, "2/2", "--threshold", "0.1")
-        others = "other checks, gates, evaluators or recordings"
+        others = "other checks, gates, evaluators or recorded runs"
         assert _errors(_merge(folder)) == [
-            f"shard 2 of 2 had {others} than out/1-of-2/results.json",
+            f"shard 2 of 2 has {others} than out/1-of-2/results.json",
             "shard 2 of 2 is missing",
         ]
 
@@ -283,7 +283,7 @@ class TestMergedShards:
         _run(folder, "1/2")
         _record(folder, "Oslo", trace=77)
         _run(folder, "2/2")
-        assert "other checks, gates, evaluators or recordings" in _errors(_merge(folder))[0]
+        assert "other checks, gates, evaluators or recorded runs" in _errors(_merge(folder))[0]
 
     def test_need_evaluators_of_the_same_make(self, folder: Path) -> None:
         program = folder / "evals" / "short.py"
@@ -293,7 +293,7 @@ class TestMergedShards:
         for index, score in enumerate((1, 0), start=1):
             program.write_text(f"print('{{\"score\": {score}}}')")
             _run(folder, f"{index}/2")
-        assert "other checks, gates, evaluators or recordings" in _errors(_merge(folder))[0]
+        assert "other checks, gates, evaluators or recorded runs" in _errors(_merge(folder))[0]
 
     def test_are_of_one_commit(self, folder: Path) -> None:
         for shard, digit in (("1/2", "a"), ("2/2", "b")):
@@ -302,7 +302,7 @@ class TestMergedShards:
             _run(folder, shard)
         own, other = "b" * 12, "a" * 12
         assert _errors(_merge(folder)) == [
-            f"shard 2 of 2 is of the commit {own}, where out/1-of-2/results.json is of {other}",
+            f"shard 2 of 2 ran on commit {own}, but out/1-of-2/results.json on {other}",
             "shard 2 of 2 is missing",
         ]
 
@@ -336,7 +336,7 @@ class TestAWholeReport:
         _run(folder)
         shutil.copytree(folder / "out" / "whole", folder / "out" / "other")
         [told, *_] = _errors(_merge(folder, "out/other", "out/whole"))
-        assert told.endswith(" was judged in out/other/results.json, too")
+        assert told.endswith(" was also evaluated in out/other/results.json")
 
 
 class TestShardsThatAreNotAllOfThem:
@@ -352,26 +352,24 @@ class TestShardsThatAreNotAllOfThem:
 
     def test_are_refused_where_one_is_there_twice(self, folder: Path) -> None:
         shutil.copytree(folder / "out" / "2-of-3", folder / "out" / "again")
-        assert _errors(_merge(folder)) == [
-            "shard 2 of 3 is here again, after out/2-of-3/results.json"
-        ]
+        assert _errors(_merge(folder)) == ["shard 2 of 3 is also in out/2-of-3/results.json"]
 
     def test_are_refused_where_one_is_of_another_number(self, folder: Path) -> None:
         _run(folder, "4/4")
         assert _errors(_merge(folder)) == [
-            "this is shard 4 of 4, where out/1-of-3/results.json is one of 3"
+            "shard 4 of 4, but out/1-of-3/results.json is one of 3 shards"
         ]
 
     def test_are_refused_where_one_was_broken_off(self, folder: Path) -> None:
         _edit(folder, "1-of-3", lambda report: report.update(complete=False))
         [error] = _errors(_merge(folder))
-        assert "broken off" in error
+        assert "was interrupted" in error
 
     def test_are_refused_where_the_input_of_one_was_wrong(self, folder: Path) -> None:
         (folder / "evals" / "eval_config.yaml").write_text("evaluators: []\n")
         _run(folder, "3/3")
         first, *others = _errors(_merge(folder))
-        assert first.startswith("shard 3 of 3 judged nothing, its input was wrong: evals/eval_conf")
+        assert first.startswith("shard 3 of 3 ran no checks; its input is invalid: evals/eval_conf")
         assert others == ["shard 3 of 3 is missing"]
 
     def test_are_refused_where_one_is_of_another_version(self, folder: Path) -> None:
@@ -510,11 +508,17 @@ class TestForeignReports:
     @pytest.mark.parametrize(
         ("change", "told"),
         [
-            (_double, "it has results that are there twice: "),
-            (_strange, "it has results that are of no known check: 'not a digest'"),
-            (_moved, "it has results that are not of shard 2 of 3: "),
-            (lambda report: report["results"].pop(), "it lacks the results of 1 check of shard 2"),
-            (lambda report: report["results"][0].update(config="x"), "of a config that has no ga"),
+            (_double, "duplicate results: "),
+            (_strange, "results of unknown checks: 'not a digest'"),
+            (_moved, "results that do not belong to shard 2 of 3: "),
+            (
+                lambda report: report["results"].pop(),
+                "the results of 1 check of shard 2 of 3 are missing",
+            ),
+            (
+                lambda report: report["results"][0].update(config="x"),
+                "results of a config without a gate",
+            ),
         ],
     )
     def test_are_refused_where_they_contradict_themselves(
@@ -530,7 +534,7 @@ class TestForeignReports:
                 f"{index}-of-3",
                 lambda report: report["shard"]["checks"].extend(report["shard"]["checks"][:1]),
             )
-        assert set(_errors(_merge(folder))) == {"it lists a check twice"}
+        assert set(_errors(_merge(folder))) == {"`shard.checks` lists a check twice"}
 
     def test_are_refused_where_an_evaluator_was_another_from_shard_to_shard(
         self, folder: Path
@@ -542,8 +546,7 @@ class TestForeignReports:
             _edit(folder, f"{index}-of-3", partial(dict.update, provenance=provenance))
         assert (
             _errors(_merge(folder))
-            == ["'tone' was not the same as in out/1-of-3/results.json: commit 'c1', there 'c0'"]
-            * 2
+            == ["'tone' is at commit 'c1', but in out/1-of-3/results.json at 'c0'"] * 2
         )
 
     def test_missing_key_is_reported_with_its_path(self, folder: Path) -> None:
