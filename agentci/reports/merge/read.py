@@ -100,7 +100,7 @@ def _check_author(document: JsonDocument) -> None:
         raise InputError.from_message(
             f"{found} wrote the report, but this is agentci {__version__}",
             place=document.find_place(("tool", "version")),
-            hint="use one version for all jobs",
+            hint="use the same version for both",
         )
 
 
