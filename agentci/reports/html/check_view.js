@@ -167,7 +167,7 @@ function trialsView({ strategy, trials, cost_limited: limited }) {
   ];
 }
 
-function repeatsView({ aggregation, repeats, flip_rate: rate }) {
+function repeatsView({ aggregation: by, repeats, flip_rate: rate }) {
   const rows = repeats.map((each, index) => [
     index + 1,
     statusMark(each.status),
@@ -175,7 +175,7 @@ function repeatsView({ aggregation, repeats, flip_rate: rate }) {
     each.reason ?? '',
   ]);
   return [
-    make('p', {}, `By ${aggregation}${rate === null ? '' : `; flip rate ${number(rate)}`}.`),
+    make('p', {}, `By ${by}${rate === null ? '' : `; flip rate ${number(rate)}`}.`),
     tableOf('repeats', ['Repeat', 'Verdict', 'Score', 'Reason'], rows),
   ];
 }
