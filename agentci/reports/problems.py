@@ -6,7 +6,7 @@ from agentci._util.text import escape, json_text
 from agentci._util.text.format import format_count
 from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
-from agentci.reports.report_format import format_problem, make_problem_annotation, problem_to_json
+from agentci.reports.report_format import format_problem, make_problem_annotation
 from agentci.reports.workflow_commands import LEVELS, render_annotations
 
 
@@ -52,5 +52,5 @@ def _counted(problems: Sequence[Problem]) -> str:
 
 def _json(problems: Sequence[Problem]) -> str:
     """Render a JSON object, never empty output, with one problem per line."""
-    lines = ",\n".join(f"  {json_text.dumps(problem_to_json(each))}" for each in problems)
+    lines = ",\n".join(f"  {json_text.dumps(each)}" for each in problems)
     return f'{{"problems": [\n{lines}\n]}}\n' if problems else '{"problems": []}\n'

@@ -10,7 +10,6 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
 from agentci.gate.decision import compute_totals
 from agentci.model.case import CaseSummary
-from agentci.model.json import JsonObject
 from agentci.model.problem import COMMAND_LINE, Place, Problem, Severity
 from agentci.model.result import (
     EXIT_ERRORED,
@@ -238,21 +237,6 @@ def group_warnings(results: Sequence[CheckResult]) -> dict[str, list[CaseSummary
         for warning in case.warnings:
             found.setdefault(warning, []).append(case)
     return found
-
-
-def problem_to_json(problem: Problem) -> JsonObject:
-    """Convert a problem to JSON."""
-    return {
-        "severity": problem.severity,
-        "message": problem.message,
-        "hint": problem.hint,
-        "place": None if problem.place is None else place_to_json(problem.place),
-    }
-
-
-def place_to_json(place: Place) -> JsonObject:
-    """Convert a place to JSON."""
-    return {"file": place.file, "line": place.line, "column": place.column}
 
 
 def make_problem_annotation(problem: Problem) -> Annotation:

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
-from agentci.model.json import JsonObject
 from agentci.model.result import CheckResult, RepeatRecord
 from agentci.reports.report_format import format_path, group_by_evaluator, has_several_configs
 
@@ -67,20 +66,6 @@ def mean_flip_rate(results: Sequence[CheckResult]) -> float | None:
     records = (result.repeats for result in results)
     rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
     return fsum(rates) / len(rates) if rates else None
-
-
-def repeats_to_json(record: RepeatRecord | None) -> JsonObject | None:
-    """Convert a repeat record to JSON."""
-    if record is None:
-        return None
-    return {
-        "by": record.aggregation,
-        "flip_rate": record.flip_rate,
-        "repeats": [
-            {"status": each.status, "score": each.score, "reason": each.reason}
-            for each in record.repeats
-        ],
-    }
 
 
 def make_repeat_properties(record: RepeatRecord | None) -> dict[str, str]:

@@ -468,7 +468,7 @@ class TestAHostileArtifact:
         with zipfile.ZipFile(content, "w") as archive:
             archive.writestr("../../evil", "x")
             archive.writestr("/etc/results.json", "{}")
-        assert "no results.json of agentci" in self.refused(workflow, content.getvalue())
+        assert "not a results.json of agentci" in self.refused(workflow, content.getvalue())
         assert not (workflow.folder.parent / "evil").exists()
 
     def test_with_several_reports_is_not_guessed_at(self, workflow: Workflow) -> None:

@@ -66,7 +66,7 @@ def test_another_evaluator_is_not_compared(tmp_path: Path, base: str) -> None:
     [
         ("nowhere", "there is no report nowhere"),
         ("own.py", "own.py:1:1: "),
-        ("agentci.yaml", "the file is no results.json of agentci"),
+        ("agentci.yaml", "the file is not a results.json of agentci"),
     ],
 )
 def test_a_baseline_that_is_of_no_use_is_told_and_minded_where_that_is_wanted(

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agentci.reports.results_schema import make_results_schema
+from agentci.reports.results_json import make_results_schema
 from tests._util.http.servers import script, serve
 from tests.e2e.dice import PROGRAM, cached_entry, dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
@@ -42,7 +42,7 @@ class TestAProgram:
         assert (result["status"], result["score"]) == ("passed", pytest.approx(0.6))
         assert result["reason"] == "2 of 3 repeats passed: 0.9, 0.1, 0.8"
         assert result["repeats"] == {
-            "by": "majority",
+            "aggregation": "majority",
             "flip_rate": pytest.approx(1 / 3),
             "repeats": [
                 {"status": "passed", "score": 0.9, "reason": None},
@@ -228,7 +228,7 @@ class TestAPlan:
                 judge(tmp_path, *options, evaluators=[entry(thrown, repeat=repeat)])
         ran = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
         assert ran.code == 2
-        assert "had other checks, gates, evaluators or recordings" in ran.out
+        assert "has other checks, gates, evaluators or recorded runs" in ran.out
 
 
 def test_shards_come_to_what_one_run_comes_to(tmp_path: Path) -> None:

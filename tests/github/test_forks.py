@@ -151,8 +151,8 @@ class TestAHostileReport:
         ("text", "said"),
         [
             ("", "the file is empty"),
-            ("[]", "no results.json of agentci"),
-            ('{"tool": {"name": "agentci", "version": "9.9"}}', "is of version '9.9'"),
+            ("[]", "not a results.json of agentci"),
+            ('{"tool": {"name": "agentci", "version": "9.9"}}', "agentci '9.9' wrote the report"),
             ("[" * 200_000, "nested too deeply"),
             ("9" * 10_000, "too many digits"),
             ('{"a": 1, "a": 2}', "appears twice"),
@@ -219,7 +219,11 @@ class TestAHostileReport:
         trend |= {"regressions": [{"case": hostile, "before": 1, "after": 0}], "improvements": []}
         trend |= {"outcome": "fail", "reason": hostile}
         comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
-        _changed(fork, results=document["results"], problems=[problem], comparison=comparison)
+        counts = {"added": 0, "removed": 0}
+        comparison |= {"commit": hostile, "stale": hostile}
+        _changed(
+            fork, results=document["results"], problems=[problem], comparison=comparison | counts
+        )
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
         assert "was 1; 1 worse, 0 better: fail" in body

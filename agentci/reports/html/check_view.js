@@ -167,7 +167,7 @@ function trialsView({ strategy, trials, cost_limited: limited }) {
   ];
 }
 
-function repeatsView({ by, repeats, flip_rate: rate }) {
+function repeatsView({ aggregation: by, repeats, flip_rate: rate }) {
   const rows = repeats.map((each, index) => [
     index + 1,
     statusMark(each.status),

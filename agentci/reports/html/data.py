@@ -16,7 +16,6 @@ from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import format_headline
 from agentci.reports.html.markup import Markup, tag
 from agentci.reports.report_format import case_key, format_path
-from agentci.reports.stability import repeats_to_json
 
 
 def render_page_data(report: Report) -> Iterator[str]:
@@ -85,7 +84,7 @@ def _findings(result: CheckResult) -> JsonObject:
         "details": judgement.details,
         "cached": result.cached,
         "trials": None if trials is None else to_builtins(trials),
-        "repeats": repeats_to_json(result.repeats),
+        "repeats": None if result.repeats is None else to_builtins(result.repeats),
     }
     counts = result.status in {"passed", "failed"}
     return {"score": judgement.score if counts else None, **_drop_empty(members)}
