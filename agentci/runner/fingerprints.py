@@ -24,7 +24,7 @@ IGNORED_FIELDS: Final = frozenset(
     }
 )
 # Likewise, of a whole evaluator; criteria and fields have a weight in its score.
-GATE_FIELDS: Final = frozenset({"required", "weight", "needs_golden"})
+GATE_FIELDS: Final = frozenset({"required", "weight", "needs_expected"})
 MAX_PROGRAM_BYTES: Final = 16 * 1024**2
 
 
