@@ -34,7 +34,6 @@ from agentci.execution.child.grading.grade import GraderFunctionError, call_grad
 from agentci.model.case import Case, DatasetRow
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.judges import RequiredJudge
 from agentci.model.problem import Place, Problem
 from agentci.model.requests import ConstantJudgement, Prerequisite, ProgramOutput, Response
 from agentci.model.values import replace
@@ -190,12 +189,11 @@ def make_evaluator(
         )
     template = _read_template(config.prompt, folder, place)
     try:
-        panel = judges.panel(None, place)
+        judge = judges.require(None, name=config.name, place=place)
     except MissingJudgeError:
         raise InputError.from_message(NO_JUDGE_MODEL, place=place, hint=JUDGE_MODEL_HINT) from None
-    wanted = RequiredJudge(judge=panel, name=config.name, place=place)
     return make_prompt_evaluator(
-        template, bar_of_prompt(config.threshold), place=place, wanted=wanted
+        template, bar_of_prompt(config.threshold), place=place, judge=judge
     )
 
 

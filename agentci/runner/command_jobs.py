@@ -83,7 +83,7 @@ def make_evaluator_command_job(request: RunCommand, *, name: str, services: Serv
     try:
         return make_command_job(request, services)
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None
 
 
 def make_command_job(request: RunCommand, services: Services) -> ProgramJob:

@@ -124,7 +124,7 @@ def run_program(
         with open_judge_proxy(job, target, services) as job_with_target:
             return job_with_target.run(executor)
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None
 
 
 def _make_command(request: RunProgram, ready: ReadyProgram, services: Services) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ def find_ready_program(program: Program, name: str, services: Services) -> Ready
     try:
         return services.ready_programs.locate(program)
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None
 
 
 def _grade_remotely(request: GradeWithService, services: Services) -> Response:

@@ -385,4 +385,4 @@ def _find_seal(job: ProgramJob, executor: str, name: str, services: Services) ->
             else None
         )
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None

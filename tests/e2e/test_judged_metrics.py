@@ -85,8 +85,8 @@ def test_a_metric_of_the_command_line_needs_a_model_of_the_command_line(tmp_path
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"credential_ref": "x"}, "credential_ref names a credential of agentevals"),
-        ({"name": NAMES[1], "rubrics": [{"text": "x"}]}, "rubric 1 has no id or no text"),
+        ({"credential_ref": "x"}, "`credential_ref` is not supported"),
+        ({"name": NAMES[1], "rubrics": [{"text": "x"}]}, "rubric 1 has no id"),
     ],
 )
 def test_what_an_entry_says_wrongly_is_told(

@@ -90,7 +90,7 @@ def check_errored(ran: Ran, *said: str) -> None:
     """The remote evaluator alone could not judge, and says why and what to do."""
     own, fixed = ran.results["results"]
     assert (ran.code, own["status"], fixed["status"]) == (ERRORED, "passed", "errored")
-    assert fixed["reason"].startswith("Custom evaluator 'fixed' could not be fetched: ")
+    assert fixed["reason"].startswith("Evaluator `fixed` could not be fetched: ")
     assert fixed["reason"].endswith(")"), "there is no way out in it"
     assert all(each in fixed["reason"] for each in said), fixed["reason"]
     check_clean(ran)

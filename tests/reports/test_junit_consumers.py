@@ -25,7 +25,7 @@ PROGRAMS: Final = {
 STATUSES: Final = {"fine": "passed", "low": "failed", "broken": "errored", "idle": "skipped"}
 REASONS: Final = {
     "low": "score 0.1, wanted at least 0.5",
-    "broken": "Custom evaluator 'broken' exited with code 1",
+    "broken": "Evaluator `broken` exited with code 1",
     "idle": "the evaluator declined to judge",
 }
 CONFIGS: Final = ("evals/a.yaml", "evals/b.yaml")

@@ -131,7 +131,7 @@ class TestTheAnswer:
         ("response", "why"),
         [
             (printed("fine"), "produced invalid JSON"),
-            (printed(" \n"), "produced no output on stdout"),
+            (printed(" \n"), "printed nothing on stdout"),
             (printed("", exit_code=3, stderr="boom"), "exited with code 3: boom"),
             (printed('{"score": 1}', exit_code=1), "exited with code 1$"),
             (
