@@ -66,7 +66,9 @@ def test_a_recording_of_no_row_is_warned_of(tmp_path: Path) -> None:
     assert ran.code == 3
     [problem] = ran.results["problems"]
     assert problem["severity"] == "warning"
-    assert problem["message"] == "a recorded run matches no row of the dataset ('Who?')"
+    assert (
+        problem["message"] == "a recorded run matches no row of the dataset (first message: 'Who?')"
+    )
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])

@@ -145,8 +145,11 @@ ENDLESS = (
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
-        ("Rate {{ contxt }}", "cannot fill the prompt template: 'contxt' is undefined; the var"),
-        (ENDLESS, "Evaluator `relevance` "),
+        (
+            "Rate {{ contxt }}",
+            "cannot fill the prompt template: 'contxt' is undefined; available var",
+        ),
+        (ENDLESS, "Evaluator `relevance`: "),
     ],
 )
 def test_a_prompt_that_cannot_be_filled_asks_nobody(
@@ -202,4 +205,4 @@ def test_a_line_of_a_prompt_in_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "relevance.md").write_text("one\ntwo {{ query\n")
     ran = run_agentci(["validate"], cwd=tmp_path)
     assert ran.code == 2
-    assert "relevance.md:2: error: the prompt is no template" in ran.out
+    assert "relevance.md:2: error: template syntax error in the prompt" in ran.out

@@ -359,7 +359,10 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("evaluator", "message"),
     [
-        ({"name": "has", "type": "contains", "value": "x", "repeat": 3}, "`repeat` is of no use"),
+        (
+            {"name": "has", "type": "contains", "value": "x", "repeat": 3},
+            "`repeat` has no effect here",
+        ),
         ({**JUDGE, "repeat_by": "mean"}, "`repeat_by` has no effect without `repeat`"),
         (
             {
@@ -378,7 +381,7 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
                 "evaluators": [{"name": "has", "type": "contains", "value": "x"}],
                 "repeat": 3,
             },
-            "`repeat` is of no use",
+            "`repeat` has no effect here",
         ),
     ],
 )
