@@ -57,7 +57,7 @@ def test_recordings_answer_rows_whatever_the_rows_say(tmp_path: Path) -> None:
     stale = {"response": "It is in Bern."}
     ran = _run(tmp_path, WEATHER, {**PARCEL, **stale}, more="traces: trace.json\n")
     assert (ran.code, _statuses(ran)) == (3, {"weather": "passed", "parcel": "errored"})
-    assert ran.results["results"][1]["reason"] == "no recording is of this row"
+    assert ran.results["results"][1]["reason"] == "no recorded run matches this row"
 
 
 def test_a_recording_of_no_row_is_warned_of(tmp_path: Path) -> None:
@@ -66,7 +66,9 @@ def test_a_recording_of_no_row_is_warned_of(tmp_path: Path) -> None:
     assert ran.code == 3
     [problem] = ran.results["problems"]
     assert problem["severity"] == "warning"
-    assert problem["message"] == "a recording is of no row of the dataset ('Who?')"
+    assert (
+        problem["message"] == "a recorded run matches no row of the dataset (first message: 'Who?')"
+    )
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])

@@ -77,7 +77,7 @@ def test_a_program_that_fails_is_shown_with_all_three_streams(tmp_path: Path) ->
         ),
         pytest.param(
             "import time; time.sleep(60)",
-            "program: Evaluator `tone` timed out after 1 s",
+            "program: Evaluator `tone` timed out after 1s",
             {},
             id="without end",
         ),

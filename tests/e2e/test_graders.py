@@ -71,15 +71,24 @@ def test_a_score_below_the_threshold_fails(folder: Path) -> None:
     [
         ("def short(s, i): return i['price']", "in short\n"),
         ("def short(s, i): return i['price']", "KeyError: 'price'"),
-        ("def short(s, i): return None", "short returned None, which is no number"),
-        ("def short(s, i): return float('nan')", "short returned nan, which is no score"),
-        ("def short(s, i): return 4", "returned 4, not a score from 0 to 1"),
-        ("def short(s, i): return -0.1", "returned -0.1, not a score from 0 to 1"),
-        ("def short(s, i): return {'score': 1, 'x': float('nan')}", "returned what is no JSON"),
-        ("def other(s, i): return 'short'", "graders.py defines no function 'short'"),
-        ("import os\ndef short(s, i): os._exit(0)", "produced no output on stdout"),
-        ("def short(s, i):\n while True: pass", "timed out after 1 s"),
-        ("def short(s, i): return open('words', 'w').close()", "(it may write to its TMPDIR alone"),
+        ("def short(s, i): return None", "`short` returned None; it must be a number"),
+        (
+            "def short(s, i): return float('nan')",
+            "`short` returned nan; it must be a finite number",
+        ),
+        ("def short(s, i): return 4", "returned score 4; it must be between 0 and 1"),
+        ("def short(s, i): return -0.1", "returned score -0.1; it must be between 0 and 1"),
+        (
+            "def short(s, i): return {'score': 1, 'x': float('nan')}",
+            "returned an invalid result: `NaN`",
+        ),
+        ("def other(s, i): return 'short'", "no function `short` in graders.py"),
+        ("import os\ndef short(s, i): os._exit(0)", "printed nothing on stdout"),
+        ("def short(s, i):\n while True: pass", "timed out after 1s"),
+        (
+            "def short(s, i): return open('words', 'w').close()",
+            "(the sandbox allows writing only to TMPDIR",
+        ),
     ],
 )
 def test_what_gives_no_score_is_an_error_and_no_zero(
@@ -122,7 +131,7 @@ def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) ->
         ("evals/graders.py:not a name", "grader"),
         ("evals/graders.txt:short", "grader"),
         ("../graders.py:short", "../graders.py"),
-        ("evals/graders.py:shrot", "3:39: evals/graders.py defines no function 'shrot' (did you"),
+        ("evals/graders.py:shrot", "3:39: no function 'shrot' in evals/graders.py (did you"),
     ],
 )
 def test_a_grader_that_cannot_be_found_is_told_on_its_line(

@@ -86,7 +86,7 @@ class TestTheGate:
         conversation.append(conversation[0])
         ran = _run(tmp_path, TRAJECTORY, golden=json.dumps(golden))
         assert (ran.code, _only(ran)["score"], _only(ran)["status"]) == (1, 1.0, "failed")
-        assert _only(ran)["reason"].startswith("2 turns expected, 1 missing")
+        assert _only(ran)["reason"].startswith("Turn 2 of 2 is missing")
         allowed = _run(
             tmp_path,
             TRAJECTORY,
@@ -148,8 +148,8 @@ class TestResults:
     def test_a_verdict_against_the_score_is_told(self, tmp_path: Path) -> None:
         program = """print('{"score": 1, "status": "FAILED"}')"""
         ran = _run(tmp_path, CODE, program=program)
-        assert (ran.code, _only(ran)["reason"]) == (1, "its own verdict is FAILED")
-        assert "its own verdict is FAILED (score 1)" in ran.out
+        assert (ran.code, _only(ran)["reason"]) == (1, "the evaluator returned status FAILED")
+        assert "the evaluator returned status FAILED (score 1)" in ran.out
 
     def test_true_is_no_score(self, tmp_path: Path) -> None:
         assert _run(tmp_path, CODE, program="print('{\"score\": true}')").code == 3

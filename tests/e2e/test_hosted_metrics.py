@@ -62,7 +62,7 @@ def test_without_settings_nothing_is_judged(tmp_path: Path) -> None:
     assert code == 3
     for each in found.values():
         assert each["status"] == "errored"
-        assert each["reason"] == "Google's ADK cannot judge: ValueError: there is no project"
+        assert each["reason"] == "Google's ADK failed: ValueError: there is no project"
 
 
 def test_a_key_file_is_read_wherever_it_lies(

@@ -80,12 +80,16 @@ def test_one_that_needs_more_memory_or_processes_than_its_entry_says_errs(tmp_pa
 @pytest.mark.parametrize(
     ("program", "more", "told"),
     [
-        ("open('out.txt', 'w')", (), "it may write to its TMPDIR alone"),
-        ("import socket; socket.socket()", ("network: false",), "`network: true` in its entry"),
+        ("open('out.txt', 'w')", (), "the sandbox allows writing only to TMPDIR"),
+        (
+            "import socket; socket.socket()",
+            ("network: false",),
+            "the sandbox has no network access",
+        ),
         (
             "import urllib.request as r; r.urlopen('http://localhost.example')",
             ("network: false",),
-            "`network: true` in its entry",
+            "the sandbox has no network access",
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_metric_of_the_command_line_needs_a_model_of_the_command_line(tmp_path
     arguments = ["run", "--traces", "trace.json", "--metric", "hallucinations_v1"]
     ran = run_agentci(arguments, cwd=tmp_path)
     assert ran.code == 2
-    assert "it asks a model, and no `judge` says which one" in ran.out
+    assert "`hallucinations_v1` needs a judge model" in ran.out
     plan = run_agentci([*arguments, "--judge-model", "gemini-2.5-flash", "--plan"], cwd=tmp_path)
     assert "hallucinations_v1, turn 1: ask gemini-2.5-flash (gemini) 1 time" in plan.out
 
@@ -85,8 +85,8 @@ def test_a_metric_of_the_command_line_needs_a_model_of_the_command_line(tmp_path
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ({"credential_ref": "x"}, "credential_ref names a credential of agentevals"),
-        ({"name": NAMES[1], "rubrics": [{"text": "x"}]}, "rubric 1 has no id or no text"),
+        ({"credential_ref": "x"}, "`credential_ref` is not supported"),
+        ({"name": NAMES[1], "rubrics": [{"text": "x"}]}, "rubric 1 has no id"),
     ],
 )
 def test_what_an_entry_says_wrongly_is_told(

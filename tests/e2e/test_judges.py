@@ -130,8 +130,8 @@ def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "why"),
     [
-        (None, "e.yaml:1:133: it asks a model, and no `judge` says which one"),
-        ({"provider": "openai"}, "evaluator `j`: no model is named"),
+        (None, "e.yaml:1:133: `j` needs a judge model"),
+        ({"provider": "openai"}, "j cannot be judged: no model is named"),
         (
             {"provider": "openai", "model": "m", "api_key_env": "NOPE"},
             "the environment variable NOPE, for the judge's key, is not set (set it, in a workflow",

@@ -97,8 +97,11 @@ def test_python_grader_is_not_cached_by_default(tmp_path: Path) -> None:
     ("source", "reason"),
     [
         ("def grade(sample, item): return item['x']", "KeyError: 'x'"),
-        ("def grade(sample, item): return float('inf')", "grade returned inf, which is no score"),
-        ("def other(sample, item): return 1", "the source defines no function 'grade'"),
+        (
+            "def grade(sample, item): return float('inf')",
+            "`grade` returned inf; it must be a finite number",
+        ),
+        ("def other(sample, item): return 1", "no function `grade` in the source"),
         ("import urllib.request as u\ndef grade(s, i): u.urlopen('http://127.0.0.1')", "network"),
     ],
 )
@@ -106,7 +109,7 @@ def test_a_function_without_a_score_is_an_error(tmp_path: Path, source: str, rea
     judged = grade(tmp_path, {"type": "python", "source": source})
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (3, "errored", None)
-    assert result["reason"].startswith("turn 1: grade exited with code 1")
+    assert result["reason"].startswith("turn 1: `grade` exited with code 1")
     assert reason in result["reason"]
 
 

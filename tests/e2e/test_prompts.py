@@ -145,8 +145,11 @@ ENDLESS = (
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
-        ("Rate {{ contxt }}", "has a prompt that cannot be filled: 'contxt' is undefined; the var"),
-        (ENDLESS, "Custom evaluator 'relevance' "),
+        (
+            "Rate {{ contxt }}",
+            "cannot fill the prompt template: 'contxt' is undefined; available var",
+        ),
+        (ENDLESS, "Evaluator `relevance`: "),
     ],
 )
 def test_a_prompt_that_cannot_be_filled_asks_nobody(
@@ -163,12 +166,12 @@ def test_a_prompt_that_cannot_be_filled_asks_nobody(
     [
         ({"prompt": "none.md"}, "none.md does not exist"),
         ({"prompt": "../none.md"}, "../none.md"),
-        ({"prompt": "a\nb {{ c"}, "the prompt is no template on its line 2"),
-        ({"prompt": "Rate it\nwell."}, "the prompt names no variable"),
+        ({"prompt": "a\nb {{ c"}, "template syntax error in the prompt on line 2"),
+        ({"prompt": "Rate it\nwell."}, "the prompt uses no variable"),
         ({"threshold": "3"}, "threshold must be true or false or a number, not the text '3'"),
         ({"scale": [1]}, "scale"),
-        ({"scale": [5, 1]}, "scale is [lowest, highest], with threshold on it"),
-        ({"threshold": True, "scale": [1, 5]}, "scale is for numbers, and threshold is none"),
+        ({"scale": [5, 1]}, "`scale` must be [lowest, highest] and include the `threshold`"),
+        ({"threshold": True, "scale": [1, 5]}, "`scale` requires a numeric `threshold`"),
         ({"judge": {"provider": "gemini"}}, "relevance"),
     ],
 )
@@ -202,4 +205,4 @@ def test_a_line_of_a_prompt_in_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "relevance.md").write_text("one\ntwo {{ query\n")
     ran = run_agentci(["validate"], cwd=tmp_path)
     assert ran.code == 2
-    assert "relevance.md:2: error: the prompt is no template" in ran.out
+    assert "relevance.md:2: error: template syntax error in the prompt" in ran.out

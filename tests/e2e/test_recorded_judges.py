@@ -204,7 +204,7 @@ class TestThatIsNotWanted:
     def test_and_wanted_alone_is_a_contradiction(self, tmp_path: Path) -> None:
         found = judge(tmp_path, at("http://localhost:1", cache=False, replay="only"))
         assert found.ran.code == 2
-        assert "`cache: false` and `replay: only` leave nothing to judge by" in found.ran.out
+        assert "`cache: false` and `replay: only` exclude each other" in found.ran.out
 
 
 class TestRecordingsAlone:

@@ -65,7 +65,7 @@ class TestAProgram:
         with dice(tmp_path, {"a": (0.9, None, 0.9)}) as thrown:
             judged = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
         assert (judged.ran.code, thrown.thrown["a"]) == (3, 2)
-        assert judged.result["reason"].startswith("repeat 2 of 3: Custom evaluator 'own' ")
+        assert judged.result["reason"].startswith("repeat 2 of 3: Evaluator `own` ")
         assert judged.result["repeats"]["flip_rate"] is None
 
     @pytest.mark.parametrize("isolation", ["fork", "spawn"])
@@ -282,7 +282,7 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
     [
         (
             {"name": "response_match_score", "type": "builtin", "repeat": 3},
-            "`repeat` is of no use here: over one recording it says the same every time",
+            "`repeat` has no effect here: the result for a recorded run never varies",
         ),
         (
             {
@@ -296,7 +296,7 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
                     "reference": "x",
                 },
             },
-            "`repeat` is of no use here: over one recording it says the same every time",
+            "`repeat` has no effect here: the result for a recorded run never varies",
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat": 100},
@@ -304,7 +304,7 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat_by": "mean"},
-            "`repeat_by` has no effect without `repeat`: there is but one answer",
+            "`repeat_by` has no effect without `repeat`",
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat_by": "median"},
@@ -357,7 +357,10 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("evaluator", "message"),
     [
-        ({"name": "has", "type": "contains", "value": "x", "repeat": 3}, "`repeat` is of no use"),
+        (
+            {"name": "has", "type": "contains", "value": "x", "repeat": 3},
+            "`repeat` has no effect here",
+        ),
         ({**JUDGE, "repeat_by": "mean"}, "`repeat_by` has no effect without `repeat`"),
         (
             {
@@ -376,7 +379,7 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
                 "evaluators": [{"name": "has", "type": "contains", "value": "x"}],
                 "repeat": 3,
             },
-            "`repeat` is of no use",
+            "`repeat` has no effect here",
         ),
     ],
 )

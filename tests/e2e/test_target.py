@@ -270,8 +270,8 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "judge", "why"),
     [
-        ({"target": {}}, None, "it asks a model, and no `judge` says which one"),
-        ({"target": True}, {"provider": "openai"}, "evaluator `j`: no model is named"),
+        ({"target": {}}, None, "needs a judge model"),
+        ({"target": True}, {"provider": "openai"}, "j cannot be judged: no model is named"),
         ({"judge": {"model": "m"}}, None, "`judge` says who answers a `target`, and there is none"),
         ({"target": {"max_calls": -1}}, None, "max_calls"),
         (

@@ -193,10 +193,13 @@ def test_kind(evaluator_results):
         ("body", "said"),
         [
             ("return item['price']", "KeyError: 'price'"),
-            ("return None", "Evaluator `odd` odd returned None, which is no number"),
-            ("return float('nan')", "Evaluator `odd` odd returned nan, which is no score"),
-            ("return 7", "Evaluator `odd` returned 7, not a score from 0 to 1"),
-            ("sys.exit(3)", "Evaluator `odd` called `sys.exit(3)`"),
+            ("return None", "Custom evaluator 'odd' `odd` returned None; it must be a number"),
+            (
+                "return float('nan')",
+                "Custom evaluator 'odd' `odd` returned nan",
+            ),
+            ("return 7", "Custom evaluator 'odd' returned score 7; it must be between 0 and 1"),
+            ("sys.exit(3)", "Custom evaluator 'odd' called sys.exit(3)"),
             ("__import__('pytest').fail('not mine')", "not mine"),
         ],
     )
@@ -263,7 +266,7 @@ class TestPrompt:
             (JUDGED, "", 'add `@evals.judge_model("PROVIDER/MODEL")` to the test'),
             (JUDGED, "@evals.judge_model('m')", "a prompt evaluator needs a judge model"),
             ("prompt=TEMPLATE", 'prompt="none.md"', "none.md does not exist"),
-            ("{{response}}", "{{ response", "the prompt is no template on its line 4"),
+            ("{{response}}", "{{ response", "template syntax error in the prompt on line 4"),
             (
                 "command=",
                 "comand=",

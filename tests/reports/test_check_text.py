@@ -52,8 +52,8 @@ def _with_turns(
         pytest.param(
             "passed",
             0.69999,
-            "its own verdict is PASSED",
-            "its own verdict is PASSED (score 0.69999)",
+            "the evaluator returned status PASSED",
+            "the evaluator returned status PASSED (score 0.69999)",
             id="passed in spite of its score",
         ),
         pytest.param("failed", 0.5, None, "score 0.5, wanted at least 0.7", id="failed"),

@@ -25,8 +25,8 @@ PROGRAMS: Final = {
 STATUSES: Final = {"fine": "passed", "low": "failed", "broken": "errored", "idle": "skipped"}
 REASONS: Final = {
     "low": "score 0.1, wanted at least 0.5",
-    "broken": "Custom evaluator 'broken' exited with code 1",
-    "idle": "the evaluator returned no verdict",
+    "broken": "Evaluator `broken` exited with code 1",
+    "idle": "the evaluator declined to judge",
 }
 CONFIGS: Final = ("evals/a.yaml", "evals/b.yaml")
 RECORDINGS: Final = ("one", "two")

@@ -38,7 +38,9 @@ class TestAResult:
         "score", [1.01, -1, float("nan"), float("inf"), True, "0.5", None, [1.0]]
     )
     def test_takes_nothing_else(self, score: Any) -> None:
-        with pytest.raises(ValueError, match="not a number from 0 to 1") as caught:
+        with pytest.raises(
+            ValueError, match="score must be a number between 0 and 1, got "
+        ) as caught:
             EvalResult(score=score)
         assert repr(score) in str(caught.value)
 
@@ -47,12 +49,12 @@ class TestAResult:
 
     @pytest.mark.parametrize("status", ["failed", "", 1, ["FAILED"]])
     def test_takes_no_other_status(self, status: Any) -> None:
-        with pytest.raises(ValueError, match="one of EvalStatus, or None"):
+        with pytest.raises(ValueError, match="status must be an EvalStatus or None"):
             EvalResult(score=1, status=status)
 
     @pytest.mark.parametrize("scores", [None, 0.5, "1", ["1"], [True], [float("nan")], {1.0}])
     def test_takes_only_a_list_of_numbers_for_the_turns(self, scores: Any) -> None:
-        with pytest.raises(ValueError, match="not a list of numbers and None"):
+        with pytest.raises(ValueError, match="must be a list of numbers and None"):
             EvalResult(score=1, per_invocation_scores=scores)
 
     def test_takes_no_field_that_the_protocol_does_not_have(self) -> None:
@@ -79,10 +81,13 @@ class TestAnInput:
     @pytest.mark.parametrize(
         ("given", "complaint"),
         [
-            ({"invocations": [{}, {"final_response": 5}]}, "it.invocations[1].final_response is 5"),
-            ({"invocations": "all"}, "it.invocations is 'all', not of type list"),
-            ({"threshold": True}, "it.threshold is True, not of type float"),
-            ({"config": ["a"]}, "it.config is ['a'], not of type dict"),
+            (
+                {"invocations": [{}, {"final_response": 5}]},
+                "input.invocations[1].final_response is 5",
+            ),
+            ({"invocations": "all"}, "input.invocations is 'all', not of type list"),
+            ({"threshold": True}, "input.threshold is True, not of type float"),
+            ({"config": ["a"]}, "input.config is ['a'], not of type dict"),
             ({"invocations": [{"intermediate_steps": {"tool_calls": [{}]}}]}, "'name'"),
         ],
     )
@@ -119,13 +124,13 @@ def judge(case):
         stdin = json.dumps({**CASE, "protocol_version": version})
         done = run_evaluator(tmp_path, source, stdin=stdin)
         assert json.loads(done.stdout)["score"] == 1
-        assert done.stderr == f"warning: the input speaks protocol {version!r}, agentci.sdk 1.1\n"
+        assert done.stderr == f"warning: the input uses protocol {version!r}; expected 1.1\n"
 
     def test_is_told_how_to_return_a_result(self, tmp_path: Path) -> None:
         done = run_evaluator(tmp_path, "def judge(case):\n    return 0.5\n")
         assert done.stderr == (
-            "Evaluator function must return EvalResult, got float of builtins; write "
-            "`from agentci.sdk import EvalResult`, and `return EvalResult(score=...)`\n"
+            "Evaluator function must return EvalResult, got float of builtins; use "
+            "`from agentci.sdk import EvalResult` and `return EvalResult(score=...)`\n"
         )
 
     def test_is_told_when_the_result_is_that_of_another_sdk(self, tmp_path: Path) -> None:
@@ -135,7 +140,7 @@ def judge(case):
             "    return other.EvalResult(score=1)\n"
         )
         done = run_evaluator(tmp_path, source)
-        assert "got EvalResult of agentevals_evaluator_sdk.types; write" in done.stderr
+        assert "got EvalResult of agentevals_evaluator_sdk.types; use" in done.stderr
 
     def test_is_told_of_a_score_that_became_wrong_later(self, tmp_path: Path) -> None:
         source = (
@@ -146,7 +151,7 @@ def judge(case):
         )
         done = run_evaluator(tmp_path, source)
         assert (done.returncode, done.stdout) == (1, "")
-        assert "raised: score is 2.0, not a number from 0 to 1\n" in done.stderr
+        assert "raised: score must be a number between 0 and 1, got 2.0\n" in done.stderr
 
     def test_is_told_of_details_that_hold_themselves(self, tmp_path: Path) -> None:
         source = (

@@ -119,7 +119,7 @@ def test_a_run_is_waited_for_read_page_by_page_and_deleted(tmp_path: Path, serve
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (1, "failed"), result
     assert result["turn_scores"] == [*SCORES]
-    assert result["misses"] == ["turn 2: the service gave 0.4"]
+    assert result["misses"] == ["turn 2: the service returned score 0.4"]
     assert server.asked == [
         f"POST {EVALS}",
         f"POST {RUNS}",

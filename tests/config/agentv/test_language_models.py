@@ -87,7 +87,7 @@ class TestByItself:
         assert "1:9: nothing judges the case 'a': AgentV would ask a language model" in problem
 
     def test_a_name_without_a_provider_is_not_enough(self) -> None:
-        with pytest.raises(InputError, match="the model 'm', and nothing says of which provider"):
+        with pytest.raises(InputError, match=r"the judge model 'm' of `.*` has no provider"):
             cases(f"cases: [{{{CASE}}}]", judge="", model="m")
 
 

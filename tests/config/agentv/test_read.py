@@ -208,7 +208,7 @@ class TestEvaluators:
                 "{name: [c], type: latency, threshold: 1}",
                 "1:33: name must be text that is not blank, not a li",
             ),
-            ("{name: c, type: llm_judge}", "1:42: it asks a model, and no `judge` says which one"),
+            ("{name: c, type: llm_judge}", "1:42: `c` needs a judge model"),
             ("{name: c, type: latency}", "1:26: the evaluator 'c' has no 'threshold'"),
             ("{name: c, type: latency, threshold: x}", "1:62: threshold must be a number of at"),
             ("{name: c, type: latency, threshold: 1, thresold: 2}", "unknown key 'thresold'"),
@@ -217,7 +217,7 @@ class TestEvaluators:
             ("{name: c, type: code_judge, script: a, cwd: gone}", "1:70: there is no folder gone"),
             (
                 "{name: c, type: code_judge, script: a, target: {}}",
-                "1:73: it asks a model, and no `judge` says",
+                "1:73: `c` needs a judge model",
             ),
             (
                 "{name: c, type: composite, aggregator: {type: weighted_average}}",
@@ -225,7 +225,7 @@ class TestEvaluators:
             ),
             (
                 f"{{name: n, type: composite, aggregator: {{type: llm_judge}}, assert: [{CODE}]}}",
-                "it asks a model, and no `judge` says which one",
+                "`n` needs a judge model",
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{type: mean}}}}",

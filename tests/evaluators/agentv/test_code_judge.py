@@ -130,8 +130,8 @@ class TestTheAnswer:
     @pytest.mark.parametrize(
         ("response", "why"),
         [
-            (printed("fine"), "printed an invalid result"),
-            (printed(" \n"), "produced no output on stdout"),
+            (printed("fine"), "produced invalid JSON"),
+            (printed(" \n"), "printed nothing on stdout"),
             (printed("", exit_code=3, stderr="boom"), "exited with code 3: boom"),
             (printed('{"score": 1}', exit_code=1), "exited with code 1$"),
             (

@@ -222,7 +222,7 @@ class TestAPromptThatAProgramPrints:
         request = judge(prompt={"script": ["p.py"]}).ask(case(said(ANSWER)))
         assert isinstance(request, Compose)
         with pytest.raises(
-            EvaluatorError, match=r"program of `j` printed an invalid prompt: byte 1, 0xe9"
+            EvaluatorError, match=r"template of 'j' printed no prompt: byte 1 \(0xe9\)"
         ):
             request.then((ProgramOutput(stdout=b"\xe9", stderr="", exit_code=0),))
 

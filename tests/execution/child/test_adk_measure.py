@@ -28,7 +28,7 @@ def measured(metric: str = "safety_v1", **environ: str) -> tuple[Any, str]:
         "metric": metric,
         "threshold": 0.5,
         "actual": format_invocations(TURNS),
-        "golden": None,
+        "expected": None,
     }
     ran = subprocess.run(
         [sys.executable, ADK_MEASURE_PATH],
@@ -57,12 +57,12 @@ def test_prints_scores_and_notes_of_all_turns_and_nothing_else() -> None:
 
 def test_says_why_the_evaluator_refused() -> None:
     found, _ = measured(PYTHONPATH=STAND_IN)
-    assert found == {"refusal": "ValueError: there is no project"}
+    assert found == {"error": "ValueError: there is no project"}
 
 
 def test_says_what_is_not_installed() -> None:
     found, _ = measured()
-    assert found["refusal"].startswith("ModuleNotFoundError: No module named 'google")
+    assert found["error"].startswith("ModuleNotFoundError: No module named 'google")
 
 
 class TestWhetherItIsInstalled:

@@ -104,7 +104,7 @@ class TestATrial:
         ran = tried(folder, "writes_latin1.py")
         assert "Orl\\xe9ans" in sections(ran.out)["stdout"]
         assert f"stdout: 46 bytes{SPELT_OUT}" in headings(ran.out)
-        assert "0xe9, is not UTF-8" in sections(ran.out)["status"]
+        assert "(0xe9) is not valid UTF-8" in sections(ran.out)["verdict"]
 
     def test_shows_everything_of_a_large_output(self, folder: Path) -> None:
         program = write(folder, "print(json.dumps({'score': 1, 'details': {'x': 'é' * 10**6}}))")
@@ -251,7 +251,7 @@ class TestACrash:
         assert ran.code == 3
         assert (found["stdout"], found["stderr"]) == ('{"score": 1.0}\n', "nope\nline2\n")
         assert [each for each in headings(ran.out) if each.startswith("exit code 3 after ")]
-        assert "reason: Custom evaluator 'exits_3' exited with code 3" in found["status"]
+        assert "reason: Evaluator `exits_3` exited with code 3" in found["verdict"]
 
     def test_by_a_signal_has_its_number(self, folder: Path) -> None:
         ran = tried(folder, "kills_itself.py")

@@ -1,4 +1,4 @@
-"""What a model is asked of a turn, and what its answer is worth."""
+"""Prompts of judged metrics, and the scores of verdicts."""
 
 from collections.abc import Mapping
 
@@ -6,20 +6,23 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.metrics.judged import (
-    final_response_match,
-    final_response_quality,
-    hallucinations,
-    tool_use_quality,
-)
-from agentci.evaluators.metrics.judged.judged_metric import (
+    JUDGED_METRICS,
+    SENTENCE_LABELS,
+    JudgedMetric,
     JudgedTurn,
     JudgedTurnScore,
     format_steps,
 )
-from agentci.evaluators.metrics.judged.registry import JUDGED_METRICS
 from agentci.evaluators.metrics.registry import JUDGED_METRIC_PURPOSES, METRICS, UNSUPPORTED_METRICS
 from agentci.model.case import Rubric
-from agentci.model.judges import AggregateVerdict, ChecklistSchema, JudgeScore, ScoreValue, Verdict
+from agentci.model.judges import (
+    AggregateVerdict,
+    ChecklistSchema,
+    JudgePrompt,
+    JudgeScore,
+    ScoreValue,
+    Verdict,
+)
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 
 TURN = Turn(
@@ -32,17 +35,27 @@ TURN = Turn(
         ToolResponse(name="other", output="x", failed=True),
     ),
 )
-GOLDEN = Turn(id="g", user_text="Where is it?", answer_parts=("In Lyon",))
+EXPECTED = Turn(id="g", user_text="Where is it?", answer_parts=("In Lyon",))
+MATCH = JUDGED_METRICS["final_response_match_v2"]
+QUALITY = JUDGED_METRICS["rubric_based_final_response_quality_v1"]
+TOOL_USE = JUDGED_METRICS["rubric_based_tool_use_quality_v1"]
+HALLUCINATIONS = JUDGED_METRICS["hallucinations_v1"]
 RUBRICS = (Rubric(id="a", text="is polite"), Rubric(id="b", text="is short"))
 
 
-def ruling(values: Mapping[str, ScoreValue], **reasons: str) -> AggregateVerdict:
+def verdict(values: Mapping[str, ScoreValue], **reasons: str) -> AggregateVerdict:
     marks = {
         name: JudgeScore(value=value, reason=reasons.get(name, ""))
         for name, value in values.items()
     }
-    verdict = Verdict(scores=marks, reason=reasons.get("overall", ""))
-    return AggregateVerdict(values=values, verdicts=(verdict,))
+    single = Verdict(scores=marks, reason=reasons.get("overall", ""))
+    return AggregateVerdict(values=values, verdicts=(single,))
+
+
+def prompt_of(metric: JudgedMetric, judged_turn: JudgedTurn) -> JudgePrompt:
+    prompt = metric.make_prompt(judged_turn)
+    assert prompt is not None
+    return prompt
 
 
 def test_the_names_are_those_that_configs_know() -> None:
@@ -52,16 +65,16 @@ def test_the_names_are_those_that_configs_know() -> None:
 
 def test_steps_are_calls_with_their_answers() -> None:
     assert format_steps(TURN) == (
-        '{"steps": [{"step": 0, "tool": "track", "args": {"id": 7}, "answer": {"at": "Lyon"},'
+        '{"steps": [{"step": 0, "tool": "track", "args": {"id": 7}, "result": {"at": "Lyon"},'
         ' "failed": false}, {"step": 1, "tool": "mail", "args": null},'
-        ' {"tool": "other", "answer": "x", "failed": true}]}'
+        ' {"tool": "other", "result": "x", "failed": true}]}'
     )
-    assert format_steps(GOLDEN) == "No tools were used."
+    assert format_steps(EXPECTED) == "No tools were used."
 
 
 class TestFinalResponseMatch:
     def test_the_answers_stand_beside_each_other_under_the_golden_question(self) -> None:
-        asked = final_response_match.question(JudgedTurn(turn=TURN, golden=GOLDEN)).user
+        asked = prompt_of(MATCH, JudgedTurn(turn=TURN, expected=EXPECTED)).user
         assert "Where is it?" in asked
         assert "It is in Lyon.\nAnything else?" in asked
         assert "In Lyon" in asked
@@ -69,58 +82,59 @@ class TestFinalResponseMatch:
 
     def test_it_is_all_or_nothing(self) -> None:
         form = "is_the_agent_response_valid"
-        matter = JudgedTurn(turn=TURN, golden=GOLDEN)
-        assert final_response_match.grade(ruling({form: True}), matter) == JudgedTurnScore(
-            score=1.0
+        judged_turn = JudgedTurn(turn=TURN, expected=EXPECTED)
+        assert MATCH.grade(verdict({form: True}), judged_turn) == JudgedTurnScore(score=1.0)
+        failed = MATCH.grade(verdict({form: False}, overall="wrong town"), judged_turn)
+        assert failed == JudgedTurnScore(
+            score=0.0, misses=("the answer does not match the expected answer: wrong town",)
         )
-        failed = final_response_match.grade(ruling({form: False}, overall="wrong town"), matter)
-        assert failed == JudgedTurnScore(score=0.0, misses=("not valid: wrong town",))
 
 
 class TestRubrics:
-    MATTER = JudgedTurn(turn=TURN, rubrics=RUBRICS)
+    JUDGED = JudgedTurn(turn=TURN, rubrics=RUBRICS)
 
     def test_an_answer_is_judged_by_what_tools_said(self) -> None:
-        asked = final_response_quality.question(self.MATTER)
+        asked = prompt_of(QUALITY, self.JUDGED)
         assert asked.schema == ChecklistSchema(names=("a", "b"))
         assert "- [a] is polite\n- [b] is short" in asked.system
         assert '"at": "Lyon"' in asked.user
         assert "It is in Lyon." in asked.user
 
     def test_the_use_of_tools_is_judged_without_the_answer(self) -> None:
-        asked = tool_use_quality.question(self.MATTER)
+        asked = prompt_of(TOOL_USE, self.JUDGED)
         assert '"at": "Lyon"' in asked.user
         assert "It is in Lyon." not in asked.user
 
     def test_each_rubric_counts(self) -> None:
-        grade = final_response_quality.grade(ruling({"a": True, "b": False}, b="long"), self.MATTER)
+        grade = QUALITY.grade(verdict({"a": True, "b": False}, b="long"), self.JUDGED)
         assert grade == JudgedTurnScore(score=0.5, weight=2, misses=("[b] is short: long",))
 
     def test_a_rubric_that_is_missed_without_a_word_is_told(self) -> None:
-        grade = tool_use_quality.grade(ruling({"a": False, "b": True}), self.MATTER)
+        grade = TOOL_USE.grade(verdict({"a": False, "b": True}), self.JUDGED)
         assert grade.misses == ("[a] is polite: not fulfilled",)
 
     def test_a_rubric_that_nobody_judged_is_an_error(self) -> None:
-        with pytest.raises(EvaluatorError, match="the judge said nothing of the rubric b"):
-            tool_use_quality.grade(ruling({"a": True}), self.MATTER)
+        with pytest.raises(
+            EvaluatorError, match="the judge's response has no result for rubric `b`"
+        ):
+            TOOL_USE.grade(verdict({"a": True}), self.JUDGED)
 
 
 class TestHallucinations:
-    MATTER = JudgedTurn(turn=TURN)
+    JUDGED = JudgedTurn(turn=TURN)
 
     def test_every_sentence_is_labelled(self) -> None:
-        asked = hallucinations.question(self.MATTER)
-        assert asked is not None
+        asked = prompt_of(HALLUCINATIONS, self.JUDGED)
         assert asked.schema == ChecklistSchema(
-            names=("1", "2"), kind="label", labels=hallucinations.LABELS
+            names=("1", "2"), kind="label", labels=SENTENCE_LABELS
         )
         assert "[1] It is in Lyon.\n[2] Anything else?" in asked.user
 
     def test_what_is_supported_or_claims_nothing_is_right(self) -> None:
-        grade = hallucinations.grade(
-            ruling({"1": "contradictory", "2": "not_applicable"}), self.MATTER
+        grade = HALLUCINATIONS.grade(
+            verdict({"1": "contradictory", "2": "not_applicable"}), self.JUDGED
         )
         assert grade == JudgedTurnScore(score=0.5, misses=("contradictory: It is in Lyon.",))
 
     def test_without_an_answer_nothing_is_asked(self) -> None:
-        assert hallucinations.question(JudgedTurn(turn=Turn(id="t", user_text="q"))) is None
+        assert HALLUCINATIONS.make_prompt(JudgedTurn(turn=Turn(id="t", user_text="q"))) is None
