@@ -23,12 +23,12 @@ class RegressionThresholds(Struct, frozen=True, kw_only=True):
     Attributes:
         max_drop: allowed drop of an evaluator's mean score over the checks of both runs, 0 to 1.
         confidence: confidence needed to call a drop significant, from 0 to below 1.
-        shuts: the outcomes that fail the gate.
+        fail_on: the outcomes that fail the gate.
     """
 
     max_drop: float = 0.0
     confidence: float = 0.95
-    shuts: tuple[RegressionOutcome, ...] = ("fail",)
+    fail_on: tuple[RegressionOutcome, ...] = ("fail",)
 
 
 class ChangedCheck(Struct, frozen=True, kw_only=True):

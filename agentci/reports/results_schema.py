@@ -31,7 +31,7 @@ def make_regression_schema() -> JsonObject:
     bar = make_object_schema(
         max_drop=with_description({"type": "number"}, "Of the mean score of an evaluator."),
         confidence={"type": "number"},
-        shuts={"type": "array", "items": _outcome()},
+        fail_on={"type": "array", "items": _outcome()},
     )
     return with_description(
         {"anyOf": [bar, {"type": "null"}]}, "Null where a comparison with a baseline only informs."

@@ -165,7 +165,7 @@ def test_a_prompt_that_cannot_be_filled_asks_nobody(
         ({"prompt": "../none.md"}, "../none.md"),
         ({"prompt": "a\nb {{ c"}, "the prompt is no template on its line 2"),
         ({"prompt": "Rate it\nwell."}, "the prompt names no variable"),
-        ({"threshold": "3"}, "threshold must be true or false or a number, not the text '3'"),
+        ({"threshold": "3"}, "`threshold` must be true or false or a number, not the string '3'"),
         ({"scale": [1]}, "scale"),
         ({"scale": [5, 1]}, "scale is [lowest, highest], with threshold on it"),
         ({"threshold": True, "scale": [1, 5]}, "scale is for numbers, and threshold is none"),

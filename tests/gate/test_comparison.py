@@ -167,7 +167,7 @@ class TestTheGate:
     def test_hears_what_it_does_not_mind(self) -> None:
         [reason] = self.reasons(self.UNSURE)
         assert reason.kind == "remark"
-        [reason] = self.reasons(self.UNSURE, shuts=("insufficient-data",))
+        [reason] = self.reasons(self.UNSURE, fail_on=("insufficient-data",))
         assert reason.kind == "failed"
 
     def test_is_not_shut_by_an_advisory_evaluator(self) -> None:
@@ -183,7 +183,7 @@ class TestTheGate:
         self, comparison: Comparison | None, why: str
     ) -> None:
         assert self.reasons(comparison) == [GateReason("remark", why)]
-        assert self.reasons(comparison, shuts=("non-comparable",)) == [GateReason("failed", why)]
+        assert self.reasons(comparison, fail_on=("non-comparable",)) == [GateReason("failed", why)]
 
     def test_hears_nothing_where_no_regression_is_minded(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())

@@ -230,7 +230,7 @@ def _regression(spec: ResultsRegressionSpec | None) -> RegressionThresholds | No
     if spec is None:
         return None
     return RegressionThresholds(
-        max_drop=spec.max_drop, confidence=spec.confidence, shuts=tuple(spec.shuts)
+        max_drop=spec.max_drop, confidence=spec.confidence, fail_on=tuple(spec.fail_on)
     )
 
 

@@ -195,7 +195,7 @@ class ResultsRegressionSpec(StrictModel):
 
     max_drop: Share
     confidence: AnyConfidence
-    shuts: list[RegressionOutcome]
+    fail_on: list[RegressionOutcome]
 
 
 class ResultsPolicySpec(StrictModel):

@@ -78,8 +78,8 @@ class TestTheRequest:
         [
             ({"executor": "docker"}, "`executor: docker` needs an image that the command runs in"),
             ({"image": "some/image"}, "`image` is for `executor: docker`"),
-            ({"executor": "podman"}, "executor must be local or docker, not the text 'podman'"),
-            ({"executor": "docker", "image": "--rm"}, "image must be the name of an image"),
+            ({"executor": "podman"}, "`executor` must be local or docker, not the string 'podman'"),
+            ({"executor": "docker", "image": "--rm"}, "`image` must be an image name"),
         ],
     )
     def test_needs_an_image_for_that(self, fields: Mapping[str, str], told: str) -> None:

@@ -337,7 +337,7 @@ class TestAnEntry:
             ({"prompt": {"script": ["a", "gone.py"]}}, "cases", "there is no file gone.py"),
             ({"prompt": {}}, "cases", "prompt needs its program, once"),
             ({"prompt": {"script": ["a"], "command": ["a"]}}, "cases", "once: `script`, or"),
-            ({"rubrics": []}, "cases", "rubrics must be a list"),
+            ({"rubrics": []}, "cases", "`rubrics` must be a list"),
         ],
     )
     def test_that_is_wrong_is_told(self, fields: dict[str, Any], key: str, why: str) -> None:
