@@ -249,9 +249,8 @@ class CaseReader(Struct, kw_only=True):
                 evaluators, self.evaluator_reader.required_names
             )
             self.problems += reader.problems
-        if not evaluators and not any(
-            p.severity == "error" for p in self.evaluator_reader.problems
-        ):
+        known = (*self.document.problems, *self.evaluator_reader.problems)
+        if not evaluators and not any(each.severity == "error" for each in known):
             self._add_problem(
                 f"case {quote_name(spec.id)} has no evaluators (AgentV would use a judge model)",
                 at,

@@ -262,6 +262,11 @@ class TestEvaluators:
         [told] = _told("cases: [{id: a, input: q}]")
         assert told.startswith("f.yaml:1:9: case 'a' has no evaluators (AgentV would")
 
+    def test_invalid_yaml_value_is_reported_once(self) -> None:
+        own = "{id: a, input: q, assert: [{name: l, type: latency, threshold: 010}]}"
+        [problem] = _told(f"tests: [{own}]")
+        assert "010 is ambiguous" in problem
+
     def test_of_a_case_take_the_place_of_the_files(self) -> None:
         own = "{id: a, input: q, evaluators: [{name: own, type: latency, threshold: 1}]}"
         assert _read(_cases(own)).names == ("own",)
