@@ -34,9 +34,9 @@ def find_regression_reasons(
         bar = held.get(trend.config)
         if bar is None or trend.outcome == "pass":
             continue
-        shuts = trend.required and trend.outcome in bar.fail_on
+        fails = trend.required and trend.outcome in bar.fail_on
         yield GateReason(
-            "failed" if shuts else "remark",
+            "failed" if fails else "remark",
             _format_trend(trend, where=f"{trend.config}: " if several else ""),
         )
 
@@ -46,8 +46,8 @@ def _make_overall_reason(
 ) -> Iterator[GateReason]:
     """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
     if held:
-        shuts = any(outcome in bar.fail_on for bar in held.values())
-        yield GateReason("failed" if shuts else "remark", why)
+        fails = any(outcome in bar.fail_on for bar in held.values())
+        yield GateReason("failed" if fails else "remark", why)
 
 
 def _format_trend(trend: EvaluatorComparison, *, where: str) -> str:

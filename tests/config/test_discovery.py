@@ -57,7 +57,7 @@ class TestConfigs:
         folder = tmp_path / "w"
         _touch(tmp_path, "mine.yaml", "w/1.eval.yaml")
         (folder / "x.eval.yaml").symlink_to(tmp_path / "mine.yaml")
-        with pytest.raises(InputError, match=r"x\.eval\.yaml leads out of the workspace"):
+        with pytest.raises(InputError, match=r"x\.eval\.yaml is outside the workspace"):
             _found(folder)
         assert _found(folder, "x.eval.yaml") == ["x.eval.yaml"]
 
@@ -104,7 +104,7 @@ class TestConfigs:
             _found(tmp_path, "x.yaml", "y.yaml", "empty")
         assert [problem.message for problem in caught.value.problems] == [
             "y.yaml does not exist",
-            "no config was found below empty",
+            "no config found in empty",
         ]
 
 
@@ -184,4 +184,4 @@ def test_a_config_of_another_extension_is_told_how_to_be_found(tmp_path: Path, n
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).touch()
     _, [problem] = find_configs([], find_workspace(tmp_path, root=tmp_path))
-    assert problem.hint == f"rename {name} to {name[:-4]}.yaml, or name it"
+    assert problem.hint == f"rename {name} to {name[:-4]}.yaml, or pass its path"

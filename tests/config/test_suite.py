@@ -68,7 +68,7 @@ def _code(suite: Suite) -> CodeEvaluator:
 
 
 ADD = "add `image:`, such as `image: python:3.12-slim`"
-CHOOSE = "add `executor: docker`, or leave the image out"
+CHOOSE = "add `executor: docker`, or remove `image`"
 
 
 class TestPrograms:
@@ -122,8 +122,8 @@ class TestPrograms:
             "  - {name: a, type: code, path: ev.py, executor: docker}\n"
             "  - {name: b, type: remote, ref: b/b.py, image: python:3}\n"
         ) == [
-            f"c.yaml:2:50: `executor: docker` needs an image that the program runs in ({ADD})",
-            f"c.yaml:3:49: `image` is for `executor: docker` ({CHOOSE})",
+            f"c.yaml:2:50: `executor: docker` needs an `image` to run the program in ({ADD})",
+            f"c.yaml:3:49: `image` requires `executor: docker` ({CHOOSE})",
         ]
 
     def test_have_an_image_that_can_be_one(self) -> None:
@@ -132,7 +132,7 @@ class TestPrograms:
                 "evaluators:\n"
                 f"  - {{name: a, type: code, path: ev.py, executor: docker, image: {image}}}\n"
             )
-            assert "c.yaml:2:65: image must be the name of an image, not the text" in problem
+            assert "c.yaml:2:65: `image` must be an image name, not the string" in problem
 
     def test_that_are_missing_are_told_beside_all_other_problems(self) -> None:
         assert _problems(
@@ -143,7 +143,7 @@ class TestPrograms:
         ) == [
             "c.yaml:2:33: gone.py does not exist",
             "c.yaml:3:33: gone does not exist",
-            "c.yaml:3:48: timeout must be a whole number from 1 to 86400, not 0",
+            "c.yaml:3:48: `timeout` must be a whole number from 1 to 86400, not 0",
             "c.yaml:4:33: gone.js does not exist",
         ]
 
@@ -178,10 +178,10 @@ class TestBuiltins:
         programs = "evaluators: [{name: ev, type: code, path: ev.py}]\nthreshold: 0.9\n"
         given = Overrides(threshold=0.9)
         assert [
-            str(notice).partition(": it is")[0] for notice in _suite(programs, given).notices
+            str(notice).partition(": it applies")[0] for notice in _suite(programs, given).notices
         ] == [
-            "c.yaml:1: --threshold changes no evaluator of this config",
-            "c.yaml:2:12: this threshold changes no evaluator of this config",
+            "c.yaml:1: --threshold has no effect",
+            "c.yaml:2:12: `threshold` has no effect",
         ]
         added = Overrides(threshold=0.9, metrics=(RESPONSE,))
         assert _suite(programs, added).notices == ()
@@ -279,7 +279,7 @@ class TestOptions:
                 Overrides(metrics=("response_match",)),
                 [
                     (
-                        "there is no built-in metric 'response_match'"
+                        "unknown built-in metric 'response_match'"
                         " (did you mean 'response_match_score'?)"
                     )
                 ],
@@ -287,7 +287,7 @@ class TestOptions:
             ),
             pytest.param(
                 Overrides(metrics=(RESPONSE, RESPONSE)),
-                ["--metric response_match_score is given twice (give it once)"],
+                ["--metric response_match_score is given twice (remove one of them)"],
                 id="a metric twice",
             ),
         ],
@@ -375,7 +375,7 @@ class TestWithoutConfig:
         with pytest.raises(InputError) as refusal:
             make_metric_suite(Overrides(metrics=("token_usage_v1",)))
         messages = [problem.message for problem in refusal.value.problems]
-        assert messages == ["the metric 'token_usage_v1' is not run by this version of agentci"]
+        assert messages == ["metric 'token_usage_v1' is not supported by agentci"]
 
 
 class TestKind:

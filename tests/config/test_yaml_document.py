@@ -123,7 +123,7 @@ class TestData:
 
     def test_a_tag_that_does_not_fit_is_told(self) -> None:
         (problem,) = _read("a: !!int many").problems
-        assert problem.message == "'many' does not fit its tag"
+        assert problem.message == "'many' does not match its YAML tag"
 
 
 class TestLimits:
@@ -132,20 +132,20 @@ class TestLimits:
         nested = f"x: &x {'[' * half}{']' * half}\n"
         assert _read(f"{nested}y: {'[' * (half - 1)}*x{']' * (half - 1)}").problems == ()
         (problem,) = _problems(f"{nested}y: {'[' * half}*x{']' * half}")
-        assert problem.message == f"more than {MAX_DEPTH} levels are nested here"
+        assert problem.message == f"nested more than {MAX_DEPTH} levels deep"
         assert problem.place == Place(file="a.yaml", line=2, column=4 + half)
 
     @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
     def test_a_file_of_brackets_is_refused_at_once(self, opening: str) -> None:
         (problem,) = _problems(opening * 100_000)
-        assert problem.message == f"more than {MAX_DEPTH} levels are nested here"
+        assert problem.message == f"nested more than {MAX_DEPTH} levels deep"
 
     def test_values_are_counted_with_what_aliases_repeat(self) -> None:
         many = f"a: &a [{'1,' * 999}]\n"
         repeats = MAX_NODES // 1000
         assert _read(f"{many}b: [{'*a,' * (repeats - 2)}]").problems == ()
         (problem,) = _problems(f"{many}b: [{'*a,' * repeats}]")
-        assert problem.message.startswith("the file holds more than 100,000 values")
+        assert problem.message.startswith("the file has more than 100,000 values")
 
 
 class TestForeignFiles:

@@ -167,11 +167,11 @@ class TestAnAgent:
         assert _kept(folder)[0]["output_messages"][0]["content"].split() == ["it", "key", "None"]
 
     def test_runs_in_the_jail_where_that_is_wanted(self, folder: Path) -> None:
-        _file(folder, "a", target={"jail": True, "command": "cat {PROMPT_FILE} && touch mark"})
+        _file(folder, "a", target={"sandbox": True, "command": "cat {PROMPT_FILE} && touch mark"})
         ran = _run(folder)
         assert _statuses(ran) == {"a": "errored"}
         assert not (folder / "mark").exists()
-        _file(folder, "it", target={"jail": True, "command": "cat {PROMPT_FILE}"})
+        _file(folder, "it", target={"sandbox": True, "command": "cat {PROMPT_FILE}"})
         assert _run(folder).code == 0
 
     def test_leaves_nothing_running(self, folder: Path) -> None:

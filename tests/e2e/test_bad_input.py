@@ -254,7 +254,7 @@ def test_a_recording_is_known_wherever_it_stands(folder: Path, name: str) -> Non
     _lay(folder, {"lines.jsonl": f"{otlp(trace=1)}\n{otlp(trace=2)}\n"})
     as_config = run_agentci(["run", name], cwd=folder)
     assert [p["hint"] for p in as_config.results["problems"]] == [
-        "this is a recording: name it in a config, or give it with --traces"
+        "this is a recorded run: list it as `traces` of a config, or pass it with --traces"
     ]
     as_eval_set = run_agentci(["run", "--eval-set", name], cwd=folder)
     assert _problems(as_eval_set) == [f"{name}:1: the file is a trace, not an eval set"]

@@ -306,7 +306,7 @@ class TestAStaleBaseline:
         workflow.past.commit(M2)
 
     def step(self, workflow: Workflow, *shuts: str, sunny: int = 6) -> Ran:
-        gate = {"max_regression": 0.1, "regression_shuts": shuts}
+        gate = {"max_regression": 0.1, "fail_on_regression": shuts}
         return workflow.step("push", M3, push(M2, M3), gate=gate, sunny=sunny)
 
     def test_is_told_wherever_the_comparison_is(self, workflow: Workflow) -> None:
@@ -346,7 +346,7 @@ class TestAMissingBaseline:
         )
 
     def test_shuts_the_gate_where_that_is_wanted(self, workflow: Workflow) -> None:
-        gate = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+        gate = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
         ran = workflow.step("push", M2, push(M1, M2), gate=gate)
         assert (
             ran.code,

@@ -47,7 +47,7 @@ def test_a_drop_that_is_too_large_shuts_the_gate(tmp_path: Path, base: str) -> N
 def test_a_drop_that_may_be_chance_shuts_it_where_that_is_wanted(tmp_path: Path, base: str) -> None:
     given: dict[str, Any] = {"max_regression": 0.1, "sunny": 4}
     assert run(tmp_path, "--baseline", base, **given).code == 0
-    strict = {**given, "regression_shuts": ["fail", "inconclusive"]}
+    strict = {**given, "fail_on_regression": ["fail", "inconclusive"]}
     assert run(tmp_path, "--baseline", base, **strict).code == 1
 
 
@@ -74,9 +74,9 @@ def test_a_baseline_that_is_of_no_use_is_told_and_minded_where_that_is_wanted(
 ) -> None:
     ran = run(tmp_path, "--baseline", named, max_regression=0.1)
     assert ran.code == 0
-    assert why in ran.results["comparison"]["not_comparable"]
-    assert "baseline not " in ran.out
-    strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+    assert why in ran.results["comparison"]["refused"]
+    assert "the baseline is of no use" in ran.out
+    strict: dict[str, Any] = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
     assert run(tmp_path, "--baseline", named, **strict).code == 1
     assert run(tmp_path, **strict).code == 1
 
@@ -101,7 +101,7 @@ def test_a_baseline_that_was_broken_off_is_of_no_use(tmp_path: Path, base: str) 
 
 def test_a_baseline_that_is_a_shard_is_of_no_use(tmp_path: Path) -> None:
     run(tmp_path, "--shard", "1/2", "--output-dir", "main", cases=12, sunny=12)
-    strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+    strict: dict[str, Any] = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
     ran = run(tmp_path, "--baseline", "main", cases=12, sunny=12, **strict)
     assert ran.code == 1
     assert ran.results["comparison"]["not_comparable"].endswith("it covers only shard 1 of 2")
@@ -161,7 +161,7 @@ def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) ->
     ("gate", "message"),
     [
         ({"regression_confidence": 1}, "must be a number from 0 to 0.999, not 1"),
-        ({"regression_shuts": ["pass"]}, "must be fail, inconclusive, "),
+        ({"fail_on_regression": ["pass"]}, "must be fail, inconclusive, "),
     ],
 )
 def test_a_demand_that_nothing_can_break_is_refused(

@@ -183,7 +183,7 @@ class TestTheExecutorWithLowPriority:
         ran = site.agentci("validate")
         assert ran.code == 2
         assert "agentci.yaml:1:" in ran.out
-        assert "there is no executor 'nice' (there is local or docker)" in ran.out
+        assert "unknown executor 'nice' (known executors: local, docker)" in ran.out
 
     def test_is_proposed_where_it_was_meant(self, site: Site) -> None:
         site.install("nice-executor")
@@ -312,7 +312,7 @@ class TestTheTypeThatJudgesByExitCode:
     def test_is_needed(self, site: Site) -> None:
         ran = site.agentci("validate")
         assert ran.code == 2
-        assert "not the text 'exit_code'" in ran.out
+        assert "not the string 'exit_code'" in ran.out
 
     @pytest.mark.parametrize(
         ("answer", "status", "reasoning"),

@@ -87,7 +87,7 @@ def test_where_adk_is_not_installed_each_line_says_so(tmp_path: Path) -> None:
     (tmp_path / "agentci.yaml").write_text(f"traces: t.json\nevaluators:\n{entries}")
     ran = run_agentci(["validate"], cwd=tmp_path)
     install = 'pip install "google-adk[eval]>=2.13"'
-    why = f"needs Google's ADK, which is not installed beside agentci ({install})"
+    why = f"needs Google's ADK, which is not installed ({install})"
     told = [
         f"agentci.yaml:{line}:12: error: the metric '{n}' {why}"
         for line, n in enumerate(HOSTED_METRICS, 3)

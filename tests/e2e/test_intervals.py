@@ -121,11 +121,11 @@ class TestAGateThatAsksForProof:
         [
             (
                 {"pass_rate_confidence": 0.95, "min_pass_rate": 1.0},
-                "beside it: no number of cases proves that all pass",
+                "because no number of cases shows that all cases would pass",
             ),
             (
                 {"min_pass_rate": 0.9, "evaluators": {"own": {"pass_rate_confidence": 0.9}}},
-                "pass_rate_confidence needs a min_pass_rate",
+                "`pass_rate_confidence` needs a `min_pass_rate`",
             ),
             (
                 {"min_pass_rate": 0.9, "pass_rate_confidence": 95},

@@ -144,7 +144,7 @@ def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
         ({"provider": "openai", "modle": "m"}, "unknown key 'modle' (did you mean 'model'?)"),
         (
             {"provider": "openai", "model": "m", "samples": 0},
-            "judge.samples must be a whole number from 1 to 99",
+            "`judge.samples` must be a whole number from 1 to 99",
         ),
     ],
 )

@@ -166,9 +166,9 @@ def test_a_prompt_that_cannot_be_filled_asks_nobody(
     [
         ({"prompt": "none.md"}, "none.md does not exist"),
         ({"prompt": "../none.md"}, "../none.md"),
-        ({"prompt": "a\nb {{ c"}, "template syntax error in the prompt on line 2"),
-        ({"prompt": "Rate it\nwell."}, "the prompt uses no variable"),
-        ({"threshold": "3"}, "threshold must be true or false or a number, not the text '3'"),
+        ({"prompt": "a\nb {{ c"}, "the prompt is no template on its line 2"),
+        ({"prompt": "Rate it\nwell."}, "the prompt names no variable"),
+        ({"threshold": "3"}, "`threshold` must be true or false or a number, not the string '3'"),
         ({"scale": [1]}, "scale"),
         ({"scale": [5, 1]}, "`scale` must be [lowest, highest] and include the `threshold`"),
         ({"threshold": True, "scale": [1, 5]}, "`scale` requires a numeric `threshold`"),

@@ -300,7 +300,7 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat": 100},
-            "repeat must be a whole number from 1 to 99, not 100",
+            "`repeat` must be a whole number from 1 to 99, not 100",
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat_by": "mean"},
@@ -308,7 +308,7 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat_by": "median"},
-            "repeat_by must be majority or mean, not the text 'median'",
+            "`repeat_by` must be majority or mean, not the string 'median'",
         ),
         (
             {
@@ -320,7 +320,7 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
                 "repeat": 3,
                 "repeat_by": "mean",
             },
-            "`repeat_by: mean` needs a score and a threshold, and here is none",
+            "`repeat_by: mean` needs a score and a threshold; this evaluator has none",
         ),
     ],
 )

@@ -617,7 +617,7 @@ class TestTheAction:
     def test_needs_a_matrix_to_take_a_shard_from(self, folder: Path) -> None:
         code, outputs, log = self._step(folder, config="evals", shard="auto", matrix_job="/")
         assert (code, outputs["verdict"]) == (2, "invalid")
-        assert "finds no matrix" in log
+        assert "found no matrix" in log
 
     def test_leaves_the_matrix_alone_where_it_is_not_asked_to(self, folder: Path) -> None:
         self._step(folder, config="evals", matrix_job="0/2")

@@ -280,7 +280,7 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
             "`target` is not available with `executor: docker`",
         ),
         ({"target": {"max_call": 1}}, None, "did you mean 'max_calls'?"),
-        ({"target": "gpt"}, None, "target must be"),
+        ({"target": "gpt"}, None, "`target` must be"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_run(

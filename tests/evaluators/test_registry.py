@@ -9,7 +9,7 @@ import pytest
 from agentci.config.entries import find_evaluator_types
 from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
-from agentci.config.validate import find_config_problems
+from agentci.config.validate import check_config
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
@@ -97,8 +97,7 @@ def said_of(config: bytes, programs: FileLocator) -> list[str]:
     """What is wrong with a config."""
     document = read_yaml(config, file="c.yaml")
     return [
-        str(each)
-        for each in find_config_problems(document, find_evaluator_types(document, programs))
+        str(each) for each in check_config(document, find_evaluator_types(document, programs))[1]
     ]
 
 
@@ -171,16 +170,16 @@ class TestTypesOfOtherPackages:
         with pytest.raises(InputError) as refusal:
             read_suite(document, Overrides(), programs)
         assert str(refusal.value) == (
-            "c.yaml:1:14: 'm' does not go together with `defaults`: Input should be 1"
+            "c.yaml:1:14: `defaults.timeout` is invalid for evaluator 'm': Input should be 1"
         )
 
     def test_are_validated_like_ours(self, programs: FileLocator) -> None:
         entries = b"evaluators:\n- {name: a, type: mood}\n- {name: b, type: mood, mood: 7, zap: 1}"
         said = said_of(entries, programs)
         assert said == [
-            "c.yaml:2:3: the evaluator 'a' has no 'mood' (add `mood: ...`)",
-            'c.yaml:3:31: mood must be text, not 7 (put it in quotes: "7")',
-            "c.yaml:3:34: unknown key 'zap' (known here: name, type, required, threshold, mood)",
+            "c.yaml:2:3: evaluator 'a' has no `mood` (add `mood: ...`)",
+            'c.yaml:3:31: `mood` must be a string, not 7 (put it in quotes: "7")',
+            "c.yaml:3:34: unknown key 'zap' (known keys: name, type, required, threshold, mood)",
         ]
 
     def test_have_a_say_beyond_their_schema(self, programs: FileLocator) -> None:

@@ -63,10 +63,10 @@ class TestVars:
 
     def test_that_are_not_there_leave_the_placeholder_and_are_warned_of(self) -> None:
         text = JUDGED + "tests:\n- {id: a, vars: {who: Ada}, input: 'x {{whom}} {{who.is}}'}\n"
-        rest = "the placeholder stays as it is (did you mean 'who'?)"
+        rest = "its placeholder is not replaced (did you mean 'who'?)"
         assert _warned(text) == [
-            f"f.yaml:3:36: `vars` have no 'whom': {rest}",
-            f"f.yaml:3:36: `vars` have no 'who.is': {rest}",
+            f"f.yaml:3:36: unknown variable 'whom': {rest}",
+            f"f.yaml:3:36: unknown variable 'who.is': {rest}",
         ]
         assert _asked(text.removeprefix(JUDGED)) == ["x {{whom}} {{who.is}}"]
 
@@ -74,8 +74,8 @@ class TestVars:
         own = "assert: [{type: equals, value: '{{who}} {{output}}'}]"
         [warning] = _warned(f"tests:\n- {{id: a, vars: {{who: Ada}}, input: q, {own}}}\n")
         assert warning == (
-            "f.yaml:2:70: `vars` are not put into evaluators: {{who}} stays as it is, as in AgentV "
-            "(write the value out)"
+            "f.yaml:2:70: `vars` do not apply to evaluators, as in AgentV: {{who}} is not replaced "
+            "(write the value itself)"
         )
 
     def test_leave_texts_alone_where_there_are_none(self) -> None:
@@ -84,7 +84,7 @@ class TestVars:
 
     def test_are_a_mapping(self) -> None:
         [told] = _told("tests: [{id: a, input: q, vars: [1]}]")
-        assert told.startswith("f.yaml:2:33: vars must be a mapping")
+        assert told.startswith("f.yaml:2:33: `vars` must be a mapping")
 
 
 class TestTheEnvironment:
@@ -99,15 +99,15 @@ class TestTheEnvironment:
         [judge] = _read(text + "tests: [{id: a, input: q}]", MS="5", NOT="false").evaluators
         assert judge.identity.threshold == 0.8
         [judge] = _read(text + "tests: [{id: a, input: q}]", MS="1.5", NOT="true").evaluators
-        with pytest.raises(InputError, match="threshold must be a number"):
+        with pytest.raises(InputError, match="`threshold` must be a number"):
             _read(text + "tests: [{id: a, input: q}]", MS="07", NOT="true")
 
     def test_is_to_hold_what_a_file_names(self) -> None:
         text = "tests: [{id: a, input: 'x ${{NAME}} ${{NAME}}'}]"
         [told] = _told(text)
         assert told == (
-            "f.yaml:2:24: there is no variable NAME in the environment "
-            "(set it where agentci is started, as in `env:` of a step)"
+            "f.yaml:2:24: environment variable NAME is not set "
+            "(set it for agentci, for example in `env:` of the workflow step)"
         )
 
     def test_is_not_asked_for_what_has_no_effect(self) -> None:
@@ -136,12 +136,12 @@ class TestSharedInput:
 
     def test_does_not_ask_for_a_case(self) -> None:
         assert _told("input: first\ntests: [{id: a}]") == [
-            "f.yaml:3:9: the case 'a' asks nothing (add `input: ...`)"
+            "f.yaml:3:9: case 'a' has no input (add `input: ...`)"
         ]
 
     def test_is_told_where_it_cannot_be_read(self) -> None:
-        assert "f.yaml:2:8: input must be" in _told("input: 3\ntests: [{id: a, input: q}]")[0]
-        assert "f.yaml:3:24: input must be" in _told("input: s\ntests: [{id: a, input: 3}]")[0]
+        assert "f.yaml:2:8: `input` must be" in _told("input: 3\ntests: [{id: a, input: q}]")[0]
+        assert "f.yaml:3:24: `input` must be" in _told("input: s\ntests: [{id: a, input: 3}]")[0]
 
     def test_may_be_files(self) -> None:
         files = [{"type": "file", "value": "a.txt"}, {"type": "file", "value": "b.txt"}]
@@ -161,11 +161,11 @@ class TestSharedInput:
         own = "{id: a, input_files: [f], input: [{role: user, content: q}]}"
         [told] = _told(f"tests: [{own}]")
         assert told == (
-            "f.yaml:2:42: `input_files` go with an `input` that is text "
-            "(refer to files inside of messages: {type: file, value: PATH})"
+            "f.yaml:2:42: `input_files` requires a text `input` "
+            "(refer to files in messages: {type: file, value: PATH})"
         )
         [told] = _told("tests: [{id: a, input: q, input_files: f}]")
-        assert told.startswith("f.yaml:2:40: input_files must be a list")
+        assert told.startswith("f.yaml:2:40: `input_files` must be a list")
 
     def test_stays_where_it_is_written(self) -> None:
         [told] = _told("input_files:\n- gone\ntests: [{id: a, input: q}]")
@@ -218,8 +218,8 @@ class TestCasesInOtherFiles:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("tests: [{}]", "c.yaml:1:1: a file of cases is a list of them (an eval file is named"),
-            ("- [", "c.yaml:2:1: the file is not YAML"),
+            ("tests: [{}]", "c.yaml:1:1: a file of cases must be a list (pass eval files"),
+            ("- [", "c.yaml:2:1: invalid YAML"),
             ("", "c.yaml:1: the file is empty"),
             ("- {id: y, id: y, input: q}", "c.yaml:1:11: "),
         ],
@@ -241,9 +241,8 @@ class TestCasesInOtherFiles:
 
     def test_have_ids_that_no_other_has(self) -> None:
         told = _told("tests: [c.yaml, c.yaml]", self.FILES)
-        assert told == [
-            "c.yaml:1:8: two cases have the id 'y' (the first is c.yaml:1:3; give one another id)"
-        ]
+        hint = "first used at c.yaml:1:3; give each case a unique id"
+        assert told == [f"c.yaml:1:8: duplicate case id 'y' ({hint})"]
 
 
 class TestIncludedEvaluators:
@@ -268,11 +267,11 @@ class TestIncludedEvaluators:
         ("included", "told"),
         [
             ("gone", "f.yaml:2:46: there is no file gone"),
-            ("[]", "f.yaml:2:46: include must be the name of a file"),
-            ("itself", "itself:1:24: itself includes itself (list the evaluators themselves)"),
-            ("a", "c:1:24: more than 3 files include each other"),
-            ("list", "list:1:1: a file that is included lists `assertions`"),
-            ("text", "text:1:13: a file that is included lists `assertions`"),
+            ("[]", "f.yaml:2:46: `include` must be the name of a file"),
+            ("itself", "itself:1:24: itself includes itself (list the evaluators directly)"),
+            ("a", "c:1:24: files are included more than 3 levels deep"),
+            ("list", "list:1:1: an included file needs a list of `assertions`"),
+            ("text", "text:1:13: an included file needs a list of `assertions`"),
         ],
     )
     def test_that_cannot_be_had_are_told(self, included: str, told: str) -> None:
@@ -315,9 +314,8 @@ class TestThresholds:
         text = f"tests: [{{id: a, input: q, {own}}}]\ngate: {{cases: {{}}}}"
         [told] = _told(text)
         assert told == (
-            f"f.yaml:2:{column}: the gate holds all cases against one score, not against the "
-            "threshold of a case (leave `cases` of the gate out, or give the evaluators a "
-            "`min_score`)"
+            f"f.yaml:2:{column}: `threshold` of a case cannot be combined with `gate.cases` "
+            "(remove `gate.cases`, or set `min_score` in evaluators)"
         )
 
 
@@ -337,11 +335,11 @@ class TestTypesOfOnesOwn:
     def test_that_nobody_knows_are_told(self) -> None:
         told = _told("tests: [{id: a, input: q, assert: [{type: words}, {type: [x]}, 3]}]")
         assert [each.split(",")[0] for each in told] == [
-            "f.yaml:2:43: type must be code_judge",
-            "f.yaml:2:58: type must be code_judge",
+            "f.yaml:2:43: `type` must be code_judge",
+            "f.yaml:2:58: `type` must be code_judge",
             "f.yaml:2:64: each evaluator must be a mapping with `name` and `type`",
         ]
 
     def test_are_told_where_they_are_wrong(self) -> None:
         [told] = _told("tests: [{id: a, input: q, assert: [{type: own, weight: heavy}]}]")
-        assert told.startswith("f.yaml:2:56: weight must be a number")
+        assert told.startswith("f.yaml:2:56: `weight` must be a number")

@@ -70,11 +70,14 @@ class TestFilesOfCases:
     @pytest.mark.parametrize(
         ("named", "told"),
         [
-            ("gone.yaml", "2:8: no file of cases matches gone.yaml (it is looked for beside"),
-            ("../..", "2:8: ../.. leads out of the workspace"),
-            ("link.yaml", "2:8: link.yaml leads out of the workspace"),
-            ("empty", "2:8: no folder in empty has a case.yaml (one folder a case)"),
-            ("cases.csv", "2:8: evals/cases.csv is no file of cases (cases are read from .yaml,"),
+            ("gone.yaml", "2:8: no case file matches gone.yaml (looked in"),
+            ("../..", "2:8: ../.. is outside the workspace"),
+            ("link.yaml", "2:8: link.yaml is outside the workspace"),
+            ("empty", "2:8: no folder in empty has a case.yaml (use one folder per case)"),
+            (
+                "cases.csv",
+                "2:8: evals/cases.csv is not a file of cases (cases are read from .yaml,",
+            ),
             ("/etc/hostname", "2:8: /etc/hostname"),
         ],
     )
@@ -113,8 +116,8 @@ class TestIncludedFiles:
     @pytest.mark.parametrize(
         ("included", "told"),
         [
-            ("safe", "1:24: there is no .agentv/templates/safe.yaml (it is looked for beside"),
-            ("./safe.yaml", "1:24: there is no file ./safe.yaml"),
+            ("safe", "1:24: file .agentv/templates/safe.yaml not found (looked in"),
+            ("./safe.yaml", "1:24: file ./safe.yaml not found"),
         ],
     )
     def test_that_are_missing_are_told(self, folder: Path, included: str, told: str) -> None:
@@ -149,4 +152,4 @@ class TestAssertions:
         _write(folder / ".agentv/assertions/note.md", "")
         (folder / ".agentv/assertions/away.ts").symlink_to(elsewhere)
         text = f"tests: [{{id: a, input: q, assert: [{{type: {kind}}}]}}]"
-        assert "type must be code_judge" in _told(folder, text)
+        assert "`type` must be code_judge" in _told(folder, text)

@@ -72,15 +72,15 @@ class TestTurns:
     @pytest.mark.parametrize(
         ("turn", "told"),
         [
-            ("{}", "f.yaml:5:5: a turn has no 'input' (add `input: ...`)"),
-            ("q", "f.yaml:5:5: turn must be a mapping, not the text 'q'"),
-            ("{input: 3}", "f.yaml:5:13: input must be text or a mapping or a list"),
-            ("{input: [{role: me}]}", "f.yaml:5:21: role must be system, user,"),
-            ("{input: q, assertions: 3}", "f.yaml:5:28: assertions must be a list"),
-            ("{input: q, assertions: [{type: nope}]}", "f.yaml:5:36: type must be"),
+            ("{}", "f.yaml:5:5: a turn has no `input` (add `input: ...`)"),
+            ("q", "f.yaml:5:5: a turn must be a mapping, not the string 'q'"),
+            ("{input: 3}", "f.yaml:5:13: `input` must be a string, a mapping or a list"),
+            ("{input: [{role: me}]}", "f.yaml:5:21: `role` must be system, user,"),
+            ("{input: q, assertions: 3}", "f.yaml:5:28: `assertions` must be a list"),
+            ("{input: q, assertions: [{type: nope}]}", "f.yaml:5:36: `type` must be"),
             (
                 "{input: q, expected_output: x}",
-                "f.yaml:5:5: nothing judges turn 1: AgentV would ask a language model",
+                "f.yaml:5:5: turn 1 has no evaluators",
             ),
         ],
     )
@@ -91,20 +91,20 @@ class TestTurns:
     def test_have_keys_that_are_known_or_warned_of(self) -> None:
         suite = _read("{input: q, asserts: []}", rest="assertions: [{type: is-json}]\n")
         assert [str(each) for each in suite.notices] == [
-            "f.yaml:5:16: unknown key 'asserts', which has no effect (did you mean 'assert'?)"
+            "f.yaml:5:16: unknown key 'asserts' is ignored (did you mean 'assert'?)"
         ]
 
     def test_are_judged_by_something(self) -> None:
-        assert _told("{input: q}")[0].startswith("f.yaml:2:3: nothing judges the case 'a'")
+        assert _told("{input: q}")[0].startswith("f.yaml:2:3: case 'a' has no evaluators")
 
     def test_belong_to_a_conversation(self) -> None:
-        hint = "add `mode: conversation`; without it AgentV passes them over"
+        hint = "add `mode: conversation`; AgentV ignores turns without it"
         told = _told("{input: q}", case="criteria: c", rest="assertions: [{type: is-json}]\n")
-        assert told == [f"f.yaml:5:3: turns belong to a conversation ({hint})"]
+        assert told == [f"f.yaml:5:3: `turns` requires `mode: conversation` ({hint})"]
 
     def test_are_some(self) -> None:
         document = read_yaml(b"tests: [{id: a, mode: conversation, turns: []}]", file="f.yaml")
-        with pytest.raises(InputError, match=r"f\.yaml:1:44: turns must"):
+        with pytest.raises(InputError, match=r"f\.yaml:1:44: `turns` must"):
             read_eval_file(document, Overrides(), NoFiles(), variables={})
 
 
@@ -112,7 +112,9 @@ class TestWindows:
     @pytest.mark.parametrize("size", ["0", "-1", "1.5", "many"])
     def test_are_a_count(self, size: str) -> None:
         [told] = _told("{input: q}", case=f"mode: conversation\n  window_size: {size}")
-        assert told.startswith("f.yaml:4:16: window_size must be a whole number from 1 to 1000000")
+        assert told.startswith(
+            "f.yaml:4:16: `window_size` must be a whole number from 1 to 1000000"
+        )
 
 
 class TestAggregation:
@@ -120,9 +122,11 @@ class TestAggregation:
 
     def test_of_the_best_turn_is_not_done(self) -> None:
         suite = _read(self.ASSERTED, case="mode: conversation\n  aggregation: max")
-        assert [str(each) for each in suite.notices] == [
-            "f.yaml:4:16: every turn has to pass (AgentV takes the best of them)"
-        ]
+        [warning] = suite.notices
+        assert str(warning) == (
+            "f.yaml:4:16: `aggregation: max` has no effect: every turn must pass "
+            "(AgentV uses the score of the best turn)"
+        )
 
     def test_of_the_worst_is(self) -> None:
         assert not _read(self.ASSERTED, case="mode: conversation\n  aggregation: min").notices
@@ -131,6 +135,6 @@ class TestAggregation:
         case = "mode: conversation\n  aggregation: min"
         [told] = _told(self.ASSERTED, case=case, rest="gate: {cases: {}}\n")
         assert told == (
-            "f.yaml:4:16: a gate over whole cases takes means, not `aggregation: min` "
-            "(leave `cases` of the gate out: then every turn has to pass)"
+            "f.yaml:4:16: `gate.cases` uses mean scores and does not support `aggregation: min` "
+            "(remove `gate.cases`; every turn must then pass)"
         )

@@ -87,26 +87,26 @@ class TestCases:
     @pytest.mark.parametrize(
         ("line", "told"),
         [
-            ("{input: q}", "3:5: a case has no 'id' (add `id: ...`)"),
-            ("{id: 5, input: q}", "3:10: id must be text that is not blank, not 5"),
-            ("{id: a}", "3:5: the case 'a' asks nothing (add `input: ...`)"),
+            ("{input: q}", "3:5: a case has no `id` (add `id: ...`)"),
+            ("{id: 5, input: q}", "3:10: `id` must be a string that is not blank, not 5"),
+            ("{id: a}", "3:5: case 'a' has no input (add `input: ...`)"),
             ("[just text]", "3:5: each case must be a mapping with `id` and `input`"),
             ("just text", "3:5: there is no file just text"),
-            ("{id: a, input: q, rubrics: []}", "3:32: rubrics must be a list with at least"),
-            ("{id: a, input: [{role: me, content: q}]}", "3:28: role must be system, user,"),
+            ("{id: a, input: q, rubrics: []}", "3:32: `rubrics` must be a list with at least"),
+            ("{id: a, input: [{role: me, content: q}]}", "3:28: `role` must be system, user,"),
             ("{id: a, input: [{role: user}]}", "3:21: a message has neither `content` nor"),
-            ("{id: a, input: {role: me}}", "3:27: role must be system, user,"),
+            ("{id: a, input: {role: me}}", "3:27: `input.role` must be system, user,"),
             (
                 "{id: a, input: [{role: user, content: [{type: file, value: gone}]}]}",
                 "3:64: there is no file gone",
             ),
             (
                 "{id: a, input: [{role: user, content: [{type: file, value: 5}]}]}",
-                "3:64: a part of type file needs `value`: a path",
+                "3:64: a message part of type `file` needs `value`, a path",
             ),
             (
                 "{id: a, input: q, expected_output: {role: tool, content: [{type: file}]}}",
-                "3:63: a part of type file needs `value`: a path",
+                "3:63: a message part of type `file` needs `value`, a path",
             ),
             (
                 f"{{id: a, input: q, expected_output: {{role: tool, content: [{GONE}]}}}}",
@@ -120,7 +120,7 @@ class TestCases:
 
     def test_say_what_of_them_is_not_read(self) -> None:
         for_all = _cases("{id: a, input: q}") + "vars: {k: v}\n"
-        assert _told(for_all)[0].startswith("f.yaml:4:1: `vars` is not read")
+        assert _told(for_all)[0].startswith("f.yaml:4:1: `vars` is not supported")
         [notice] = _read(_cases("{id: a, input: q, execution: {trials: {count: 2}}}")).notices
         assert str(notice).startswith("f.yaml:3:35: `trials` of a single case have no effect")
 
@@ -128,11 +128,11 @@ class TestCases:
         cases = _cases("{id: a, input: q, depends_on: [b]}", "{id: b, input: q}")
         assert _read(cases).eval_cases is not None
         assert _told(_cases("{id: a, input: q, depends_on: [a, c]}", "{id: b1, input: q}")) == [
-            "f.yaml:3:36: the case 'a' depends on itself",
-            "f.yaml:3:39: the case 'a' depends on 'c', which is no case",
+            "f.yaml:3:36: case 'a' depends on itself",
+            "f.yaml:3:39: case 'a' depends on unknown case 'c'",
         ]
         [told] = _told(_cases("{id: a, input: q, depends_on: a}"))
-        assert told.startswith("f.yaml:3:35: depends_on must be a list")
+        assert told.startswith("f.yaml:3:35: `depends_on` must be a list")
 
     def test_are_warned_once_of_what_evaluators_will_miss(self) -> None:
         cases = _cases("{id: a, input: q, workspace: w}", "{id: b, input: q, workspace: w}")
@@ -147,41 +147,40 @@ class TestCases:
         words = "input: q, input_messages: q, criteria: c, outcome: c, expected_outcome: c"
         told = [each.message for each in _read(_cases(f"{{id: a, {words}, {own}}}")).notices]
         assert told == [
-            "`input` is passed over: there is `input_messages`",
-            "`outcome` is passed over: there is `criteria`",
-            "`expected_outcome` is passed over: there is `criteria`",
-            "`evaluators` is passed over: there is `execution.evaluators`",
-            "`assertions` is passed over: there is `execution.evaluators`",
+            "`input` is ignored, because `input_messages` is set",
+            "`outcome` is ignored, because `criteria` is set",
+            "`expected_outcome` is ignored, because `criteria` is set",
+            "`evaluators` is ignored, because `execution.evaluators` is set",
+            "`assertions` is ignored, because `execution.evaluators` is set",
         ]
 
     def test_are_looked_at_down_to_how_they_are_run(self) -> None:
         text = _cases("{id: a, input: q, execution: {threshhold: 1, target: t}}")
         [warning] = _read(text.replace("execution: {e", "execution: {workers: 1, e")).notices
-        assert warning.message == "unknown key 'threshhold', which has no effect"
+        assert warning.message == "unknown key 'threshhold' is ignored"
 
     @pytest.mark.parametrize("key", ["prompts", "imports", "scenarios", "default_test"])
     def test_of_agentv_5_are_refused(self, key: str) -> None:
         [told] = _told(_cases("{id: a, input: q}") + f"{key}: []\n")
-        assert told.startswith(f"f.yaml:4:1: `{key}` is not read by this version of agentci")
+        assert told.startswith(f"f.yaml:4:1: `{key}` is not supported by agentci")
 
     def test_have_an_id_each(self) -> None:
-        assert _told(_cases("{id: a, input: q}", "{id: a, input: q}")) == [
-            "f.yaml:4:10: two cases have the id 'a' (the first is f.yaml:3:5; give one another id)"
-        ]
+        hint = "first used at f.yaml:3:5; give each case a unique id"
+        told = _told(_cases("{id: a, input: q}", "{id: a, input: q}"))
+        assert told == [f"f.yaml:4:10: duplicate case id 'a' ({hint})"]
 
     def test_are_listed_once_and_as_a_list(self) -> None:
-        assert _told("cases: []") == ["f.yaml:1:8: cases must be a list with at least one case"]
-        assert "cases must be text or a list, not 3" in _told("cases: 3")[0]
+        assert _told("cases: []") == ["f.yaml:1:8: `cases` must be a list with at least one case"]
+        assert "`cases` must be a string or a list, not 3" in _told("cases: 3")[0]
         both = _told(_cases("{id: a, input: q}") + "tests: []\n")
-        assert both == [
-            "f.yaml:4:1: the file lists its cases twice, as `cases` and `tests` (make it one list)"
-        ]
+        message = "the file has two lists of cases: `cases` and `tests`"
+        assert both == [f"f.yaml:4:1: {message} (merge them into one list)"]
 
     def test_have_keys_that_are_known_or_warned_of(self) -> None:
         suite = _read(_cases("{id: a, input: q, critera: x, x-mine: 1, note: n}") + "dataste: d\n")
         assert [str(problem) for problem in suite.notices] == [
-            "f.yaml:3:23: unknown key 'critera', which has no effect (did you mean 'criteria'?)",
-            "f.yaml:4:1: unknown key 'dataste', which has no effect (did you mean 'dataset'?)",
+            "f.yaml:3:23: unknown key 'critera' is ignored (did you mean 'criteria'?)",
+            "f.yaml:4:1: unknown key 'dataste' is ignored (did you mean 'dataset'?)",
         ]
 
 
@@ -190,27 +189,27 @@ class TestEvaluators:
         ("entry", "told"),
         [
             ("3", "1:26: each evaluator must be a mapping with `name` and `type`, not 3"),
-            ("{name: c}", "1:26: the evaluator 'c' has no 'type' (add `type: code_judge`)"),
-            ("{k: 1}", "1:26: an evaluator has no 'type' (add `type: code_judge`)"),
-            ("{name: c, type: latancy}", "type must be code_judge, llm_judge, rubrics,"),
+            ("{name: c}", "1:26: evaluator 'c' has no `type` (add `type: code_judge`)"),
+            ("{k: 1}", "1:26: an evaluator has no `type` (add `type: code_judge`)"),
+            ("{name: c, type: latancy}", "`type` must be code_judge, llm_judge, rubrics,"),
             ("{name: c, type: 3}", "not 3"),
-            ("{name: c, type: agent-judge}", "1:42: evaluators of type 'agent-judge' are not run"),
-            ("{type: latency, threshold: 1}", "1:26: an evaluator of type latency has no 'name'"),
+            ("{name: c, type: agent-judge}", "1:42: evaluator type 'agent-judge' is not supported"),
+            ("{type: latency, threshold: 1}", "1:26: an evaluator of type `latency` has no `name`"),
             (
                 "{name: 7, type: latency, threshold: 1}",
-                '1:33: name must be text that is not blank, not 7 (put it in quotes: "7")',
+                '1:33: `name` must be a string that is not blank, not 7 (put it in quotes: "7")',
             ),
             (
                 "{name: ' ', type: latency, threshold: 1}",
-                "1:33: name must be text that is not blank, not ",
+                "1:33: `name` must be a string that is not blank, not ",
             ),
             (
                 "{name: [c], type: latency, threshold: 1}",
-                "1:33: name must be text that is not blank, not a li",
+                "1:33: `name` must be a string that is not blank, not a li",
             ),
-            ("{name: c, type: llm_judge}", "1:42: `c` needs a judge model"),
-            ("{name: c, type: latency}", "1:26: the evaluator 'c' has no 'threshold'"),
-            ("{name: c, type: latency, threshold: x}", "1:62: threshold must be a number of at"),
+            ("{name: c, type: llm_judge}", "1:42: it asks a model, and no `judge` says which one"),
+            ("{name: c, type: latency}", "1:26: evaluator 'c' has no `threshold`"),
+            ("{name: c, type: latency, threshold: x}", "1:62: `threshold` must be a number of at"),
             ("{name: c, type: latency, threshold: 1, thresold: 2}", "unknown key 'thresold'"),
             ("{name: c, type: code_judge}", "1:26: code_judge needs `script`"),
             ("{name: c, type: code_judge, script: a, command: b}", "are the same field"),
@@ -229,11 +228,11 @@ class TestEvaluators:
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{type: mean}}}}",
-                "type must be weighted_average, code_judge, threshold or llm_judge",
+                "`aggregator.type` must be weighted_average, code_judge, threshold or llm_judge",
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {{}}}}",
-                "aggregator has no 'type'",
+                "`aggregator` has no `type`",
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {WEIGHTS}}}",
@@ -253,18 +252,23 @@ class TestEvaluators:
 
     def test_are_a_list(self) -> None:
         text = "cases: [{id: a, input: q}]\nexecution: {evaluators: 3}"
-        assert "evaluators must be a list" in _told(text)[0]
+        assert "`execution.evaluators` must be a list" in _told(text)[0]
         text = f"cases: [{{id: a, input: q, assert: 3, x: [{CODE}]}}]"
-        assert "assert must be a list, not 3" in _told(text)[0]
+        assert "`assert` must be a list, not 3" in _told(text)[0]
 
     def test_of_one_list_have_different_names(self) -> None:
         [told] = _told(_cases("{id: a, input: q}", shared=f"[{CODE}, {CODE}]"))
         second = 26 + len(CODE) + len(", {name: ")
-        assert told.startswith(f"f.yaml:1:{second}: two evaluators of one list are called 'c'")
+        assert told.startswith(f"f.yaml:1:{second}: duplicate evaluator name 'c' in one list")
 
     def test_are_wanted_by_every_case(self) -> None:
         [told] = _told("cases: [{id: a, input: q}]")
-        assert told.startswith("f.yaml:1:9: nothing judges the case 'a': AgentV would ask a")
+        assert told.startswith("f.yaml:1:9: case 'a' has no evaluators (AgentV would")
+
+    def test_invalid_yaml_value_is_reported_once(self) -> None:
+        own = "{id: a, input: q, assert: [{name: l, type: latency, threshold: 010}]}"
+        [problem] = _told(f"tests: [{own}]")
+        assert "010 is ambiguous" in problem
 
     def test_of_a_case_take_the_place_of_the_files(self) -> None:
         own = "{id: a, input: q, evaluators: [{name: own, type: latency, threshold: 1}]}"
@@ -278,7 +282,7 @@ class TestEvaluators:
 
     def test_of_a_case_and_its_file_have_different_names(self) -> None:
         own = f"{{id: a, input: q, assertions: [{CODE}]}}"
-        assert "two evaluators of the case 'a' are called 'c'" in _told(_cases(own, key="tests"))[0]
+        assert "case 'a' has two evaluators with the name 'c'" in _told(_cases(own, key="tests"))[0]
 
     def test_get_names_in_files_with_tests(self) -> None:
         listed = (
@@ -296,7 +300,7 @@ class TestEvaluators:
 
     def test_are_those_of_the_file_alone(self) -> None:
         [notice] = _read(_cases("{id: a, input: q}"), metrics=("response_match_score",)).notices
-        assert str(notice).startswith("f.yaml:1: --metric does not judge the cases of an eval")
+        assert str(notice).startswith("f.yaml:1: --metric has no effect on eval files")
 
     def test_may_be_run_alone(self) -> None:
         own = "{id: a, input: q, evaluators: [{name: own, type: latency, threshold: 1}]}"
@@ -329,7 +333,10 @@ class TestTheGate:
 
     def test_knows_its_evaluators(self) -> None:
         [told] = _told(_cases("{id: a, input: q}") + "gate: {evaluators: {d: {min_score: 1}}}\n")
-        assert told == "f.yaml:4:21: there is no evaluator 'd' for the gate to check (there is c)"
+        assert (
+            told
+            == "f.yaml:4:21: `gate.evaluators` names unknown evaluator 'd' (known evaluators: c)"
+        )
 
 
 class TestJsonLines:
@@ -340,7 +347,7 @@ class TestJsonLines:
         with pytest.raises(InputError) as caught:
             read_eval_file(document, Overrides(), NoFiles(), variables={})
         [problem] = caught.value.problems
-        assert str(problem).startswith("f.jsonl:3: message must be a mapping, not the text 'q'")
+        assert str(problem).startswith("f.jsonl:3: a message must be a mapping, not the string 'q'")
 
     def test_stand_alone_where_every_case_says_what_judges_it(self) -> None:
         entry = {"name": "l", "type": "latency", "threshold": 1.5}
@@ -350,7 +357,7 @@ class TestJsonLines:
 
     def test_are_the_only_cases(self) -> None:
         sidecar = read_yaml(b"assertions: []\ntests: [{id: z}]", file="f.yaml")
-        with pytest.raises(InputError, match=r"^f\.yaml:2:1: f\.jsonl lists the cases that"):
+        with pytest.raises(InputError, match=r"^f\.yaml:2:1: this file and f\.jsonl both have"):
             read_jsonl(b'{"id": "a"}', file="f.jsonl", sidecar=sidecar)
 
     def test_are_of_agentv_4_where_they_have_assertions(self) -> None:
@@ -364,8 +371,7 @@ class TestJsonLines:
             assert suite.names == ("contains-x", "is-json")
 
     @pytest.mark.parametrize(
-        ("text", "told"),
-        [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: invalid JSON")],
+        ("text", "told"), [("", "f.jsonl:1: the file has no cases"), ("{", "f.jsonl:1:2: line 1")]
     )
     def test_that_are_none_are_told(self, text: str, told: str) -> None:
         with pytest.raises(InputError, match=told):

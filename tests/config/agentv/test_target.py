@@ -46,7 +46,7 @@ class TestATarget:
     )
     def test_has_all_spellings_of_agentv(self, fields: str) -> None:
         more = "name: n, provider: cli, judge_target: j, keepTempFiles: true, cwd: src, x-own: 1"
-        suite = _read(f"target: {{{fields}, {more}, env: [KEY], jail: true, network: false}}")
+        suite = _read(f"target: {{{fields}, {more}, env: [KEY], sandbox: true, network: false}}")
         assert suite.notices == ()
         assert suite.agent == Agent(
             command=("agent", "{FILES}"),
@@ -71,16 +71,22 @@ class TestATarget:
     @pytest.mark.parametrize(
         ("target", "told"),
         [
-            ("3", "3:9: target must be a name, or a mapping with `command`"),
-            ("{cwd: x}", "3:9: a target needs `command`, such as python3 agent.py {PROMPT}"),
-            ("{command: []}", "3:19: command must be"),
-            ("{command: a, commandTemplate: b}", "3:9: command is given twice"),
-            ("{command: a, provider: openai}", "3:32: provider must be cli"),
+            ("3", "3:9: `target` must be a name or a mapping with `command`"),
+            ("{cwd: x}", "3:9: `target` needs `command`, such as `python3 agent.py {PROMPT}`"),
+            ("{command: []}", "3:19: `target.command` must be"),
+            ("{command: a, commandTemplate: b}", "3:9: `command` is set twice"),
+            ("{command: a, provider: openai}", "3:32: `target.provider` must be cli"),
             ("{command: a, cwd: gone}", "3:27: there is no folder gone"),
-            ("{command: a, timeoutSeconds: soon}", "3:9: Input should be a valid integer"),
-            ("{command: a, env: ['A*']}", "3:28: item 1 of env must"),
-            ("{command: a, provider_batching: true}", "3:22: `provider_batching` is not done"),
-            ("{command: 'a {OUTPUT_FILE}', jail: true}", "3:38: in the jail the agent can write"),
+            (
+                "{command: a, timeoutSeconds: soon}",
+                "3:38: `target.timeoutSeconds` must be a whole number",
+            ),
+            ("{command: a, env: ['A*']}", "3:28: item 1 of `target.env` must"),
+            ("{command: a, provider_batching: true}", "3:22: `provider_batching` is not supported"),
+            (
+                "{command: 'a {OUTPUT_FILE}', sandbox: true}",
+                "3:38: an agent in the sandbox cannot write",
+            ),
         ],
     )
     def test_is_refused_where_it_is_wrong(self, target: str, told: str) -> None:
@@ -92,8 +98,8 @@ class TestATarget:
             each.partition("3:")[2]
             for each in _told("target: {command: 'agent {PROMT}', timeot: 3}\n")
         ] == [
-            "9: there is no placeholder {PROMT}, which stays as it is (did you mean 'PROMPT'?)",
-            "36: unknown key 'timeot', which has no effect (did you mean 'timeout'?)",
+            "9: unknown placeholder {PROMT} is not replaced (did you mean 'PROMPT'?)",
+            "36: unknown key 'timeot' is ignored (did you mean 'timeout'?)",
         ]
 
 
@@ -114,11 +120,17 @@ class TestTrials:
     @pytest.mark.parametrize(
         ("trials", "told"),
         [
-            ("3", "3:21: mapping of trials must be"),
-            ("{strategy: mean}", "3:21: a mapping of trials has no 'count'"),
-            ("{count: 0}", "3:29: count must be a whole number from 1 to 1000, not 0"),
-            ("{count: 2, strategy: best}", "3:42: strategy must be pass_at_k, mean or"),
-            ("{count: 2, cost_limit_usd: -1}", "3:48: cost_limit_usd must be"),
+            ("3", "3:21: `execution.trials` must be"),
+            ("{strategy: mean}", "3:21: `execution.trials` has no `count`"),
+            (
+                "{count: 0}",
+                "3:29: `execution.trials.count` must be a whole number from 1 to 1000, not 0",
+            ),
+            (
+                "{count: 2, strategy: best}",
+                "3:42: `execution.trials.strategy` must be pass_at_k, mean or",
+            ),
+            ("{count: 2, cost_limit_usd: -1}", "3:48: `execution.trials.cost_limit_usd` must be"),
             ("{count: 2, stratgy: mean}", "3:32: unknown key 'stratgy'"),
         ],
     )
@@ -135,13 +147,11 @@ class TestTrials:
         suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
         assert (suite.agent, suite.trials) == (None, None)
         assert [str(each) for each in suite.notices] == [
-            "f.yaml:1:27: `target` of a single case has no effect (say it for the whole file)",
-            "f.yaml:1:61: `trials` of a single case have no effect (say it for the whole file)",
+            "f.yaml:1:27: `target` of a single case has no effect (set it for the whole file)",
+            "f.yaml:1:61: `trials` of a single case have no effect (set it for the whole file)",
         ]
 
 
 def test_an_option_that_changes_nothing_is_told() -> None:
     [notice] = _read("", trajectory_match_type="EXACT").notices
-    assert notice.message == (
-        "--trajectory-match-type does not change the evaluators of an eval file"
-    )
+    assert notice.message == ("--trajectory-match-type has no effect on eval files")

@@ -76,10 +76,10 @@ class TestTheRequest:
     @pytest.mark.parametrize(
         ("fields", "told"),
         [
-            ({"executor": "docker"}, "`executor: docker` needs an `image`"),
-            ({"image": "some/image"}, "`image` needs `executor: docker`"),
-            ({"executor": "podman"}, "executor must be local or docker, not the text 'podman'"),
-            ({"executor": "docker", "image": "--rm"}, "image must be the name of an image"),
+            ({"executor": "docker"}, "`executor: docker` needs an image that the command runs in"),
+            ({"image": "some/image"}, "`image` is for `executor: docker`"),
+            ({"executor": "podman"}, "`executor` must be local or docker, not the string 'podman'"),
+            ({"executor": "docker", "image": "--rm"}, "`image` must be an image name"),
         ],
     )
     def test_needs_an_image_for_that(self, fields: Mapping[str, str], told: str) -> None:

@@ -335,9 +335,9 @@ class TestAnEntry:
             ({"prompt": "Just {{ question }}"}, "cases", "the prompt uses no variable"),
             ({"prompt": "p.ts"}, "cases", r"`prompt: {script: \[..., p.ts\]}`"),
             ({"prompt": {"script": ["a", "gone.py"]}}, "cases", "there is no file gone.py"),
-            ({"prompt": {}}, "cases", "set either `script` or `command`"),
-            ({"prompt": {"script": ["a"], "command": ["a"]}}, "cases", "which are the same field"),
-            ({"rubrics": []}, "cases", "rubrics must be a list"),
+            ({"prompt": {}}, "cases", "prompt needs its program, once"),
+            ({"prompt": {"script": ["a"], "command": ["a"]}}, "cases", "once: `script`, or"),
+            ({"rubrics": []}, "cases", "`rubrics` must be a list"),
         ],
     )
     def test_that_is_wrong_is_told(self, fields: dict[str, Any], key: str, why: str) -> None:

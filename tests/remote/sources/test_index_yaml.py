@@ -103,7 +103,7 @@ class TestWhatIsNoIndex:
             (b"404: Not Found", "has no list of evaluators"),
             (b"just words", "cannot be read: "),
             (b"<!DOCTYPE html>\n<p a='b: c'>: %", "cannot be read: "),
-            (b"evaluators: [", "cannot be read: the file is not YAML"),
+            (b"evaluators: [", "cannot be read: invalid YAML"),
             (b"\xff\xfe\x00", "cannot be read: the file is UTF-16 or UTF-32, not UTF-8 on line 1"),
             (b"a: &a [*a, *a]\n", "cannot be read: "),
             (b"[" * 5000, "cannot be read: "),

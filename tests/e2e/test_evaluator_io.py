@@ -159,7 +159,7 @@ def test_half_of_a_secret_where_words_are_cut_is_nowhere(program: str, tmp_path:
 
 @pytest.mark.parametrize(
     ("score", "options", "shown"),
-    [(1, [], 0), (0, [], 1), (1, ["--exchanges", "all"], 1), (0, ["--exchanges", "none"], 0)],
+    [(1, [], 0), (0, [], 1), (1, ["--evaluator-io", "all"], 1), (0, ["--evaluator-io", "none"], 0)],
 )
 def test_which_checks_are_shown_is_an_option(
     score: int, options: list[str], shown: int, tmp_path: Path
