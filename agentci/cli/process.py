@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias
@@ -71,7 +71,7 @@ Command: TypeAlias = Callable[[Session], int]
 def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
     """Run ``command`` in this process and return the process's exit code.
 
-    Wrong input is told in full (exit 2); any other exception is a bug of ours (exit 70).
+    Invalid input is reported in full (exit 2); any other exception is a bug of agentci (exit 70).
     """
     gc.set_threshold(GC_THRESHOLD)
     # All goes with the process; Python would search it for cycles first, several times.
@@ -89,8 +89,8 @@ def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
     except InterruptionError as interruption:
         code = 128 + interruption.signal_number
     except Exception as error:  # noqa: BLE001 (the last resort)
-        code, said = _explain_error(error)
-        write_to_stream("".join(f"{line}\n" for line in said), sys.stderr)
+        code, message = _explain_error(error)
+        write_to_stream(message, sys.stderr)
         write_to_stream("", sys.stdout)
     return code
 
@@ -109,26 +109,28 @@ def _open_streams() -> None:
         getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
-def _explain_error(error: Exception) -> tuple[int, Sequence[str]]:
-    """The exit code for what broke a command off, and what is said about it."""
+def _explain_error(error: Exception) -> tuple[int, str]:
+    """Return the exit code of a command that ended with an exception, and the message to print."""
     if isinstance(error, InputError):
-        return EXIT_INVALID, [escape_for_log_line(str(problem)) for problem in error.problems]
+        from agentci.reports.problems import render_problems  # noqa: PLC0415 (only for errors)
+
+        return EXIT_INVALID, render_problems(error.problems, "text")
     if isinstance(error, BrokenPipeError):
-        return 128 + signal.SIGPIPE, ()
+        return 128 + signal.SIGPIPE, ""
     if shortage := _find_resource_shortage(error):
-        return EXIT_INVALID, [f"agentci had to stop: {escape_for_log_line(shortage)}"]
-    return EXIT_BUG, [escape_for_log(_format_bug_report(error))]
+        return EXIT_INVALID, f"error: {escape_for_log_line(shortage)}\n"
+    return EXIT_BUG, f"{escape_for_log(_format_bug_report(error))}\n"
 
 
 def _find_resource_shortage(error: Exception) -> str | None:
-    """What the machine has too little of, None where something else is to blame."""
+    """Describe the resource that the machine lacks; None for any other error."""
     match error:
         case OSError() if error.errno in RESOURCE_ERROR_NUMBERS:
             return str(error)
         case MemoryError():
-            return "there is not enough memory"
+            return "out of memory"
         case RuntimeError() if str(error) == NO_THREAD_MESSAGE:
-            return f"{error}; run fewer at a time with --jobs"
+            return f"{error}; use a smaller --jobs"
         case _:
             return None
 

@@ -38,7 +38,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     Attributes:
         message: one sentence that states what is wrong, without a full stop.
         place: None if it is not about a file (a flag, for example).
-        hint: what the user can do, if known ("did you mean 'threshold'?").
+        hint: what the user can do, if known ("did you mean `threshold`?").
         severity: an ``error`` makes the input unusable (exit 2); the others are only shown.
     """
 

@@ -28,10 +28,10 @@ def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
     [trend] = ran.results["comparison"]["trends"]
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
     assert len(trend["regressions"]) == 6
-    table = ran.out.partition("Against the baseline\n")[2].splitlines()
+    table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
     assert table[1].split() == ["own", "6", "1", "0", "6", "0", "fail"]
     assert (
-        "### Against the baseline `main`"
+        "### Comparison with the baseline `main`"
         in (tmp_path / "agentci-results" / "summary.md").read_text()
     )
 
@@ -137,7 +137,7 @@ def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:
     reports = tmp_path / "agentci-results"
     texts = [ran.out, *((reports / each).read_text() for each in ("summary.md", "report.html"))]
     for text in texts:
-        against = text.partition("Against the baseline")[2].partition("Worst cases")[0]
+        against = text.partition("Comparison with the baseline")[2].partition("Failed checks")[0]
         assert "own (a/agentci.yaml)" in against
         assert "own (b/agentci.yaml): mean score 0, was 1" in against
     comment = (reports / "comment.md").read_text()

@@ -176,7 +176,7 @@ class TestResults:
         assert (result["type"], result["threshold"], result["bar"]) == (
             "builtin",
             0.5,
-            "at least 0.5",
+            "score >= 0.5",
         )
         assert (result["case"], case["golden"], case["recording"]) == (
             "weather",

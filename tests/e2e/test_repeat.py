@@ -60,7 +60,7 @@ class TestAProgram:
             fields = {"repeat": 3, "repeat_by": "mean"}
             judged = judge(tmp_path, evaluators=[entry(thrown, **fields)])
         assert judged.ran.code == 1
-        reason = "the mean of 3 repeats: 0.6, 0.6, 0.1"
+        reason = "mean of 3 repeats: 0.6, 0.6, 0.1"
         assert (judged.result["status"], judged.result["reason"]) == ("failed", reason)
 
     def test_that_crashes_once_could_not_be_judged_and_is_asked_no_more(

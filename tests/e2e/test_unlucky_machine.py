@@ -159,7 +159,7 @@ def test_a_file_of_the_runner_that_takes_nothing_is_a_warning(
 ) -> None:
     ran = run_agentci(["run"], cwd=folder, environ={"GITHUB_ACTIONS": "true", variable: file})
     assert ran.code == 0
-    assert f"::warning title=agentci warns::{variable} cannot be written" in ran.out
+    assert f"::warning title=agentci: warning::{variable} cannot be written" in ran.out
 
 
 def test_outputs_that_cannot_be_written_do_not_hide_a_wrong_input(folder: Path) -> None:

@@ -30,7 +30,7 @@ class TestAComment:
         assert text == (bench.folder / "agentci-results" / "comment.md").read_text()
         assert text.startswith("## \N{CROSS MARK} Quality gate failed: 1 of 1 check failed")
         run = "https://github.example/octo/agent/actions/runs/3"
-        assert text.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
+        assert text.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
         assert (ran.code, "the comment on pull request 7 made\n" in ran.out) == (1, True)
 
     def test_is_not_made_without_being_asked_for(self, bench: Bench) -> None:

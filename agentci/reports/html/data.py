@@ -29,7 +29,7 @@ def render_page_data(report: Report) -> Iterator[str]:
     yield ',\n"cases": '
     yield from _format_array(_case(each.case) for each in cases.firsts)
     if report.evaluator_calls.kept_in_parts:
-        yield ',\n"elsewhere": true'
+        yield ',\n"merged": true'
     yield "}"
 
 
@@ -40,7 +40,7 @@ def render_transcripts(report: Report) -> Iterator[Markup]:
     """
     for id_, number in _number_transcripts(report).items():
         packed = Markup(report.evaluator_calls.json_by_check[id_])
-        yield tag("script", packed, type="application/json", id=f"exchanges-{number}")
+        yield tag("script", packed, type="application/json", id=f"transcript-{number}")
 
 
 class _Numbering:
@@ -58,7 +58,7 @@ class _Numbering:
 
 
 def _checks(report: Report, evaluators: _Numbering, cases: _Numbering) -> Iterator[JsonObject]:
-    before, told = _find_changes(report), _number_transcripts(report)
+    before, transcripts = _find_changes(report), _number_transcripts(report)
     for result in report.results:
         yield {
             "evaluator": evaluators.number((result.config, result.evaluator), result),
@@ -68,8 +68,8 @@ def _checks(report: Report, evaluators: _Numbering, cases: _Numbering) -> Iterat
             "headline": format_headline(result),
             "seconds": round(result.seconds, 3),
             **_findings(result),
-            **({"exchanges": told[result.id]} if result.id in told else {}),
-            **({"left_out": True} if result.id in report.evaluator_calls.omitted_checks else {}),
+            **({"transcript": transcripts[result.id]} if result.id in transcripts else {}),
+            **({"omitted": True} if result.id in report.evaluator_calls.omitted_checks else {}),
             **before.get((result.config, result.evaluator.name, result.case.id), {}),
         }
 
@@ -96,7 +96,7 @@ def _evaluator(config: str, evaluator: EvaluatorIdentity) -> JsonObject:
         "config": format_path(config),
         "name": evaluator.name,
         "type": evaluator.type,
-        "bar": evaluator.requirement,
+        "criterion": evaluator.requirement,
         "threshold": evaluator.threshold,
         "required": evaluator.required,
         "weight": evaluator.weight,
@@ -108,12 +108,12 @@ def _case(case: CaseSummary) -> JsonObject:
     return {
         "id": case.id,
         "trace": case.trace_id,
-        "recording": str(case.recording),
+        "file": str(case.recording),
         "dialogue": [[turn.question, turn.answer] for turn in case.dialogue],
         **_drop_empty(
             {
-                "golden": case.eval_case_id,
-                "no_golden_because": case.unmatched_reason,
+                "eval_case": case.eval_case_id,
+                "unmatched_reason": case.unmatched_reason,
                 "warnings": case.warnings,
                 "performance": case.performance,
             }

@@ -21,7 +21,7 @@ def evaluator(
         identity=EvaluatorIdentity(
             name="answers",
             type="builtin",
-            requirement="at least 0.5",
+            requirement="score >= 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,

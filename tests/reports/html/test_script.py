@@ -32,7 +32,7 @@ def _evaluate(expression: str, given: Any = None) -> Any:
 @cache
 def _source() -> str:
     return "".join(
-        (FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js", "exchanges.js")
+        (FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js", "payload.js")
     )
 
 
@@ -49,7 +49,7 @@ DATA = {
         {"name": "price", "config": "b.yaml", "required": False},
     ],
     "cases": [
-        {"id": name, "trace": "", "recording": "", "dialogue": [["Where is it?", None]]}
+        {"id": name, "trace": "", "file": "", "dialogue": [["Where is it?", None]]}
         for name in ("case 10", "case 9", "Kettle")
     ],
     "checks": [

@@ -124,7 +124,7 @@ class TestATrial:
         assert "verdict: failed" in headings(ran.out)
         assert sections(ran.out)["verdict"].splitlines() == [
             "score: 0.25",
-            "bar: at least 0.75",
+            "bar: score >= 0.75",
             "- too long",
             "- too slow",
         ]
