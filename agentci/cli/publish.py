@@ -75,7 +75,7 @@ def publish_to_pull_request(report: Report, settings: Settings, session: Session
     from agentci.github.post import post_results  # noqa: PLC0415 (most runs do not need it)
 
     for each in post_results(report, settings, session.workflow):
-        if each.severity != "notice":
+        if each.severity != "note":
             _print_problems((each,), session)
         elif not settings.quiet:
             write_to_stream(f"{escape_for_log_line(each.message)}\n", session.out)

@@ -130,7 +130,7 @@ def _make_regression_thresholds(gate: GateSpec) -> RegressionThresholds | None:
     return RegressionThresholds(
         max_drop=gate.max_regression,
         confidence=gate.regression_confidence,
-        shuts=tuple(gate.regression_shuts),
+        fail_on=tuple(gate.regression_shuts),
     )
 
 

@@ -119,5 +119,5 @@ def _find_ignored_keys(document: YamlDocument) -> Iterator[Problem]:
             yield Problem(
                 message=f"{key!r} has no effect: reports are written in all forms",
                 place=document.place_of((key,), key=True),
-                severity="notice",
+                severity="note",
             )

@@ -119,7 +119,7 @@ def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     more = Problem(
         message=f"only the first {MAX_PROBLEMS:,} problems are listed",
         place=listed[-1].place,
-        severity="error" if is_broken else "notice",
+        severity="error" if is_broken else "note",
     )
     return (*listed, more)
 

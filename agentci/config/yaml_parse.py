@@ -313,7 +313,7 @@ class _NodeComposer:
             self._add_problem(reading.error, reading.hint, place)
         if reading.note is not None:
             notice, hint = reading.note, reading.hint
-            self.problems.append(Problem(message=notice, place=place, hint=hint, severity="notice"))
+            self.problems.append(Problem(message=notice, place=place, hint=hint, severity="note"))
         return ScalarNode(place=place, value=reading.value, text=text, plain=True)
 
     def _add_problem(self, message: str, hint: str | None, place: Place) -> None:

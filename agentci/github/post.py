@@ -36,7 +36,7 @@ MAX_MESSAGE: Final = 16_000
 _LEVELS: Final[dict[Severity, str]] = {
     "error": "failure",
     "warning": "warning",
-    "notice": "notice",
+    "note": "notice",
 }
 
 
@@ -112,13 +112,13 @@ def post_results(report: Report, settings: Settings, workflow: Workflow) -> Iter
     silent = ""
     for what, do in _list_actions(settings):
         if why := _explain_no_post(report, settings) or silent:
-            yield Problem(message=f"{what}: {why}", severity="notice")
+            yield Problem(message=f"{what}: {why}", severity="note")
             continue
         subject = find_post_target(workflow.context)
         try:
-            yield Problem(message=do(report, settings, workflow, subject), severity="notice")
+            yield Problem(message=do(report, settings, workflow, subject), severity="note")
         except NoPullRequestError as error:
-            yield Problem(message=f"{what}: {error}", severity="notice")
+            yield Problem(message=f"{what}: {error}", severity="note")
         except GitHubError as error:
             hint = FORK_HINT if error.denied and subject.from_fork else error.hint
             yield Problem(message=f"{what}: {error}", hint=hint, severity="warning")
@@ -192,7 +192,7 @@ def _digest_result(report: Report) -> str:
 
 def _differs_from_baseline(comparison: Comparison | None) -> bool:
     """Whether a run came to something else than its baseline; True where nobody can tell."""
-    if comparison is None or comparison.refused:
+    if comparison is None or comparison.not_comparable:
         return True
-    changed = (trend.regressions or trend.improvements for trend in comparison.trends)
-    return bool(comparison.added or comparison.gone or any(changed))
+    changed = (trend.regressions or trend.improvements for trend in comparison.evaluators)
+    return bool(comparison.added or comparison.removed or any(changed))

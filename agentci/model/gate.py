@@ -23,12 +23,12 @@ class RegressionThresholds(Struct, frozen=True, kw_only=True):
     Attributes:
         max_drop: allowed drop of an evaluator's mean score over the checks of both runs, 0 to 1.
         confidence: confidence needed to call a drop significant, from 0 to below 1.
-        shuts: the outcomes that fail the gate.
+        fail_on: the outcomes that fail the gate.
     """
 
     max_drop: float = 0.0
     confidence: float = 0.95
-    shuts: tuple[RegressionOutcome, ...] = ("fail",)
+    fail_on: tuple[RegressionOutcome, ...] = ("fail",)
 
 
 class ChangedCheck(Struct, frozen=True, kw_only=True):
@@ -50,9 +50,9 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         pairs: the number of these checks.
         before, after: their mean scores; None without any.
-        chance: p-value of the drop, adjusted for the number of evaluators by Holm's method; None
+        p_value: p-value of the drop, adjusted for the number of evaluators by Holm's method; None
             if no test was made.
-        why: the outcome as text.
+        reason: the outcome as text.
     """
 
     config: str
@@ -63,9 +63,9 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     after: float | None
     regressions: tuple[ChangedCheck, ...]
     improvements: tuple[ChangedCheck, ...]
-    chance: float | None
+    p_value: float | None
     outcome: ComparisonOutcome
-    why: str
+    reason: str
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -73,18 +73,18 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     Attributes:
         baseline: where it was found, as shown to the user.
-        refused: why the runs are not comparable; empty if they are.
-        added, gone: number of checks that only this run has, and that only the baseline has.
+        not_comparable: why the runs are not comparable; empty if they are.
+        added, removed: number of checks that only this run has, and that only the baseline has.
         commit: commit of the baseline; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
     """
 
     baseline: str
-    trends: tuple[EvaluatorComparison, ...] = ()
-    refused: str = ""
+    evaluators: tuple[EvaluatorComparison, ...] = ()
+    not_comparable: str = ""
     added: int = 0
-    gone: int = 0
+    removed: int = 0
     commit: str = ""
     stale: str = ""
 

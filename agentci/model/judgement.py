@@ -29,7 +29,7 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
     Attributes:
         name: unique in its config.
         type: the ``type`` of its entry: ``code``, ``builtin``.
-        requirement: what a check needs to pass, as text.
+        criterion: what a check needs to pass, as text.
         required: False makes it advisory.
         place: its entry in the config.
         needs_golden: it needs an eval case to compare with.
@@ -39,7 +39,7 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
 
     name: str
     type: str
-    requirement: str
+    criterion: str
     threshold: float | None
     required: bool
     place: Place

@@ -29,7 +29,7 @@ class Place(Struct, frozen=True, kw_only=True):
 COMMAND_LINE: Final = Place(file="<command line>")
 
 
-Severity: TypeAlias = Literal["error", "warning", "notice"]
+Severity: TypeAlias = Literal["error", "warning", "note"]
 
 
 class Problem(Struct, frozen=True, kw_only=True):

@@ -179,7 +179,7 @@ def make_evaluator(
             identity=EvaluatorIdentity(
                 name=config.name,
                 type=GRADER_KIND,
-                requirement=format_threshold(config.threshold),
+                criterion=format_threshold(config.threshold),
                 threshold=float(config.threshold),
                 required=True,
                 place=place,

@@ -30,7 +30,7 @@ def format_headline(result: CheckResult) -> str:
 
 def _format_requirement(result: CheckResult) -> str:
     """Format ``threshold 0.7``, or the criterion of an evaluator that has more than a threshold."""
-    threshold, criterion = result.evaluator.threshold, result.evaluator.requirement
+    threshold, criterion = result.evaluator.threshold, result.evaluator.criterion
     if threshold is None or criterion != format_criterion(threshold):
         return f"required: {criterion}"
     return f"threshold {threshold:g}"

@@ -10,7 +10,7 @@ from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, github_limits
-from agentci.reports import comparison as trends
+from agentci.reports import comparison as baseline_text
 from agentci.reports.report_format import (
     EvaluatorChecks,
     filter_by_status,
@@ -79,14 +79,14 @@ def _sections(report: Report) -> Iterator[Section]:
         yield _comparison_section(report.comparison)
     yield _failed(filter_by_status(report.results, "failed"))
     yield _errored(filter_by_status(report.results, "errored"), several=several)
-    problems = [each for each in report.problems if each.severity != "notice"]
+    problems = [each for each in report.problems if each.severity != "note"]
     yield make_problems_section(problems, report)
 
 
 def _evaluators(report: Report, *, several: bool) -> Section:
     found = group_by_evaluator(report.results)
-    compared = report.comparison.trends if report.comparison else ()
-    by_name = {(trend.config, trend.evaluator): trend for trend in compared}
+    compared = report.comparison.evaluators if report.comparison else ()
+    by_name = {(each.config, each.evaluator): each for each in compared}
     columns = [*(["Config"] if several else []), "Evaluator", "Passed", "Mean score", "Threshold"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
     if by_name:
@@ -115,20 +115,20 @@ def _render_row(
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         f"{totals.passed:,} of {totals.checks:,}",
         "" if totals.score is None else format_number(totals.score),
-        markdown_prose(result.evaluator.requirement),
+        markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
-        trend = by_name.get((result.config, result.evaluator.name))
-        cells.append("" if trend is None else markdown_prose(trends.format_trend(trend)))
+        each = by_name.get((result.config, result.evaluator.name))
+        cells.append("" if each is None else markdown_prose(baseline_text.format_change(each)))
     return markdown_row(cells)
 
 
 def _comparison_section(comparison: Comparison) -> Section:
     blocks = [
-        *(f"- {markdown_prose(remark)}\n" for remark in trends.list_remarks(comparison)),
+        *(f"- {markdown_prose(remark)}\n" for remark in baseline_text.list_remarks(comparison)),
         *(
             f"- {markdown_code(case)}, {markdown_code(evaluator)}: {markdown_prose(scores)}\n"
-            for case, evaluator, scores in trends.list_regressions(comparison)
+            for case, evaluator, scores in baseline_text.list_regressions(comparison)
         ),
     ]
     return Section(
@@ -142,7 +142,7 @@ def _comparison_section(comparison: Comparison) -> Section:
 
 
 def _regressed(comparison: Comparison) -> bool:
-    return any(trend.regressions for trend in comparison.trends)
+    return any(each.regressions for each in comparison.evaluators)
 
 
 def _failed(failed: Sequence[CheckResult]) -> Section:

@@ -7,7 +7,7 @@ from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report
-from agentci.reports import comparison as trends
+from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.report_format import (
@@ -143,13 +143,17 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     """Yield one line per evaluator, then remarks, then regressions."""
     if comparison is None:
         return
-    if comparison.trends:
-        rows = (trends.format_cells(trend, comparison) for trend in comparison.trends)
-        yield from _align([trends.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1)
-    yield from map(_line, trends.list_remarks(comparison))
+    if comparison.evaluators:
+        rows = (
+            baseline_text.format_cells(compared, comparison) for compared in comparison.evaluators
+        )
+        yield from _align(
+            [baseline_text.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1
+        )
+    yield from map(_line, baseline_text.list_remarks(comparison))
     worse = [
         _line(f"worse: {case} > {evaluator}: {scores}")
-        for case, evaluator, scores in trends.list_regressions(comparison)
+        for case, evaluator, scores in baseline_text.list_regressions(comparison)
     ]
     yield from truncate.truncate_list(worse, MAX_ITEMS)
 
@@ -163,7 +167,7 @@ def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
         f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
         "-" if totals.score is None else format_number(totals.score),
-        _cell(result.evaluator.requirement),
+        _cell(result.evaluator.criterion),
     )
 
 

@@ -22,7 +22,7 @@ from agentci._util.text.escape import (
 from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison
 from agentci.model.result import CheckResult, Report
-from agentci.reports import comparison as trends
+from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.evaluator_stats import format_mean_score, format_pass_rate
@@ -76,8 +76,10 @@ def render_chart(report: Report) -> str:
     With a baseline, both scores are means over the checks that both runs have.
     """
     several = has_several_configs(report.results)
-    trends = report.comparison.trends if report.comparison else ()
-    paired = [_ChartBar(each.config, each.evaluator, each.after, each.before) for each in trends]
+    comparisons = report.comparison.evaluators if report.comparison else ()
+    paired = [
+        _ChartBar(each.config, each.evaluator, each.after, each.before) for each in comparisons
+    ]
     paired = [bar for bar in paired if _is_drawn(bar.score) and _is_drawn(bar.before)]
     if MIN_BARS <= len(paired) <= MAX_BARS:
         title = "Mean score of the checks in both runs (line: baseline)"
@@ -150,27 +152,25 @@ def make_baseline_section(comparison: Comparison) -> Section:
 
 
 def _table(comparison: Comparison) -> str:
-    if not comparison.trends:
+    if not comparison.evaluators:
         return ""
-    rows = (trends.format_cells(trend, comparison) for trend in comparison.trends)
+    rows = (baseline_text.format_cells(compared, comparison) for compared in comparison.evaluators)
     body = "".join(
         markdown_row([markdown_code(name), *map(markdown_prose, others)]) for name, *others in rows
     )
-    return (
-        f"{markdown_row([each.capitalize() for each in trends.COLUMNS])}{markdown_row(_RULER)}"
-        f"{body}\n"
-    )
+    head = markdown_row([each.capitalize() for each in baseline_text.COLUMNS])
+    return f"{head}{markdown_row(_RULER)}{body}\n"
 
 
 def _render_remarks(comparison: Comparison) -> Iterator[str]:
-    for remark in trends.list_remarks(comparison):
+    for remark in baseline_text.list_remarks(comparison):
         yield f"- {markdown_prose(remark)}\n"
-    for case, evaluator, scores in trends.list_regressions(comparison):
+    for case, evaluator, scores in baseline_text.list_regressions(comparison):
         yield (
             f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
             f"{markdown_prose(scores)}\n"
         )
-    if not comparison.refused:
+    if not comparison.not_comparable:
         yield "\n"
 
 
@@ -301,7 +301,7 @@ def _render_row(checks: EvaluatorChecks, *, several: bool, gate_failed: bool) ->
         *(f"{each:,}" for each in counts),
         format_pass_rate(stats),
         format_mean_score(totals.score, stats),
-        markdown_prose(result.evaluator.requirement),
+        markdown_prose(result.evaluator.criterion),
     ]
     return markdown_row([markdown_code(format_path(result.config)), *cells] if several else cells)
 

@@ -85,13 +85,13 @@ def _result(result: CheckResult) -> JsonObject:
         "config": result.config,
         "case": result.case.id,
         "trace": result.case.trace_id,
-        "golden": result.case.eval_case_id,
-        "recording": result.case.recording.file,
+        "eval_case": result.case.eval_case_id,
+        "file": result.case.recording.file,
         "evaluator": result.evaluator.name,
         "type": result.evaluator.type,
         "status": result.status,
         "score": judgement.score,
-        "bar": result.evaluator.requirement,
+        "criterion": result.evaluator.criterion,
         "threshold": result.evaluator.threshold,
         "required": result.evaluator.required,
         "weight": result.evaluator.weight,
@@ -132,11 +132,11 @@ def _case(case: CaseSummary) -> str:
             "id": case.id,
             "trace": case.trace_id,
             "group": case.group,
-            "golden": case.eval_case_id,
-            "no_golden_because": case.unmatched_reason,
-            "recording": case.recording.file,
-            "turns": len(case.dialogue),
-            "dialogue": [_exchange(each) for each in case.dialogue],
+            "eval_case": case.eval_case_id,
+            "unmatched_reason": case.unmatched_reason,
+            "file": case.recording.file,
+            "turn_count": len(case.dialogue),
+            "turns": [_exchange(each) for each in case.dialogue],
             "warnings": case.warnings,
         }
     )
@@ -144,7 +144,7 @@ def _case(case: CaseSummary) -> str:
 
 
 def _exchange(turn: DialogueTurn) -> JsonObject:
-    return {"asked": turn.question, "answered": turn.answer}
+    return {"user": turn.question, "answer": turn.answer}
 
 
 def _gate(gate: Gate) -> JsonObject:
@@ -179,5 +179,5 @@ def _comparison(comparison: Comparison | None) -> JsonObject | None:
 def _shard(portion: ShardInfo | None) -> JsonObject | None:
     if portion is None:
         return None
-    told = {"of": portion.plan_digest, "checks": portion.checks, "dealt_by": portion.shard_keys}
+    told = {"of": portion.plan_digest, "checks": portion.checks, "assigned_by": portion.shard_keys}
     return {**to_builtins(portion.shard), **told}

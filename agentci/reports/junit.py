@@ -255,7 +255,7 @@ def _list_properties(result: CheckResult) -> dict[str, str]:
         "threshold": ""
         if evaluator.threshold is None
         else format_number(evaluator.threshold, digits=6),
-        "criterion": evaluator.requirement,
+        "criterion": evaluator.criterion,
         "type": evaluator.type,
         "required": "" if evaluator.required else "false",
         "cached": "true" if result.cached else "",

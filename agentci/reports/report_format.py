@@ -300,5 +300,5 @@ _FAILED_VERDICTS: dict[int, Verdict] = {EXIT_INVALID_INPUT: "invalid", EXIT_ERRO
 _TITLES: dict[Severity, str] = {
     "error": "agentci: invalid input",
     "warning": "agentci: warning",
-    "notice": "agentci: note",
+    "note": "agentci: note",
 }

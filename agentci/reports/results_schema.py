@@ -31,7 +31,7 @@ def make_regression_schema() -> JsonObject:
     bar = make_object_schema(
         max_drop=with_description({"type": "number"}, "Of the mean score of an evaluator."),
         confidence={"type": "number"},
-        shuts={"type": "array", "items": _outcome()},
+        fail_on={"type": "array", "items": _outcome()},
     )
     return with_description(
         {"anyOf": [bar, {"type": "null"}]}, "Null where a comparison with a baseline only informs."
@@ -51,16 +51,18 @@ def make_comparison_schema() -> JsonObject:
         after=with_description(NUMBER_OR_NULL, "Mean score in this run."),
         regressions=with_description(changes, "Checks that passed and now fail."),
         improvements=with_description(changes, "Checks that failed and now pass."),
-        chance=with_description(NUMBER_OR_NULL, "Of such a drop if nothing had changed."),
+        p_value=with_description(NUMBER_OR_NULL, "Of such a drop if nothing had changed."),
         outcome=_outcome(),
-        why=TEXT,
+        reason=TEXT,
     )
     comparison = make_object_schema(
         baseline=with_description(TEXT, "Where the baseline was found."),
-        trends=with_description({"type": "array", "items": trend}, "One an evaluator."),
-        refused=with_description(TEXT, "Why nothing can be compared; empty where something can."),
+        evaluators=with_description({"type": "array", "items": trend}, "One an evaluator."),
+        not_comparable=with_description(
+            TEXT, "Why nothing can be compared; empty where something can."
+        ),
         added=with_description(COUNT, "Checks that the baseline does not have."),
-        gone=with_description(COUNT, "Checks that only the baseline has."),
+        removed=with_description(COUNT, "Checks that only the baseline has."),
         commit=with_description(TEXT, "What the baseline is of; empty where it does not say."),
         stale=with_description(
             TEXT, "Why it may be of another commit than it should; empty where it is not."
@@ -203,7 +205,7 @@ def make_results_schema() -> JsonObject:
             "problem": _problem(),
             "provenance": _provenance(),
             "gate": _gate(),
-            "bar": _threshold_schema(),
+            "thresholds": _threshold_schema(),
             "spending": _spending(),
         },
     }
@@ -217,15 +219,15 @@ def _result() -> JsonObject:
             TEXT, "The golden case's id, else the trace's or the conversation's."
         ),
         trace=TEXT,
-        golden=with_description(TEXT_OR_NULL, "The golden case's id."),
-        recording=with_description(TEXT, "The recorded file."),
+        eval_case=with_description(TEXT_OR_NULL, "The golden case's id."),
+        file=with_description(TEXT, "The recorded file."),
         evaluator=TEXT,
         type=with_description(TEXT, "The evaluator's `type` in the config."),
         status=STATUS,
         score=with_description(
             NUMBER_OR_NULL, "0 to 1; null where none was given, which is not zero."
         ),
-        bar=with_description(TEXT, "What had to be reached, in words."),
+        criterion=with_description(TEXT, "What had to be reached, in words."),
         threshold=NUMBER_OR_NULL,
         required=with_description(
             BOOLEAN, "False for an advisory evaluator, which never shuts the gate."
@@ -267,12 +269,12 @@ def _case() -> JsonObject:
         group=with_description(
             TEXT, "What it shares with cases that tell much the same; else its own id."
         ),
-        golden=with_description(TEXT_OR_NULL, "The golden case's id."),
-        no_golden_because=TEXT_OR_NULL,
-        recording=with_description(TEXT, "The recorded file."),
-        turns=COUNT,
-        dialogue=with_description(
-            {"type": "array", "items": make_object_schema(asked=TEXT, answered=TEXT_OR_NULL)},
+        eval_case=with_description(TEXT_OR_NULL, "The golden case's id."),
+        unmatched_reason=TEXT_OR_NULL,
+        file=with_description(TEXT, "The recorded file."),
+        turn_count=COUNT,
+        turns=with_description(
+            {"type": "array", "items": make_object_schema(user=TEXT, answer=TEXT_OR_NULL)},
             "What was said in each turn, in short.",
         ),
         warnings=TEXTS,
@@ -284,7 +286,7 @@ def _case() -> JsonObject:
 
 def _problem() -> JsonObject:
     return make_object_schema(
-        severity={"enum": ["error", "warning", "notice"]},
+        severity={"enum": ["error", "warning", "note"]},
         message=TEXT,
         hint=with_description(TEXT_OR_NULL, "A way out."),
         place={"anyOf": [_place(), {"type": "null"}]},
@@ -311,14 +313,14 @@ def _provenance() -> JsonObject:
 
 
 def _gate() -> JsonObject:
-    bars: JsonObject = {"type": "object", "additionalProperties": {"$ref": "#/$defs/bar"}}
+    bars: JsonObject = {"type": "object", "additionalProperties": {"$ref": "#/$defs/thresholds"}}
     return make_object_schema(
         config=TEXT,
         evaluators=with_description(TEXTS, "Those that judge, in the order of the config."),
         uncovered=with_description(COUNT, "Golden cases that no recording matched."),
         policy=with_description(
             make_object_schema(
-                overall={"$ref": "#/$defs/bar"},
+                overall={"$ref": "#/$defs/thresholds"},
                 evaluators=bars,
                 cases=_case_threshold_schema(),
                 regression=make_regression_schema(),
@@ -375,7 +377,7 @@ def _shard() -> JsonObject:
         total=COUNT,
         of=with_description(TEXT, "Of the whole: shards of one run share it."),
         checks=with_description(TEXTS, "The ids of all checks of the whole, in its order."),
-        dealt_by=with_description(
+        assigned_by=with_description(
             {"type": "object", "additionalProperties": TEXT},
             "Digests that say in the place of a check's id to which shard it belongs.",
         ),

@@ -29,7 +29,7 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT: Final = "%SRCROOT%"
 FINGERPRINT: Final = "agentciProblem/v1"
 
-_LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "notice": "note"}
+_LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "note": "note"}
 # One rule per severity. Alerts are tracked by rule id, so the ids must never change.
 _RULES: Final[dict[Severity, tuple[str, str, str]]] = {
     "error": (
@@ -42,8 +42,8 @@ _RULES: Final[dict[Severity, tuple[str, str, str]]] = {
         "A config, or a file that it names, probably contains a mistake",
         "A run continues.",
     ),
-    "notice": (
-        "input-notice",
+    "note": (
+        "input-note",
         "Information about a config, or a file that it names",
         "A run continues; no action is needed.",
     ),

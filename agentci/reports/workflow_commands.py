@@ -38,6 +38,11 @@ def distance_to_diff(place: Place | None, diff: DiffLines) -> int:
 
 # Most severe first.
 LEVELS: tuple[Severity, ...] = get_args(Severity)
+COMMANDS: Final[dict[Severity, str]] = {
+    "error": "error",
+    "warning": "warning",
+    "note": "notice",
+}
 
 
 class Annotation(Struct, frozen=True, kw_only=True):
@@ -105,4 +110,4 @@ def _render_command(annotation: Annotation, note: str = "") -> str:
         "title": truncate.characters(title, github_limits.ANNOTATION_TITLE_CHARACTERS),
     }
     written = ",".join(f"{k}={escape_property(v)}" for k, v in properties.items() if v)
-    return f"::{annotation.level} {written}::{escape_data(kept + note)}"
+    return f"::{COMMANDS[annotation.level]} {written}::{escape_data(kept + note)}"

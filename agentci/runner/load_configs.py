@@ -99,7 +99,7 @@ class FileLocator:
                     " it is the whole project's",
                     place=place,
                     hint="give evaluators that need packages a folder of their own",
-                    severity="notice",
+                    severity="note",
                 )
             )
             return LocalProgram(path=str(path), home=home)
@@ -194,7 +194,7 @@ class FileLocator:
                     message=f"{named} was found from the working directory, not beside the config",
                     place=place,
                     hint="paths in a config are relative to its folder",
-                    severity="notice",
+                    severity="note",
                 )
             )
 

@@ -79,4 +79,4 @@ def _list_own_paths(cache: Path, output: Path, outputs: Iterable[str]) -> Iterat
 
 
 def _make_notice(reason: str) -> Problem:
-    return Problem(message=f"responses are not cached: {reason}", severity="notice")
+    return Problem(message=f"responses are not cached: {reason}", severity="note")

@@ -359,7 +359,7 @@ def _check_facts(check: Check) -> list[str | int | float | bool | None]:
     return [
         check.id,
         identity.type,
-        identity.requirement,
+        identity.criterion,
         identity.threshold,
         identity.required,
         identity.weight,

@@ -77,7 +77,7 @@ class TestPrograms:
         assert evaluator.run.program == LocalProgram(path="/w/ev.py")
         assert (evaluator.run.timeout_seconds, evaluator.config) == (30, {})
         assert evaluator.run.executor == "local"
-        assert evaluator.identity.requirement == "score >= 0.5"
+        assert evaluator.identity.criterion == "score >= 0.5"
         assert evaluator.identity.required
 
     def test_have_what_their_entry_says(self) -> None:
@@ -94,7 +94,7 @@ class TestPrograms:
             )
         )
         assert (evaluator.run.timeout_seconds, evaluator.config) == (5, {"min_length": 20})
-        assert (evaluator.identity.requirement, evaluator.identity.threshold) == (
+        assert (evaluator.identity.criterion, evaluator.identity.threshold) == (
             "score >= 0.7",
             0.7,
         )
@@ -337,7 +337,7 @@ class TestSuite:
 
     def test_keeps_what_is_worth_knowing(self) -> None:
         suite = _suite(f"{TWO_METRICS}output: json\n")
-        assert [problem.severity for problem in suite.notices] == ["notice"]
+        assert [problem.severity for problem in suite.notices] == ["note"]
 
     def test_of_a_flood_of_problems_lists_the_beginning(self) -> None:
         problems = _problems("evaluators:\n" + "- 1\n" * 3000)
@@ -349,7 +349,7 @@ class TestSuite:
         suite = _suite(
             f"evaluators: [{{name: ev, type: code, path: ev.py, config: {{a: [{numbers}]}}}}]"
         )
-        assert {problem.severity for problem in suite.notices} == {"notice"}
+        assert {problem.severity for problem in suite.notices} == {"note"}
 
 
 class TestWithoutConfig:
@@ -365,7 +365,7 @@ class TestWithoutConfig:
         suite = make_metric_suite(overrides)
         assert _thresholds(suite) == {RESPONSE: 0.25, TRAJECTORY: 0.25}
         assert _match_types(suite) == ["ANY_ORDER", "ANY_ORDER"]
-        assert suite.evaluators[0].identity.requirement == "score >= 0.25"
+        assert suite.evaluators[0].identity.criterion == "score >= 0.25"
 
     def test_judges_by_the_selected_ones_alone(self) -> None:
         overrides = Overrides(metrics=(RESPONSE, TRAJECTORY), only=(RESPONSE,))

@@ -173,7 +173,7 @@ def test_trials_of_an_agent_come_to_what_they_do_in_agentv(folder: Path, tmp_pat
     ]
     assert ours["trials"]["strategy"] == theirs["aggregation"]["strategy"]
     assert ours["trials"]["cost_limited"] == theirs.get("cost_limited", False)
-    answered = ran.results["cases"][0]["dialogue"][0]["answered"]
+    answered = ran.results["cases"][0]["turns"][0]["answer"]
     assert answered == theirs["candidate_answer"]
 
 

@@ -41,7 +41,7 @@ def compared(ran: Ran) -> Any:
 
 def before(ran: Ran) -> float:
     """The mean score of the baseline."""
-    [trend] = compared(ran)["trends"]
+    [trend] = compared(ran)["evaluators"]
     return float(trend["before"])
 
 
@@ -89,7 +89,10 @@ class TestAPullRequest:
         workflow.step("pull_request", MERGE, REQUEST)
         workflow.step("pull_request_target", MERGE, REQUEST)
         assert not (workflow.folder / ".agentci" / "cache" / "baselines").exists()
-        assert "nothing to compare with" in compared(workflow.step("schedule", MERGE))["refused"]
+        assert (
+            "nothing to compare with"
+            in compared(workflow.step("schedule", MERGE))["not_comparable"]
+        )
 
 
 class TestTheCache:
@@ -121,7 +124,7 @@ class TestTheCache:
         asked = len(workflow.hub.asked)
         ran = workflow.step("push", M2, push(M1, M2), "--offline")
         assert (compared(ran)["commit"], compared(ran)["stale"]) == (M1, "")
-        refused = compared(workflow.step("push", M3, push(HEAD, M3), "--offline"))["refused"]
+        refused = compared(workflow.step("push", M3, push(HEAD, M3), "--offline"))["not_comparable"]
         assert "GitHub is not asked (--offline)" in refused
         assert len(workflow.hub.asked) == asked
 
@@ -148,7 +151,7 @@ class TestTheCache:
         workflow.step("push", M1, push(M1, M1))
         track(repository(workflow.folder), ".agentci/cache/baselines/x")
         ran = workflow.step("push", M2, push(M1, M2))
-        assert "the cache .agentci/cache is committed" in compared(ran)["refused"]
+        assert "the cache .agentci/cache is committed" in compared(ran)["not_comparable"]
         notices = [each["message"] for each in ran.results["problems"]]
         assert any("are not kept for later runs" in each for each in notices)
 
@@ -166,7 +169,7 @@ class TestTheCache:
         workflow.step("push", M1, push(M1, M1))
         [kept] = (workflow.folder / ".agentci" / "cache" / "baselines").iterdir()
         kept.rename(kept.with_name(kept.name.replace(M1, M2)))
-        refused = compared(workflow.step("push", M3, push(M2, M3)))["refused"]
+        refused = compared(workflow.step("push", M3, push(M2, M3)))["not_comparable"]
         assert f"results.json of the cache is of the commit {M1[:12]}" in refused
 
 
@@ -210,10 +213,10 @@ class TestOtherEvents:
     def test_its_own_run_is_no_earlier_one(self, workflow: Workflow) -> None:
         number = workflow.judged_on_main(M1)
         ran = workflow.step("schedule", M1, GITHUB_RUN_ID=str(number))
-        assert "nothing to compare with" in compared(ran)["refused"]
+        assert "nothing to compare with" in compared(ran)["not_comparable"]
 
     def test_an_event_that_names_no_commit_has_no_base(self, workflow: Workflow) -> None:
-        refused = compared(workflow.step("pull_request", MERGE, {}))["refused"]
+        refused = compared(workflow.step("pull_request", MERGE, {}))["not_comparable"]
         assert refused.endswith("the event pull_request names no commit before it")
 
 
@@ -286,7 +289,7 @@ class TestRuns:
         for _ in range(MAX_RUNS_TRIED):
             workflow.past.run(M1)
         workflow.hub.asked.clear()
-        refused = compared(workflow.step("push", M2, push(M1, M2)))["refused"]
+        refused = compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"]
         assert "nothing to compare with" in refused
         assert workflow.hub.count("actions/list-workflow-run-artifacts") == MAX_RUNS_TRIED
         assert f"{MAX_RUNS_TRIED - 4} more" in refused
@@ -296,7 +299,7 @@ class TestRuns:
         workflow.judged_on_main(M2)
         workflow.past.commit(MERGE, M1, branch="merge")
         ran = workflow.step("push", MERGE, push(M1, MERGE))
-        assert "no results are kept of" in compared(ran)["refused"]
+        assert "no results are kept of" in compared(ran)["not_comparable"]
 
 
 class TestAStaleBaseline:
@@ -338,7 +341,7 @@ class TestAMissingBaseline:
             "before it: neither the cache nor a run of the workflow on GitHub has any (see "
             "docs/baselines.md for how a workflow keeps its results)"
         )
-        assert (ran.code, compared(ran)["refused"]) == (0, why)
+        assert (ran.code, compared(ran)["not_comparable"]) == (0, why)
         assert why in ran.results["decision"]["reasons"]
         assert why in ran.out
         assert (
@@ -357,7 +360,7 @@ class TestAMissingBaseline:
     def refused(self, workflow: Workflow) -> str:
         ran = workflow.step("push", M2, push(M1, M2))
         assert ran.code == 0
-        return str(compared(ran)["refused"])
+        return str(compared(ran)["not_comparable"])
 
     def test_says_which_permission_is_missing(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1)
@@ -414,21 +417,21 @@ class TestAMissingBaseline:
     def test_is_what_a_comparison_without_sense_leads_to(self, workflow: Workflow) -> None:
         body = b'{"merge_base_commit": {"sha": "main"}}'
         workflow.hub.faults["repos/compare-commits-with-basehead"] = [Answer(body=body)]
-        refused = compared(workflow.step("push", M2, push("0" * 40, M2)))["refused"]
+        refused = compared(workflow.step("push", M2, push("0" * 40, M2)))["not_comparable"]
         assert f"GitHub does not say where {M2} left main" in refused
 
     def test_says_that_the_workflow_is_not_known(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1)
         ran = workflow.step("push", M2, push(M1, M2), GITHUB_WORKFLOW_REF="")
-        assert "GITHUB_WORKFLOW_REF names no workflow" in compared(ran)["refused"]
+        assert "GITHUB_WORKFLOW_REF names no workflow" in compared(ran)["not_comparable"]
 
     def test_is_what_no_commit_at_all_leads_to(self, workflow: Workflow) -> None:
         ran = workflow.step("push", "", push(M1, M2), head="none")
-        assert "of which commit the results are" in compared(ran)["refused"]
+        assert "of which commit the results are" in compared(ran)["not_comparable"]
 
     def test_is_what_an_unknown_base_branch_leads_to(self, workflow: Workflow) -> None:
         new = push("0" * 40, M2)
-        refused = compared(workflow.step("push", M2, new))["refused"]
+        refused = compared(workflow.step("push", M2, new))["not_comparable"]
         assert "how much of main is judged as well is not known: GitHub answered 404" in refused
 
 
@@ -452,7 +455,7 @@ class TestAHostileArtifact:
     def refused(self, workflow: Workflow, content: bytes) -> str:
         workflow.past.commit(M1)
         workflow.hub.add_artifact(workflow.past.run(M1), ARTIFACT, content)
-        return str(compared(workflow.step("push", M2, push(M1, M2)))["refused"])
+        return str(compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"])
 
     def test_that_is_cut_off_is_of_no_use(self, workflow: Workflow, sound: bytes) -> None:
         assert "the archive is broken" in self.refused(workflow, sound[:-30])
@@ -490,7 +493,7 @@ class TestAHostileArtifact:
         workflow.past.commit(M1)
         workflow.hub.add_artifact(workflow.past.run(M1), ARTIFACT, content.getvalue())
         ran = workflow.step("push", M2, push(M1, M2))
-        assert "nothing to compare with" in compared(ran)["refused"]
+        assert "nothing to compare with" in compared(ran)["not_comparable"]
         assert not any(line.lstrip().startswith("::set-output") for line in ran.out.splitlines())
 
 
@@ -505,7 +508,7 @@ def test_shards_are_compared_once_they_are_merged(workflow: Workflow) -> None:
     workflow.check_out("none")
     merge = ["merge", "s1", "s2", "--baseline", "base"]
     ran = workflow.agentci(merge, "pull_request", MERGE, REQUEST)
-    assert (compared(ran)["commit"], compared(ran)["trends"][0]["outcome"]) == (M1, "fail")
+    assert (compared(ran)["commit"], compared(ran)["evaluators"][0]["outcome"]) == (M1, "fail")
 
 
 def test_a_merged_report_is_kept(workflow: Workflow) -> None:

@@ -40,7 +40,7 @@ def test_a_branch_is_compared_with_where_it_left_the_main_branch(root: Path) -> 
     ran = run(root)
     assert (compared(ran)["commit"], compared(ran)["stale"]) == (left, "")
     assert compared(ran)["baseline"] == f"{left[:12]}, the cache"
-    [trend] = compared(ran)["trends"]
+    [trend] = compared(ran)["evaluators"]
     assert (trend["before"], trend["after"]) == (1.0, 0.5)
 
 
@@ -48,7 +48,7 @@ def test_what_is_not_committed_yet_is_compared_with_what_is(root: Path) -> None:
     run(root)
     record(root, sunny=3)
     for _ in range(2):  # the first is not kept
-        [trend] = compared(run(root))["trends"]
+        [trend] = compared(run(root))["evaluators"]
         assert (trend["before"], trend["after"]) == (1.0, 0.5)
 
 
@@ -88,21 +88,24 @@ def test_a_clone_knows_the_main_branch_of_its_origin(root: Path, tmp_path: Path)
 class TestThereIsNoBaseline:
     def test_before_anything_was_judged(self, root: Path) -> None:
         ran = run(root)
-        assert (ran.code, "no results are kept of" in compared(ran)["refused"]) == (0, True)
+        assert (ran.code, "no results are kept of" in compared(ran)["not_comparable"]) == (0, True)
 
     def test_without_a_repository(self, root: Path) -> None:
         shutil.rmtree(root / ".git")
-        assert "it is not known of which commit" in compared(run(root))["refused"]
+        assert "it is not known of which commit" in compared(run(root))["not_comparable"]
 
     def test_without_a_main_branch(self, root: Path) -> None:
         git(root, "branch", "--move", "trunk")
-        assert "git knows no branch main or master" in compared(run(root))["refused"]
+        assert "git knows no branch main or master" in compared(run(root))["not_comparable"]
 
     def test_without_git(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "python3").symlink_to(shutil.which("python3") or "")
         ran = run(root, path=str(tmp_path / "bin"))
-        assert "what the base is is not known: git could not be started" in compared(ran)["refused"]
+        assert (
+            "what the base is is not known: git could not be started"
+            in compared(ran)["not_comparable"]
+        )
         [notice] = [
             each["message"] for each in ran.results["problems"] if "not kept" in each["message"]
         ]

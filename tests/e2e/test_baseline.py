@@ -25,7 +25,7 @@ def base(tmp_path: Path) -> str:
 def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", base, sunny=0)
     assert ran.code == 0
-    [trend] = ran.results["comparison"]["trends"]
+    [trend] = ran.results["comparison"]["evaluators"]
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
     assert len(trend["regressions"]) == 6
     table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
@@ -57,7 +57,7 @@ def test_another_evaluator_is_not_compared(tmp_path: Path, base: str) -> None:
         .read_text()
         .replace('"fingerprint": "', '"fingerprint": "0')
     )
-    [trend] = run(tmp_path, "--baseline", base).results["comparison"]["trends"]
+    [trend] = run(tmp_path, "--baseline", base).results["comparison"]["evaluators"]
     assert (trend["outcome"], trend["pairs"]) == ("non-comparable", 0)
 
 
@@ -74,7 +74,7 @@ def test_a_baseline_that_is_of_no_use_is_told_and_minded_where_that_is_wanted(
 ) -> None:
     ran = run(tmp_path, "--baseline", named, max_regression=0.1)
     assert ran.code == 0
-    assert why in ran.results["comparison"]["refused"]
+    assert why in ran.results["comparison"]["not_comparable"]
     assert "the baseline is of no use" in ran.out
     strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
     assert run(tmp_path, "--baseline", named, **strict).code == 1
@@ -84,7 +84,7 @@ def test_a_baseline_that_is_of_no_use_is_told_and_minded_where_that_is_wanted(
 def test_checks_of_one_run_alone_are_counted(tmp_path: Path, base: str) -> None:
     (tmp_path / "trace5.json").unlink()
     ran = run(tmp_path, "--baseline", base, cases=5)
-    assert (ran.results["comparison"]["gone"], ran.results["comparison"]["added"]) == (1, 0)
+    assert (ran.results["comparison"]["removed"], ran.results["comparison"]["added"]) == (1, 0)
     assert "  1 check of the baseline alone\n" in ran.out
     assert (
         "1 check of this run alone"
@@ -96,7 +96,9 @@ def test_a_baseline_that_was_broken_off_is_of_no_use(tmp_path: Path, base: str) 
     file = tmp_path / base / "results.json"
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
     ran = run(tmp_path, "--baseline", base)
-    assert ran.results["comparison"]["refused"].endswith("it is of a run that was broken off")
+    assert ran.results["comparison"]["not_comparable"].endswith(
+        "it is of a run that was broken off"
+    )
 
 
 def test_a_baseline_that_is_a_shard_is_of_no_use(tmp_path: Path) -> None:
@@ -104,13 +106,13 @@ def test_a_baseline_that_is_a_shard_is_of_no_use(tmp_path: Path) -> None:
     strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
     ran = run(tmp_path, "--baseline", "main", cases=12, sunny=12, **strict)
     assert ran.code == 1
-    assert ran.results["comparison"]["refused"].endswith("it is of shard 1 of 2 alone")
+    assert ran.results["comparison"]["not_comparable"].endswith("it is of shard 1 of 2 alone")
 
 
 def test_a_baseline_that_judged_nothing_is_of_no_use(tmp_path: Path) -> None:
     assert run(tmp_path, "--only", "nobody", "--output-dir", "main").code == 2
     ran = run(tmp_path, "--baseline", "main")
-    assert ran.results["comparison"]["refused"].endswith("of no use: it has no results")
+    assert ran.results["comparison"]["not_comparable"].endswith("of no use: it has no results")
 
 
 def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> None:
@@ -121,7 +123,7 @@ def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> 
         assert (ran.code, report["comparison"]) == (0, None)
     ran = run_agentci(["merge", "s1", "s2", "--baseline", base], cwd=tmp_path)
     assert ran.code == 1
-    assert ran.results["comparison"]["trends"][0]["outcome"] == "fail"
+    assert ran.results["comparison"]["evaluators"][0]["outcome"] == "fail"
 
 
 def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def test_rows_that_carry_answers_are_judged_without_recordings(tmp_path: Path) -
         {**PARCEL, "response": "It is lost."},
     )
     assert (ran.code, _statuses(ran)) == (1, {"weather": "passed", "parcel": "failed"})
-    assert ran.results["cases"][0]["dialogue"] == [
-        {"asked": "What is the weather in Paris?", "answered": "It is sunny."}
+    assert ran.results["cases"][0]["turns"] == [
+        {"user": "What is the weather in Paris?", "answer": "It is sunny."}
     ]
     assert [each["reasoning"] for each in ran.results["results"]] == [
         WEATHER["query"],

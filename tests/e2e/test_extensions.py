@@ -329,7 +329,7 @@ class TestTheTypeThatJudgesByExitCode:
         assert site.agentci("validate").code == 0
         judged = result(site.agentci("run"))
         assert (judged["status"], judged["reasoning"]) == (status, reasoning)
-        assert (judged["type"], judged["bar"]) == ("exit_code", "exits with 0")
+        assert (judged["type"], judged["criterion"]) == ("exit_code", "exits with 0")
 
     def test_takes_no_other_code_for_a_verdict(self, site: Site, folder: Path) -> None:
         site.install("exit-code-type")

@@ -50,7 +50,7 @@ def test_a_function_grades_what_was_recorded(folder: Path, isolation: str) -> No
     judged = run(folder)
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (0, "passed", 1.0)
-    assert (result["bar"], result["type"]) == ("score >= 0.9", "grader")
+    assert (result["criterion"], result["type"]) == ("score >= 0.9", "grader")
     assert result["reasoning"] == "get_weather"
     assert result["details"]["seen"] == [True, {"city": "Paris"}, str(folder)]
 

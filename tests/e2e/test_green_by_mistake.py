@@ -167,18 +167,18 @@ class TestResults:
     def test_the_same_recording_given_twice_counts_once(self, tmp_path: Path) -> None:
         copies = {"trace-1.json": otlp(), "trace-2.json": otlp()}
         ran = _run(tmp_path, TRAJECTORY, golden=eval_set(), recordings=copies)
-        assert (ran.code, ran.results["cases"][0]["turns"]) == (0, 1)
+        assert (ran.code, ran.results["cases"][0]["turn_count"]) == (0, 1)
         assert ran.results["cases"][0]["warnings"]
 
     def test_a_report_can_be_read_by_itself(self, tmp_path: Path) -> None:
         ran = _run(tmp_path, TRAJECTORY, golden=eval_set())
         result, [case] = _only(ran), ran.results["cases"]
-        assert (result["type"], result["threshold"], result["bar"]) == (
+        assert (result["type"], result["threshold"], result["criterion"]) == (
             "builtin",
             0.5,
             "score >= 0.5",
         )
-        assert (result["case"], case["golden"], case["recording"]) == (
+        assert (result["case"], case["eval_case"], case["file"]) == (
             "weather",
             "weather",
             "trace-1.json",
@@ -234,7 +234,7 @@ class TestFiles:
         (tmp_path / "trace.json").write_text(otlp())
         ran = run_agentci(["run", "evals/eval_config.yaml"], cwd=tmp_path)
         assert ran.code == 0
-        assert len([p for p in ran.results["problems"] if p["severity"] == "notice"]) == 1
+        assert len([p for p in ran.results["problems"] if p["severity"] == "note"]) == 1
 
     def test_a_byte_order_mark_is_no_reason_to_refuse_a_recording(self, tmp_path: Path) -> None:
         ran = _run(tmp_path, CODE, recordings={"trace-1.json": f"\ufeff{otlp()}"})

@@ -255,7 +255,7 @@ def test_a_baseline_that_was_asked_less_often_is_not_compared(tmp_path: Path) ->
         for repeat in (3, 3, 4):
             options = ("--baseline", "earlier") if outcomes else ("--output-dir", "earlier")
             judged = judge(tmp_path, *options, evaluators=[entry(thrown, repeat=repeat)])
-            found = judged.report and judged.report["comparison"]["trends"][0]["outcome"]
+            found = judged.report and judged.report["comparison"]["evaluators"][0]["outcome"]
             outcomes.append(found or "none")
     assert outcomes == ["none", "insufficient-data", "non-comparable"]
 

@@ -53,7 +53,7 @@ def test_a_file_of_another_version_is_left_alone_and_that_is_said(folder: Path) 
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
-    assert f"notice: {NOT_KEPT}{folder / FILE} is of another version of agentci" in ran.out
+    assert f"note: {NOT_KEPT}{folder / FILE} is of another version of agentci" in ran.out
 
 
 def test_a_reply_that_is_not_as_it_was_written_is_not_taken(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_committed_cache_is_not_used_and_that_is_said(folder: Path) -> None:
         subprocess.run(["git", *command], cwd=folder, check=True)
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
-    assert f"notice: {NOT_KEPT}the cache .agentci/cache is committed" in ran.out
+    assert f"note: {NOT_KEPT}the cache .agentci/cache is committed" in ran.out
 
 
 def test_a_file_in_the_place_of_the_cache_costs_the_cache_alone(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_an_interrupted_run_keeps_what_it_judged(tmp_path: Path, number: signal.
 @pytest.mark.parametrize(
     ("command", "code", "told"),
     [
-        ("run", 0, f"notice: {NOT_KEPT}this Python has no module sqlite3"),
+        ("run", 0, f"note: {NOT_KEPT}this Python has no module sqlite3"),
         ("cache verify", 2, "damaged: replies.sqlite3: this Python has no module sqlite3"),
         ("cache clean", 0, "removed 0 evaluators and 0 environments: "),
     ],

@@ -156,7 +156,7 @@ class TestRun:
         assert _scores(ran) == [1.0]
         assert index.requested == []
         [problem] = ran.results["problems"]
-        assert problem["severity"] == "notice"
+        assert problem["severity"] == "note"
         assert "it is the whole project's" in problem["message"]
 
 

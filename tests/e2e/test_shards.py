@@ -477,8 +477,8 @@ class TestForeignReports:
             pytest.param(["results", 0, "place", "line"], 0, id="line 0"),
             pytest.param(["results", 0, "case"], "no such case", id="no such case"),
             pytest.param(["results", 0, "new"], 1, id="an unknown key"),
-            pytest.param(["cases", 0, "turns"], 10**12, id="turns beyond all"),
-            pytest.param(["cases", 0, "turns"], 5, id="turns without words"),
+            pytest.param(["cases", 0, "turn_count"], 10**12, id="turns beyond all"),
+            pytest.param(["cases", 0, "turn_count"], 5, id="turns without words"),
             pytest.param(["problems"], [{"message": "x"}], id="a problem that lacks all"),
             pytest.param(["gates", 0, "policy", "overall", "min_pass_rate"], 2, id="a rate of 2"),
             pytest.param(["gates", 0, "uncovered"], -1, id="a negative count"),
@@ -561,7 +561,7 @@ class TestForeignReports:
 
         def poison(report: Any) -> None:
             for result in report["results"]:
-                result["place"]["file"] = result["evaluator"] = result["bar"] = hostile
+                result["place"]["file"] = result["evaluator"] = result["criterion"] = hostile
                 result["reason"], result["status"] = hostile, "errored"
             report["problems"].append(
                 {"severity": "warning", "message": hostile, "hint": hostile, "place": None}

@@ -81,7 +81,7 @@ class TestTheBestRun:
         ran = _run(folder)
         [row] = ran.results["results"]
         assert (ran.code, row["score"], _scores(row)) == (0, 0.9, [0.2, 0.9])
-        assert ran.results["cases"][0]["dialogue"][0]["answered"] == "0.9"
+        assert ran.results["cases"][0]["turns"][0]["answer"] == "0.9"
 
     def test_of_three_that_fail_fails(self, folder: Path) -> None:
         _file(folder, [0.2, 0.7, 0.3])

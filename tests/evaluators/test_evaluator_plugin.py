@@ -15,7 +15,7 @@ from agentci.model.trace import Trace
 
 PLACE = Place(file="c.yaml")
 IDENTITY = EvaluatorIdentity(
-    name="a", type="x", requirement="any", threshold=None, required=True, place=PLACE
+    name="a", type="x", criterion="any", threshold=None, required=True, place=PLACE
 )
 WANTED = RequiredProgram(program=LocalProgram(path="/p"), name="a", place=PLACE)
 CASE = Case(id="1", trace=Trace(id="1", key="1", turns=(), place=PLACE))

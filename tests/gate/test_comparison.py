@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentci.gate.comparison import compare_runs
+from agentci.gate.comparison import compare_runs, describe_outcome, estimate_cases_needed
 from agentci.gate.regression import NO_BASELINE, find_regression_reasons
 from agentci.gate.rules import GateReason
 from agentci.model.case import CaseSummary
@@ -41,7 +41,7 @@ def result(
         evaluator=EvaluatorIdentity(
             name=evaluator,
             type="code",
-            requirement="",
+            criterion="",
             threshold=0.5,
             required=required,
             place=PLACE,
@@ -60,7 +60,7 @@ def trend(
     before: list[CheckResult], after: list[CheckResult], bar: RegressionThresholds | None = None
 ) -> EvaluatorComparison:
     bars = {} if bar is None else {CONFIG: bar}
-    [found] = compare_runs(before, after, bars, baseline="base").trends
+    [found] = compare_runs(before, after, bars, baseline="base").evaluators
     return found
 
 
@@ -92,8 +92,34 @@ def test_a_drop_counts_that_is_large_and_sure(
 
 
 def test_too_few_cases_are_told_with_how_many_more_are_needed() -> None:
-    why = "3 cases cannot show anything for sure: 2 cases more are needed"
-    assert trend(results(1, 1, 1), results(1, 1, 1)).why == why
+    why = "3 cases in both runs; at least 5 are needed"
+    assert trend(results(1, 1, 1), results(1, 1, 1)).reason == why
+
+
+def test_inconclusive_drop_names_p_value_and_cases_needed() -> None:
+    found = trend(results(*[1] * 10), results(*[1] * 8, 0, 0))
+    assert (found.outcome, found.reason) == (
+        "inconclusive",
+        "mean score 1 -> 0.8 (10 cases), not significant (p = 0.25); needs about 30 cases",
+    )
+    assert estimate_cases_needed((0.0,) * 99 + (-1.0, 1.0, -0.001), 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "label"),
+    [
+        ([1] * 5, [1] * 5, "unchanged: mean score 1 -> 1 (5 cases)"),
+        ([0] * 5, [1] * 5, "improved: mean score 0 -> 1 (5 cases)"),
+        ([1] * 5, [0.95] * 5, "allowed drop: mean score 1 -> 0.95 (5 cases)"),
+        ([1] * 20, [0] * 20, "regressed: mean score 1 -> 0 (20 cases, p < 0.001)"),
+        ([1] * 3, [1] * 3, "has too few cases: 3 cases in both runs; at least 5 are needed"),
+    ],
+)
+def test_outcome_is_described_with_its_scores(
+    before: list[float], after: list[float], label: str
+) -> None:
+    thresholds = RegressionThresholds(max_drop=0.1)
+    assert describe_outcome(trend(results(*before), results(*after), thresholds)) == label
 
 
 def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
@@ -103,9 +129,9 @@ def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
         each for name in names for each in results(*[0 if name == "e3" else 1] * 6, evaluator=name)
     ]
     alone = trend(results(*[1] * 6), results(*[0] * 6))
-    assert (alone.outcome, alone.chance) == ("fail", 1 / 64)
-    fourth = compare_runs(before, after, {}, baseline="base").trends[3]
-    assert (fourth.outcome, fourth.chance) == ("inconclusive", 10 / 64)
+    assert (alone.outcome, alone.p_value) == ("fail", 1 / 64)
+    fourth = compare_runs(before, after, {}, baseline="base").evaluators[3]
+    assert (fourth.outcome, fourth.p_value) == ("inconclusive", 10 / 64)
 
 
 @pytest.mark.parametrize(
@@ -115,17 +141,17 @@ def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
         (
             [result(0, fingerprint="old")],
             results(1),
-            "the evaluator or its golden cases have changed",
+            "the evaluator or its eval cases changed",
         ),
-        ([result(0, None, status="errored")], results(1), "no check was judged in both runs"),
-        (results(1), [result(0, None, status="skipped")], "no check was judged in both runs"),
+        ([result(0, None, status="errored")], results(1), "no check passed or failed in both runs"),
+        (results(1), [result(0, None, status="skipped")], "no check passed or failed in both runs"),
     ],
 )
 def test_what_cannot_be_compared_is_not(
     before: list[CheckResult], after: list[CheckResult], why: str
 ) -> None:
     found = trend(before, after)
-    assert (found.outcome, found.why, found.before) == ("non-comparable", why, None)
+    assert (found.outcome, found.reason, found.before) == ("non-comparable", why, None)
 
 
 def test_a_check_that_changed_leaves_the_others_comparable() -> None:
@@ -142,7 +168,7 @@ def test_without_a_score_it_counts_whether_a_check_passed() -> None:
 
 def test_checks_of_one_run_alone_are_counted() -> None:
     found = compare_runs(results(1, 1, 1), results(1, evaluator="other"), {}, baseline="base")
-    assert (found.added, found.gone) == (1, 3)
+    assert (found.added, found.removed) == (1, 3)
 
 
 class TestTheGate:
@@ -161,13 +187,13 @@ class TestTheGate:
         [reason] = self.reasons(self.WORSE)
         assert reason == GateReason(
             "failed",
-            "tone against the baseline: fail (mean score 0, was 1, which is hardly chance)",
+            "tone regressed: mean score 1 -> 0 (5 cases, p = 0.031)",
         )
 
     def test_hears_what_it_does_not_mind(self) -> None:
         [reason] = self.reasons(self.UNSURE)
         assert reason.kind == "remark"
-        [reason] = self.reasons(self.UNSURE, shuts=("insufficient-data",))
+        [reason] = self.reasons(self.UNSURE, fail_on=("insufficient-data",))
         assert reason.kind == "failed"
 
     def test_is_not_shut_by_an_advisory_evaluator(self) -> None:
@@ -177,13 +203,13 @@ class TestTheGate:
 
     @pytest.mark.parametrize(
         ("comparison", "why"),
-        [(None, NO_BASELINE), (Comparison(baseline="b", refused="it is old"), "it is old")],
+        [(None, NO_BASELINE), (Comparison(baseline="b", not_comparable="it is old"), "it is old")],
     )
     def test_hears_that_there_is_nothing_to_compare_with(
         self, comparison: Comparison | None, why: str
     ) -> None:
         assert self.reasons(comparison) == [GateReason("remark", why)]
-        assert self.reasons(comparison, shuts=("non-comparable",)) == [GateReason("failed", why)]
+        assert self.reasons(comparison, fail_on=("non-comparable",)) == [GateReason("failed", why)]
 
     def test_hears_nothing_where_no_regression_is_minded(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())

@@ -144,7 +144,7 @@ class TestTheExitCode:
     def test_does_not_mind_warnings_and_notices(self) -> None:
         problems = [
             Problem(message="x", severity="warning"),
-            Problem(message="y", severity="notice"),
+            Problem(message="y", severity="note"),
         ]
         assert _decide(_results(passed=1), problems=problems).exit_code == 0
 

@@ -179,7 +179,7 @@ class TestWhenItIsWanted:
         bench.judge("--comment", "changed", "--baseline", "earlier", score=0.9)
         assert bench.bodies == []
         bench.judge("--comment", "changed", "--baseline", "earlier", score=0.2)
-        assert "was 1; 1 worse, 0 better" in bench.bodies[0]
+        assert "| 1 (1 worse, 0 better; " in bench.bodies[0]
 
     def test_changed_with_a_baseline_that_is_of_no_use(self, bench: Bench) -> None:
         bench.judge("--comment", "changed", "--baseline", "nowhere")

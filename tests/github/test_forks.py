@@ -62,7 +62,7 @@ class TestTheReportOfAFork:
         fork.event = ("workflow_run", workflow_run())
         fork.run("comment", "report")
         (body,) = fork.bodies
-        assert "was 1; 1 worse, 0 better" in body
+        assert "| 1 (1 worse, 0 better; " in body
         above, _, _ = (fork.folder / "report" / "comment.md").read_text().partition("[Workflow run")
         assert above in body
 
@@ -172,7 +172,7 @@ class TestAHostileReport:
             ("decision", {"passed": "yes", "exit_code": 0, "reasons": []}),
             ("pull_request", 666),
             ("comparison", {"baseline": 3}),
-            ("comparison", {"baseline": "b", "trends": [{"evaluator": "x"}]}),
+            ("comparison", {"baseline": "b", "evaluators": [{"evaluator": "x"}]}),
         ],
     )
     def test_of_another_schema_is_refused(self, name: str, value: object, fork: Bench) -> None:
@@ -211,18 +211,18 @@ class TestAHostileReport:
         _changed(fork, decision={"passed": True, "exit_code": 0, "reasons": [hostile] * 3})
         document = json.loads((fork.folder / REPORT).read_text())
         for result in document["results"]:
-            result |= {"evaluator": hostile, "bar": hostile, "misses": [hostile] * 9}
+            result |= {"evaluator": hostile, "criterion": hostile, "misses": [hostile] * 9}
             result |= {"reason": hostile, "reasoning": hostile}
         problem = {"severity": "error", "message": hostile, "hint": hostile, "place": None}
         trend = {"config": document["results"][0]["config"], "evaluator": hostile}
-        trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "chance": None}
+        trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
         trend |= {"regressions": [{"case": hostile, "before": 1, "after": 0}], "improvements": []}
-        trend |= {"outcome": "fail", "why": hostile}
-        comparison = {"baseline": hostile, "refused": hostile, "trends": [trend]}
+        trend |= {"outcome": "fail", "reason": hostile}
+        comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
         _changed(fork, results=document["results"], problems=[problem], comparison=comparison)
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
-        assert "was 1; 1 worse, 0 better: fail" in body
+        assert "1 (1 worse, 0 better; regressed)" in body
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")

@@ -56,7 +56,7 @@ def make_result(
 ) -> CheckResult:
     """A result with what ``others`` say of judgement, evaluator, or the result itself."""
     judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
-    own = ("type", "requirement", "threshold", "required", "place")
+    own = ("type", "criterion", "threshold", "required", "place")
     identified: dict[str, Any] = {k: others.pop(k) for k in own if k in others}
     passed = {"passed": True, "failed": False}.get(status)
     judgement = None
@@ -70,7 +70,7 @@ def make_result(
             name=evaluator,
             **{
                 "type": "code",
-                "requirement": "score >= 0.7",
+                "criterion": "score >= 0.7",
                 "threshold": 0.7,
                 "required": True,
                 "place": Place(file=config, line=LINES.get(evaluator, 1)),
@@ -188,7 +188,7 @@ def mixed_report() -> Report:
             Problem(
                 message="lies beside no config and was found from the working directory",
                 place=Place(file="traces/old.json"),
-                severity="notice",
+                severity="note",
             ),
             Problem(
                 message="'treshold' is no key of an evaluator",

@@ -134,7 +134,7 @@ class TestFunction:
         good, bad = sorted(tested.report["results"], key=lambda each: -each["score"])
         assert (good["config"], good["case"]) == ("test_agent.py", "TestAgent::test_short[good]")
         assert (good["evaluator"], good["type"], good["status"]) == ("short", "grader", "passed")
-        assert (good["bar"], good["threshold"], good["score"]) == ("score >= 0.9", 0.9, 1.0)
+        assert (good["criterion"], good["threshold"], good["score"]) == ("score >= 0.9", 0.9, 1.0)
         assert good["place"] == {"file": "test_agent.py", "line": 14, "column": None}
         assert (bad["status"], bad["score"]) == ("failed", 0.0)
         assert tested.report["decision"]["exit_code"] == 1

@@ -104,7 +104,7 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
             id="failures and errors",
         ),
         pytest.param(
-            [make_result("failed", 0.1, requirement="label in good")],
+            [make_result("failed", 0.1, criterion="label in good")],
             "error response_quality: 1 of 1 check failed",
             id="a bar in other words",
         ),
@@ -274,7 +274,7 @@ def test_what_was_given_on_the_command_line_is_annotated_on_no_file() -> None:
         make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file),
         make_result("skipped", evaluator="b", place=COMMAND_LINE, config=COMMAND_LINE.file),
     ]
-    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="note")
     commands = _read(make_report(results, problems=[problem]))
     assert [command.name for command in commands] == ["error", "warning", "notice"]
     assert [set(command.properties) for command in commands] == [{"title"}] * 3
@@ -290,7 +290,7 @@ def test_a_message_is_never_longer_than_the_runner_keeps() -> None:
 
 def test_broken_input_stands_before_the_evaluators_and_warnings_after_them() -> None:
     problems = [
-        Problem(message="is odd", place=Place(file="b.yaml"), severity="notice"),
+        Problem(message="is odd", place=Place(file="b.yaml"), severity="note"),
         Problem(message="is strange", place=Place(file="b.yaml"), severity="warning"),
         Problem(message="is no JSON", place=Place(file="traces/a.json", line=4)),
     ]

@@ -85,7 +85,7 @@ def test_the_headline_says_what_came_of_it(
 
 
 def test_a_score_that_no_bar_is_set_for_is_told_beside_what_was_wanted() -> None:
-    result = make_result("failed", 0.9, reason="no", threshold=None, requirement="label in good")
+    result = make_result("failed", 0.9, reason="no", threshold=None, criterion="label in good")
     assert format_headline(result) == "no; score 0.9, required: label in good"
 
 

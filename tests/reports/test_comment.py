@@ -22,9 +22,9 @@ TREND = EvaluatorComparison(
     after=0.8,
     regressions=(ChangedCheck(case="cancels", before=0.9, after=0.6999),),
     improvements=(),
-    chance=0.25,
+    p_value=0.25,
     outcome="inconclusive",
-    why="1 worse, 0 better: may be chance",
+    reason="mean score 0.95 -> 0.7 (3 cases), not significant (p = 0.25)",
 )
 STATUSES: tuple[Status, ...] = ("failed", "errored", "skipped")
 
@@ -38,7 +38,7 @@ def _compared(comparison: Comparison) -> Report:
 
 
 def test_it_looks_like_this(golden: Golden) -> None:
-    compared = Comparison(baseline="base/results.json", trends=(TREND,), added=3)
+    compared = Comparison(baseline="base/results.json", evaluators=(TREND,), added=3)
     golden("comment.md", _render(_compared(compared)))
 
 
@@ -62,13 +62,15 @@ def test_several_configs_are_named() -> None:
 
 
 def test_a_baseline_that_is_of_no_use_says_so() -> None:
-    text = _render(_compared(Comparison(baseline="b", refused="the baseline is of no use: gone")))
+    text = _render(
+        _compared(Comparison(baseline="b", not_comparable="the baseline is of no use: gone"))
+    )
     assert "### Baseline\n\n- the baseline is of no use: gone\n" in text
     assert "| Baseline |" not in text
 
 
 def test_an_evaluator_that_the_baseline_does_not_have_is_compared_with_nothing() -> None:
-    text = _render(_compared(Comparison(baseline="b", trends=(TREND,))))
+    text = _render(_compared(Comparison(baseline="b", evaluators=(TREND,))))
     assert "| 0 of 1 | 0.95 | score &gt;= 0.7 |  |\n" in text
 
 
@@ -89,7 +91,7 @@ def test_it_is_never_too_long(character: str) -> None:
             case=f"{number}{long}",
             evaluator=f"{number % 400}{long}",
             reason=None if status == "failed" else f"{number}{long}",
-            requirement=long,
+            criterion=long,
             misses=[long] * 9,
         )
         for number in range(600)

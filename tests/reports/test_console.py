@@ -144,8 +144,8 @@ def test_with_several_configs_evaluators_are_told_apart() -> None:
 def test_the_command_line_is_no_file() -> None:
     results = [make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file)]
     results += [make_result("passed", 1.0)]
-    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="note")
     text = _render(make_report(results, problems=[problem]))
     assert "\n    command line, trace " in text
     assert "\n  command line  " in text
-    assert "\n  command line: notice: is odd\n" in text
+    assert "\n  command line: note: is odd\n" in text

@@ -82,7 +82,7 @@ JUDGEMENTS = values(
     details=DETAILS,
 )  # fmt: skip
 EVALUATORS = values(
-    EvaluatorIdentity, name=TEXT, type=TEXT, requirement=TEXT, place=PLACES,
+    EvaluatorIdentity, name=TEXT, type=TEXT, criterion=TEXT, place=PLACES,
     threshold=st.none() | st.floats(0, 1), required=st.booleans(),
 )  # fmt: skip
 RESULTS = values(
@@ -93,7 +93,7 @@ RESULTS = values(
 )  # fmt: skip
 PROBLEMS = values(
     Problem, message=TEXT, place=st.none() | PLACES, hint=st.none() | TEXT,
-    severity=st.sampled_from(["error", "warning", "notice"]),
+    severity=st.sampled_from(["error", "warning", "note"]),
 )  # fmt: skip
 COUNTS = st.integers(0, 10**6)
 BARS = values(

@@ -38,13 +38,13 @@ def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
 def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
     [result] = _rendered(make_result("passed", 0.9))["results"]
     contract = (
-        "id config case evaluator type status score bar threshold required turn_scores hits misses "
-        "reasoning details reason seconds cached place"
+        "id config case evaluator type status score criterion threshold required turn_scores hits "
+        "misses reasoning details reason seconds cached place"
     )
     more = {
         "trace",
-        "golden",
-        "recording",
+        "eval_case",
+        "file",
         "warnings",
         "weight",
         "trials",
@@ -92,13 +92,13 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
         "id": "books_a_flight",
         "trace": "trace-of-books_a_flight",
         "group": "books_a_flight",
-        "golden": "books_a_flight",
-        "no_golden_because": None,
-        "recording": "evals/recordings/books_a_flight.json",
-        "turns": 2,
-        "dialogue": [
-            {"asked": "Hello", "answered": None},
-            {"asked": "Book it", "answered": None},
+        "eval_case": "books_a_flight",
+        "unmatched_reason": None,
+        "file": "evals/recordings/books_a_flight.json",
+        "turn_count": 2,
+        "turns": [
+            {"user": "Hello", "answer": None},
+            {"user": "Book it", "answer": None},
         ],
         "warnings": ["guessed"],
         "performance": None,
@@ -109,14 +109,14 @@ def test_a_case_without_a_golden_one_says_why() -> None:
     trace = replace(make_case().trace, performance={"latency_ms": 12})
     case = Case(id="t", trace=trace, unmatched_reason="no eval set")
     [written] = _rendered(replace(make_result("passed"), case=make_case_summary(case)))["cases"]
-    assert (written["golden"], written["no_golden_because"]) == (None, "no eval set")
+    assert (written["eval_case"], written["unmatched_reason"]) == (None, "no eval set")
     assert written["performance"] == {"latency_ms": 12}
 
 
 def test_problems_have_their_place_if_any() -> None:
     problems = [
         Problem(message="is wrong", place=Place(file="a.yaml", line=2, column=5), hint="mend it"),
-        Problem(message="is odd", severity="notice"),
+        Problem(message="is odd", severity="note"),
     ]
     rendered = _rendered(make_result("passed"), problems=problems)
     assert rendered["problems"] == [
@@ -126,7 +126,7 @@ def test_problems_have_their_place_if_any() -> None:
             "hint": "mend it",
             "place": {"file": "a.yaml", "line": 2, "column": 5},
         },
-        {"severity": "notice", "message": "is odd", "hint": None, "place": None},
+        {"severity": "note", "message": "is odd", "hint": None, "place": None},
     ]
 
 
@@ -135,9 +135,9 @@ def test_what_was_said_is_cut_to_what_reports_quote() -> None:
     turn = Turn(id="t", user_text="a\n" * 200, answer_parts=("b", "c" * 200))
     case = replace(case, trace=replace(case.trace, turns=(turn,)))
     [written] = _rendered(replace(make_result("passed"), case=make_case_summary(case)))["cases"]
-    [said] = written["dialogue"]
-    assert said["asked"].startswith("a a a")
-    assert said["answered"].startswith("bccc")
+    [said] = written["turns"]
+    assert said["user"].startswith("a a a")
+    assert said["answer"].startswith("bccc")
     assert {len(each) for each in said.values()} == {100}
 
 
@@ -176,7 +176,7 @@ def test_a_shard_says_of_what_it_is_one() -> None:
         "total": 3,
         "of": "0" * 64,
         "checks": ["0" * 16],
-        "dealt_by": {},
+        "assigned_by": {},
     }
 
 

@@ -57,7 +57,7 @@ class TestEveryDialect:
     def test_no_verdict_is_ever_empty(
         self, status: Any, tag: str, reason: str | None, dialect: JUnitFormat
     ) -> None:
-        found = _case(dialect, status, reason=reason, requirement="").find(tag)
+        found = _case(dialect, status, reason=reason, criterion="").find(tag)
         assert found is not None
         assert found.get("message")
         assert found.get("type")

@@ -43,7 +43,7 @@ PROBLEMS = st.lists(
             column=st.none() | st.integers(1),
         ),
         hint=st.none() | FOREIGN,
-        severity=st.sampled_from(["error", "warning", "notice"]),
+        severity=st.sampled_from(["error", "warning", "note"]),
     ),
     max_size=3,
 )
@@ -125,7 +125,7 @@ def test_each_result_follows_a_rule_of_its_weight() -> None:
     assert (driver["name"], driver["version"]) == ("agentci", __version__)
     followed = [driver["rules"][result["ruleIndex"]] for result in run["results"]]
     assert [rule["id"] for rule in followed] == [result["ruleId"] for result in run["results"]]
-    assert [rule["id"] for rule in followed] == ["unusable-input", "input-warning", "input-notice"]
+    assert [rule["id"] for rule in followed] == ["unusable-input", "input-warning", "input-note"]
     levels = [rule["defaultConfiguration"]["level"] for rule in followed]
     assert levels == [result["level"] for result in run["results"]] == ["error", "warning", "note"]
 
@@ -202,7 +202,7 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_what_github_does_not_take_is_counted_and_the_weightiest_is_kept() -> None:
-    light = Problem(message="is odd", place=UNKNOWN.place, severity="notice")
+    light = Problem(message="is odd", place=UNKNOWN.place, severity="note")
     run = run_of([*[light] * SARIF_RESULTS, UNKNOWN, UNKNOWN])
     [told] = run["invocations"][0]["toolConfigurationNotifications"]
     assert len(run["results"]) == SARIF_RESULTS

@@ -142,11 +142,11 @@ def test_turns_of_low_scores_are_told_where_nothing_else_is() -> None:
 def test_the_command_line_is_no_file() -> None:
     results = [make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file)]
     results += [make_result("passed", 1.0)]
-    problem = Problem(message="is odd", place=COMMAND_LINE, severity="notice")
+    problem = Problem(message="is odd", place=COMMAND_LINE, severity="note")
     text = _render(make_report(results, problems=[problem]))
     assert "config `command line`\n" in text
     assert "| `command line` | ❌ `response_quality` |" in text
-    assert "- **notice** `command line` is odd\n" in text
+    assert "- **note** `command line` is odd\n" in text
 
 
 def test_the_worst_cases_are_unfolded_and_the_required_ones_first() -> None:

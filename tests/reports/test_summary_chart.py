@@ -58,13 +58,13 @@ def beside(report: Report, *trends: tuple[str, float | None, float | None]) -> R
             after=after,
             regressions=(),
             improvements=(),
-            chance=None,
+            p_value=None,
             outcome="pass",
-            why="",
+            reason="",
         )
         for name, before, after in trends
     )
-    return replace(report, comparison=Comparison(baseline="base.json", trends=compared))
+    return replace(report, comparison=Comparison(baseline="base.json", evaluators=compared))
 
 
 def names(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from agentci.reports.github_limits import (
     ANNOTATIONS_PER_TYPE,
 )
 from agentci.reports.workflow_commands import (
+    COMMANDS,
     LEVELS,
     Annotation,
     exceed_annotation_limit,
@@ -66,7 +67,7 @@ def test_foreign_text_neither_adds_commands_nor_changes_ours(annotations: list[A
     shown = [each for level in LEVELS for each in annotations if each.level == level]
     commands = commands_in(text)
     assert len(commands) == len(text.splitlines()) == len(shown)
-    assert [command.name for command in commands] == [each.level for each in shown]
+    assert [command.name for command in commands] == [COMMANDS[each.level] for each in shown]
     assert all(set(command.properties) <= {"file", "line", "title"} for command in commands)
     assert "##[" not in text
     assert escape.replace_surrogates(text) == text
@@ -74,7 +75,7 @@ def test_foreign_text_neither_adds_commands_nor_changes_ours(annotations: list[A
 
 @given(ANY_TEXT)
 def test_a_message_arrives_as_it_is_shown_in_a_log(text: str) -> None:
-    [command] = _read(Annotation(level="notice", title="t", message=text))
+    [command] = _read(Annotation(level="note", title="t", message=text))
     assert command.data == escape.escape_for_log(text)
 
 
@@ -84,7 +85,7 @@ class TestTheLimits:
         others = [_made(0, other) for other in LEVELS if other != level]
         made = [_made(number, level) for number in range(ANNOTATIONS_PER_TYPE + 2)]
         commands = _read(*made, *others)
-        *first, last = [command.data for command in commands if command.name == level]
+        *first, last = [command.data for command in commands if command.name == COMMANDS[level]]
         assert first == [annotation.message for annotation in made[: ANNOTATIONS_PER_TYPE - 1]]
         assert last == f"message {ANNOTATIONS_PER_TYPE - 1}\n(2 more not shown here)"
         assert len(commands) == ANNOTATIONS_PER_TYPE + len(others)
@@ -94,7 +95,7 @@ class TestTheLimits:
         assert [command.data for command in _read(*made)] == [each.message for each in made]
 
     def test_errors_come_first_whatever_the_order(self) -> None:
-        levels: list[Severity] = ["notice", "warning", "error"]
+        levels: list[Severity] = ["note", "warning", "error"]
         commands = _read(*(_made(1, level) for level in levels))
         assert [command.name for command in commands] == ["error", "warning", "notice"]
 

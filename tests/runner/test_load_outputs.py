@@ -137,9 +137,7 @@ class TestPairing:
         (folder / "t.jsonl").write_text("\n".join(map(json.dumps, spans)))
         ran = _run(folder, "x.eval.yaml", "--traces", "t.jsonl")
         assert _statuses(ran) == {"a": "failed", "b": "passed"}
-        assert ran.results["cases"][1]["dialogue"] == [
-            {"asked": "Second question", "answered": "it"}
-        ]
+        assert ran.results["cases"][1]["turns"] == [{"user": "Second question", "answer": "it"}]
 
     def test_a_broken_file_leaves_the_others_alone(self, folder: Path) -> None:
         (folder / "a.output.json").write_text('{"output_messages": 3, "text": 3}')

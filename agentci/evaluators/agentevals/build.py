@@ -129,7 +129,7 @@ def make_program_identity(entry: ProcessEntry, context: EvaluatorContext) -> Eva
     return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        requirement=format_threshold(entry.threshold),
+        criterion=format_threshold(entry.threshold),
         threshold=entry.threshold,
         required=entry.required,
         place=context.place,

@@ -196,7 +196,7 @@ def make_judged_evaluator(
         identity=EvaluatorIdentity(
             name=entry.name,
             type=entry.type,
-            requirement=format_threshold(threshold),
+            criterion=format_threshold(threshold),
             threshold=threshold,
             required=entry.required,
             place=place,

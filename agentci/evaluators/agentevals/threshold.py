@@ -17,7 +17,7 @@ def make_metric_identity(
     return EvaluatorIdentity(
         name=metric,
         type="builtin",
-        requirement=format_threshold(threshold),
+        criterion=format_threshold(threshold),
         threshold=threshold,
         required=required,
         place=place,

@@ -140,7 +140,7 @@ def make_agentv_identity(entry: AgentvEntry, context: AgentvContext) -> Evaluato
     return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        requirement=format_pass_score(line),
+        criterion=format_pass_score(line),
         threshold=line,
         required=entry.required is not False,
         place=context.place,

@@ -315,7 +315,7 @@ def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeE
     if isinstance(aggregator, PassRate):
         # The aggregator has its own threshold.
         line = aggregator.threshold
-        identity = replace(identity, requirement=format_pass_score(line), threshold=line)
+        identity = replace(identity, criterion=format_pass_score(line), threshold=line)
         standard = replace(standard, score=line)
     return CompositeEvaluator(
         identity=identity,

@@ -234,7 +234,7 @@ def build_openai_eval(
     identity = EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        requirement=f"{_describe_threshold(entry.grader, threshold)} {IN_EVERY_TURN}",
+        criterion=f"{_describe_threshold(entry.grader, threshold)} {IN_EVERY_TURN}",
         threshold=threshold,
         required=entry.required,
         place=context.place,

@@ -209,7 +209,7 @@ def make_prompt_evaluator(
         identity=EvaluatorIdentity(
             name=wanted.name,
             type="prompt",
-            requirement=bar.description,
+            criterion=bar.description,
             threshold=None if isinstance(bar.threshold, bool) else bar.score(bar.threshold),
             required=True,
             place=place,

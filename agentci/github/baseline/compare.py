@@ -43,7 +43,7 @@ def compare_with_baseline(
         earlier = find_baseline(commit, settings, services, workflow)
     except NoBaselineError as error:
         return Comparison(
-            baseline=PULL_REQUEST_BASE, refused=f"there is nothing to compare with: {error}"
+            baseline=PULL_REQUEST_BASE, not_comparable=f"there is nothing to compare with: {error}"
         )
     found = earlier.found
     name = f"{shorten_commit(found.commit)}, {found.where}"
@@ -59,9 +59,11 @@ def _compare_with_file(
     try:
         report = read_baseline_report(named, workspace)
     except InputError as error:
-        return Comparison(baseline=named, refused=f"the baseline is of no use: {error.problems[0]}")
+        return Comparison(
+            baseline=named, not_comparable=f"the baseline is of no use: {error.problems[0]}"
+        )
     if lack := explain_incomplete(report):
-        return Comparison(baseline=named, refused=f"the baseline is of no use: it {lack}")
+        return Comparison(baseline=named, not_comparable=f"the baseline is of no use: it {lack}")
     compared = compare_runs(
         report.results, results, find_regression_thresholds(gates), baseline=named
     )

@@ -26,7 +26,7 @@ def save_baseline(
             store.put(report.commit, settings.baseline_artifact, content)
     except (FetchError, InputError) as error:
         message = f"the results are not kept for later runs to be compared with: {error}"
-        problem = Problem(message=message, severity="notice")
+        problem = Problem(message=message, severity="note")
         return replace(report, problems=(*report.problems, problem))
     return report
 

@@ -49,7 +49,7 @@ function statusMark(status) {
 
 /** The turns of a check: question and answer, score and tool calls. */
 function turnsOf(check) {
-  const dialogue = check.case.dialogue;
+  const dialogue = check.case.turns;
   const scores = check.turn_scores ?? [];
   const calls = comparedTurns(check.details);
   const length = Math.max(dialogue.length, scores.length, calls.length);

@@ -54,7 +54,7 @@ function searchedText(check, evaluator, ofCase) {
     ofCase.file,
     check.reasoning ?? '',
     ...(check.misses ?? []),
-    ...ofCase.dialogue.flat(),
+    ...ofCase.turns.flat(),
   ]
     .join('\n')
     .toLowerCase();

@@ -96,7 +96,7 @@ def _evaluator(config: str, evaluator: EvaluatorIdentity) -> JsonObject:
         "config": format_path(config),
         "name": evaluator.name,
         "type": evaluator.type,
-        "criterion": evaluator.requirement,
+        "criterion": evaluator.criterion,
         "threshold": evaluator.threshold,
         "required": evaluator.required,
         "weight": evaluator.weight,
@@ -109,7 +109,7 @@ def _case(case: CaseSummary) -> JsonObject:
         "id": case.id,
         "trace": case.trace_id,
         "file": str(case.recording),
-        "dialogue": [[turn.question, turn.answer] for turn in case.dialogue],
+        "turns": [[turn.question, turn.answer] for turn in case.dialogue],
         **_drop_empty(
             {
                 "eval_case": case.eval_case_id,
@@ -128,11 +128,11 @@ def _number_transcripts(report: Report) -> Mapping[str, int]:
 
 def _find_changes(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
     """Return baseline scores of regressions and improvements, by config, evaluator and case."""
-    trends = () if report.comparison is None else report.comparison.trends
+    comparisons = () if report.comparison is None else report.comparison.evaluators
     return {
-        (trend.config, trend.evaluator, each.case): {"before": each.before}
-        for trend in trends
-        for each in (*trend.regressions, *trend.improvements)
+        (compared.config, compared.evaluator, each.case): {"before": each.before}
+        for compared in comparisons
+        for each in (*compared.regressions, *compared.improvements)
     }
 
 

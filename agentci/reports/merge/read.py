@@ -123,11 +123,11 @@ def _problems(error: ValidationError, document: JsonDocument) -> Iterator[Proble
 
 def _results(spec: ReportSpec, document: JsonDocument) -> Iterator[CheckResult]:
     cases = {
-        (each.id, each.trace, each.golden, each.recording): _case(each)
+        (each.id, each.trace, each.eval_case, each.file): _case(each)
         for each in reversed(spec.cases)
     }
     for index, each in enumerate(spec.results):
-        case = cases.get((each.case, each.trace, each.golden, each.recording))
+        case = cases.get((each.case, each.trace, each.eval_case, each.file))
         if case is None:
             raise InputError.from_message(
                 f"the case {quote_name(each.case)} of a result is not among the `cases`",
@@ -145,7 +145,7 @@ def _result(spec: ResultSpec, case: CaseSummary) -> CheckResult:
         evaluator=EvaluatorIdentity(
             name=spec.evaluator,
             type=spec.type,
-            requirement=spec.bar,
+            criterion=spec.criterion,
             threshold=spec.threshold,
             required=spec.required,
             place=_place(spec.place),
@@ -176,10 +176,10 @@ def _case(spec: ResultsCaseSpec) -> CaseSummary:
         id=spec.id,
         trace_id=spec.trace,
         group=spec.group,
-        eval_case_id=spec.golden,
-        unmatched_reason=spec.no_golden_because,
-        recording=Place(file=spec.recording),
-        dialogue=tuple(excerpt_turn(each.asked, each.answered) for each in spec.dialogue),
+        eval_case_id=spec.eval_case,
+        unmatched_reason=spec.unmatched_reason,
+        recording=Place(file=spec.file),
+        dialogue=tuple(excerpt_turn(each.user, each.answer) for each in spec.turns),
         warnings=tuple(spec.warnings),
         performance=None if spec.performance is None else json_text.dumps(spec.performance),
     )
@@ -230,7 +230,7 @@ def _regression(spec: ResultsRegressionSpec | None) -> RegressionThresholds | No
     if spec is None:
         return None
     return RegressionThresholds(
-        max_drop=spec.max_drop, confidence=spec.confidence, shuts=tuple(spec.shuts)
+        max_drop=spec.max_drop, confidence=spec.confidence, fail_on=tuple(spec.fail_on)
     )
 
 
@@ -245,7 +245,10 @@ def _comparison(spec: ReportSpec, document: JsonDocument) -> Comparison | None:
 def _portion(spec: ShardSpec) -> ShardInfo:
     shard = Shard(index=spec.index, total=spec.total)
     return ShardInfo(
-        shard=shard, plan_digest=spec.of, checks=tuple(spec.checks), shard_keys=dict(spec.dealt_by)
+        shard=shard,
+        plan_digest=spec.of,
+        checks=tuple(spec.checks),
+        shard_keys=dict(spec.assigned_by),
     )
 
 

@@ -96,13 +96,13 @@ class ResultSpec(StrictModel):
     config: str
     case: str
     trace: str
-    golden: str | None
-    recording: str
+    eval_case: str | None
+    file: str
     evaluator: str
     type: str
     status: Status
     score: Score | None
-    bar: str
+    criterion: str
     threshold: Score | None
     required: bool
     weight: Annotated[float, Field(ge=0, le=MAX_MAGNITUDE)]
@@ -124,8 +124,8 @@ class ResultSpec(StrictModel):
 class ExchangeSpec(StrictModel):
     """The question and answer of one turn."""
 
-    asked: str
-    answered: str | None
+    user: str
+    answer: str | None
 
 
 class ResultsCaseSpec(StrictModel):
@@ -134,18 +134,18 @@ class ResultsCaseSpec(StrictModel):
     id: str
     trace: str
     group: str
-    golden: str | None
-    no_golden_because: str | None
-    recording: str
-    turns: Count
-    dialogue: list[ExchangeSpec]
+    eval_case: str | None
+    unmatched_reason: str | None
+    file: str
+    turn_count: Count
+    turns: list[ExchangeSpec]
     warnings: list[str]
     performance: AnyObject | None
 
     @model_validator(mode="after")
     def _of_all_turns(self) -> Self:
-        if self.turns != len(self.dialogue):
-            raise ValueError("`turns` is not how many the `dialogue` has")
+        if self.turn_count != len(self.turns):
+            raise ValueError("`turn_count` is not the number of `turns`")
         return self
 
 
@@ -195,7 +195,7 @@ class ResultsRegressionSpec(StrictModel):
 
     max_drop: Share
     confidence: AnyConfidence
-    shuts: list[RegressionOutcome]
+    fail_on: list[RegressionOutcome]
 
 
 class ResultsPolicySpec(StrictModel):
@@ -223,7 +223,7 @@ class ShardSpec(StrictModel):
     total: Annotated[int, Field(ge=1, le=MAX_SHARDS)]
     of: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     checks: list[CheckId]
-    dealt_by: dict[CheckId, CheckId]
+    assigned_by: dict[CheckId, CheckId]
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

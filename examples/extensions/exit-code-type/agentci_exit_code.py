@@ -83,7 +83,7 @@ def build(entry: ExitCodeEntry, context: EvaluatorContext) -> ExitCodeEvaluator:
         identity=EvaluatorIdentity(
             name=entry.name,
             type=entry.type,
-            requirement="exits with 0",
+            criterion="exits with 0",
             threshold=None,
             required=entry.required,
             place=context.place,

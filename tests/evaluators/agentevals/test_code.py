@@ -282,7 +282,7 @@ def _evaluator(
         identity=EvaluatorIdentity(
             name="ev",
             type="code",
-            requirement="score >= 0.5",
+            criterion="score >= 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,

@@ -128,7 +128,7 @@ class TestModels:
 class TestLabels:
     def test_pass_or_do_not(self) -> None:
         one = evaluator(LABELS, shared=JUDGE, threshold=0.9)
-        assert (one.identity.requirement, one.identity.threshold) == (
+        assert (one.identity.criterion, one.identity.threshold) == (
             "label in good, fair in every turn",
             None,
         )
@@ -173,7 +173,7 @@ class TestScores:
 
     def test_are_shares_of_the_range(self) -> None:
         one = evaluator({**SCORES, "pass_threshold": 4}, shared=JUDGE)
-        assert one.identity.requirement == "score >= 0.75 in every turn"
+        assert one.identity.criterion == "score >= 0.75 in every turn"
         judgement = read(one, a_case("x"), ruling("result", 2))
         assert (judgement.score, judgement.passed) == (0.25, False)
         assert judgement.misses == ("turn 1: 2 of 1 to 5",)

@@ -44,7 +44,7 @@ def _evaluator(bar: PromptThreshold) -> PromptEvaluator:
     identity = EvaluatorIdentity(
         name="kind",
         type="prompt",
-        requirement=bar.description,
+        criterion=bar.description,
         threshold=None,
         required=True,
         place=PLACE,
@@ -183,7 +183,7 @@ def test_reports_say_what_was_said_and_what_should_have_been(
     threshold: bool | float, value: bool | float, bar: str, miss: str
 ) -> None:
     evaluator = _evaluator(make_prompt_threshold(threshold))
-    assert (evaluator.identity.requirement, evaluator.read(_ruling(value)).misses) == (bar, (miss,))
+    assert (evaluator.identity.criterion, evaluator.read(_ruling(value)).misses) == (bar, (miss,))
 
 
 def test_reads_nothing_but_rulings_over_numbers_and_booleans() -> None:

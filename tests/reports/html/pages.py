@@ -58,9 +58,9 @@ def make_trend(**others: Any) -> EvaluatorComparison:
             "after": 0.6,
             "regressions": (ChangedCheck(case="cancels", before=0.95, after=0.6999),),
             "improvements": (),
-            "chance": None,
+            "p_value": None,
             "outcome": "fail",
-            "why": "the mean score fell by 0.3",
+            "reason": "the mean score fell by 0.3",
             **others,
         }
     )
@@ -68,7 +68,7 @@ def make_trend(**others: Any) -> EvaluatorComparison:
 
 def compared(report: Report, *trends: EvaluatorComparison, **others: Any) -> Report:
     """The report beside a baseline."""
-    found = Comparison(baseline="before/results.json", trends=trends, **others)
+    found = Comparison(baseline="before/results.json", evaluators=trends, **others)
     return replace(report, comparison=found)
 
 
@@ -102,7 +102,7 @@ def hostile_report() -> Report:
         case=HOSTILE,
         evaluator=HOSTILE,
         config=HOSTILE,
-        requirement=HOSTILE,
+        criterion=HOSTILE,
         type=HOSTILE,
         misses=[HOSTILE],
         hits=[HOSTILE],

@@ -122,7 +122,7 @@ class TestBesideABaseline:
     def test_what_got_worse_is_told_and_linked_to(self) -> None:
         report = compared(mixed_report(), make_trend())
         words = _words(report)
-        assert "cancels \u203a response_quality : score 0.7, was 0.95" in words
+        assert "cancels \u203a response_quality : score 0.95 -> 0.7" in words
         links = [link.get("href") for link in tree_of(report).iter("a")]
         assert "#check=id+of+evals%2Feval_config.yaml%2C+cancels%2C+response_quality" in links
 
@@ -149,7 +149,7 @@ class TestBesideABaseline:
 
     def test_a_refused_one_says_why(self) -> None:
         assert "it is of another schema" in _words(
-            compared(mixed_report(), refused="it is of another schema")
+            compared(mixed_report(), not_comparable="it is of another schema")
         )
 
 

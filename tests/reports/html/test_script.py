@@ -49,7 +49,7 @@ DATA = {
         {"name": "price", "config": "b.yaml", "required": False},
     ],
     "cases": [
-        {"id": name, "trace": "", "file": "", "dialogue": [["Where is it?", None]]}
+        {"id": name, "trace": "", "file": "", "turns": [["Where is it?", None]]}
         for name in ("case 10", "case 9", "Kettle")
     ],
     "checks": [

@@ -133,7 +133,7 @@ def _format_result(result: CheckResult) -> Iterator[str]:
     judgement = result.judgement
     if judgement is not None:
         yield f"score: {judgement.score}"
-    yield f"bar: {result.evaluator.requirement}"
+    yield f"bar: {result.evaluator.criterion}"
     if result.reason is not None:
         yield f"reason: {result.reason}"
     yield from map(flatten_line, list_findings(result))
@@ -262,7 +262,7 @@ def _find_evaluator(
         identity=EvaluatorIdentity(
             name=Path(trial.path).stem,
             type="code",
-            requirement=format_threshold(threshold),
+            criterion=format_threshold(threshold),
             threshold=threshold,
             required=True,
             place=COMMAND_LINE,

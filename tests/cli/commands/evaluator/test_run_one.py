@@ -278,7 +278,7 @@ class TestPackages:
         (folder / "requirements.txt").write_text("demo-words==1.0\n")
         ran = tried(folder, write(folder, "print('{\"score\": 1}')"))
         assert ran.code == 0
-        assert "notice: the requirements.txt beside own.py is not installed for it" in ran.err
+        assert "note: the requirements.txt beside own.py is not installed for it" in ran.err
 
 
 class TestAProgramElsewhere:
