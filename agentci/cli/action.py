@@ -22,7 +22,7 @@ _LIST_SYNTAX = re.compile(r"""\A(?:-\s|(["']).*\1\Z|\[\s*["'])""")
 
 
 def main() -> int:
-    """Run the action on the inputs that the environment holds."""
+    """Run the action with the inputs in the environment."""
     inputs = {
         name: os.environ.get(f"INPUT_{name.upper()}", "")
         for name in (CONFIG_INPUT, *(option.name for option in OPTIONS if not option.cli_only))
@@ -31,9 +31,9 @@ def main() -> int:
 
 
 def run_action(inputs: Mapping[str, str], session: Session) -> int:
-    """Judge as ``inputs`` say, one value a line where an input takes several.
+    """Run the step that ``inputs`` describe; inputs with several values have one per line.
 
-    Outputs are written on every way out, also when the inputs themselves are wrong.
+    The step's outputs are always written, even if the inputs are invalid.
     """
     repeated = {CONFIG_INPUT, *(option.name for option in OPTIONS if option.repeats)}
     values = {
@@ -44,16 +44,16 @@ def run_action(inputs: Mapping[str, str], session: Session) -> int:
         settings = parse_settings(values[CONFIG_INPUT], values)
         if reports := values[MERGE_INPUT]:
             _reject_unrelated_inputs(inputs, MERGE_INPUT, REPORT_OPTIONS)
-        if foreign := inputs[COMMENT_INPUT].strip():
+        if other_report := inputs[COMMENT_INPUT].strip():
             _reject_unrelated_inputs(inputs, COMMENT_INPUT, COMMENT_OPTIONS)
     except InputError as error:
         return publish_input_problems(error.problems, session)
-    if foreign:
-        from agentci.cli.commands.comment import post_report_comment  # noqa: PLC0415 (likewise)
+    if other_report:
+        from agentci.cli.commands.comment import post_report_comment  # noqa: PLC0415 (rarely used)
 
-        return post_report_comment(foreign, settings, session)
+        return post_report_comment(other_report, settings, session)
     if reports:
-        from agentci.cli.commands.merge import merge  # noqa: PLC0415 (of no use to most steps)
+        from agentci.cli.commands.merge import merge  # noqa: PLC0415 (rarely used)
 
         return merge(reports, settings, session)
     return run(settings, session)
@@ -64,18 +64,18 @@ def _split_lines(text: str) -> tuple[str, ...]:
 
 
 def _reject_list_syntax(values: Mapping[str, Collection[str]]) -> None:
-    """An input of GitHub's is text, whatever it looks like.
+    """Reject lists and quotes in inputs: to GitHub an input is plain text.
 
     Raises:
-        InputError: one is written as a list of YAML or JSON, or in quotes.
+        InputError: an input is written as a YAML or JSON list, or in quotes.
     """
     problems = [
         Problem(
-            message=f"{name} takes one value a line as it is, not {quote_name(value)}",
-            hint="leave out `- `, quotes and brackets",
+            message=f"input {name} has one plain value per line, found {quote_name(value)}",
+            hint="remove `- `, quotes and brackets",
         )
-        for name, given in values.items()
-        for value in given
+        for name, lines in values.items()
+        for value in lines
         if _LIST_SYNTAX.search(value)
     ]
     if problems:
@@ -83,29 +83,29 @@ def _reject_list_syntax(values: Mapping[str, Collection[str]]) -> None:
 
 
 def _reject_unrelated_inputs(
-    inputs: Mapping[str, str], instead: str, kept: Collection[str]
+    inputs: Mapping[str, str], instead: str, allowed: Collection[str]
 ) -> None:
-    """Let nobody think that something is judged beside.
+    """Reject inputs that have no effect in a step that runs no checks.
 
     Args:
-        inputs: all that were given.
-        instead: the one that says what is done instead of judging.
-        kept: those that mean something beside it.
+        inputs: all inputs.
+        instead: the input that replaces running checks.
+        allowed: inputs that have an effect together with it.
 
     Raises:
-        InputError: inputs are given that say what to judge, and how.
+        InputError: inputs for running checks are set.
     """
-    unsaid = {option.name: {"", "false", option.default.casefold()} for option in OPTIONS}
-    judging = [option.name for option in OPTIONS if not option.input_only]
-    others = [name for name in (CONFIG_INPUT, MERGE_INPUT, *judging) if name != instead]
-    given = {name: text.strip().casefold() for name, text in inputs.items()}
+    unset = {option.name: {"", "false", option.default.casefold()} for option in OPTIONS}
+    run_inputs = [option.name for option in OPTIONS if not option.input_only]
+    others = [name for name in (CONFIG_INPUT, MERGE_INPUT, *run_inputs) if name != instead]
+    values = {name: text.strip().casefold() for name, text in inputs.items()}
     problems = [
         Problem(
-            message=f"{name} has no effect beside {instead}, which judges nothing",
-            hint="give it to the steps that judge",
+            message=f"input {name} has no effect with {instead}, which runs no checks",
+            hint="move it to the steps that run checks",
         )
         for name in others
-        if name not in kept and given.get(name, "") not in unsaid.get(name, {""})
+        if name not in allowed and values.get(name, "") not in unset.get(name, {""})
     ]
     if problems:
         raise InputError(problems)

@@ -12,15 +12,15 @@ from agentci.model.values import replace
 from agentci.version import __version__
 
 EXIT_USAGE: Final = 2
-CONFIG_HINT: Final = "pass configs without an option, and traces with --traces"
-EXTRA_ARGUMENT_HINT: Final = "quote globs, and put an option before each value"
+CONFIG_HINT: Final = "name configs without an option, traces with --traces"
+EXTRA_ARGUMENT_HINT: Final = "put a glob in quotes, and an option before each value"
 
 
 def parse_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> Mapping[str, Any]:
-    """Parse ``words`` into options.
+    """Parse the command line.
 
     Raises:
-        SystemExit: after ``--help`` (code 0), or for invalid arguments (code 2).
+        SystemExit: help was requested, or an argument is not recognised (code 2).
     """
     known, unknown = parser.parse_known_args(words)
     if unknown:
@@ -51,13 +51,13 @@ def _find_argument_hint(word: str, options: Mapping[str, object]) -> str:
     return suggest_name(name, names) or f"try `agentci {options['command']} --help`"
 
 
-# Options of a run that other commands have, too.
+# Options of ``run`` that other commands have, too.
 EVALUATION_OPTIONS: Final = (
     *("traces", "group-by", "eval-set", "trace-format", "threshold", "trajectory-match-type"),
     *("judge-model", "only", "jobs", "locked", "offline", "no-cache", "cache-dir", "quiet"),
 )
 FETCH_OPTIONS: Final = ("offline", "no-cache", "cache-dir")
-# Those that change what a run would do, as far as a plan tells it.
+# Options that change a plan.
 PLAN_OPTIONS: Final = (
     *("traces", "metric", "group-by", "eval-set", "trace-format", "judge-model", "only", "shard"),
     "offline",
@@ -76,7 +76,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     """Make the parser of the command line.
 
     Args:
-        command: the only command that it has to know; an unknown one stands for all commands.
+        command: the only command to add; all are added if there is no such command.
     """
     top = _Parser(
         prog="agentci",
@@ -121,7 +121,7 @@ def _add_plan(commands: _Commands) -> None:
     _add_config_arguments(plan)
     for option in OPTIONS:
         if not option.input_only:
-            _add_option(plan, option, is_told=option.name in PLAN_OPTIONS)
+            _add_option(plan, option, is_shown=option.name in PLAN_OPTIONS)
 
 
 def _add_calibrate(commands: _Commands) -> None:
@@ -146,7 +146,7 @@ def _add_calibrate(commands: _Commands) -> None:
 
 def _parse_repeats(text: str) -> int:
     if text not in map(str, range(1, MAX_REPEATS + 1)):
-        message = f"`{text}` is not a whole number from 1 to {MAX_REPEATS}"
+        message = f"must be a whole number from 1 to {MAX_REPEATS}, found {text!r}"
         raise argparse.ArgumentTypeError(message)
     return int(text)
 
@@ -168,7 +168,7 @@ def _add_comment(commands: _Commands) -> None:
     )
     comment.add_argument("report", metavar="REPORT", help="results.json of that run, or its folder")
     for option in OPTIONS:
-        if option.name == "comment":  # whoever gives the command wants one
+        if option.name == "comment":  # the command is there to comment
             _add_option(comment, replace(option, default="always"))
     _add_options(comment, ("check-run", "quiet"))
 
@@ -283,11 +283,12 @@ def _add_options(command: argparse.ArgumentParser, names: Sequence[str]) -> None
             _add_option(command, option)
 
 
-def _add_option(command: argparse.ArgumentParser, option: Option, *, is_told: bool = True) -> None:
+def _add_option(command: argparse.ArgumentParser, option: Option, *, is_shown: bool = True) -> None:
     default = f" Default: {option.default}." if option.default else ""
-    more = " May be given several times." if option.repeats else ""
-    told = f"{option.help}{default}{more}".replace("`", "").replace("%", "%%")
-    text = told if is_told else argparse.SUPPRESS
+    repeats = " May be given several times." if option.repeats else ""
+    text = f"{option.help}{default}{repeats}".replace("`", "").replace("%", "%%")
+    if not is_shown:
+        text = argparse.SUPPRESS
     if option.is_switch:
         command.add_argument(f"--{option.name}", dest=option.name, action="store_true", help=text)
         return

@@ -21,11 +21,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(arguments: Sequence[str] | None, session: Session) -> int:
-    """Run a command, which is imported here, so that each loads only what it needs.
+    """Run one command; it is imported here, so that each command loads only what it needs.
 
     Raises:
-        InputError: the input cannot be used.
-        SystemExit: help was asked for, or the usage is wrong (code 2).
+        InputError: the input is invalid.
+        SystemExit: help was requested, or the usage is wrong (code 2).
     """
     words = sys.argv[1:] if arguments is None else arguments
     options = parse_arguments(make_parser(next(iter(words), "")), words)
@@ -67,8 +67,8 @@ def _merge(options: Options, session: Session) -> int:
 def _comment(options: Options, session: Session) -> int:
     from agentci.cli.commands.comment import post_report_comment
 
-    given = {"comment": ("always",)} | {k: v for k, v in _list_given_options(options).items() if v}
-    return post_report_comment(_get_text(options, "report"), parse_settings((), given), session)
+    values = {"comment": ("always",)} | {k: v for k, v in _list_given_options(options).items() if v}
+    return post_report_comment(_get_text(options, "report"), parse_settings((), values), session)
 
 
 def _compare(options: Options, session: Session) -> int:
@@ -207,12 +207,12 @@ def _parse_run_settings(options: Options) -> Settings:
 
 
 def _parse_fetch_options(options: Options) -> FetchSettings:
-    """The rules for what is kept elsewhere, as far as the command has options for them."""
+    """Parse the options for remote evaluators that the command has."""
     return parse_fetch_settings(_list_given_options(options))
 
 
 def _list_given_options(options: Options) -> Mapping[str, Sequence[str]]:
-    """The options of a run, as far as the command has them."""
+    """Return the values of the options of ``run`` that the command has."""
     names = [option.name for option in OPTIONS if option.name in options]
     return {name: _get_texts(options[name]) for name in names}
 
@@ -221,8 +221,8 @@ def _get_text(options: Options, name: str) -> str:
     return str(options[name])
 
 
-def _get_texts(given: object) -> tuple[str, ...]:
-    """What argparse collected, as texts: a list, a switch, or nothing."""
-    if isinstance(given, list):
-        return tuple(map(str, given))
-    return ("true",) if given else ()
+def _get_texts(value: object) -> tuple[str, ...]:
+    """Convert argparse's value of an option, a list, a switch or None, to texts."""
+    if isinstance(value, list):
+        return tuple(map(str, value))
+    return ("true",) if value else ()

@@ -35,14 +35,14 @@ from agentci.version import __version__
 
 
 def find_default_cache_folder(environ: Mapping[str, str], github: GitHubContext) -> Path:
-    """In a workflow a folder of the workspace, else the user's.
+    """Return a folder of the workspace in a workflow, else one of the user.
 
-    The workspace is the one folder that steps before and after a container action reach under the
-    same name, whatever the runner's version; ``actions/cache`` can keep it.
+    The workspace is the only folder that has the same path in a container action and in the steps
+    around it, so that ``actions/cache`` can save it.
     """
     if github.workspace is not None:
         return github.workspace / ".agentci" / "cache"
-    # A relative one would lie in the repository, where its files would be taken for ours.
+    # A relative path would point into the repository, whose files are not trusted as a cache.
     caches, home = (Path(environ.get(name, "")) for name in ("XDG_CACHE_HOME", "HOME"))
     if caches.is_absolute():
         return caches / "agentci"
@@ -55,14 +55,14 @@ STDERR = 2
 # A cancelled job, a stopped container, a closed terminal.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-# What only the machine is to blame for.
+# Errors that are caused by the machine.
 NO_THREAD_MESSAGE: Final = "can't start new thread"
 RESOURCE_ERROR_NUMBERS: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
 
-# Next to nothing of ours is garbage in cycles, and to look for it as often as Python does by itself
-# takes a tenth of a short run. Memory may grow by as many objects, a few MB.
+# Little garbage is in reference cycles, and Python's default would spend a tenth of a short run on
+# searching for it. Memory grows by at most this many objects, a few MB.
 GC_THRESHOLD: Final = 100_000
 
 Command: TypeAlias = Callable[[Session], int]
@@ -71,10 +71,10 @@ Command: TypeAlias = Callable[[Session], int]
 def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
     """Run ``command`` in this process and return the process's exit code.
 
-    Invalid input is reported in full (exit 2); any other exception is a bug of agentci (exit 70).
+    Invalid input is reported with all problems (exit 2); any other exception is a bug (exit 70).
     """
     gc.set_threshold(GC_THRESHOLD)
-    # All goes with the process; Python would search it for cycles first, several times.
+    # Skips Python's search for cycles at exit; the process ends anyway.
     atexit.register(gc.freeze)
     _open_streams()
     try:
@@ -96,9 +96,9 @@ def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
 
 
 def _open_streams() -> None:
-    """Have three streams that take any text, whatever was closed before.
+    """Open all three standard streams, even if the caller closed them, for any text.
 
-    The first files to be opened would else take their places, and get what is printed.
+    Otherwise the first opened files would get their descriptors, and with them what is printed.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         pass
@@ -123,20 +123,23 @@ def _explain_error(error: Exception) -> tuple[int, str]:
 
 
 def _find_resource_shortage(error: Exception) -> str | None:
-    """Describe the resource that the machine lacks; None for any other error."""
+    """Return which resource of the machine is exhausted; None for other errors."""
     match error:
         case OSError() if error.errno in RESOURCE_ERROR_NUMBERS:
             return str(error)
         case MemoryError():
-            return "out of memory"
+            return "not enough memory"
         case RuntimeError() if str(error) == NO_THREAD_MESSAGE:
-            return f"{error}; use a smaller --jobs"
+            return f"{error}; run fewer checks in parallel with --jobs"
         case _:
             return None
 
 
 def make_session(environ: Mapping[str, str]) -> Session:
-    """The session of this process, as ``environ`` describes it.
+    """Make the session of this process.
+
+    Args:
+        environ: environment variables of the process.
 
     Raises:
         InputError: there is no working directory.
@@ -170,14 +173,12 @@ def _find_working_directory() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
-        message = f"the working directory does not exist, or may not be read: {error.strerror}"
-        raise InputError.from_message(
-            message, hint="start agentci from a folder that is there"
-        ) from None
+        message = f"the working directory is not accessible: {error.strerror}"
+        raise InputError.from_message(message, hint="start agentci in an existing folder") from None
 
 
 def _install_signal_handlers(services: Services) -> None:
-    """On a signal the evaluators' programs are ended at once; a run then ends by itself."""
+    """On a signal, stop the evaluators' programs at once and let the run finish early."""
 
     def end(signal_number: int, _frame: FrameType | None) -> None:
         services.interruption.request_stop(signal_number)
@@ -187,12 +188,12 @@ def _install_signal_handlers(services: Services) -> None:
     for number in SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
             signal.signal(number, end)
-    # Whoever started us may ignore it; how our children ended would then be lost.
+    # If the parent process ignores it, exit codes of our children would be lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _stop_programs(services: Services) -> None:
-    """Leave no program of an evaluator behind."""
+    """Stop all programs of evaluators."""
     services.executors.stop()
 
 
@@ -201,5 +202,5 @@ def _format_bug_report(error: Exception) -> str:
     return (
         f"{''.join(traceback.format_exception(error))}\n"
         f"This is a bug in agentci {__version__} ({python}), not in your evaluators.\n"
-        "Please report it, with the lines above, in the issues of agentci's repository."
+        "Please report it with the lines above as an issue of agentci's repository."
     )

@@ -1,4 +1,4 @@
-"""What a command works with."""
+"""Everything outside of the program that a command uses."""
 
 from typing import TextIO
 
@@ -9,10 +9,10 @@ from agentci.runner.services import Services
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """What one run of a command has of the outside; commands pass on only what is used.
+    """The outside of one command; commands pass on only the parts that a function uses.
 
     Attributes:
-        services: what running checks needs.
+        services: executors, judges, caches and clock, for running checks.
         workflow: the workflow run that this process is a step of.
         out: the stream that results are written to.
     """

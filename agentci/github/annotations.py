@@ -1,4 +1,4 @@
-"""Annotates a step of a workflow; what is on lines of its pull request is shown first."""
+"""Print a workflow step's annotations; those on changed lines of its pull request come first."""
 
 from collections.abc import Iterable
 from typing import TextIO
@@ -22,7 +22,7 @@ from agentci.reports.workflow_commands import (
 
 
 def print_annotations(report: Report, settings: Settings, workflow: Workflow, out: TextIO) -> None:
-    """Print the annotations; GitHub is asked for the diff only where it would not show all."""
+    """Print the annotations; the diff is fetched only if GitHub would not show all of them."""
     annotations = make_annotations(report)
     diff = NO_DIFF
     if exceed_annotation_limit(annotations) and not settings.fetch_settings.offline:
@@ -30,28 +30,28 @@ def print_annotations(report: Report, settings: Settings, workflow: Workflow, ou
             diff = _fetch_diff(annotations, workflow)
         except GitHubError as error:
             if settings.verbose:
-                said = f"the pull request's diff is not known: {error}"
-                hint = f" ({error.hint})" if error.hint else ""
-                write_to_stream(f"{escape_for_log_line(f'{said}{hint}')}\n", out)
+                message = f"cannot fetch the pull request's diff: {error}"
+                hint = f"; {error.hint}" if error.hint else ""
+                write_to_stream(f"{escape_for_log_line(f'{message}{hint}')}\n", out)
     write_to_stream(render_annotations(annotations, diff), out)
 
 
 def _fetch_diff(annotations: Iterable[Annotation], workflow: Workflow) -> DiffLines:
-    """What the pull request, if there is one, changes in the files that are annotated.
+    """Fetch the changed lines of annotated files; ``NO_DIFF`` outside pull requests.
 
     Raises:
-        GitHubError: it cannot be asked for.
+        GitHubError: the request failed.
     """
     number = read_event(workflow.context).pull_request
     if number is None:
         return NO_DIFF
-    sought = {each.place.file for each in annotations if each.place}
+    annotated = {each.place.file for each in annotations if each.place}
     diff: dict[str, tuple[range, ...]] = {}
     for changed in workflow.api.pages(f"pulls/{number}/files"):
         name, patch = changed.get("filename"), changed.get("patch")
-        if isinstance(name, str) and name in sought:
-            # Of large and of binary files there is no patch.
+        if isinstance(name, str) and name in annotated:
+            # GitHub sends no patch for large and binary files.
             diff[name] = parse_hunks(patch) if isinstance(patch, str) else ()
-        if diff.keys() == sought:
+        if diff.keys() == annotated:
             break
     return diff

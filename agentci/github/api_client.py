@@ -16,20 +16,18 @@ from agentci.errors import FetchError, GitHubError
 from agentci.model.json import Json, JsonObject
 
 GITHUB_API: Final = "https://api.github.com"
-HINT_WITHOUT_LOGIN: Final = (
-    "a step of a workflow gets it by the input github-token; elsewhere set GITHUB_TOKEN"
-)
+HINT_WITHOUT_LOGIN: Final = "in a workflow set the input github-token; elsewhere set GITHUB_TOKEN"
 _REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHubApiAccess:
-    """What a repository's API is asked with.
+    """Address and credentials of the API of one repository.
 
     Attributes:
-        api: its base address, without ``/`` at the end.
+        api: base URL without a trailing ``/``.
         repository: ``OWNER/NAME``.
-        token: is sent to that address alone.
+        token: sent only to that URL.
     """
 
     api: str
@@ -37,20 +35,20 @@ class GitHubApiAccess:
     token: str = field(repr=False)
 
     def check(self) -> None:
-        """See whether anything can be asked.
+        """Check that the repository and the token are set.
 
         Raises:
-            GitHubError: it cannot.
+            GitHubError: one of them is not.
         """
         if not _REPOSITORY.fullmatch(self.repository):
-            said = "GITHUB_REPOSITORY names no repository"
-            raise GitHubError(said, hint="a workflow sets it to OWNER/NAME; elsewhere set it so")
+            message = "GITHUB_REPOSITORY does not name a repository"
+            raise GitHubError(message, hint="set it to OWNER/NAME, as workflows do")
         if not self.token:
-            raise GitHubError("there is no token for GitHub's API", hint=HINT_WITHOUT_LOGIN)
+            raise GitHubError("no token for the GitHub API", hint=HINT_WITHOUT_LOGIN)
 
 
 def read_api_access(environ: Mapping[str, str]) -> GitHubApiAccess:
-    """Read the variables of the runner; the input of the action goes before ``GITHUB_TOKEN``."""
+    """Read the runner's variables; the action's input takes precedence over ``GITHUB_TOKEN``."""
     return GitHubApiAccess(
         api=environ.get("GITHUB_API_URL", "").rstrip("/") or GITHUB_API,
         repository=environ.get("GITHUB_REPOSITORY", ""),
@@ -63,11 +61,11 @@ UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 RATE_LIMIT_STATUSES: Final = frozenset({403, 429})
-# As long as GitHub asks for where its answer does not say how long.
+# What GitHub's documentation asks for if the response does not say how long to wait.
 SECONDARY_LIMIT_SECONDS: Final = 60.0
 MAX_MESSAGE_CHARACTERS: Final = 200
 
-# The permission of a workflow, by how the paths of an API begin.
+# The workflow permission that an API path needs, by the first part of the path.
 _PERMISSIONS: Final = {
     "actions": "actions",
     "check-runs": "checks",
@@ -79,12 +77,12 @@ _PERMISSIONS: Final = {
 
 
 def detect_secondary_limit(response: HttpResponse) -> RetryableError | None:
-    """A limit on how fast one asks, which GitHub may tell in words alone."""
+    """Detect a secondary rate limit, which GitHub may report only in the message."""
     if response.status in RATE_LIMIT_STATUSES and "secondary rate limit" in _extract_message(
         response
     ):
         return RetryableError(
-            "it was asked too much at a time",
+            "GitHub reported a secondary rate limit",
             hint=RATE_LIMIT_HINT,
             asked_seconds=SECONDARY_LIMIT_SECONDS,
             arrived=False,
@@ -93,56 +91,55 @@ def detect_secondary_limit(response: HttpResponse) -> RetryableError | None:
 
 
 def make_api_error(method: str, path: str, response: HttpResponse) -> GitHubError:
-    """The error for an answer that is no success.
+    """Make the error for an unsuccessful response.
 
     Args:
-        path: what was asked for, as ``GitHubApi`` is given it.
+        path: the requested path, as passed to ``GitHubApi``.
     """
     status = response.status
-    said = _extract_message(response)
+    reported = _extract_message(response)
     shown = (
-        f" ({truncate.short(escape.escape_for_log_line(said), MAX_MESSAGE_CHARACTERS)})"
-        if said
+        f" ({truncate.short(escape.escape_for_log_line(reported), MAX_MESSAGE_CHARACTERS)})"
+        if reported
         else ""
     )
     message = f"GitHub answered {status} for {method} {path}{shown}"
     if status == UNAUTHORIZED:
-        hint = "the token is not valid, or not any more: see the input github-token"
+        hint = "the token is invalid or has expired: check the input github-token"
         return GitHubError(message, hint=hint, status=status)
     if status == FORBIDDEN:
         return GitHubError(
             message, hint=_format_permission_hint(method, path), status=status, denied=True
         )
     if status == NOT_FOUND:
-        hint = (
-            f"it is not there, or the token may not see it: {_format_permission_hint(method, path)}"
-        )
+        permission = _format_permission_hint(method, path)
+        hint = f"it does not exist or the token may not read it: {permission}"
         return GitHubError(message, hint=hint, status=status)
     return GitHubError(message, status=status)
 
 
 def _format_permission_hint(method: str, path: str) -> str:
-    # Those of a commit are another matter than the list of all.
+    # The list of commits needs another permission than the pull requests of a commit.
     kind = "contents" if path == "commits" else _PERMISSIONS.get(path.partition("/")[0])
     if kind is None:
-        return "see what the token may do"
+        return "check the permissions of the token"
     return f"the job needs `permissions: {kind}: {'read' if method == GET else 'write'}`"
 
 
 def _extract_message(response: HttpResponse) -> str:
-    """What GitHub says beside the status."""
+    """Return GitHub's message in the body of an error response; empty if there is none."""
     try:
         document = json.loads(response.content)
     except (ValueError, RecursionError):
         return ""
-    said = document.get("message") if isinstance(document, Mapping) else None
-    return said if isinstance(said, str) else ""
+    message = document.get("message") if isinstance(document, Mapping) else None
+    return message if isinstance(message, str) else ""
 
 
-# A hundred comments of full length come to less.
+# More than a page of a hundred comments of maximum length.
 MAX_JSON_BYTES: Final = 32 * 1024**2
 PAGE_ITEMS: Final = 100
-# Ten thousand items; whatever is sought stands before.
+# Ten thousand items.
 MAX_PAGES: Final = 100
 PATCH: Final = "PATCH"
 _NEXT: Final = re.compile(r';\s*rel="?next"?')
@@ -155,8 +152,8 @@ _HEADERS: Final = {
 class GitHubApi:
     """The API of one repository.
 
-    Paths are those below the repository (``issues/7/comments``), or, with ``/`` at their start, of
-    the whole API (``/user``). Everything raises ``GitHubError``, and nothing else.
+    Paths are relative to the repository (``issues/7/comments``) or, with a leading ``/``, to the
+    API (``/user``). All methods raise only ``GitHubError``.
     """
 
     def __init__(self, access: GitHubApiAccess, http: HttpClient) -> None:
@@ -165,38 +162,38 @@ class GitHubApi:
         self._http = http
 
     def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Json:
-        """Ask for a document."""
+        """Get a JSON document."""
         return _parse_json(self._request(GET, _add_query(path, query or {})), path)
 
     def pages(
         self, path: str, query: Mapping[str, str | int] | None = None, *, items: str = ""
     ) -> Iterator[JsonObject]:
-        """Ask for all items of a list, page by page as they are taken.
+        """Iterate over all items of a list; pages are fetched on demand.
 
         Args:
-            items: the member that holds them; empty where the document is the list.
+            items: the key of the list; empty if the document itself is the list.
         """
         for page in range(1, MAX_PAGES + 1):
-            asked = {**(query or {}), "per_page": PAGE_ITEMS, "page": page}
-            response = self._request(GET, _add_query(path, asked))
+            paged = {**(query or {}), "per_page": PAGE_ITEMS, "page": page}
+            response = self._request(GET, _add_query(path, paged))
             document = _parse_json(response, path)
             found = document.get(items) if isinstance(document, dict) else document
             if not isinstance(found, list):
-                raise GitHubError(f"GitHub answered with no list for {path}")
+                raise GitHubError(f"GitHub's response for {path} is not a list")
             yield from (item for item in found if isinstance(item, dict))
             if not _NEXT.search(response.headers.get("link", "")):
                 return
 
     def post(self, path: str, body: JsonObject) -> JsonObject:
-        """Make something; never twice, even where nobody knows whether it was made."""
+        """Create something; never retried after a request that may have arrived."""
         return _parse_object(self._request(POST, path, body), path)
 
     def patch(self, path: str, body: JsonObject) -> JsonObject:
-        """Change something."""
+        """Update something."""
         return _parse_object(self._request(PATCH, path, body), path)
 
     def download(self, path: str, *, limit_bytes: int) -> bytes:
-        """Ask for bytes; where they lie elsewhere, that place is not shown the token."""
+        """Download bytes; the token is not sent to another host after a redirect."""
         return self._request(GET, path, limit_bytes=limit_bytes).content
 
     def _request(
@@ -233,14 +230,14 @@ class GitHubApi:
 
 
 def extract_id(item: Json) -> int:
-    """The number of something that the API knows.
+    """Return the ``id`` of an item.
 
     Raises:
         GitHubError: it has none.
     """
     number = item.get("id") if isinstance(item, Mapping) else None
     if type(number) is not int:
-        raise GitHubError("GitHub answered with something that has no id")
+        raise GitHubError("an item in GitHub's response has no id")
     return number
 
 
@@ -252,12 +249,12 @@ def _parse_json(response: HttpResponse, path: str) -> Json:
     try:
         document: Json = json.loads(response.content)
     except (ValueError, RecursionError):
-        raise GitHubError(f"GitHub answered with no JSON for {path}") from None
+        raise GitHubError(f"GitHub's response for {path} is not JSON") from None
     return document
 
 
 def _parse_object(response: HttpResponse, path: str) -> JsonObject:
     document = _parse_json(response, path)
     if not isinstance(document, dict):
-        raise GitHubError(f"GitHub answered with no object for {path}")
+        raise GitHubError(f"GitHub's response for {path} is not a JSON object")
     return document

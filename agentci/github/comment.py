@@ -18,23 +18,23 @@ _MARKER: Final = re.compile(r"<!-- agentci:([0-9a-f]{16}):([0-9a-f]{16}) -->\r?\
 
 
 class CommentMarker(Struct, frozen=True, kw_only=True):
-    """Which comment it is, and what it tells.
+    """The hidden marker of a comment: which comment it is, and which result it shows.
 
     Attributes:
-        key: the same for all runs of a step, a job and a leg of its matrix.
-        result: the same for all runs that came to the same.
+        key: equal for all runs of the same step, job and matrix values.
+        result: equal for all runs with the same result.
     """
 
     key: str
     result: str
 
     def prepend_to(self, text: str) -> str:
-        """The body of a comment."""
+        """Return the comment's body: the marker, then ``text``."""
         return f"<!-- agentci:{self.key}:{self.result} -->\n{text}"
 
 
 def parse_marker(body: str) -> CommentMarker | None:
-    """The mark of a comment; None where it has none."""
+    """Return the marker of a comment; None without one."""
     found = _MARKER.match(body)
     return CommentMarker(key=found[1], result=found[2]) if found else None
 
@@ -42,21 +42,22 @@ def parse_marker(body: str) -> CommentMarker | None:
 def make_comment_key(
     *, workflow: str, job: str, step: str, configs: Sequence[str], matrix: str
 ) -> str:
-    """What tells the comments of a pull request apart.
+    """Make the key that tells the comments of a pull request apart.
 
-    Commits, runs, attempts, events, results and the order of a matrix do not: whatever changes from
-    run to run would leave a comment behind each time.
+    It does not depend on anything that changes from run to run (commit, run, attempt, event,
+    result, key order of the matrix): each change would create another comment.
 
     Args:
-        workflow: its file; job, step: their ids in it.
+        workflow: its file.
+        job, step: their ids in the workflow.
         configs: as the user named them.
-        matrix: the leg of it that the job is, in JSON.
+        matrix: the job's matrix values, as JSON.
     """
     return digest_json([workflow, job, step, sorted(configs), _parse_matrix(matrix)])
 
 
 def digest_json(value: object) -> str:
-    """A short digest of what JSON can say."""
+    """Return a short digest of a JSON value."""
     text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
@@ -68,25 +69,25 @@ def _parse_matrix(matrix: str) -> object:
         return matrix
 
 
-CREATED: Final = "made"
-UPDATED: Final = "changed"
-UNCHANGED: Final = "is as it was"
+CREATED: Final = "created"
+UPDATED: Final = "updated"
+UNCHANGED: Final = "unchanged"
 NOT_POSTED: Final = ""
 # Tokens of workflows and of apps belong to no user.
 BOT_TYPE: Final = "Bot"
 
 
 def upsert_comment(
-    api: GitHubApi, pull: int, mark: CommentMarker, text: str, wanted: "CommentPolicy"
+    api: GitHubApi, pull: int, mark: CommentMarker, text: str, policy: "CommentPolicy"
 ) -> str:
-    """Have the comment say ``text``, if it is wanted; returns what was done.
+    """Create or update the comment if ``policy`` says so; returns what was done.
 
     Raises:
-        GitHubError: it could not be.
+        GitHubError: a request failed.
     """
     found = _find_comment(api, pull, mark.key)
     before = None if found is None else str(found["body"])
-    if not wanted.should_post(None if before is None else parse_marker(before), mark):
+    if not policy.should_post(None if before is None else parse_marker(before), mark):
         return NOT_POSTED if found is None else UNCHANGED
     body = mark.prepend_to(text)
     if found is None:
@@ -98,32 +99,32 @@ def upsert_comment(
     except GitHubError as error:
         if error.status != NOT_FOUND:
             raise
-        return _create_comment(api, pull, body)  # somebody deleted it in the meantime
+        return _create_comment(api, pull, body)  # it was deleted in the meantime
     return UPDATED
 
 
 class CommentPolicy:
-    """When a comment is posted, by those who want one at all.
+    """Decides whether a comment is posted.
 
     Args:
-        shut: whether the gate is.
-        differs: whether the run came to something else than its baseline.
+        failed: whether the gate failed.
+        differs: whether the result differs from the baseline's.
     """
 
-    def __init__(self, when: CommentMode, *, shut: bool, differs: bool) -> None:
+    def __init__(self, when: CommentMode, *, failed: bool, differs: bool) -> None:
         self._when = when
-        self._shut = shut
+        self._failed = failed
         self._differs = differs
 
     def should_post(self, before: CommentMarker | None, now: CommentMarker) -> bool:
-        """Whether it is now.
+        """Whether to create or update the comment.
 
         Args:
-            before: the mark of an earlier comment; None without one.
-            now: that of the new one.
+            before: the marker of the existing comment; None without one.
+            now: the marker of the new one.
         """
         if self._when == "failed":
-            return self._shut or before is not None
+            return self._failed or before is not None
         if self._when == "changed":
             return self._differs if before is None else before.result != now.result
         return True
@@ -135,23 +136,23 @@ def _create_comment(api: GitHubApi, pull: int, body: str) -> str:
 
 
 def _find_comment(api: GitHubApi, pull: int, key: str) -> JsonObject | None:
-    """The first comment with this mark, of those that we may have written."""
+    """Find the first comment with this key that the token's owner wrote."""
     viewer: int | None = None
-    asked = False
+    is_viewer_known = False
     for comment in api.pages(f"issues/{pull}/comments"):
         body = comment.get("body")
         mark = parse_marker(body) if isinstance(body, str) else None
         if mark is None or mark.key != key:
             continue
-        if not asked:
-            viewer, asked = _fetch_viewer_id(api), True
+        if not is_viewer_known:
+            viewer, is_viewer_known = _fetch_viewer_id(api), True
         if _is_ours(comment.get("user"), viewer):
             return comment
     return None
 
 
 def _fetch_viewer_id(api: GitHubApi) -> int | None:
-    """Whom the token belongs to; None where that is no user."""
+    """Return the id of the token's user; None for tokens of workflows and apps."""
     try:
         return extract_id(api.get("/user"))
     except GitHubError as error:
@@ -161,7 +162,7 @@ def _fetch_viewer_id(api: GitHubApi) -> int | None:
 
 
 def _is_ours(author: object, viewer: int | None) -> bool:
-    """Whether one like us wrote it: anybody may write a mark into a comment of their own."""
+    """Whether the token's owner wrote it: any user can put a marker into a comment."""
     if not isinstance(author, Mapping):
         return False
     if viewer is None:

@@ -1,4 +1,4 @@
-"""What GitHub Actions tells a step about itself."""
+"""The environment variables that GitHub Actions sets for a step."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,23 +7,23 @@ from msgspec import Struct
 
 
 class GitHubContext(Struct, frozen=True, kw_only=True):
-    """Where a step of a workflow may answer; everything is absent outside of one.
+    """The workflow step that this process is; all fields are empty outside a workflow.
 
     Attributes:
-        active: this process is a step, its log is scanned for workflow commands.
+        active: whether this process is a step; its log is then scanned for workflow commands.
         workspace: the checked-out repository.
-        output_file: takes the step's outputs.
-        summary_file: takes Markdown for the page of the run.
-        event: name of what started the workflow.
-        event_file: tells of it, in JSON.
-        actor: who did.
+        output_file: the file for the step's outputs.
+        summary_file: the file for the job summary, in Markdown.
+        event: name of the event that started the workflow.
+        event_file: the event's payload, as JSON.
+        actor: the user who started it.
         ref_name: the branch or tag that the workflow runs on.
-        run: its number among all runs; all attempts of a run share it.
-        sha: the commit that the workflow runs on; see ``Event.head_sha``.
-        workflow: its file in the repository, where that is told, else its name.
-        job, step: their ids in it.
+        run: id of the run; all attempts of a run share it.
+        sha: the commit that the workflow runs on; see ``WorkflowEvent.head_sha``.
+        workflow: its file in the repository if known, else its name.
+        job, step: their ids in the workflow.
         run_url: the page of the run.
-        repository_url: of the page of the repository, below which all others are.
+        repository_url: the page of the repository.
     """
 
     active: bool
@@ -44,7 +44,7 @@ class GitHubContext(Struct, frozen=True, kw_only=True):
 
     @property
     def workflow_file(self) -> str:
-        """The name of the workflow's file; empty where only the workflow's own is told."""
+        """The name of the workflow's file; empty if only the workflow's name is known."""
         folder, _, name = self.workflow.rpartition("/")
         return name if folder.endswith(".github/workflows") else ""
 
@@ -66,7 +66,7 @@ def read_github_context(environ: Mapping[str, str]) -> GitHubContext:
         event_file=path("GITHUB_EVENT_PATH"),
         actor=environ.get("GITHUB_ACTOR", ""),
         sha=environ.get("GITHUB_SHA", ""),
-        # OWNER/NAME/PATH@REF, of which the ref is another one in each pull request.
+        # OWNER/NAME/PATH@REF; the ref differs in each pull request.
         workflow=environ.get("GITHUB_WORKFLOW_REF", "").partition("@refs/")[0]
         or environ.get("GITHUB_WORKFLOW", ""),
         job=environ.get("GITHUB_JOB", ""),
@@ -79,7 +79,7 @@ def read_github_context(environ: Mapping[str, str]) -> GitHubContext:
 
 
 def format_run_url(repository_url: str, run: str | int) -> str:
-    """The page of a run by its number."""
+    """Return the URL of a run's page."""
     return f"{repository_url}/actions/runs/{run}"
 
 

@@ -16,18 +16,18 @@ BRANCH_PREFIX: Final = "refs/heads/"
 
 
 class WorkflowEvent(Struct, frozen=True, kw_only=True):
-    """What happened; empty and None stand for what does not apply or was not told.
+    """An event that started a workflow; empty and None mean not applicable or unknown.
 
     Attributes:
-        name: as ``on:`` of a workflow has it.
-        pull_request: number of the one it is about.
-        head_sha: the commit it brings; of a pull request its own last one, not ``GITHUB_SHA``, a
-            merge that GitHub made of it.
-        base_sha: the commit it is put on, as of the event: the last one of a pull request's base,
-            the one before in a merge queue, the one that a push found.
-        base_branch: name of the branch that it changes or wants to change.
-        default_branch: of the repository; of a push alone.
-        from_fork: it is a pull request out of another repository, or one that is gone.
+        name: as under ``on:`` of a workflow.
+        pull_request: its number.
+        head_sha: the new commit; for a pull request the last commit of its branch, not
+            ``GITHUB_SHA``, which is GitHub's merge commit.
+        base_sha: the commit before, at the time of the event: the last commit of a pull request's
+            base branch, the previous one in a merge queue, the one before a push.
+        base_branch: the branch that is, or would be, changed.
+        default_branch: of the repository; only known for pushes.
+        from_fork: whether it is a pull request from another, or a deleted, repository.
     """
 
     name: str = ""
@@ -40,12 +40,12 @@ class WorkflowEvent(Struct, frozen=True, kw_only=True):
 
 
 def parse_event(name: str, sha: str, payload: Json) -> WorkflowEvent:
-    """Read an event of any kind and shape.
+    """Parse an event of any kind; unexpected shapes are treated as unknown.
 
     Args:
         name: of the event.
         sha: the commit that the workflow runs on.
-        payload: what GitHub tells of it.
+        payload: the event's document.
     """
     if isinstance(request := get_nested(payload, "pull_request"), Mapping):
         number = get_nested(request, "number")
@@ -104,11 +104,10 @@ class TriggeringRun(Struct, frozen=True, kw_only=True):
     """A run of another workflow.
 
     Attributes:
-        run: its number.
-        event: what started it.
-        head_sha: the commit that it was about; of a pull request the last one.
-        head_branch: the branch of that commit, and ``head_repository`` where it is: ``OWNER/NAME``.
-            Empty where it is gone.
+        run: its id.
+        event: name of the event that started it.
+        head_sha: the commit that it ran for; for a pull request the last commit of its branch.
+        head_branch, head_repository: branch and ``OWNER/NAME`` of that commit; empty if deleted.
     """
 
     run: int
@@ -119,12 +118,12 @@ class TriggeringRun(Struct, frozen=True, kw_only=True):
 
     @property
     def head(self) -> str:
-        """The branch as the API looks for it: ``OWNER:BRANCH``."""
+        """The branch in the API's syntax: ``OWNER:BRANCH``."""
         return f"{self.head_repository.partition('/')[0]}:{self.head_branch}"
 
 
 def parse_triggering_run(payload: Json) -> TriggeringRun | None:
-    """Read the event; None where it tells of no run."""
+    """Parse a ``workflow_run`` event; None if it names no run."""
     run = payload.get("workflow_run") if isinstance(payload, Mapping) else None
     if not isinstance(run, Mapping):
         return None
@@ -142,22 +141,22 @@ def parse_triggering_run(payload: Json) -> TriggeringRun | None:
     )
 
 
-# What these judge is in the repository: nobody else can start them, or say what runs in them.
+# These run code of the repository itself; only users with write access can start them.
 TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch", "merge_group"})
 
-# And the events of their reviews, which begin so.
+# Also the prefix of the events of pull request reviews.
 PULL_REQUEST_PREFIX: Final = "pull_request"
 
 
 class BaseCommit(Struct, frozen=True, kw_only=True):
-    """Where the results are that a run is compared with.
+    """The commit whose results are the baseline of a run.
 
     Attributes:
-        commit: as the event names it; empty where it names none.
-        merge_base_with: the branch that the evaluated commit started from or was merged into; the
-            base is their merge base. Empty where ``commit`` is the base.
-        branch: whose earlier runs there are, where none is of the base itself.
-        is_any_earlier: any earlier run of the branch will do, also one of the same commit.
+        commit: as in the event; empty if the event names none.
+        merge_base_with: the branch whose merge base with the evaluated commit is the base; empty
+            if ``commit`` is the base.
+        branch: the branch whose earlier runs are searched if the base has no results.
+        is_any_earlier: whether any earlier run of the branch may be used, even of the same commit.
     """
 
     commit: str
@@ -167,11 +166,11 @@ class BaseCommit(Struct, frozen=True, kw_only=True):
 
 
 def find_base_commit(event: WorkflowEvent, branch: str) -> BaseCommit:
-    """The base of an event.
+    """Return the base of an event.
 
-    A pull request is judged as GitHub merges it: into what its base branch is by then. Its event
-    still names the commit that the branch was at when the pull request was made or last pushed to;
-    compared with that one, it would have to answer for what others have merged since.
+    A pull request is evaluated as merged into the current base branch, but its event still names
+    the base commit at the time of the last push. Compared with that one, the pull request would be
+    blamed for what others have merged since, so that the merge base is used.
 
     Args:
         branch: the branch or tag that the workflow runs on.
@@ -189,21 +188,22 @@ def find_base_commit(event: WorkflowEvent, branch: str) -> BaseCommit:
     return BaseCommit(commit="", branch=branch, is_any_earlier=True)
 
 
-# `pull_request_target` runs what the base branch has, and is given secrets.
+# `pull_request_target` runs the base branch's workflow and has secrets.
 PULL_REQUEST_EVENTS: Final = frozenset(
     {"pull_request", "pull_request_review", "pull_request_review_comment"}
 )
 DEPENDABOT_ACTOR: Final = "dependabot[bot]"
-FORK_WITHOUT_SECRETS: Final = "pull requests from forks are given no secrets"
-DEPENDABOT_WITHOUT_SECRETS: Final = "what Dependabot starts is given no secrets of Actions"
+FORK_WITHOUT_SECRETS: Final = "pull requests from forks have no access to secrets"
+DEPENDABOT_WITHOUT_SECRETS: Final = (
+    "workflows started by Dependabot have no access to Actions secrets"
+)
 
 
 def explain_missing_secrets(event: WorkflowEvent, actor: str) -> str:
-    """Why a step has no secrets, as a sentence; empty where it should have those that it names.
+    """Explain why a step has no secrets; empty if it should have them.
 
     Args:
-        event: what started the workflow.
-        actor: who did.
+        actor: the user who started the workflow.
     """
     if event.name not in PULL_REQUEST_EVENTS and not (
         event.name == "push" and actor == DEPENDABOT_ACTOR
@@ -219,17 +219,17 @@ def find_missing_secrets_reason(github: GitHubContext) -> str:
     return explain_missing_secrets(read_event(github), github.actor)
 
 
-# More than GitHub sends.
+# More than GitHub's limit for payloads.
 MAX_EVENT_BYTES: Final = 32 * 1024**2
 
 
 def read_event(github: GitHubContext) -> WorkflowEvent:
-    """What is known of the event; no more than its name where its file cannot be read."""
+    """Read the event; only its name is known if its file cannot be read."""
     return parse_event(github.event, github.sha, _read_payload(github))
 
 
 def read_triggering_run(github: GitHubContext) -> TriggeringRun | None:
-    """The run that this one follows; None where it follows none."""
+    """Read the run that triggered this one by ``workflow_run``; None otherwise."""
     return parse_triggering_run(_read_payload(github)) if github.event == WORKFLOW_RUN else None
 
 

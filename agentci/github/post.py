@@ -28,10 +28,10 @@ from agentci.reports.report_format import format_title, get_verdict
 from agentci.reports.workflow_commands import Annotation
 
 ANNOTATIONS_PER_REQUEST: Final = 50
-# A thousand annotations; nobody reads more.
+# A thousand annotations.
 MAX_REQUESTS: Final = 20
 MAX_TITLE: Final = 255
-# No character takes more than four bytes: below 64 KiB.
+# At most four bytes per character: below GitHub's limit of 64 KiB.
 MAX_MESSAGE: Final = 16_000
 _LEVELS: Final[dict[Severity, str]] = {
     "error": "failure",
@@ -41,13 +41,13 @@ _LEVELS: Final[dict[Severity, str]] = {
 
 
 def create_check_run(api: GitHubApi, name: str, report: Report, subject: PostTarget) -> int:
-    """Make a check run, and return how many annotations it does not show.
+    """Create a check run and return how many annotations it leaves out.
 
-    It is complete from the first request on, so that none waits forever for what a later one did
-    not bring.
+    The first request already completes it, so that a failed later request leaves no check run
+    pending.
 
     Raises:
-        GitHubError: it could not be made, or not all of its annotations.
+        GitHubError: a request failed.
     """
     shown = [
         fields for each in make_annotations(report) if (fields := _make_annotation_fields(each))
@@ -79,7 +79,7 @@ def _split_batches(annotations: Sequence[JsonObject]) -> Iterator[list[JsonObjec
 
 
 def _make_annotation_fields(annotation: Annotation) -> JsonObject | None:
-    """A remark as the API takes it; None where it is about no file of the repository."""
+    """Return an annotation in the API's format; None if it is not on a file of the repository."""
     place = annotation.place
     if place is None or place.file.startswith(("/", "../")):
         return None
@@ -96,22 +96,22 @@ def _make_annotation_fields(annotation: Annotation) -> JsonObject | None:
 
 
 NEVER: Final = "never"
-STOPPED_ANSWERING: Final = "GitHub did not answer before, and is not asked again"
+NOT_RESPONDING: Final = "skipped, because GitHub did not respond to an earlier request"
 FORK_HINT: Final = (
-    "workflows of pull requests from forks may write nothing: have another workflow comment, as"
+    "workflows of pull requests from forks have no write access: comment from another workflow, as"
     " docs/pull-requests.md shows"
 )
 
 
 def post_results(report: Report, settings: Settings, workflow: Workflow) -> Iterator[Problem]:
-    """Comment and make a check run, as the settings say; yields what became of each.
+    """Post the comment and the check run that the settings ask for; yields the outcome of each.
 
-    What could not be done is a warning, all else a notice. A GitHub that does not answer is asked
-    for nothing more.
+    A failure is a warning, everything else a note. After a request without a response no more
+    requests are made.
     """
-    silent = ""
+    not_responding = ""
     for what, do in _list_actions(settings):
-        if why := _explain_no_post(report, settings) or silent:
+        if why := _explain_no_post(report, settings) or not_responding:
             yield Problem(message=f"{what}: {why}", severity="note")
             continue
         subject = find_post_target(workflow.context)
@@ -123,14 +123,14 @@ def post_results(report: Report, settings: Settings, workflow: Workflow) -> Iter
             hint = FORK_HINT if error.denied and subject.from_fork else error.hint
             yield Problem(message=f"{what}: {error}", hint=hint, severity="warning")
             if isinstance(error.__cause__, FetchError):
-                silent = STOPPED_ANSWERING  # for minutes perhaps, and nothing is to wait again
+                not_responding = NOT_RESPONDING  # its retries may have taken minutes already
 
 
 PostAction: TypeAlias = Callable[[Report, Settings, Workflow, PostTarget], str]
 
 
 def _list_actions(settings: Settings) -> Iterator[tuple[str, PostAction]]:
-    """What is to be done, each with what there is where it is not."""
+    """List the actions, each with the subject of a message that explains its absence."""
     if settings.commenting != NEVER:
         yield "no comment", _post_comment
     if settings.check_run:
@@ -138,13 +138,13 @@ def _list_actions(settings: Settings) -> Iterator[tuple[str, PostAction]]:
 
 
 def _explain_no_post(report: Report, settings: Settings) -> str:
-    """Why nobody is told, whatever was asked for; empty where somebody is."""
+    """Explain why nothing is posted; empty if something is."""
     if report.shard_info is not None:
-        return "this is a part of a run, and the step that merges all parts answers"
+        return "this is one shard of a run; the step that merges all shards posts the results"
     if not report.complete:
-        return "the run was broken off"
+        return "the run was interrupted"
     if settings.fetch_settings.offline:
-        return "nothing is asked of the network with --offline"
+        return "--offline allows no network access"
     return ""
 
 
@@ -159,16 +159,19 @@ def _post_comment(
         configs=settings.configs,
         matrix=settings.matrix,
     )
-    wanted = CommentPolicy(
+    policy = CommentPolicy(
         settings.commenting,
-        shut=not report.decision.passed,
+        failed=not report.decision.passed,
         differs=_differs_from_baseline(report.comparison),
     )
     mark = CommentMarker(key=key, result=_digest_result(report))
-    done = upsert_comment(workflow.api, pull, mark, subject.render_comment(report), wanted)
+    done = upsert_comment(workflow.api, pull, mark, subject.render_comment(report), policy)
     if done == NOT_POSTED:
-        return f"no comment on pull request {pull}: none is wanted for this result"
-    return f"the comment on pull request {pull} {done}"
+        return (
+            f"no comment on pull request {pull}: `comment: {settings.commenting}` does not apply to"
+            " this result"
+        )
+    return f"comment on pull request {pull} {done}"
 
 
 def _post_check_run(
@@ -176,23 +179,25 @@ def _post_check_run(
 ) -> str:
     if not subject.commit:
         raise NoPullRequestError(
-            f"the event {workflow.context.event or 'of no workflow'} names no commit"
+            f"the event `{workflow.context.event}` has no commit"
+            if workflow.context.event
+            else "there is no commit outside a workflow"
         )
     left_out = create_check_run(workflow.api, settings.check_run, report, subject)
     without = f", without {format_count(left_out, 'annotation')}" if left_out else ""
-    return f"the check run {settings.check_run} was made{without}"
+    return f"check run `{settings.check_run}` created{without}"
 
 
 def _digest_result(report: Report) -> str:
-    """What the run came to: the verdict, what is wrong, and how each check ended; no score."""
-    wrong = [problem.message for problem in report.problems if problem.severity == "error"]
-    ends = sorted((result.id, result.status) for result in report.results)
-    return digest_json([get_verdict(report.decision), wrong, ends])
+    """Digest the result of a run: verdict, errors and the status of each check, but no scores."""
+    errors = [problem.message for problem in report.problems if problem.severity == "error"]
+    statuses = sorted((result.id, result.status) for result in report.results)
+    return digest_json([get_verdict(report.decision), errors, statuses])
 
 
 def _differs_from_baseline(comparison: Comparison | None) -> bool:
-    """Whether a run came to something else than its baseline; True where nobody can tell."""
+    """Whether the result differs from the baseline's; True if that is unknown."""
     if comparison is None or comparison.not_comparable:
         return True
-    changed = (trend.regressions or trend.improvements for trend in comparison.evaluators)
+    changed = (each.regressions or each.improvements for each in comparison.evaluators)
     return bool(comparison.added or comparison.removed or any(changed))

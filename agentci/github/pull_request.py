@@ -1,4 +1,4 @@
-"""What a run is about, as GitHub tells it: a commit, and the pull request that brings it."""
+"""The commit and the pull request that results are posted to."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -25,11 +25,11 @@ SHOWN_DIGITS: Final = 12
 
 
 class PostTarget(Struct, frozen=True, kw_only=True):
-    """What is answered to.
+    """What results are posted to.
 
     Attributes:
-        commit: that was judged; empty where nobody knows.
-        run_url: the page of the run that judged it.
+        commit: the evaluated commit; empty if unknown.
+        run_url: the page of the run that evaluated it.
         from_fork: whether it comes from another repository.
     """
 
@@ -40,26 +40,26 @@ class PostTarget(Struct, frozen=True, kw_only=True):
     from_fork: bool
 
     def render_comment(self, report: Report) -> str:
-        """What is said of it, in Markdown."""
+        """Render the comment's Markdown."""
         return "".join(CommentReport(run_url=self.run_url, commit=self.commit).render(report))
 
     def find_pull_request_number(self, api: GitHubApi) -> int:
-        """The number of the one pull request whose last commit it is about.
+        """Return the number of the only open pull request whose last commit was evaluated.
 
-        What an earlier commit came to never takes the place of what a later one did.
+        The results of an earlier commit never replace those of a later one.
 
         Raises:
-            NobodyError: there is none, or more than one.
-            GitHubError: GitHub cannot be asked.
+            NoPullRequestError: there is none, or more than one.
+            GitHubError: a request failed.
         """
         if (number := self.event.pull_request) is not None:
             if self.commit and get_nested(api.get(f"pulls/{number}"), "head", "sha") != self.commit:
-                since = self.commit[:SHOWN_DIGITS]
-                raise NoPullRequestError(f"pull request {number} has moved on from {since}")
+                commit = self.commit[:SHOWN_DIGITS]
+                raise NoPullRequestError(f"pull request {number} has commits after {commit}")
             return number
         if self.triggering_run is not None:
             if not self.triggering_run.head_repository:
-                raise NoPullRequestError(f"the branch of {self.commit[:SHOWN_DIGITS]} is gone")
+                raise NoPullRequestError(f"the branch of {self.commit[:SHOWN_DIGITS]} was deleted")
             query = {"state": OPEN_STATE, "head": self.triggering_run.head}
             name = self.triggering_run.head_repository
             found = [
@@ -70,25 +70,25 @@ class PostTarget(Struct, frozen=True, kw_only=True):
         elif self.event.name == "push" and self.commit:
             found = list(api.pages(f"commits/{self.commit}/pulls"))
         elif self.event.name:
-            raise NoPullRequestError(f"the event {self.event.name} has no pull request")
+            raise NoPullRequestError(f"the event `{self.event.name}` has no pull request")
         else:
-            raise NoPullRequestError("outside of a workflow there is no pull request")
+            raise NoPullRequestError("there is no pull request outside a workflow")
         return _require_single(found, self.commit)
 
 
 class NoPullRequestError(GitHubError):
-    """There is no pull request to answer to, which is nobody's fault."""
+    """There is no pull request to post to, which is not a failure."""
 
 
 def find_post_target(github: GitHubContext) -> PostTarget:
-    """What this run is about; where it follows another one, what that was about."""
+    """Find what this run, or the run that triggered it, evaluated."""
     event = read_event(github)
     origin = read_triggering_run(github)
     if origin is None:
         return PostTarget(
             event=event,
             triggering_run=None,
-            # Where nothing is told of the other run, ``head_sha`` is the default branch's.
+            # If the other run is unknown, ``head_sha`` is the default branch's.
             commit="" if event.name == FOLLOWING else event.head_sha,
             run_url=github.run_url,
             from_fork=event.from_fork,
@@ -98,15 +98,15 @@ def find_post_target(github: GitHubContext) -> PostTarget:
         triggering_run=origin,
         commit=origin.head_sha,
         run_url=format_run_url(github.repository_url, origin.run) if github.repository_url else "",
-        from_fork=False,  # the token is that of this run, which is of the repository's own
+        from_fork=False,  # this run has the token of the repository itself
     )
 
 
 def _require_single(pulls: list[JsonObject], commit: str) -> int:
     numbers = sorted(_list_open_numbers(pulls, commit))
     if len(numbers) != 1:
-        many = f"{len(numbers)} open pull requests have" if numbers else "no open pull request has"
-        raise NoPullRequestError(f"{many} {commit[:SHOWN_DIGITS]} as the last commit")
+        count = f"{len(numbers)} open pull requests have" if numbers else "no open pull request has"
+        raise NoPullRequestError(f"{count} {commit[:SHOWN_DIGITS]} as the last commit")
     return numbers[0]
 
 

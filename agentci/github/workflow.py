@@ -12,7 +12,7 @@ class Workflow(Struct, frozen=True, kw_only=True):
     """A workflow run, which may be absent; see ``GitHubContext.active``.
 
     Attributes:
-        context: what the runner tells a step about itself.
+        context: the variables that the runner sets.
         api: the GitHub API of the workflow's repository.
     """
 
@@ -21,10 +21,10 @@ class Workflow(Struct, frozen=True, kw_only=True):
 
 
 def find_checked_out_commit(workspace: Workspace, github: GitHubContext) -> str:
-    """The commit that is evaluated: what is checked out, else what the workflow runs on.
+    """Return the evaluated commit: what is checked out, else what the workflow runs on.
 
-    The two differ where a workflow checks out something else, as the last commit of a pull request
-    in the place of GitHub's merge of it; then only the first is what was evaluated.
+    The two differ if a workflow checks out another commit, such as the last commit of a pull
+    request instead of GitHub's merge commit.
     """
     if head := find_head_commit(workspace):
         return head

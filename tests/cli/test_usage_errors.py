@@ -37,14 +37,14 @@ def test_plan_takes_the_command_line_of_run(
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["run", "t.json", "--config", "eval_config.yaml"], "pass configs without an option"),
-        (["plan", "t.json", "-c", "eval_config.yaml"], "pass configs without an option"),
+        (["run", "t.json", "--config", "eval_config.yaml"], "name configs without an option"),
+        (["plan", "t.json", "-c", "eval_config.yaml"], "name configs without an option"),
         (["run", "--trace=t.json"], "did you mean '--traces'?"),
         (["run", "--eval_set", "eval_set.json"], "did you mean '--eval-set'?"),
         (["lock", "--catch-dir", "x"], "did you mean '--cache-dir'?"),
         (["validate", "--traces", "t.json"], "try `agentci validate --help`"),
         (["run", "-f", "t.json"], "try `agentci run --help`"),
-        (["run", "e.yaml", "--traces", "a.json", "b.json"], "quote globs"),
+        (["run", "e.yaml", "--traces", "a.json", "b.json"], "put a glob in quotes"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )

@@ -95,8 +95,8 @@ def test_a_list_in_place_of_lines_is_refused_by_the_name_of_its_input(
     for name in ("config", "only", "merge"):
         step = run_step(workspace, None, **{name: written})
         assert (step.code, step.outputs["verdict"]) == (2, "invalid")
-        assert f"::{name} takes one value a line" in step.log
-        assert "leave out `- `, quotes and brackets" in step.log
+        assert f"::input {name} has one plain value per line" in step.log
+        assert "remove `- `, quotes and brackets" in step.log
 
 
 def test_a_glob_may_begin_with_a_bracket(workspace: Path) -> None:

@@ -307,8 +307,8 @@ class TestWithoutAgents:
         _file(folder, "a", "b", target={"command": "agent {PROMPT}"})
         (folder / "b.output.json").write_text("it")
         out = run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
-        assert "a, says_it: run the agent, agent {PROMPT}, for at most 20 s; judge\n" in out
-        assert "b, says_it: judge what is recorded\n" in out
+        assert "a, says_it: run the agent (agent {PROMPT}) for at most 20 s; evaluate\n" in out
+        assert "b, says_it: evaluate without a call\n" in out
         out = run_agentci(["plan", "x.eval.yaml", "--offline"], cwd=folder).out
         assert "a, says_it: error: no recorded output is of this case\n" in out
 

@@ -126,7 +126,7 @@ class TestTheUsualOrderStays:
         hub.denied.add(LISTED)
         ran = run_agentci(["run", "--verbose"], cwd=folder, environ=told(hub, folder))
         assert [_name(command) for command in commands_in(ran.out)] == USUAL
-        assert "the pull request's diff is not known: GitHub answered 403" in ran.out
+        assert "cannot fetch the pull request's diff: GitHub answered 403" in ran.out
         assert "`permissions: pull-requests: read`" in ran.out
 
     def test_where_it_changes_none_of_the_files(self, hub: Hub, folder: Path) -> None:

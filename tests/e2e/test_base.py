@@ -72,7 +72,7 @@ class TestAPullRequest:
         ran = workflow.step("pull_request", MERGE, REQUEST, sunny=0, gate={"max_regression": 0.1})
         assert ran.code == 1
         assert ran.out.startswith(
-            "Quality gate failed: own against the baseline: fail (mean score 0, was 1"
+            "Quality gate failed: own regressed: mean score 1 -> 0 (6 cases, p = 0.016)"
         )
 
     def test_from_a_fork_is_compared_as_well(self, workflow: Workflow) -> None:
@@ -89,10 +89,7 @@ class TestAPullRequest:
         workflow.step("pull_request", MERGE, REQUEST)
         workflow.step("pull_request_target", MERGE, REQUEST)
         assert not (workflow.folder / ".agentci" / "cache" / "baselines").exists()
-        assert (
-            "nothing to compare with"
-            in compared(workflow.step("schedule", MERGE))["not_comparable"]
-        )
+        assert "baseline not found" in compared(workflow.step("schedule", MERGE))["not_comparable"]
 
 
 class TestTheCache:
@@ -115,8 +112,8 @@ class TestTheCache:
         ran = workflow.step("pull_request", MERGE, REQUEST)
         assert (compared(ran)["commit"], before(ran)) == (M1, 1.0)
         assert compared(ran)["stale"].startswith(
-            "the baseline may be stale: how much of main is judged as well is not known: there is "
-            "no token for GitHub's API ("
+            "the baseline may be stale: the merge base with main is unknown: "
+            "no token for the GitHub API ("
         )
 
     def test_is_enough_offline(self, workflow: Workflow) -> None:
@@ -125,7 +122,7 @@ class TestTheCache:
         ran = workflow.step("push", M2, push(M1, M2), "--offline")
         assert (compared(ran)["commit"], compared(ran)["stale"]) == (M1, "")
         refused = compared(workflow.step("push", M3, push(HEAD, M3), "--offline"))["not_comparable"]
-        assert "GitHub is not asked (--offline)" in refused
+        assert "GitHub is not searched with --offline" in refused
         assert len(workflow.hub.asked) == asked
 
     def test_has_what_an_older_commit_came_to(self, workflow: Workflow) -> None:
@@ -135,8 +132,8 @@ class TestTheCache:
         ran = workflow.step("push", MERGE, push(M3, MERGE))
         assert (compared(ran)["commit"], before(ran)) == (M1, 0.5)
         assert compared(ran)["stale"] == (
-            f"the baseline is stale: it is of {M1[:12]}, 2 commits before the base {M3[:12]}, which"
-            " has no results"
+            f"the baseline is stale: its commit {M1[:12]} is 2 commits before the base {M3[:12]}, "
+            "which has no results"
         )
 
     def test_of_each_job_of_a_matrix_is_its_own(self, workflow: Workflow) -> None:
@@ -153,7 +150,7 @@ class TestTheCache:
         ran = workflow.step("push", M2, push(M1, M2))
         assert "the cache .agentci/cache is committed" in compared(ran)["not_comparable"]
         notices = [each["message"] for each in ran.results["problems"]]
-        assert any("are not kept for later runs" in each for each in notices)
+        assert any("are not saved as a baseline" in each for each in notices)
 
     def test_does_not_keep_what_is_of_no_use(self, workflow: Workflow) -> None:
         baselines = workflow.folder / ".agentci" / "cache" / "baselines"
@@ -170,7 +167,7 @@ class TestTheCache:
         [kept] = (workflow.folder / ".agentci" / "cache" / "baselines").iterdir()
         kept.rename(kept.with_name(kept.name.replace(M1, M2)))
         refused = compared(workflow.step("push", M3, push(M2, M3)))["not_comparable"]
-        assert f"results.json of the cache is of the commit {M1[:12]}" in refused
+        assert f"results.json of the cache belongs to commit {M1[:12]}" in refused
 
 
 class TestOtherEvents:
@@ -213,11 +210,11 @@ class TestOtherEvents:
     def test_its_own_run_is_no_earlier_one(self, workflow: Workflow) -> None:
         number = workflow.judged_on_main(M1)
         ran = workflow.step("schedule", M1, GITHUB_RUN_ID=str(number))
-        assert "nothing to compare with" in compared(ran)["not_comparable"]
+        assert "baseline not found" in compared(ran)["not_comparable"]
 
     def test_an_event_that_names_no_commit_has_no_base(self, workflow: Workflow) -> None:
         refused = compared(workflow.step("pull_request", MERGE, {}))["not_comparable"]
-        assert refused.endswith("the event pull_request names no commit before it")
+        assert refused.endswith("the event `pull_request` names no base commit")
 
 
 class TestRuns:
@@ -274,8 +271,8 @@ class TestRuns:
         ran = workflow.step("push", MERGE, push(M3, MERGE))
         assert compared(ran)["baseline"] == f"{M2[:12]}, run {number}"
         assert compared(ran)["stale"] == (
-            f"the baseline is stale: it is of {M2[:12]}, 1 commit before the base {M3[:12]}, which"
-            " has no results"
+            f"the baseline is stale: its commit {M2[:12]} is 1 commit before the base {M3[:12]}, "
+            "which has no results"
         )
 
     def test_of_older_commits_are_found_in_the_merge_queue(self, workflow: Workflow) -> None:
@@ -290,7 +287,7 @@ class TestRuns:
             workflow.past.run(M1)
         workflow.hub.asked.clear()
         refused = compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"]
-        assert "nothing to compare with" in refused
+        assert "baseline not found" in refused
         assert workflow.hub.count("actions/list-workflow-run-artifacts") == MAX_RUNS_TRIED
         assert f"{MAX_RUNS_TRIED - 4} more" in refused
 
@@ -299,7 +296,7 @@ class TestRuns:
         workflow.judged_on_main(M2)
         workflow.past.commit(MERGE, M1, branch="merge")
         ran = workflow.step("push", MERGE, push(M1, MERGE))
-        assert "no results are kept of" in compared(ran)["not_comparable"]
+        assert "no results of" in compared(ran)["not_comparable"]
 
 
 class TestAStaleBaseline:
@@ -314,7 +311,7 @@ class TestAStaleBaseline:
 
     def test_is_told_wherever_the_comparison_is(self, workflow: Workflow) -> None:
         ran = self.step(workflow, "fail")
-        said = f"the baseline is stale: it is of {M1[:12]}, 1 commit before the base {M2[:12]}"
+        said = f"the baseline is stale: its commit {M1[:12]} is 1 commit before the base {M2[:12]}"
         assert ran.code == 0
         assert any(said in each for each in ran.results["decision"]["reasons"])
         assert said in ran.out
@@ -337,16 +334,15 @@ class TestAMissingBaseline:
         workflow.past.commit(M1)
         ran = workflow.step("push", M2, push(M1, M2), gate={"max_regression": 0.1})
         why = (
-            f"there is nothing to compare with: no results are kept of {M1[:12]}, nor of what was "
-            "before it: neither the cache nor a run of the workflow on GitHub has any (see "
+            f"baseline not found: no results of {M1[:12]} or an "
+            "earlier commit: neither the cache nor a run of the workflow on GitHub has any (see "
             "docs/baselines.md for how a workflow keeps its results)"
         )
         assert (ran.code, compared(ran)["not_comparable"]) == (0, why)
         assert why in ran.results["decision"]["reasons"]
         assert why in ran.out
         assert (
-            "nothing to compare with"
-            in (workflow.folder / "agentci-results" / "summary.md").read_text()
+            "baseline not found" in (workflow.folder / "agentci-results" / "summary.md").read_text()
         )
 
     def test_shuts_the_gate_where_that_is_wanted(self, workflow: Workflow) -> None:
@@ -354,7 +350,7 @@ class TestAMissingBaseline:
         ran = workflow.step("push", M2, push(M1, M2), gate=gate)
         assert (
             ran.code,
-            ran.out.startswith("Quality gate failed: there is nothing to compare"),
+            ran.out.startswith("Quality gate failed: baseline not found"),
         ) == (1, True)
 
     def refused(self, workflow: Workflow) -> str:
@@ -381,9 +377,7 @@ class TestAMissingBaseline:
         workflow.keep(number, "agentci-results-2")
         assert f"run {number}: has no artifact {ARTIFACT}" in self.refused(workflow)
         workflow.keep(number, expired=True)
-        assert f"run {number}: has an artifact {ARTIFACT} that has expired" in self.refused(
-            workflow
-        )
+        assert f"run {number}: has only an expired artifact {ARTIFACT}" in self.refused(workflow)
 
     def test_says_that_an_artifact_went_as_it_was_asked_for(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1)
@@ -412,27 +406,27 @@ class TestAMissingBaseline:
     ) -> None:
         workflow.judged_on_main(M1)
         workflow.hub.faults["actions/list-workflow-runs"] = [Answer(body=body)] * 3
-        assert "nothing to compare with" in self.refused(workflow)
+        assert "baseline not found" in self.refused(workflow)
 
     def test_is_what_a_comparison_without_sense_leads_to(self, workflow: Workflow) -> None:
         body = b'{"merge_base_commit": {"sha": "main"}}'
         workflow.hub.faults["repos/compare-commits-with-basehead"] = [Answer(body=body)]
         refused = compared(workflow.step("push", M2, push("0" * 40, M2)))["not_comparable"]
-        assert f"GitHub does not say where {M2} left main" in refused
+        assert f"GitHub returned no merge base of {M2} and main" in refused
 
     def test_says_that_the_workflow_is_not_known(self, workflow: Workflow) -> None:
         workflow.judged_on_main(M1)
         ran = workflow.step("push", M2, push(M1, M2), GITHUB_WORKFLOW_REF="")
-        assert "GITHUB_WORKFLOW_REF names no workflow" in compared(ran)["not_comparable"]
+        assert "GITHUB_WORKFLOW_REF does not name a workflow" in compared(ran)["not_comparable"]
 
     def test_is_what_no_commit_at_all_leads_to(self, workflow: Workflow) -> None:
         ran = workflow.step("push", "", push(M1, M2), head="none")
-        assert "of which commit the results are" in compared(ran)["not_comparable"]
+        assert "the commit of this run is unknown" in compared(ran)["not_comparable"]
 
     def test_is_what_an_unknown_base_branch_leads_to(self, workflow: Workflow) -> None:
         new = push("0" * 40, M2)
         refused = compared(workflow.step("push", M2, new))["not_comparable"]
-        assert "how much of main is judged as well is not known: GitHub answered 404" in refused
+        assert "the merge base with main is unknown: GitHub answered 404" in refused
 
 
 def bomb() -> bytes:
@@ -493,7 +487,7 @@ class TestAHostileArtifact:
         workflow.past.commit(M1)
         workflow.hub.add_artifact(workflow.past.run(M1), ARTIFACT, content.getvalue())
         ran = workflow.step("push", M2, push(M1, M2))
-        assert "nothing to compare with" in compared(ran)["not_comparable"]
+        assert "baseline not found" in compared(ran)["not_comparable"]
         assert not any(line.lstrip().startswith("::set-output") for line in ran.out.splitlines())
 
 
@@ -559,7 +553,7 @@ class TestTheAction:
         (workflow.folder.parent / "carried").rename(carried)
         code, log, report = self.step(workflow, "pull_request", MERGE, REQUEST, 0)
         assert report["comparison"]["baseline"] == f"{M1[:12]}, the cache"
-        assert (code, "Quality gate failed: own against the baseline: fail" in log) == (1, True)
+        assert (code, "Quality gate failed: own regressed" in log) == (1, True)
         assert TOKEN not in log
 
     def test_takes_it_from_an_artifact_as_well(self, workflow: Workflow) -> None:

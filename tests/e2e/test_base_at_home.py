@@ -69,8 +69,8 @@ def test_that_the_base_was_not_judged_is_told(root: Path) -> None:
     git(root, "checkout", "--quiet", "-b", "topic")
     commit(root)
     assert compared(run(root))["stale"] == (
-        f"the baseline is stale: it is of {first[:12]}, 1 commit before the base {left[:12]}, which"
-        " has no results (GitHub is asked in a workflow alone)"
+        f"the baseline is stale: its commit {first[:12]} is 1 commit before the base {left[:12]}, "
+        "which has no results (GitHub is searched only in a workflow)"
     )
 
 
@@ -88,26 +88,28 @@ def test_a_clone_knows_the_main_branch_of_its_origin(root: Path, tmp_path: Path)
 class TestThereIsNoBaseline:
     def test_before_anything_was_judged(self, root: Path) -> None:
         ran = run(root)
-        assert (ran.code, "no results are kept of" in compared(ran)["not_comparable"]) == (0, True)
+        assert (ran.code, "no results of" in compared(ran)["not_comparable"]) == (0, True)
 
     def test_without_a_repository(self, root: Path) -> None:
         shutil.rmtree(root / ".git")
-        assert "it is not known of which commit" in compared(run(root))["not_comparable"]
+        assert "the commit of this run is unknown" in compared(run(root))["not_comparable"]
 
     def test_without_a_main_branch(self, root: Path) -> None:
         git(root, "branch", "--move", "trunk")
-        assert "git knows no branch main or master" in compared(run(root))["not_comparable"]
+        assert (
+            "the repository has no branch main or master" in compared(run(root))["not_comparable"]
+        )
 
     def test_without_git(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "python3").symlink_to(shutil.which("python3") or "")
         ran = run(root, path=str(tmp_path / "bin"))
         assert (
-            "what the base is is not known: git could not be started"
+            "the base commit is unknown: git could not be started"
             in compared(ran)["not_comparable"]
         )
         [notice] = [
-            each["message"] for each in ran.results["problems"] if "not kept" in each["message"]
+            each["message"] for each in ran.results["problems"] if "not saved" in each["message"]
         ]
         assert "git could not be started" in notice
 

@@ -33,8 +33,8 @@ def on_fork(folder: Path, given: Mapping[str, Any], *options: str, **others: Any
 
 
 WHY = (
-    "the environment variable KEY, for the judge's key, is not set: pull requests from forks are"
-    " given no secrets"
+    "the environment variable KEY, for the judge's key, is not set: pull requests from forks have"
+    " no access to secrets"
 )
 
 

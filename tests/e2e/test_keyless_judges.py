@@ -330,7 +330,7 @@ def test_on_a_fork_it_is_skipped(tmp_path: Path) -> None:
     }
     found = judge(tmp_path, keyless("openai", OPENAI), environ=environ)
     assert found.statuses == ["skipped"]
-    assert "pull requests from forks are given no secrets" in found.reasons[0]
+    assert "pull requests from forks have no access to secrets" in found.reasons[0]
 
 
 @contextmanager

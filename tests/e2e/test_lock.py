@@ -64,7 +64,7 @@ class TestLock:
         agentci(folder, github, "lock")
         assert locked(folder)["evaluators"][0]["commit"] == first
         ran = agentci(folder, github, "lock", "--upgrade")
-        assert f"moved {REF} from {first[:12]} to {second[:12]}" in ran.out
+        assert f"updated {REF} from {first[:12]} to {second[:12]}" in ran.out
         assert scores(agentci(folder, github, "run", "--locked")) == [1.0]
 
     def test_upgrades_one_evaluator_alone(self, folder: Path, github: FakeGitHub) -> None:
@@ -138,7 +138,7 @@ class TestLock:
         github.answers["commit"] = lambda _: (folder / "agentci.lock").mkdir()
         ran = agentci(folder, github, "lock")
         assert ran.code == 2
-        assert "agentci.lock cannot be written" in str(ran.problems[0])
+        assert "cannot write agentci.lock" in str(ran.problems[0])
 
     def test_leaves_what_is_versioned_with_the_config_alone(
         self, folder: Path, github: FakeGitHub
@@ -174,7 +174,7 @@ class TestCheck:
         ran = agentci(folder, github, "lock", "--check")
         assert ran.code == 2
         assert "is not in agentci.lock" in ran.out
-        assert "agentci.lock:1: error: no config names" in ran.out
+        assert "agentci.lock:1: error: no config uses" in ran.out
 
     def test_cannot_be_asked_for_together_with_an_upgrade(
         self, folder: Path, github: FakeGitHub

@@ -316,4 +316,4 @@ def test_a_plan_says_who_would_grade(tmp_path: Path) -> None:
 def test_a_plan_says_what_would_be_done(tmp_path: Path) -> None:
     grade(tmp_path, {"type": "string_check", "operation": "ne", "reference": "x"})
     ran = run_agentci(["run", "--plan"], cwd=tmp_path)
-    assert "g: judge what is recorded" in ran.out
+    assert "g: evaluate without a call" in ran.out

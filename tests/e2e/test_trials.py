@@ -124,7 +124,7 @@ class TestTheBestRun:
 
 def test_a_plan_says_how_many_there_may_be(folder: Path) -> None:
     _file(folder, [1.0])
-    assert "s; judge; up to 3 trials\n" in run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
+    assert "s; evaluate; up to 3 trials\n" in run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
 
 
 class TestTheMean:

@@ -258,7 +258,7 @@ sys.exit(run_in_process(command, os.environ))
         check=False,
     )
     assert ran.returncode == 2
-    assert ran.stderr.startswith("agentci had to stop: ")
+    assert ran.stderr.startswith("error: ")
     assert len(ran.stderr.splitlines()) == 1
 
 

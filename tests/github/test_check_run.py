@@ -42,7 +42,7 @@ class TestACheckRun:
             check["output"]["summary"]
             == (bench.folder / "agentci-results" / "comment.md").read_text()
         )
-        assert "the check run agent was made\n" in ran.out
+        assert "check run `agent` created\n" in ran.out
 
     def test_leads_nowhere_where_no_run_is_known(self, bench: Bench) -> None:
         bench.environ = {"GITHUB_RUN_ID": ""}
@@ -68,12 +68,12 @@ class TestACheckRun:
         titles = {each["title"] for each in check["annotations"]}
         assert len(titles) == len(check["annotations"]) == 120
         assert [len(each.body["output"]["annotations"]) for each in bench.hub.asked] == [50, 50, 20]
-        assert "the check run agent was made\n" in ran.out
+        assert "check run `agent` created\n" in ran.out
 
     def test_counts_the_findings_that_it_does_not_show(self, bench: Bench) -> None:
         ran = _many(bench, 1_003)
         assert len(bench.hub.checks[0]["annotations"]) == 1_000
-        assert "the check run agent was made, without 3 annotations\n" in ran.out
+        assert "check run `agent` created, without 3 annotations\n" in ran.out
 
     def test_is_complete_from_the_first_request_on(self, bench: Bench) -> None:
         bench.hub.denied = {"checks/update"}
@@ -117,7 +117,7 @@ class TestTheCommit:
         bench.event = ("schedule", {})
         bench.environ = {"GITHUB_SHA": ""}
         ran = bench.judge("--check-run", "agent")
-        assert "no check run: the event schedule names no commit\n" in ran.out
+        assert "no check run: the event `schedule` has no commit\n" in ran.out
 
 
 class TestWhateverFails:
@@ -140,10 +140,13 @@ class TestWhateverFails:
         ran = bench.judge("--comment", "always", "--check-run", "agent")
         (warning,) = commands_in(ran.out)
         assert "answered 503 (tried 5 times)" in warning.data
-        assert "no check run: GitHub did not answer before, and is not asked again\n" in ran.out
+        assert (
+            "no check run: skipped, because GitHub did not respond to an earlier request\n"
+            in ran.out
+        )
         assert (len(bench.hub.asked), bench.hub.checks) == (5, [])
 
     def test_is_no_part_of_a_run(self, bench: Bench) -> None:
         ran = bench.judge("--check-run", "agent", "--shard", "1/1")
-        assert "no check run: this is a part of a run" in ran.out
+        assert "no check run: this is one shard of a run" in ran.out
         assert bench.hub.asked == []

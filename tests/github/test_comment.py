@@ -31,7 +31,7 @@ class TestAComment:
         assert text.startswith("## \N{CROSS MARK} Quality gate failed: 1 of 1 check failed")
         run = "https://github.example/octo/agent/actions/runs/3"
         assert text.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
-        assert (ran.code, "the comment on pull request 7 made\n" in ran.out) == (1, True)
+        assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (1, True)
 
     def test_is_not_made_without_being_asked_for(self, bench: Bench) -> None:
         bench.judge(score=0)
@@ -42,7 +42,7 @@ class TestAComment:
         ran = bench.judge("--comment", "always", score=1)
         (body,) = bench.bodies
         assert "Quality gate passed" in body
-        assert "the comment on pull request 7 changed\n" in ran.out
+        assert "comment on pull request 7 updated\n" in ran.out
         assert ran.code == 0
 
     def test_is_left_as_it_is_where_nothing_changed(self, bench: Bench) -> None:
@@ -50,7 +50,7 @@ class TestAComment:
         bench.hub.comments[PULL][0]["body"] = bench.bodies[0].replace("\n", "\r\n")
         ran = bench.judge("--comment", "always")
         assert bench.hub.count(UPDATE) == 0
-        assert "the comment on pull request 7 is as it was\n" in ran.out
+        assert "comment on pull request 7 unchanged\n" in ran.out
 
     def test_is_found_behind_hundreds_of_others(self, bench: Bench) -> None:
         for number in range(230):
@@ -154,7 +154,10 @@ class TestWhenItIsWanted:
     def test_failed_is_when_the_gate_is_shut_and_when_it_opens_again(self, bench: Bench) -> None:
         ran = bench.judge("--comment", "failed", score=1)
         assert bench.bodies == []
-        assert "no comment on pull request 7: none is wanted for this result\n" in ran.out
+        assert (
+            "no comment on pull request 7: `comment: failed` does not apply to this result\n"
+            in ran.out
+        )
         bench.judge("--comment", "failed", score=0)
         assert "Quality gate failed" in bench.bodies[0]
         bench.judge("--comment", "failed", score=1)
@@ -183,21 +186,21 @@ class TestWhenItIsWanted:
 
     def test_changed_with_a_baseline_that_is_of_no_use(self, bench: Bench) -> None:
         bench.judge("--comment", "changed", "--baseline", "nowhere")
-        assert "the baseline is of no use" in bench.bodies[0]
+        assert "baseline not " in bench.bodies[0]
 
     def test_not_for_a_part_of_a_run_but_for_all_of_it_once_it_is_merged(
         self, bench: Bench
     ) -> None:
         ran = bench.judge("--comment", "always", "--shard", "1/1", "--output-dir", "parts/1")
         assert bench.hub.asked == []
-        assert "no comment: this is a part of a run" in ran.out
+        assert "no comment: this is one shard of a run" in ran.out
         bench.run("merge", "parts", "--comment", "always")
         assert len(bench.bodies) == 1
 
     def test_not_without_a_network(self, bench: Bench) -> None:
         ran = bench.judge("--comment", "always", "--offline")
         assert bench.hub.asked == []
-        assert "no comment: nothing is asked of the network" in ran.out
+        assert "no comment: --offline allows no network access" in ran.out
 
 
 class TestThePullRequest:
@@ -210,7 +213,7 @@ class TestThePullRequest:
     def test_that_has_moved_on_is_left_to_a_later_run(self, bench: Bench) -> None:
         bench.hub.head_sha = "77aa" * 10
         ran = bench.judge("--comment", "always")
-        assert "no comment: pull request 7 has moved on from 8c1f8c1f8c1f\n" in ran.out
+        assert "no comment: pull request 7 has commits after 8c1f8c1f8c1f\n" in ran.out
         assert bench.bodies == []
 
     def test_whose_commit_is_not_told_is_the_one_all_the_same(self, bench: Bench) -> None:
@@ -247,14 +250,14 @@ class TestThePullRequest:
         bench.event = (name, {"ref": "refs/tags/v1"})
         bench.environ = {"GITHUB_SHA": ""}
         ran = bench.judge("--comment", "always")
-        assert ran.out.count(f"no comment: the event {name} has no pull request\n") == 1
+        assert ran.out.count(f"no comment: the event `{name}` has no pull request\n") == 1
         assert (ran.code, bench.hub.asked) == (0, [])
 
     def test_is_none_outside_of_a_workflow(self, bench: Bench) -> None:
         bench.judge()
         arguments = ["run", "evals", "--comment", "always"]
         ran = run_agentci(arguments, cwd=bench.folder, environ={"GITHUB_TOKEN": "t"})
-        assert "no comment: outside of a workflow there is no pull request\n" in ran.out
+        assert "no comment: there is no pull request outside a workflow\n" in ran.out
 
 
 class TestWhateverFails:
@@ -312,7 +315,7 @@ class TestWhateverFails:
     def test_without_a_token(self, bench: Bench) -> None:
         bench.environ = {"INPUT_GITHUB-TOKEN": ""}
         said, _ = self._ran(bench)
-        assert "there is no token for GitHub's API" in said
+        assert "no token for the GitHub API" in said
 
     def test_where_nobody_is_there(self, bench: Bench) -> None:
         bench.environ = {"GITHUB_API_URL": "http://127.0.0.1:9"}
@@ -335,13 +338,13 @@ class TestWhateverFails:
     def test_where_the_event_cannot_be_read(self, bench: Bench, tmp_path: Path) -> None:
         bench.environ = {"GITHUB_EVENT_PATH": str(tmp_path / "gone")}
         ran = bench.judge("--comment", "always")
-        assert "no comment: the event pull_request has no pull request\n" in ran.out
+        assert "no comment: the event `pull_request` has no pull request\n" in ran.out
 
 
 def test_a_comment_of_the_longest_report_is_taken(bench: Bench) -> None:
     issues = ["\N{CROSS MARK}" * 4_000] * 50
     ran = bench.judge("--comment", "always", score=0, details={"issues": issues})
-    assert "the comment on pull request 7 made\n" in ran.out
+    assert "comment on pull request 7 created\n" in ran.out
 
 
 def test_the_action_as_the_runner_starts_it_comments(bench: Bench) -> None:
@@ -358,8 +361,8 @@ def test_the_action_as_the_runner_starts_it_comments(bench: Bench) -> None:
     )
     assert (step.returncode, step.stderr) == (0, "")
     assert step.stdout.splitlines()[-2:] == [
-        "the comment on pull request 7 made",
-        "the check run agent was made",
+        "comment on pull request 7 created",
+        "check run `agent` created",
     ]
     assert (len(bench.bodies), len(bench.hub.checks)) == (1, 1)
     assert TOKEN not in step.stdout

@@ -53,7 +53,7 @@ class TestTheReportOfAFork:
         assert "Quality gate failed: 1 of 1 check failed" in body
         run = "https://github.example/octo/agent/actions/runs/99"
         assert body.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
-        assert (ran.code, "the comment on pull request 7 made\n" in ran.out) == (0, True)
+        assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (0, True)
 
     def test_is_told_beside_its_baseline(self, fork: Bench) -> None:
         fork.event = ("pull_request", pull_request(fork=True))
@@ -86,7 +86,7 @@ class TestTheReportOfAFork:
         _changed(fork, complete=False)
         ran = fork.run("comment", "report")
         assert (ran.code, fork.hub.asked) == (0, [])
-        assert "no comment: the run was broken off\n" in ran.out
+        assert "no comment: the run was interrupted\n" in ran.out
 
 
 class TestThePullRequest:
@@ -122,14 +122,14 @@ class TestThePullRequest:
     def test_is_none_where_the_fork_is_gone(self, fork: Bench) -> None:
         fork.event = ("workflow_run", workflow_run(head_repository=None))
         ran = fork.run("comment", "report", "--check-run", "agent")
-        assert "no comment: the branch of 8c1f8c1f8c1f is gone\n" in ran.out
+        assert "no comment: the branch of 8c1f8c1f8c1f was deleted\n" in ran.out
         assert [check["head_sha"] for check in fork.hub.checks] == [HEAD]
 
     def test_is_none_where_the_event_tells_of_no_run(self, fork: Bench) -> None:
         fork.event = ("workflow_run", {})
         ran = fork.run("comment", "report", "--check-run", "agent")
-        assert "no comment: the event workflow_run has no pull request\n" in ran.out
-        assert "no check run: the event workflow_run names no commit\n" in ran.out
+        assert "no comment: the event `workflow_run` has no pull request\n" in ran.out
+        assert "no check run: the event `workflow_run` has no commit\n" in ran.out
         assert (ran.code, fork.hub.asked) == (0, [])
 
     def test_is_none_of_several(self, fork: Bench) -> None:
@@ -194,7 +194,7 @@ class TestAHostileReport:
         (fork.folder / REPORT).unlink()
         (fork.folder / REPORT).symlink_to(secret)
         said = _refused(fork.run("comment", "report"), fork)
-        assert "leads out of the workspace" in said
+        assert "is outside the workspace" in said
 
     def test_that_is_a_pipe_is_not_waited_for(self, fork: Bench) -> None:
         (fork.folder / REPORT).unlink()

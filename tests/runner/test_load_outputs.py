@@ -108,7 +108,7 @@ class TestPairing:
     def test_is_planned_as_that(self, folder: Path) -> None:
         (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}')
         out = run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
-        assert "a, says_it: judge what is recorded" in out
+        assert "a, says_it: evaluate without a call" in out
         assert "b, says_it: error: no recorded output is of this case" in out
 
     def test_two_outputs_of_a_case_are_a_problem(self, folder: Path) -> None:

@@ -30,16 +30,15 @@ from agentci.runner.run_checks import ProgressDisplay, run_checks
 from agentci.runner.services import Services
 
 MAX_LABEL_BYTES: Final = 64 * 1024**2
-LABEL_HINT: Final = 'a line is like {"case": "c1", "human": "pass"}'
+LABEL_HINT: Final = 'write lines such as {"case": "c1", "human": "pass"}'
 
 
 class Label(Struct, frozen=True, kw_only=True):
-    """What people said of one case.
+    """A human label of one case.
 
     Attributes:
-        passed: whether they passed it.
-        evaluator: whose business it is; empty for all of them.
-        place: where it stands.
+        passed: whether the label is ``pass``.
+        evaluator: the evaluator that it applies to; empty for all.
     """
 
     case: str
@@ -49,11 +48,7 @@ class Label(Struct, frozen=True, kw_only=True):
 
 
 class LabelLine(StrictModel):
-    """A line of a file of labels.
-
-    Attributes:
-        note: for people.
-    """
+    """One line of a label file; ``note`` is ignored."""
 
     case: Text
     human: Literal["pass", "fail"]
@@ -62,10 +57,10 @@ class LabelLine(StrictModel):
 
 
 def read_labels(name: str, workspace: Workspace) -> tuple[Label, ...]:
-    """Read a file of labels, from the working directory.
+    """Read a label file, relative to the working directory.
 
     Raises:
-        InputError: it is not there, or some lines are no labels or contradict each other.
+        InputError: it does not exist, or lines are invalid or contradict each other.
     """
     path = workspace.cwd / name
     shown = workspace.display_path(path)
@@ -81,14 +76,14 @@ def read_labels(name: str, workspace: Workspace) -> tuple[Label, ...]:
         first = labels.setdefault((label.case, label.evaluator), label)
         if first is not label:
             message = (
-                f"the case {quote_name(label.case)} has a label already, in line {first.place.line}"
+                f"case {quote_name(label.case)} already has a label in line {first.place.line}"
             )
-            problems.append(Problem(message=message, place=place, hint="leave one of them out"))
+            problems.append(Problem(message=message, place=place, hint="remove one of them"))
     if problems:
         raise InputError(problems)
     if not labels:
         raise InputError.from_message(
-            "there are no labels", place=Place(file=shown), hint=LABEL_HINT
+            "the file has no labels", place=Place(file=shown), hint=LABEL_HINT
         )
     return tuple(labels.values())
 
@@ -107,13 +102,14 @@ def _parse_label(line: str, place: Place) -> Label:
             [Problem(message=each.message, place=place, hint=each.hint) for each in error.problems]
         ) from None
     try:
-        said = LabelLine.model_validate(value)
+        label = LabelLine.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
-        message = f"this is no label: {where and f'{where}: '}{first['msg']}"
+        message = f"invalid label: {where and f'{where}: '}{first['msg']}"
         raise InputError.from_message(message, place=place, hint=LABEL_HINT) from None
-    return Label(case=said.case, passed=said.human == "pass", evaluator=said.evaluator, place=place)
+    passed = label.human == "pass"
+    return Label(case=label.case, passed=passed, evaluator=label.evaluator, place=place)
 
 
 PASSED_BY_STATUS: Final = {"passed": True, "failed": False}
@@ -127,14 +123,14 @@ class _LabelledCheck(Struct, frozen=True, kw_only=True):
 def calibrate(
     settings: Settings, file: str, session: Session, *, repeats: int, as_json: bool
 ) -> int:
-    """Judge the cases that have labels, and print how far that agrees with them.
+    """Evaluate the labelled cases and print how well the results agree with the labels.
 
     Args:
-        file: of the labels.
-        repeats: how often each case is judged; replies of earlier runs do for the first time.
+        file: the label file.
+        repeats: runs of each check; only the first uses cached responses.
 
     Raises:
-        InputError: a config, a recording or a label cannot be used.
+        InputError: a config, a recorded run or a label is invalid.
     """
     labels = read_labels(file, session.services.workspace)
     plan, services = prepare_programs(
@@ -151,28 +147,30 @@ def calibrate(
     )
     services = prepare_graders(plan, settings, services)
     runs = [
-        _run_checks([each.check for each in labelled], plan, settings, services, anew=again > 0)
-        for again in range(repeats)
+        _run_checks(
+            [each.check for each in labelled], plan, settings, services, use_cache=number == 0
+        )
+        for number in range(repeats)
     ]
-    found = _calculate_calibrations(labelled, runs)
-    session.out.write(render_json(found) if as_json else render_text(found))
+    calibrations = _calculate_calibrations(labelled, runs)
+    session.out.write(render_json(calibrations) if as_json else render_text(calibrations))
     if plan.problems and not as_json:
         session.out.write(render_problems(plan.problems, "text"))
-    return 0 if any(each.confusion.agreement.whole for each in found) else EXIT_ERRORED
+    return 0 if any(each.confusion.agreement.whole for each in calibrations) else EXIT_ERRORED
 
 
 def _find_labelled_checks(plan: Plan, labels: Sequence[Label]) -> list[_LabelledCheck]:
-    """The checks that people said something of.
+    """Find the checks that have a label.
 
     Raises:
-        InputError: a label is about nothing that is judged.
+        InputError: a label matches no check.
     """
-    said = {(each.case, each.evaluator): each for each in labels}
+    by_key = {(each.case, each.evaluator): each for each in labels}
     used: set[Label] = set()
     found: list[_LabelledCheck] = []
     for check in plan.checks:
         name = check.evaluator.identity.name
-        label = said.get((check.case.id, name)) or said.get((check.case.id, ""))
+        label = by_key.get((check.case.id, name)) or by_key.get((check.case.id, ""))
         if label is not None:
             used.add(label)
             found.append(_LabelledCheck(check=check, passed=label.passed))
@@ -182,35 +180,35 @@ def _find_labelled_checks(plan: Plan, labels: Sequence[Label]) -> list[_Labelled
 
 
 def _make_unknown_label_problem(label: Label) -> Problem:
-    by = f" by {quote_name(label.evaluator)}" if label.evaluator else ""
-    message = f"no case {quote_name(label.case)} is judged{by}"
-    return Problem(message=message, place=label.place, hint="`agentci plan` lists what is")
+    of = f" of evaluator {quote_name(label.evaluator)}" if label.evaluator else ""
+    message = f"no check{of} has the case {quote_name(label.case)}"
+    return Problem(message=message, place=label.place, hint="`agentci plan` lists all checks")
 
 
 def _select_labelled(plan: Plan, labelled: Sequence[_LabelledCheck]) -> Plan:
-    """A plan without what nobody said anything of, so that nothing is asked in vain."""
-    kept = {each.check.id for each in labelled}
+    """Return the plan with only the labelled checks, so that only their judges are prepared."""
+    ids = {each.check.id for each in labelled}
     suites = tuple(
-        replace(suite, checks=tuple(check for check in suite.checks if check.id in kept))
+        replace(suite, checks=tuple(check for check in suite.checks if check.id in ids))
         for suite in plan.suites
     )
     return replace(plan, suites=suites)
 
 
 def _run_checks(
-    checks: Sequence[Check], plan: Plan, settings: Settings, services: Services, *, anew: bool
+    checks: Sequence[Check], plan: Plan, settings: Settings, services: Services, *, use_cache: bool
 ) -> tuple[CheckResult, ...]:
     progress = ProgressDisplay(len(checks), services, quiet=settings.quiet)
-    replies, _ = (None, ()) if anew else open_response_cache(plan, settings, services)
+    cache, _ = open_response_cache(plan, settings, services) if use_cache else (None, ())
     try:
         outcome = run_checks(
             checks,
-            services=replace(services, cached_responses=replies),
+            services=replace(services, cached_responses=cache),
             jobs=settings.jobs or services.processors,
             tell=progress.count,
         )
     finally:
-        tuple(close_response_cache(replies))
+        tuple(close_response_cache(cache))
     progress.finish()
     services.interruption.raise_if_allowed()
     if outcome.bug is not None:
@@ -223,20 +221,20 @@ def _calculate_calibrations(
 ) -> list[Calibration]:
     votes: dict[str, list[tuple[bool, list[bool]]]] = defaultdict(list)
     for each, *results in zip(labelled, *runs, strict=True):
-        judged = [
+        passed = [
             PASSED_BY_STATUS[result.status]
             for result in results
             if result.status in PASSED_BY_STATUS
         ]
-        votes[each.check.evaluator.identity.name].append((each.passed, judged))
+        votes[each.check.evaluator.identity.name].append((each.passed, passed))
     return [
         Calibration(
             evaluator=name,
             confusion=make_confusion_matrix(
-                (human, judged[0]) for human, judged in cases if judged
+                (human, passed[0]) for human, passed in cases if passed
             ),
-            unscored=sum(not judged for _, judged in cases),
-            flips=measure_flips(judged for _, judged in cases),
+            unscored=sum(not passed for _, passed in cases),
+            flips=measure_flips(passed for _, passed in cases),
         )
         for name, cases in votes.items()
     ]

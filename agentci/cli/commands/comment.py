@@ -1,8 +1,8 @@
-"""``agentci comment``: tell a pull request what another run came to, whose word nobody takes.
+"""``agentci comment``: post the results of another run as a pull request comment.
 
-For the workflow that follows one of a pull request from a fork, which may write nothing itself.
-Where to comment is GitHub's to say, by the event; of the report come only words, and it is as
-foreign as any recording: read strictly, in bounds, and made into Markdown anew.
+For a workflow that follows one of a pull request from a fork, which has no write access. The event
+decides which pull request gets the comment. The report is untrusted: it is parsed strictly, up to a
+size limit, and the Markdown is rendered here.
 """
 
 from pathlib import Path
@@ -16,15 +16,15 @@ from agentci.errors import InputError
 from agentci.github.baseline.read import read_baseline_report
 from agentci.reports.merge.report_files import REPORT_NAME
 
-# A report of ten thousand checks takes a fifth of it.
+# Five times the size of a report of ten thousand checks.
 MAX_COMMENT_REPORT_BYTES: Final = 64 * 1024**2
 
 
 def post_report_comment(named: str, settings: Settings, session: Session) -> int:
-    """Answer on GitHub with the report ``named``, and return 0 whatever its gate said.
+    """Post a report on GitHub; returns 0 whether or not its gate passed.
 
     Args:
-        named: ``results.json``, or the folder that has it.
+        named: path of ``results.json`` or of its folder.
     """
     try:
         _check_report_path(named, settings, session.services.workspace)
@@ -38,17 +38,17 @@ def post_report_comment(named: str, settings: Settings, session: Session) -> int
 
 
 def _check_report_path(named: str, settings: Settings, workspace: Workspace) -> None:
-    """See whether there is something to do, and that no link leads elsewhere.
+    """Check that there is something to post, and that the path stays in the workspace.
 
     Raises:
-        InputError: there is not, or one does.
+        InputError: one of them does not hold.
     """
     if settings.commenting == "never" and not settings.check_run:
-        message = "nothing is to be told of the report"
-        raise InputError.from_message(message, hint="say `comment: always`, or name a check-run")
+        message = "nothing to post: `comment` is `never` and `check-run` is empty"
+        raise InputError.from_message(message, hint="set `comment: always`, or name a check run")
     path: Path = workspace.cwd / named
     path = path / REPORT_NAME if is_folder(path) else path
     if not workspace.contains(path):
         raise InputError.from_message(
-            f"{named} leads out of the workspace", hint="name a file inside of it"
+            f"{named} is outside the workspace", hint="name a file inside it"
         )

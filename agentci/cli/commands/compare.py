@@ -1,4 +1,4 @@
-"""``agentci compare``: two reports, side by side."""
+"""``agentci compare``: compare two reports, evaluator by evaluator."""
 
 from collections.abc import Iterator
 from typing import TextIO
@@ -13,10 +13,10 @@ from agentci.reports.console import comparison_lines
 
 
 def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> int:
-    """Print what became of each evaluator's checks.
+    """Print the comparison of each evaluator's checks.
 
     Raises:
-        InputError: one of the reports cannot be used.
+        InputError: one of the reports is invalid.
     """
     before, after = (read_baseline_report(named, workspace) for named in (base, head))
     comparison = compare_runs(
@@ -34,4 +34,4 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
 def _find_incomplete_warnings(named: str, report: Report) -> Iterator[str]:
     if not report.complete:
         run = f"the run of {flatten_line(named)}"
-        yield f"{run} was broken off: what it did not judge is not compared"
+        yield f"warning: {run} was interrupted; checks that did not run are not compared"

@@ -1,4 +1,4 @@
-"""``agentci lock``: write the lock of remote evaluators and requirements, or check it."""
+"""``agentci lock``: pin remote evaluators and requirements in ``agentci.lock``, or check it."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -39,12 +39,12 @@ from agentci.runner.services import Services
 def find_lockable_programs(
     configs: Sequence[str], services: Services
 ) -> tuple[RequiredProgram, ...]:
-    """All programs of the configs that a lock has a word on.
+    """Find all programs of the configs that a lock covers.
 
     Raises:
         InputError: with every problem of every config.
     """
-    wanted: dict[RequiredProgram, None] = {}
+    required: dict[RequiredProgram, None] = {}
     paths, missing = find_configs(configs, services.workspace)
     problems = [*missing]
     for path in paths:
@@ -54,28 +54,28 @@ def find_lockable_programs(
             problems += error.problems
             continue
         programs = collect_needs(suite.evaluators, RequiredProgram)
-        wanted.update(dict.fromkeys(filter(needs_preparation, programs)))
+        required.update(dict.fromkeys(filter(needs_preparation, programs)))
     if problems:
         raise InputError(problems)
-    return tuple(wanted)
+    return tuple(required)
 
 
-def list_locked_names(wanted: Sequence[RequiredProgram]) -> set[ProgramKey]:
-    """What the programs that belong into a lock are found by in it."""
-    remote = (each.program for each in wanted if not isinstance(each.program, LocalProgram))
+def list_program_keys(required: Sequence[RequiredProgram]) -> set[ProgramKey]:
+    """List the lock keys of all remote programs."""
+    remote = (each.program for each in required if not isinstance(each.program, LocalProgram))
     return {make_program_key(program) for program in remote if not program.is_local}
 
 
-def find_requirements_digest(wanted: RequiredProgram, lock: Lock, root: Path) -> tuple[str, ...]:
-    """The digest of a program's requirements, by the disk or by the lock; empty without any.
+def find_requirements_digest(required: RequiredProgram, lock: Lock, root: Path) -> tuple[str, ...]:
+    """Return the digest of a program's requirements file, on disk or in the lock; empty if none.
 
     Args:
         root: of the workspace.
 
     Raises:
-        InputError: they cannot be read.
+        InputError: the file cannot be read.
     """
-    program = wanted.program
+    program = required.program
     if isinstance(program, LocalProgram):
         return _read_digest(program.requirements)
     if not program.installs_requirements or not program.ref.endswith(".py"):
@@ -89,7 +89,7 @@ def find_requirements_digest(wanted: RequiredProgram, lock: Lock, root: Path) ->
 
 
 def format_lock_contents(lock: Lock) -> str:
-    """How much a lock holds, in words."""
+    """Format the size of a lock: ``2 evaluators, 1 requirements file``."""
     programs = format_count(len(lock.programs), "evaluator")
     return f"{programs}, {format_count(len(lock.requirements), 'requirements file')}"
 
@@ -102,17 +102,17 @@ def _read_digest(file: str | None) -> tuple[str, ...]:
 
 
 def check_lock(configs: Sequence[str], session: Session) -> int:
-    """Say what the lock lacks, or has too much of; nothing is fetched.
+    """Print missing and unused entries of the lock without fetching anything.
 
     Raises:
         InputError: a config or the lock cannot be read.
     """
-    wanted = find_lockable_programs(configs, session.services)
+    required = find_lockable_programs(configs, session.services)
     root = session.services.workspace.root
     lock = load_lock(session.services) or Lock()
-    problems = [problem for each in wanted for problem in _find_missing(each, lock, root)]
+    problems = [problem for each in required for problem in _find_missing(each, lock, root)]
     if not configs:
-        problems += _find_unused(wanted, lock, root)
+        problems += _find_unused(required, lock, root)
     if not problems:
         session.out.write(f"{LOCK_NAME} is up to date: {format_lock_contents(lock)}\n")
         return 0
@@ -122,26 +122,26 @@ def check_lock(configs: Sequence[str], session: Session) -> int:
     return EXIT_INVALID_INPUT
 
 
-def _find_missing(wanted: RequiredProgram, lock: Lock, root: Path) -> Iterator[Problem]:
-    program = wanted.program
+def _find_missing(required: RequiredProgram, lock: Lock, root: Path) -> Iterator[Problem]:
+    program = required.program
     if not (isinstance(program, LocalProgram) or program.is_local or lock.find(program)):
-        yield _make_lock_problem(f"{program.ref} is not in {LOCK_NAME}", wanted.place)
-    for digest in find_requirements_digest(wanted, lock, root):
+        yield _make_lock_problem(f"{program.ref} is not in {LOCK_NAME}", required.place)
+    for digest in find_requirements_digest(required, lock, root):
         if lock.find_requirements(digest) is None:
-            message = f"the {REQUIREMENTS_NAME} of {wanted.name} is not in {LOCK_NAME}"
-            yield _make_lock_problem(message, wanted.place)
+            message = f"the {REQUIREMENTS_NAME} of {required.name} is not in {LOCK_NAME}"
+            yield _make_lock_problem(message, required.place)
 
 
-def _find_unused(wanted: Sequence[RequiredProgram], lock: Lock, root: Path) -> Iterator[Problem]:
-    used = list_locked_names(wanted)
+def _find_unused(required: Sequence[RequiredProgram], lock: Lock, root: Path) -> Iterator[Problem]:
+    used = list_program_keys(required)
     for each in lock.programs:
         if each.key not in used:
-            message = f"no config names {each.ref} ({each.source}: {each.repository}) any more"
+            message = f"no config uses {each.ref} ({each.source}: {each.repository})"
             yield _make_lock_problem(message, Place(file=LOCK_NAME))
-    digests = {digest for each in wanted for digest in find_requirements_digest(each, lock, root)}
+    digests = {digest for each in required for digest in find_requirements_digest(each, lock, root)}
     for locked in lock.requirements:
         if locked.sha256 not in digests:
-            message = f"no evaluator has the requirements of {locked.file} any more"
+            message = f"no evaluator uses the requirements of {locked.file}"
             yield _make_lock_problem(message, Place(file=LOCK_NAME))
 
 
@@ -157,35 +157,35 @@ def lock_configs(
     services: Services,
     out: TextIO,
 ) -> int:
-    """Lock what configs name; what was locked before stays, unless it is to be upgraded.
+    """Lock the programs of configs; existing entries stay unless they are upgraded.
 
     Args:
-        configs: those named on the command line; without any all are found, and what none of
-            them names is dropped from the lock.
-        upgrade: names of the evaluators that leave what they are locked to; empty ones mean all.
-            A name that is no evaluator's but a file's is one more config.
+        configs: configs of the command line; without any, all configs are found, and unused
+            entries are removed from the lock.
+        upgrade: names of the evaluators to upgrade; an empty name means all. A name of a file is
+            another config.
 
     Raises:
-        InputError: a config or the lock cannot be read, or something cannot be fetched.
+        InputError: a config or the lock cannot be read, or a download failed.
     """
     names = [name for name in upgrade or () if name]
     more = [name for name in names if is_file(services.workspace.cwd / name)]
     configs = (*configs, *more)
     root = services.workspace.root
-    wanted = find_lockable_programs(configs, services)
+    required = find_lockable_programs(configs, services)
     old = load_lock(services) or Lock()
-    leaving = [name for name in names if name not in more]
-    kept = old if upgrade is None else _remove_upgraded(leaving, wanted, old, root)
+    upgraded = [name for name in names if name not in more]
+    kept = old if upgrade is None else _remove_upgraded(upgraded, required, old, root)
     locking = lock_programs(
-        wanted,
+        required,
         make_fetch_options(access, services, lock=kept),
         workshop=make_installer_runner(services),
         workspace=services.workspace,
     )
     new = _merge_locks(locking.lock, old) if configs else locking.lock
-    refused = write_output_files(root, {LOCK_NAME: [render_lock(new)]}, services.workspace)
-    if refused:
-        raise InputError.from_message(f"{LOCK_NAME} cannot be written: {refused[LOCK_NAME]}")
+    errors = write_output_files(root, {LOCK_NAME: [render_lock(new)]}, services.workspace)
+    if errors:
+        raise InputError.from_message(f"cannot write {LOCK_NAME}: {errors[LOCK_NAME]}")
     for line in (*locking.notices, *_format_changes(old, new)):
         write_to_stream(f"{escape_for_log_line(line)}\n", out)
     write_to_stream(f"wrote {LOCK_NAME}: {format_lock_contents(new)}\n", out)
@@ -193,24 +193,24 @@ def lock_configs(
 
 
 def _remove_upgraded(
-    upgrade: Sequence[str], wanted: Sequence[RequiredProgram], lock: Lock, root: Path
+    upgrade: Sequence[str], required: Sequence[RequiredProgram], lock: Lock, root: Path
 ) -> Lock:
-    """The lock without what is to be upgraded.
+    """Return the lock without the entries to upgrade.
 
     Raises:
         InputError: there is no such evaluator.
     """
-    names = list(dict.fromkeys(each.name for each in wanted))
+    names = list(dict.fromkeys(each.name for each in required))
     for name in upgrade:
         if name not in names:
             raise InputError.from_message(
                 f"there is no evaluator {quote_name(name)} to upgrade",
-                hint=suggest_name(name, names) or "only what comes from elsewhere is locked",
+                hint=suggest_name(name, names) or "only remote evaluators are locked",
             )
-    leaving = [each for each in wanted if each.name in (upgrade or names)]
-    programs = list_locked_names(leaving)
+    upgraded = [each for each in required if each.name in (upgrade or names)]
+    programs = list_program_keys(upgraded)
     requirements = {
-        digest for each in leaving for digest in find_requirements_digest(each, lock, root)
+        digest for each in upgraded for digest in find_requirements_digest(each, lock, root)
     }
     return replace(
         lock,
@@ -220,14 +220,14 @@ def _remove_upgraded(
 
 
 def _merge_locks(new: Lock, old: Lock) -> Lock:
-    """Both locks; where they differ the new one counts."""
+    """Merge two locks; entries of the new one take precedence."""
     programs = {each.key: each for each in (*old.programs, *new.programs)}
     requirements = {each.sha256: each for each in (*old.requirements, *new.requirements)}
     return Lock(programs=tuple(programs.values()), requirements=tuple(requirements.values()))
 
 
 def _format_changes(old: Lock, new: Lock) -> Iterator[str]:
-    """What a reviewer will find, a line an evaluator."""
+    """Format the changes, one line per evaluator."""
     before = {each.key: each for each in old.programs}
     after = {each.key: each for each in new.programs}
     for key, each in sorted(after.items()):
@@ -236,7 +236,7 @@ def _format_changes(old: Lock, new: Lock) -> Iterator[str]:
             yield f"added {each.ref} at {shorten_commit(each.commit)}"
         elif was.commit != each.commit:
             yield (
-                f"moved {each.ref} from {shorten_commit(was.commit)} to "
+                f"updated {each.ref} from {shorten_commit(was.commit)} to "
                 f"{shorten_commit(each.commit)}"
             )
     for key, each in sorted(before.items()):

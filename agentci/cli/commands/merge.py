@@ -1,4 +1,4 @@
-"""``agentci merge``: one report and one decision of the reports of shards, or of whole runs."""
+"""``agentci merge``: merge the reports of shards, or of whole runs, into one."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -21,18 +21,18 @@ from agentci.reports.merge.read import read_report
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME, ReportFile
 
 REPORT_PATHS_HINT: Final = (
-    f"name files, folders that hold {REPORT_NAME}, or globs of files, as shards/*/{REPORT_NAME}"
+    f"name files, folders with {REPORT_NAME}, or globs such as shards/*/{REPORT_NAME}"
 )
 
 
 def merge(given: Sequence[str], settings: Settings, session: Session) -> int:
-    """Merge reports, and return the exit code of the decision over all of them.
+    """Merge reports and return the exit code of the decision over all of them.
 
-    As a run, it writes reports also where the input is wrong.
+    As in a run, reports are written even if the input is invalid.
 
     Args:
-        given: reports, folders that hold some, and globs.
-        settings: what is to become of the merged report.
+        given: files, folders and globs of reports.
+        settings: where and how the merged report is published.
     """
     try:
         prepare_output_folder(settings.output_dir, session.services.workspace)
@@ -42,7 +42,7 @@ def merge(given: Sequence[str], settings: Settings, session: Session) -> int:
         report = _merge_report_files(given, settings, session)
         session.services.interruption.is_immediate_allowed = False
         if settings.baseline == PULL_REQUEST_BASE:
-            from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (of no use to most)
+            from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (rarely used)
 
             report = save_baseline(report, settings, session.services, session.workflow.context)
         report = publish_report(report, settings, session)
@@ -73,10 +73,10 @@ def _merge_report_files(given: Sequence[str], settings: Settings, session: Sessi
 
 
 def _read_report_files(given: Sequence[str], workspace: Workspace) -> list[ReportFile]:
-    """All reports that are named, each once.
+    """Read all named reports, each once.
 
     Raises:
-        InputError: some are not there or are no reports, with every problem.
+        InputError: some do not exist or are not valid reports; with every problem.
     """
     files: dict[str, Path] = {}
     problems: list[Problem] = []
@@ -84,7 +84,7 @@ def _read_report_files(given: Sequence[str], workspace: Workspace) -> list[Repor
         found = tuple(_find_report_files(text, workspace))
         files.update((workspace.display_path(path), path) for path in found)
         if not found:
-            what = "lies below" if is_folder(workspace.cwd / text) else "is or matches"
+            what = "in folder" if is_folder(workspace.cwd / text) else "matches"
             problems.append(Problem(message=f"no report {what} {text}", hint=REPORT_PATHS_HINT))
     parts: list[ReportFile] = []
     for name, path in files.items():

@@ -1,4 +1,4 @@
-"""``agentci plan``: say what a run would judge, and judge nothing."""
+"""``agentci plan``: show which checks would run (dry run)."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ from agentci.runner.plan import Plan, make_plan, select_shard
 from agentci.runner.services import Services
 
 MAX_COMMAND_LENGTH: Final = 120
-NO_CALL_NEEDED: Final = "judge what is recorded"
+NO_CALL_NEEDED: Final = "evaluate without a call"
 
 
 def show_plan(settings: Settings, services: Services, out: TextIO) -> int:
-    """Print a line a check, then what a run would tell of the input.
+    """Print one line per check, then the problems of the input.
 
     Raises:
-        InputError: as a run would.
+        InputError: the input is invalid, as in a run.
     """
     plan = select_shard(make_plan(settings, services), settings.shard)
     for check in plan.checks:
@@ -53,10 +53,10 @@ def show_plan(settings: Settings, services: Services, out: TextIO) -> int:
 
 
 def _format_check_count(plan: Plan) -> str:
-    amount = format_count(len(plan.checks), "check")
+    count = format_count(len(plan.checks), "check")
     if plan.portion is None:
-        return amount
-    return f"{amount} of {len(plan.portion.checks):,} in {plan.portion.shard}"
+        return count
+    return f"{count} of {len(plan.portion.checks):,} in {plan.portion.shard}"
 
 
 def _describe_check(check: Check, settings: Settings) -> str:
@@ -73,7 +73,7 @@ def _describe_check(check: Check, settings: Settings) -> str:
 
 
 def _describe_repetition(check: Check) -> str:
-    """How often all of that is done."""
+    """Describe how many repeats and trials a check has."""
     times = check.evaluator.identity.repetition.times
     repeats = f"; {format_count(times, 'repeat')}" if times > 1 else ""
     trials = None if check.case_trials is None else check.case_trials.trials
@@ -83,7 +83,7 @@ def _describe_repetition(check: Check) -> str:
 def _describe_agent_run(agent: Agent) -> str:
     line = agent.command if isinstance(agent.command, str) else shlex.join(agent.command)
     shown, seconds = truncate.short(line, MAX_COMMAND_LENGTH), agent.timeout_seconds
-    return f"run the agent, {shown}, for at most {seconds:g} s; judge"
+    return f"run the agent ({shown}) for at most {seconds:g} s; evaluate"
 
 
 def _describe_task(task: Task) -> str:
@@ -105,20 +105,20 @@ def _describe_builtin_task(
     task: AskModel | CompareEmbeddings | GradeWithService | ComputeMetric | ConstantJudgement,
 ) -> str:
     match task:
-        case AskModel(judge=panel):
-            return f"ask {_format_model(panel)} {format_count(panel.samples, 'time')}"
-        case CompareEmbeddings(judge=panel):
-            return f"compare embeddings of {_format_model(panel)}"
+        case AskModel(judge=judge):
+            return f"ask {_format_model(judge)} {format_count(judge.samples, 'time')}"
+        case CompareEmbeddings(judge=judge):
+            return f"compare embeddings of {_format_model(judge)}"
         case GradeWithService(items=items, service=service):
-            return f"have {format_count(len(items), 'turn')} graded at {service.base_url}"
+            return f"grade {format_count(len(items), 'turn')} with {service.base_url}"
         case ComputeMetric(metric=metric):
-            return f"measure {metric}"
+            return f"compute {metric}"
         case ConstantJudgement():
             return NO_CALL_NEEDED
 
 
-def _format_model(panel: JudgeConfig) -> str:
-    settings = panel.settings
+def _format_model(judge: JudgeConfig) -> str:
+    settings = judge.settings
     if settings.command:
         return _format_command(settings.command)
     return f"{settings.model} ({settings.provider})"

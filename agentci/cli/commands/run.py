@@ -1,4 +1,8 @@
-"""``agentci run``: judge recordings, write reports, decide."""
+"""``agentci run``: evaluate recorded runs, write reports and decide.
+
+The whole pipeline: plan the checks, prepare programs and judges, run the checks, compare with the
+baseline, decide, publish.
+"""
 
 import signal
 from collections.abc import Iterable
@@ -27,10 +31,9 @@ from agentci.runner.transcripts import TranscriptLog
 
 
 def run(settings: Settings, session: Session) -> int:
-    """Judge what ``settings`` name and return the exit code of the gate's decision.
+    """Run the checks that ``settings`` select and return the exit code of the gate's decision.
 
-    Reports are written before the code is decided on, also where the input is wrong and where the
-    run breaks off.
+    Reports are written first, even if the input is invalid or the run is interrupted.
     """
     if settings.plan:
         return show_plan(settings, session.services, session.out)
@@ -54,20 +57,20 @@ def run(settings: Settings, session: Session) -> int:
 def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
     reason = find_missing_secrets_reason(session.workflow.context)
     plan, services = _prepare_plan(settings, session.services, missing_secrets_reason=reason)
-    # The shard is taken last, so that all shards of a run tell the same of its input.
+    # The shard is selected last, so that all shards of a run report the same problems.
     plan = select_shard(plan, settings.shard)
     progress = ProgressDisplay(len(plan.checks), services, quiet=settings.quiet)
     jobs = settings.jobs or services.processors
-    replies, problems = open_response_cache(plan, settings, services)
+    cache, problems = open_response_cache(plan, settings, services)
     try:
         log = TranscriptLog(settings.exchanges)
-        services = replace(services, cached_responses=replies, transcript_log=log)
-        outcome, found = _run_checks(plan, jobs, progress, settings, services)
+        services = replace(services, cached_responses=cache, transcript_log=log)
+        outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
     finally:
-        problems = (*problems, *close_response_cache(replies))
+        problems = (*problems, *close_response_cache(cache))
     progress.finish()
-    told = replace(plan, problems=(*plan.problems, *found, *problems))
-    return told, replace(
+    plan = replace(plan, problems=(*plan.problems, *agent_problems, *problems))
+    return plan, replace(
         outcome, spending=collect_spending(plan, services), transcripts=log.select_worst()
     )
 
@@ -75,7 +78,7 @@ def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
 def _run_checks(
     plan: Plan, jobs: int, progress: ProgressDisplay, settings: Settings, services: Services
 ) -> tuple[Outcome, Iterable[Problem]]:
-    """What all checks come to, and what came up in the runs of the agents that they wait for."""
+    """Run the checks; also returns the problems of the agents that they wait for."""
     if all(check.case_trials is None for check in plan.checks):
         return run_checks(plan.checks, services=services, jobs=jobs, tell=progress.count), ()
     from agentci.runner.trial_runner import (  # noqa: PLC0415
@@ -99,7 +102,7 @@ def _prepare_plan(
 ) -> tuple[Plan, Services]:
     """Plan the checks, and prepare the programs and judges that they need.
 
-    Nothing where that is wrong, or reading it was broken off.
+    The plan is empty if the input is invalid or reading it was interrupted.
     """
     try:
         try:
@@ -141,10 +144,10 @@ def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Sess
 def _compare_with_baseline(
     plan: Plan, outcome: Outcome, commit: str, settings: Settings, session: Session
 ) -> Comparison | None:
-    """The run beside its baseline; what is a part of a run is compared once it is merged."""
+    """Compare the run with its baseline; shards are compared when they are merged."""
     if not settings.baseline or plan.portion is not None:
         return None
-    from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (of no use to most runs)
+    from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (rarely used)
 
     return compare_with_baseline(
         settings, session.services, session.workflow, outcome.results, plan.gates, commit
@@ -152,10 +155,10 @@ def _compare_with_baseline(
 
 
 def _save_baseline(report: Report, settings: Settings, session: Session) -> Report:
-    """The report, kept for later runs where this one was to be compared with an earlier one."""
+    """Save the report for later runs if this one was compared with ``base``."""
     if settings.baseline != PULL_REQUEST_BASE:
         return report
-    from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (of no use to most runs)
+    from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (rarely used)
 
     return save_baseline(report, settings, session.services, session.workflow.context)
 
@@ -168,17 +171,17 @@ def _make_decision(
     *,
     complete: bool,
 ) -> Decision:
-    judged = group_results_by_policy(plan.gates, outcome.results)
+    groups = group_results_by_policy(plan.gates, outcome.results)
     if plan.portion is not None:
         return decide_shard(
-            judged,
+            groups,
             shard=plan.portion.shard,
             problems=plan.problems,
             complete=complete,
             fail_on=settings.fail_on,
         )
     return decide(
-        judged,
+        groups,
         problems=plan.problems,
         uncovered=sum(gate.uncovered for gate in plan.gates),
         complete=complete,
@@ -188,7 +191,7 @@ def _make_decision(
 
 
 def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:
-    """What was wanted of the jails of programs and could not be had, once each."""
+    """Yield a warning for each sandbox feature that is not available."""
     for text in services.executors.shortcomings():
         yield Problem(message=text, severity="warning")
 
@@ -199,6 +202,6 @@ def _apply_interruption(
     number = services.interruption.signal_number
     if number is None:
         return decision
-    done = f"{len(outcome.results)} of {len(plan.checks)} checks were judged"
+    done = f"{len(outcome.results)} of {len(plan.checks)} checks ran"
     why = f"interrupted by {signal.Signals(number).name}: {done}"
     return replace(decision, passed=False, exit_code=128 + number, reasons=(why, *decision.reasons))

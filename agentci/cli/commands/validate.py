@@ -1,4 +1,4 @@
-"""``agentci validate``: check configs and the files that they name, and run nothing."""
+"""``agentci validate``: check configs and the files that they name without running anything."""
 
 from collections.abc import Iterator, Sequence
 from typing import TextIO
@@ -22,17 +22,17 @@ from agentci.runner.services import Services
 def validate_configs(
     configs: Sequence[str], form: ProblemFormat, services: Services, out: TextIO
 ) -> int:
-    """Print all problems of all configs; the exit code is 0 where there is no error."""
+    """Print all problems of all configs; the exit code is 0 without errors."""
     paths, missing = find_configs(configs, services.workspace)
     problems = [*missing]
     for path in paths:
         try:
             loaded = load_suite(path, Overrides(), services)
-            goldens = load_eval_set(loaded, services.workspace)
+            eval_set = load_eval_set(loaded, services.workspace)
             load_suite_dataset(loaded, services.workspace, carries_runs=not loaded.suite.traces)
             problems += _find_missing_outputs(loaded)
             problems += _find_model_problems(loaded)
-            problems += [*loaded.notices, *find_coverage_problems(loaded.suite, goldens)]
+            problems += [*loaded.notices, *find_coverage_problems(loaded.suite, eval_set)]
         except InputError as error:
             problems += error.problems
     out.write(render_problems(problems, form, files=len(paths)))
@@ -40,7 +40,7 @@ def validate_configs(
 
 
 def _find_missing_outputs(loaded: LoadedSuite) -> Sequence[Problem]:
-    """Recordings that an eval file names and that are not there."""
+    """Find recorded outputs that an eval file names and that do not exist."""
     try:
         if loaded.suite.eval_cases is not None:
             find_named_outputs(loaded)
@@ -50,15 +50,15 @@ def _find_missing_outputs(loaded: LoadedSuite) -> Sequence[Problem]:
 
 
 def _find_model_problems(loaded: LoadedSuite) -> Iterator[Problem]:
-    """Judges, and services that grade, that could not be asked, whoever has the key."""
-    if panels := collect_needs(loaded.suite.evaluators, RequiredJudge):
-        from agentci.runner.prepare_judges import find_judge_problems  # noqa: PLC0415 (of no use to most configs)
+    """Find judges and grading services that could not be used even with a key."""
+    if judges := collect_needs(loaded.suite.evaluators, RequiredJudge):
+        from agentci.runner.prepare_judges import find_judge_problems  # noqa: PLC0415 (rarely used)
 
-        yield from find_judge_problems(panels)
-    if graded := collect_needs(loaded.suite.evaluators, RequiredService):
-        from agentci.runner.prepare_judges import find_service_problems  # noqa: PLC0415 (likewise)
+        yield from find_judge_problems(judges)
+    if services := collect_needs(loaded.suite.evaluators, RequiredService):
+        from agentci.runner.prepare_judges import find_service_problems  # noqa: PLC0415 (rarely used)
 
-        yield from find_service_problems(graded)
+        yield from find_service_problems(services)
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:

@@ -1,7 +1,7 @@
-"""Results of earlier runs in the cache, by the commit that they are of: each whole, or not there.
+"""Results of earlier runs in the cache, by commit.
 
-They are no more to be trusted than the rest of a cache that a workflow restores: who reads them
-reads them strictly, and sees whether they are of the commit that they lie under.
+They are as untrusted as any cache that a workflow restores: readers parse them strictly and check
+that they belong to the commit that they are stored under.
 """
 
 import stat
@@ -37,12 +37,12 @@ MAX_BYTES: Final = 256 * 1024**2
 MAX_ENTRY_BYTES: Final = 128 * 1024**2
 
 _NAME: Final = "the results"
-_GONE: Final = "the results are gone"
+_REMOVED: Final = "the results were removed"
 _DIGITS: Final = 16
 
 
 class BaselineCacheStats(Struct, frozen=True, kw_only=True):
-    """How many results there are, by whether they can be read."""
+    """Number of stored results, by whether they can be read."""
 
     sound: int
     damaged: int
@@ -53,7 +53,7 @@ class CachedBaseline(Struct, frozen=True, kw_only=True):
     """The results of one commit.
 
     Attributes:
-        damage: why they cannot be read; None where they can.
+        damage: why they cannot be read; None if they can.
     """
 
     commit: str
@@ -63,12 +63,12 @@ class CachedBaseline(Struct, frozen=True, kw_only=True):
 
 
 class BaselineStore:
-    """Keeps the results of commits, for any number of threads and processes at once.
+    """Stores the results of commits; safe for concurrent threads and processes.
 
     Args:
         folder: the cache.
-        owner: a path whose owner gets what we make as root.
-        most: how many are kept; of all those that were put there, the last ones.
+        owner: a path whose owner gets the files that are created as root.
+        most: maximum number of results; the newest are kept.
     """
 
     def __init__(
@@ -80,29 +80,29 @@ class BaselineStore:
         self._most = most
 
     def find(self, commit: str, series: str) -> bytes | None:
-        """The results of a commit, verified; None where there are none. What is damaged is removed.
+        """Return the verified results of a commit, or None; damaged results are removed.
 
         Args:
-            series: what keeps apart the results of several jobs of a commit.
+            series: separates the results of several jobs of a commit.
 
         Raises:
-            UnreachableError: too much is open, or memory is short.
+            UnreachableError: too many open files, or not enough memory.
         """
         path = self._path(commit, series)
         with suppress(CorruptionError):
             return self._read(path)
         with hold_cache_lock(self._folder, BASELINES_FOLDER, owner=self._owner):
             try:
-                return self._read(path)  # another process may have put it there anew
+                return self._read(path)  # another process may have replaced it
             except CorruptionError:
                 remove_path(path)
         return None
 
     def put(self, commit: str, series: str, results: bytes) -> None:
-        """Keep the results of a commit, in place of those that were kept of it before.
+        """Store the results of a commit and replace earlier ones.
 
         Raises:
-            UnreachableError: the disk does not take them.
+            UnreachableError: they cannot be written.
         """
         try:
             init_cache(self._folder, self._owner)
@@ -118,19 +118,19 @@ class BaselineStore:
                 self._prune()
         except OSError as error:
             raise UnreachableError(
-                f"the cache {self._folder} cannot be written to: {error.strerror or error}",
-                hint="make room or let it be written to, or name another folder with --cache-dir",
+                f"cannot write to the cache {self._folder}: {error.strerror or error}",
+                hint="free disk space, make it writable, or choose another one with --cache-dir",
             ) from None
 
     def inspect(self) -> BaselineCacheStats:
-        """Verify all that is kept, and remove nothing."""
-        kept = self.entries()
-        damaged = sum(each.damage is not None for each in kept)
-        size = sum(each.size_bytes for each in kept)
-        return BaselineCacheStats(sound=len(kept) - damaged, damaged=damaged, size_bytes=size)
+        """Verify all stored results without removing any."""
+        entries = self.entries()
+        damaged = sum(each.damage is not None for each in entries)
+        size = sum(each.size_bytes for each in entries)
+        return BaselineCacheStats(sound=len(entries) - damaged, damaged=damaged, size_bytes=size)
 
     def entries(self) -> Sequence[CachedBaseline]:
-        """All that is kept, verified; nothing is removed."""
+        """List all stored results, verified; none is removed."""
         return [
             CachedBaseline(
                 commit=path.name.partition("-")[0],
@@ -146,10 +146,10 @@ class BaselineStore:
         return self._own / f"{commit}-{digest}.zip"
 
     def _read(self, path: Path) -> bytes | None:
-        """What lies there, unpacked; its checksum is looked at.
+        """Read and unpack a file and verify its checksum; None if it does not exist.
 
         Raises:
-            DamageError: it is not as it was written.
+            CorruptionError: it was changed.
         """
         self._check_folder()
         content = read_cache_file(path, _NAME, limit_bytes=MAX_ENTRY_BYTES)
@@ -162,20 +162,20 @@ class BaselineStore:
 
     def _damage(self, path: Path) -> str | None:
         try:
-            return None if self._read(path) is not None else _GONE
+            return None if self._read(path) is not None else _REMOVED
         except CorruptionError as error:
             return str(error)
 
     def _check_folder(self) -> None:
-        """See to it that our folder is none of somebody else's, by a link.
+        """Check that the folder is no link to another place.
 
         Raises:
-            DamageError: it was none; it is gone now.
+            CorruptionError: it was not a folder; it has been removed.
         """
         with detect_corruption(self._own, "the folder"), suppress(FileNotFoundError):
             if not stat.S_ISDIR(self._own.lstat().st_mode):
                 remove_path(self._own)
-                raise CorruptionError("the folder is none", self._own)
+                raise CorruptionError("it is not a folder", self._own)
 
     def _entries(self) -> Iterator[Path]:
         with suppress(OSError):
@@ -186,7 +186,7 @@ class BaselineStore:
             )
 
     def _prune(self) -> None:
-        """Remove the oldest, until few and small enough are left."""
+        """Remove the oldest results until the limits hold."""
         newest = sorted(self._entries(), key=_modified_at, reverse=True)
         size = 0
         for index, path in enumerate(newest):

@@ -1,4 +1,4 @@
-"""Puts a run beside an earlier one."""
+"""Compare a run with its baseline."""
 
 from collections.abc import Sequence
 
@@ -24,27 +24,24 @@ def compare_with_baseline(
     gates: Sequence[Gate],
     commit: str,
 ) -> Comparison | None:
-    """Compare ``results`` with those of the baseline; None where none is named.
+    """Compare ``results`` with those of the baseline; None if no baseline is configured.
 
-    A baseline that is not there or cannot be read is no reason to judge nothing: the comparison
-    says what is wrong with it.
+    If the baseline cannot be found or read, the comparison says why.
 
     Args:
-        commit: that the results are of; empty where it is not known.
+        commit: the commit of the results; empty if unknown.
     """
     if not settings.baseline:
         return None
     if settings.baseline != PULL_REQUEST_BASE:
         return _compare_with_file(settings.baseline, results, gates, services.workspace)
-    # It asks GitHub, and looks into archives.
+    # Imports the GitHub client and archives.
     from agentci.github.baseline.find import NoBaselineError, find_baseline  # noqa: PLC0415 (see above)
 
     try:
         earlier = find_baseline(commit, settings, services, workflow)
     except NoBaselineError as error:
-        return Comparison(
-            baseline=PULL_REQUEST_BASE, not_comparable=f"there is nothing to compare with: {error}"
-        )
+        return Comparison(baseline=PULL_REQUEST_BASE, not_comparable=f"baseline not found: {error}")
     found = earlier.found
     name = f"{shorten_commit(found.commit)}, {found.where}"
     compared = compare_runs(
@@ -60,10 +57,10 @@ def _compare_with_file(
         report = read_baseline_report(named, workspace)
     except InputError as error:
         return Comparison(
-            baseline=named, not_comparable=f"the baseline is of no use: {error.problems[0]}"
+            baseline=named, not_comparable=f"baseline not readable: {error.problems[0]}"
         )
-    if lack := explain_incomplete(report):
-        return Comparison(baseline=named, not_comparable=f"the baseline is of no use: it {lack}")
+    if reason := explain_incomplete(report):
+        return Comparison(baseline=named, not_comparable=f"baseline not comparable: it {reason}")
     compared = compare_runs(
         report.results, results, find_regression_thresholds(gates), baseline=named
     )

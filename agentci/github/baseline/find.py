@@ -27,19 +27,19 @@ from agentci.runner.services import Services
 
 # How far back results are looked for, in commits of the branch.
 MAX_COMMITS_BEHIND: Final = 100
-# How many runs are asked for what they kept.
+# How many runs are searched for results.
 MAX_RUNS_TRIED: Final = 10
 
 
 class CommitHistory(Protocol):
-    """Knows what a branch was at."""
+    """A source of a branch's history: GitHub or git."""
 
     def history(self, commit: str, most: int) -> tuple[str, ...]:
-        """``commit`` and those before it, the newest first; at most ``most``.
+        """Return ``commit`` and its first-parent ancestors, newest first, at most ``most``.
 
         Raises:
-            GitHubError: GitHub does not tell.
-            UnreachableError: git does not tell.
+            GitHubError: the request to GitHub failed.
+            UnreachableError: git failed.
         """
         ...
 
@@ -48,8 +48,8 @@ class BaselineReport(Struct, frozen=True, kw_only=True):
     """Results of an earlier run.
 
     Attributes:
-        where: they were found, as shown to the user.
-        behind: how many commits of the branch they are older than what was asked for.
+        where: the place they were found in, as shown to the user.
+        behind: how many commits they are older than the requested one.
     """
 
     report: Report
@@ -59,41 +59,41 @@ class BaselineReport(Struct, frozen=True, kw_only=True):
 
 
 class BaselineSearch:
-    """One search, which raises nothing: what is in its way is told.
+    """One search for results; failures are collected instead of raised.
 
     Attributes:
-        misses: why there were no results so far, a sentence each.
+        misses: why there were no results so far, one sentence each.
 
     Args:
-        kept: results in the cache; None where it cannot be used.
+        store: results in the cache; None if it cannot be used.
         runs: of the workflow.
-        history: what knows what came before.
-        series: what the results are kept as.
-        misses: why there are none, as far as that is known before.
+        history: lists earlier commits.
+        series: name of the stored results.
+        misses: failures that are known already.
     """
 
     def __init__(
         self,
         *,
-        kept: BaselineStore | None,
+        store: BaselineStore | None,
         runs: WorkflowRuns,
         history: CommitHistory,
         series: str,
         misses: Sequence[str] = (),
     ) -> None:
         self.misses = list(misses)
-        self._store = kept
+        self._store = store
         self._runs = runs
         self._history = history
         self._series = series
         self._tries = MAX_RUNS_TRIED
 
     def find_by_commit(self, commit: str) -> BaselineReport | None:
-        """The results of a commit; those of its last run, if there were several."""
+        """Find the results of a commit, of its last run if there were several."""
         return self._find_first(commit, self._list_runs(commit))
 
     def find_before(self, commit: str, branch: str) -> BaselineReport | None:
-        """The newest results of what the branch was at before ``commit``."""
+        """Find the newest results of a commit before ``commit`` on the branch."""
         before = self._list_earlier_commits(commit)
         runs: dict[str, list[WorkflowRun]] = {}
         for run in self._list_runs(branch=branch) if before else ():
@@ -104,7 +104,7 @@ class BaselineSearch:
         return None
 
     def _find_first(self, commit: str, runs: Iterable[WorkflowRun]) -> BaselineReport | None:
-        """The results of a commit in the cache, else of the first run that has kept some."""
+        """Return the results in the cache, else those of the first run that has some."""
         if found := self._read_from_cache(commit):
             return found
         for run in runs:
@@ -154,7 +154,7 @@ class BaselineSearch:
         try:
             return self._history.history(commit, MAX_COMMITS_BEHIND + 1)[1:]
         except (GitHubError, UnreachableError) as error:
-            self._add_miss(f"what came before it is not known: {format_with_hint(error)}")
+            self._add_miss(f"cannot list earlier commits: {format_with_hint(error)}")
             return ()
 
     def _add_miss(self, why: str) -> None:
@@ -163,40 +163,38 @@ class BaselineSearch:
 
 
 def format_with_hint(error: Exception) -> str:
-    """What went wrong, with a way out where one is known."""
+    """Return the message of an error with its hint, if it has one."""
     hint = getattr(error, "hint", None)
     return f"{error} ({hint})" if hint else str(error)
 
 
 def _explain_mismatch(report: Report, commit: str) -> str:
-    """Why a report is not that of a commit, whole; empty where it is."""
-    if lack := explain_incomplete(report):
-        return lack
+    """Explain why a report is not the complete report of a commit; empty if it is."""
+    if reason := explain_incomplete(report):
+        return reason
     if report.commit not in ("", commit):
-        return f"is of the commit {shorten_commit(report.commit)}"
+        return f"belongs to commit {shorten_commit(report.commit)}"
     return ""
 
 
 MAX_MISSES: Final = 4
-NO_COMMIT: Final = "it is not known of which commit the results are that would be compared"
-NO_MAIN_BRANCH: Final = "git knows no branch main or master, nor what origin calls its HEAD"
-OFFLINE: Final = "GitHub is not asked (--offline)"
-OUTSIDE_WORKFLOW: Final = "GitHub is asked in a workflow alone"
-UNKNOWN_MERGE_BASE: Final = (
-    "the baseline may be stale: how much of {branch} is judged as well is not known"
-)
+NO_COMMIT: Final = "the commit of this run is unknown"
+NO_MAIN_BRANCH: Final = "the repository has no branch main or master, and origin has no HEAD"
+OFFLINE: Final = "GitHub is not searched with --offline"
+OUTSIDE_WORKFLOW: Final = "GitHub is searched only in a workflow"
+UNKNOWN_MERGE_BASE: Final = "the merge base with {branch} is unknown"
 DOCS_HINT: Final = "see docs/baselines.md for how a workflow keeps its results"
 
 
 class NoBaselineError(Exception):
-    """There is nothing to compare with; says why, without a full stop."""
+    """There are no results to compare with; the message says why, without a full stop."""
 
 
 class ChosenBaseline(Struct, frozen=True, kw_only=True):
     """The results that a run is compared with.
 
     Attributes:
-        stale: why they may be of another commit than the base; empty where they are of it.
+        stale: why they may not be the base commit's; empty if they are.
     """
 
     found: BaselineReport
@@ -204,29 +202,28 @@ class ChosenBaseline(Struct, frozen=True, kw_only=True):
 
 
 def find_baseline(
-    judged: str, settings: Settings, services: Services, workflow: Workflow
+    evaluated: str, settings: Settings, services: Services, workflow: Workflow
 ) -> ChosenBaseline:
-    """Find the results of the base; the cache is looked into before GitHub is asked.
+    """Find the results of the base commit, in the cache first, then on GitHub.
 
     Args:
-        judged: the commit that is to be compared; empty where it is not known.
+        evaluated: the commit of this run; empty if unknown.
 
     Raises:
-        NoBaselineError: there are none, or nobody knows what the base is.
+        NoBaselineError: there are none, or the base is unknown.
     """
-    if not judged:
+    if not evaluated:
         raise NoBaselineError(NO_COMMIT)
     repository = open_git_repository(services)
     runs = _make_workflow_runs(settings, workflow)
     if workflow.context.active:
-        base, doubt = _find_workflow_base(judged, runs, workflow.context)
+        base, doubt = _find_workflow_base(evaluated, runs, workflow.context)
     else:
-        base, doubt = _find_local_base(judged, repository), ""
+        base, doubt = _find_local_base(evaluated, repository), ""
     if not base.commit:
-        raise NoBaselineError(
-            doubt or f"the event {workflow.context.event} names no commit before it"
-        )
+        raise NoBaselineError(doubt or f"the event `{workflow.context.event}` names no base commit")
     search = _make_search(settings, services, workflow.context, runs=runs, repository=repository)
+    doubt = doubt and f"the baseline may be stale: {doubt}"
     found = search.find_by_commit(base.commit)
     if found:
         return ChosenBaseline(found=found, stale=doubt)
@@ -238,16 +235,16 @@ def find_baseline(
 
 
 def _find_workflow_base(
-    judged: str, runs: WorkflowRuns, github: GitHubContext
+    evaluated: str, runs: WorkflowRuns, github: GitHubContext
 ) -> tuple[BaseCommit, str]:
-    """The base, and why it may be another one."""
+    """Return the base commit, and why it may be wrong."""
     base = find_base_commit(read_event(github), github.ref_name)
     if base.is_any_earlier:
-        return replace(base, commit=judged), ""
+        return replace(base, commit=evaluated), ""
     if not base.merge_base_with:
         return base, ""
     try:
-        return replace(base, commit=runs.find_merge_base(judged, base.merge_base_with)), ""
+        return replace(base, commit=runs.find_merge_base(evaluated, base.merge_base_with)), ""
     except GitHubError as error:
         return (
             base,
@@ -255,24 +252,24 @@ def _find_workflow_base(
         )
 
 
-def _find_local_base(judged: str, repository: GitRepository) -> BaseCommit:
-    """The base of what is checked out; on the main branch itself, any of its earlier results."""
+def _find_local_base(evaluated: str, repository: GitRepository) -> BaseCommit:
+    """Return the base of what is checked out; on the main branch, any earlier results will do."""
     try:
-        left = repository.find_merge_base_with_main(judged)
+        base = repository.find_merge_base_with_main(evaluated)
     except UnreachableError as error:
-        raise NoBaselineError(f"what the base is is not known: {format_with_hint(error)}") from None
-    if not left:
+        raise NoBaselineError(f"the base commit is unknown: {format_with_hint(error)}") from None
+    if not base:
         raise NoBaselineError(NO_MAIN_BRANCH)
-    return BaseCommit(commit=left, branch="", is_any_earlier=left == judged)
+    return BaseCommit(commit=base, branch="", is_any_earlier=base == evaluated)
 
 
 def _make_workflow_runs(settings: Settings, workflow: Workflow) -> WorkflowRuns:
-    unasked = "" if workflow.context.active else OUTSIDE_WORKFLOW
+    unavailable = "" if workflow.context.active else OUTSIDE_WORKFLOW
     return WorkflowRuns(
         workflow.api,
         workflow.context,
         settings.baseline_artifact,
-        unasked=OFFLINE if settings.fetch_settings.offline else unasked,
+        unavailable=OFFLINE if settings.fetch_settings.offline else unavailable,
     )
 
 
@@ -284,14 +281,14 @@ def _make_search(
     runs: WorkflowRuns,
     repository: GitRepository,
 ) -> BaselineSearch:
-    kept: BaselineStore | None = None
+    store: BaselineStore | None = None
     misses: list[str] = []
     try:
-        kept = open_baseline_store(settings.fetch_settings, services)
+        store = open_baseline_store(settings.fetch_settings, services)
     except InputError as error:
         misses += [problem.message for problem in error.problems]
     return BaselineSearch(
-        kept=kept,
+        store=store,
         runs=runs,
         history=runs if github.active else repository,
         series=settings.baseline_artifact,
@@ -301,16 +298,16 @@ def _make_search(
 
 def _explain_missing(base: BaseCommit, search: BaselineSearch) -> str:
     why = _format_misses(search) or "neither the cache nor a run of the workflow on GitHub has any"
-    none = f"no results are kept of {shorten_commit(base.commit)}, nor of what was before it"
-    return f"{none}: {why} ({DOCS_HINT})"
+    commit = shorten_commit(base.commit)
+    return f"no results of {commit} or an earlier commit: {why} ({DOCS_HINT})"
 
 
 def _explain_stale(base: BaseCommit, found: BaselineReport, search: BaselineSearch) -> str:
     behind = format_count(found.behind, "commit")
     why = _format_misses(search)
     return (
-        f"the baseline is stale: it is of {shorten_commit(found.commit)}, {behind} before the base "
-        f"{shorten_commit(base.commit)}, which has no results{why and f' ({why})'}"
+        f"the baseline is stale: its commit {shorten_commit(found.commit)} is {behind} before the "
+        f"base {shorten_commit(base.commit)}, which has no results{why and f' ({why})'}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What git says of the user's repository: where it left its main branch, and what came before."""
+"""The history of the user's repository: merge base with the main branch, earlier commits."""
 
 import os
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from agentci.model.requests import LOCAL_EXECUTOR
 from agentci.runner.services import Services
 
 MAX_SECONDS: Final = 20.0
-# Where the main branch may be found, the likeliest first.
+# Names of the main branch, most likely first.
 MAIN_BRANCHES: Final = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 _PASSED_VARIABLES: Final = ("PATH", "HOME", "XDG_CONFIG_HOME")
-# Nothing is fetched for it, nothing is written, and no watcher of files is started.
+# Git fetches nothing, writes nothing and starts no file monitor.
 _GIT_VARIABLES: Final = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_TERMINAL_PROMPT": "0",
@@ -26,10 +26,10 @@ _GIT: Final = ("git", "-c", "core.fsmonitor=false")
 
 
 class GitRepository:
-    """The repository at ``root``; everything raises ``UnreachableError`` where git cannot be run.
+    """The repository at ``root``; all methods raise ``UnreachableError`` if git cannot be run.
 
     Args:
-        variables: the environment, of which git gets what it needs to find its own settings.
+        variables: the environment; git gets only what it needs to find its settings.
     """
 
     def __init__(self, root: Path, executor: Executor, variables: Mapping[str, str]) -> None:
@@ -39,7 +39,7 @@ class GitRepository:
         self._environment = {"PATH": os.defpath, **own, **_GIT_VARIABLES}
 
     def find_merge_base_with_main(self, commit: str) -> str:
-        """The last commit that ``commit`` and the main branch share; empty where there is none."""
+        """Return the merge base of ``commit`` and the main branch; empty without one."""
         for branch in MAIN_BRANCHES:
             found = self._run_git("merge-base", commit, branch)
             if COMMIT_HASH.match(found):
@@ -47,16 +47,16 @@ class GitRepository:
         return ""
 
     def history(self, commit: str, most: int) -> tuple[str, ...]:
-        """``commit`` and what its branch was at before, the newest first; at most ``most``."""
+        """Return ``commit`` and its first-parent ancestors, newest first, at most ``most``."""
         found = self._run_git("rev-list", "--first-parent", f"--max-count={most}", commit)
         return tuple(found.split())
 
     def has_changes(self) -> bool:
-        """Whether a file that git keeps is not as it was committed."""
+        """Whether a tracked file has uncommitted changes."""
         return self._run_git("status", "--porcelain", "--untracked-files=no") != ""
 
     def _run_git(self, *arguments: str) -> str:
-        """What git prints; empty where it says no."""
+        """Return what git prints; empty if it fails."""
         try:
             response = self._executor.run(
                 (*_GIT, *arguments),
@@ -71,7 +71,7 @@ class GitRepository:
 
 
 def open_git_repository(services: Services) -> GitRepository:
-    """The repository of the workspace."""
+    """Open the repository of the workspace."""
     return GitRepository(
         services.workspace.root, services.executors[LOCAL_EXECUTOR], services.variables
     )

@@ -1,4 +1,4 @@
-"""Reads the report of an earlier run."""
+"""Read the report of an earlier run."""
 
 from agentci._util.workspace import Workspace, is_file, is_folder, read_file
 from agentci.errors import InputError
@@ -10,27 +10,27 @@ from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
 def read_baseline_report(
     named: str, workspace: Workspace, *, limit_bytes: int = MAX_REPORT_BYTES
 ) -> Report:
-    """Read a report, or that of a folder.
+    """Read ``results.json``, or that of a folder.
 
     Raises:
-        InputError: there is none, it is larger than that, or it is none of this version.
+        InputError: it does not exist, is too large, or has another version.
     """
     path = workspace.cwd / named
     path = path / REPORT_NAME if is_folder(path) else path
     if not is_file(path):
         raise InputError.from_message(
-            f"there is no report {named}", hint=f"name a {REPORT_NAME}, or the folder that has it"
+            f"there is no report {named}", hint=f"name a {REPORT_NAME} or its folder"
         )
     name = workspace.display_path(path)
     return read_report(read_file(path, name=name, limit_bytes=limit_bytes), file=name)
 
 
 def explain_incomplete(report: Report) -> str:
-    """Why a report is not of a whole run, as the end of a sentence; empty where it is."""
+    """Explain why a report is not of a whole run, as the end of a sentence; empty if it is."""
     if not report.complete:
-        return "is of a run that was broken off"
+        return "belongs to an interrupted run"
     if report.shard_info is not None:
-        return f"is of {report.shard_info.shard} alone"
+        return f"covers only {report.shard_info.shard}"
     if not report.results:
         return "has no results"
     return ""

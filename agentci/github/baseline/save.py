@@ -1,4 +1,4 @@
-"""Keeps the results of a commit in the cache, for later runs to be compared with."""
+"""Save the results of a commit in the cache, as the baseline of later runs."""
 
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import FetchError, InputError
@@ -18,24 +18,24 @@ from agentci.runner.services import Services
 def save_baseline(
     report: Report, settings: Settings, services: Services, github: GitHubContext
 ) -> Report:
-    """Keep a report, if it is all that there is to say of a commit; tells why it could not be."""
+    """Save a complete report of a commit; returns it with a note if saving failed."""
     try:
         if _is_complete(report) and _matches_commit(report, services, github):
             content = "".join(JsonReport().render(report)).encode()
             store = open_baseline_store(settings.fetch_settings, services)
             store.put(report.commit, settings.baseline_artifact, content)
     except (FetchError, InputError) as error:
-        message = f"the results are not kept for later runs to be compared with: {error}"
+        message = f"the results are not saved as a baseline for later runs: {error}"
         problem = Problem(message=message, severity="note")
         return replace(report, problems=(*report.problems, problem))
     return report
 
 
 def open_baseline_store(access: FetchSettings, services: Services) -> BaselineStore:
-    """The results in the cache.
+    """Open the results in the cache.
 
     Raises:
-        InputError: the cache is one that the repository brings along.
+        InputError: the cache is part of the repository.
     """
     return BaselineStore(find_cache_folder(access, services), owner=services.workspace.root)
 
@@ -45,10 +45,10 @@ def _is_complete(report: Report) -> bool:
 
 
 def _matches_commit(report: Report, services: Services, github: GitHubContext) -> bool:
-    """Whether what was judged is the commit, as it is in the repository.
+    """Whether the evaluated files are those of the commit in the repository.
 
-    A pull request never is: what is judged there is a merge that is in no branch, of changes that
-    nobody may have seen yet. And what a workflow checks out beside is not what its run is of.
+    Those of a pull request are not: they are a merge commit that is on no branch, of changes that
+    may be unreviewed. Nor are those of another commit that a workflow checks out.
     """
     if github.active:
         return github.event in TRUSTED_EVENTS and report.commit == github.sha

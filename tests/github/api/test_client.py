@@ -97,7 +97,7 @@ class TestWhatIsInTheWay:
 
     def test_is_that_we_are_nobody(self, api: GitHubApi) -> None:
         error = refused(lambda: api.get("/user"))
-        assert (error.status, error.hint) == (403, "see what the token may do")
+        assert (error.status, error.hint) == (403, "check the permissions of the token")
 
     def test_is_a_token_that_is_not_valid(self, hub: Hub, patience: Patience) -> None:
         environ = hub.environ | {"INPUT_GITHUB-TOKEN": "old"}
@@ -128,7 +128,11 @@ class TestWhatIsInTheWay:
 
     @pytest.mark.parametrize(
         ("body", "said"),
-        [(b"<html>", "no JSON"), (b"[" * 100_000, "no JSON"), (b"[]", "no object")],
+        [
+            (b"<html>", "is not JSON"),
+            (b"[" * 100_000, "is not JSON"),
+            (b"[]", "is not a JSON object"),
+        ],
     )
     def test_is_an_answer_that_makes_no_sense(
         self, body: bytes, said: str, api: GitHubApi, hub: Hub
@@ -138,7 +142,7 @@ class TestWhatIsInTheWay:
 
     def test_is_a_page_that_is_no_list(self, api: GitHubApi, hub: Hub) -> None:
         hub.faults["issues/list-comments"] = [Answer(body=b"{}")]
-        assert "no list" in str(refused(lambda: list(api.pages(COMMENTS))))
+        assert "is not a list" in str(refused(lambda: list(api.pages(COMMENTS))))
 
     def test_is_a_refusal_without_words(self, api: GitHubApi, hub: Hub) -> None:
         hub.faults["issues/create-comment"] = [Answer(status=418, body=b"tea")]

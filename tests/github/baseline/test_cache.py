@@ -122,7 +122,10 @@ class TestTheFolder:
         folder.mkdir()
         (folder / "baselines").write_text("")
         folder.chmod(0o555)
-        with as_nobody(), pytest.raises(UnreachableError, match="cannot be written to") as caught:
+        with (
+            as_nobody(),
+            pytest.raises(UnreachableError, match="cannot write to the cache") as caught,
+        ):
             BaselineStore(folder).put(COMMIT, SERIES, b"{}")
         assert "--cache-dir" in str(caught.value.hint)
 

@@ -1,1 +1,1 @@
-"""``agentci evaluator``: list, write, try out and fetch evaluators."""
+"""``agentci evaluator``: list, create, run and fetch evaluators."""

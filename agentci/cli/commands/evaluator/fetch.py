@@ -1,4 +1,4 @@
-"""``agentci evaluator fetch``: put remote evaluators into the cache."""
+"""``agentci evaluator fetch``: download remote evaluators into the cache."""
 
 from collections.abc import Sequence
 from typing import TextIO
@@ -18,13 +18,13 @@ from agentci.runner.services import Services
 def fetch_evaluators(
     programs: Sequence[RemoteProgram], *, access: FetchSettings, services: Services, out: TextIO
 ) -> int:
-    """Fetch ``programs``, and say where each is and what pins it.
+    """Fetch ``programs`` and print the path and the pin of each.
 
     Raises:
-        InputError: some cannot be had; the others are in the cache.
+        InputError: some cannot be fetched; the others are in the cache.
     """
-    stock = make_fetch_options(access, services, lock=load_lock(services))
-    outcomes = parallel_map(lambda each: _fetch_program(each, stock), programs)
+    fetch_options = make_fetch_options(access, services, lock=load_lock(services))
+    outcomes = parallel_map(lambda each: _fetch_program(each, fetch_options), programs)
     for outcome in outcomes:
         if not isinstance(outcome, Problem):
             write_to_stream(_format_fetched(outcome), out)
@@ -34,12 +34,12 @@ def fetch_evaluators(
     return 0
 
 
-def _fetch_program(program: RemoteProgram, stock: FetchOptions) -> FetchedProgram | Problem:
+def _fetch_program(program: RemoteProgram, options: FetchOptions) -> FetchedProgram | Problem:
     try:
-        fetched = fetch_program(stock.sources.get(program.source).complete(program), stock)
+        fetched = fetch_program(options.sources.get(program.source).complete(program), options)
     except FetchError as error:
         return Problem(message=str(error), hint=error.hint)
-    # A run does without a cache; here it is all that is asked for.
+    # A run works without the cache; here filling it is the purpose.
     return Problem(message=fetched.notices[0]) if fetched.notices else fetched
 
 

@@ -24,7 +24,7 @@ from agentci.model.problem import Problem
 FUNCTION_PLACEHOLDER: Final = "FUNCTION"
 
 PYTHON_TEMPLATE: Final = '''\
-"""Every turn is answered, with `min_length` or more characters: start from here."""
+"""Check that answers have at least `min_length` characters; replace with your rule."""
 
 from agentci.sdk import EvalInput, EvalResult, evaluator
 
@@ -38,7 +38,7 @@ def FUNCTION(case: EvalInput) -> EvalResult:
         length = len((turn.final_response or "").strip())
         scores.append(1.0 if length >= min_length else 0.0)
         if length < min_length:
-            issues.append(f"turn {number}: {length} characters, {min_length} wanted")
+            issues.append(f"turn {number}: {length} characters, minimum {min_length}")
     return EvalResult(
         score=sum(scores) / len(scores) if scores else 0.0,
         per_invocation_scores=scores,
@@ -51,15 +51,15 @@ if __name__ == "__main__":
 '''
 
 JAVASCRIPT_TEMPLATE: Final = """\
-// Every turn is answered, with `min_length` or more characters: start from here.
+// Check that answers have at least `min_length` characters; replace with your rule.
 
-function judge({ config, invocations }) {
+function evaluate({ config, invocations }) {
   const minLength = config.min_length ?? 1;
   const issues = [];
   const scores = invocations.map((turn, index) => {
     const length = [...(turn.final_response ?? "").trim()].length;
     if (length >= minLength) return 1;
-    issues.push(`turn ${index + 1}: ${length} characters, ${minLength} wanted`);
+    issues.push(`turn ${index + 1}: ${length} characters, minimum ${minLength}`);
     return 0;
   });
   const score = scores.reduce((sum, one) => sum + one, 0) / Math.max(scores.length, 1);
@@ -69,14 +69,14 @@ function judge({ config, invocations }) {
 async function main() {
   let input = "";
   for await (const chunk of process.stdin.setEncoding("utf8")) input += chunk;
-  console.log(JSON.stringify(judge(JSON.parse(input))));
+  console.log(JSON.stringify(evaluate(JSON.parse(input))));
 }
 
 main();
 """
 
 TYPESCRIPT_TEMPLATE: Final = """\
-// Every turn is answered, with `min_length` or more characters: start from here.
+// Check that answers have at least `min_length` characters; replace with your rule.
 
 type ToolCall = { name: string; args: Record<string, unknown>; id: string | null };
 type ToolResponse = { name: string; output: string; status: string | null; response: unknown };
@@ -98,13 +98,13 @@ type EvalResult = {
   details: { issues: string[] };
 };
 
-function judge({ config, invocations }: EvalInput): EvalResult {
+function evaluate({ config, invocations }: EvalInput): EvalResult {
   const minLength = config.min_length ?? 1;
   const issues: string[] = [];
   const scores = invocations.map((turn, index): number => {
     const length = [...(turn.final_response ?? "").trim()].length;
     if (length >= minLength) return 1;
-    issues.push(`turn ${index + 1}: ${length} characters, ${minLength} wanted`);
+    issues.push(`turn ${index + 1}: ${length} characters, minimum ${minLength}`);
     return 0;
   });
   const score = scores.reduce((sum, one) => sum + one, 0) / Math.max(scores.length, 1);
@@ -114,7 +114,7 @@ function judge({ config, invocations }: EvalInput): EvalResult {
 async function main(): Promise<void> {
   let input = "";
   for await (const chunk of process.stdin.setEncoding("utf8")) input += chunk;
-  console.log(JSON.stringify(judge(JSON.parse(input))));
+  console.log(JSON.stringify(evaluate(JSON.parse(input))));
 }
 
 main();
@@ -126,7 +126,7 @@ MAX_NAME_LENGTH: Final = 100
 
 
 class EvaluatorLanguage(Struct, frozen=True, kw_only=True):
-    """One that evaluators can be started in."""
+    """A language that has a template."""
 
     name: str
     short_name: str
@@ -134,7 +134,7 @@ class EvaluatorLanguage(Struct, frozen=True, kw_only=True):
 
     @property
     def extension(self) -> str:
-        """Of its files: ``.py``."""
+        """The extension of its files, such as ``.py``."""
         return f".{self.short_name}"
 
 
@@ -144,7 +144,7 @@ LANGUAGES: Final = (
     EvaluatorLanguage(name="typescript", short_name="ts", template=TYPESCRIPT_TEMPLATE),
 )
 
-# A file or a function of such a name would stand before what evaluators need themselves.
+# A file or function with such a name would shadow something that evaluators need.
 RESERVED_NAMES: Final = frozenset(
     {
         *(*dir(builtins), *sys.stdlib_module_names, *keyword.kwlist),
@@ -157,15 +157,15 @@ RESERVED_NAMES: Final = frozenset(
 def init_evaluator(
     name: str, *, runtime: str | None, folder: str, workspace: Workspace, out: TextIO
 ) -> int:
-    """Make ``folder/NAME`` with a program and its manifest, and say how to go on.
+    """Create ``folder/NAME`` with a program and its manifest, and print the next steps.
 
     Args:
-        name: of the evaluator; an extension says the language.
-        runtime: the language, by its name or extension; Python where neither says it.
-        folder: from the working directory; made where it is missing.
+        name: of the evaluator; an extension selects the language.
+        runtime: the language, by name or extension; default: Python.
+        folder: relative to the working directory; created if missing.
 
     Raises:
-        InputError: the name will not do, a file is in the way, or the disk refuses.
+        InputError: the name is invalid, a file exists, or writing failed.
     """
     stem, language = _parse_name(name, runtime)
     _check_name(stem, language)
@@ -181,19 +181,21 @@ def init_evaluator(
 
 
 def _parse_name(name: str, runtime: str | None) -> tuple[str, EvaluatorLanguage]:
-    """The name without its extension, and the language that either says."""
+    """Return the name without its extension, and the language."""
     stem, extension = os.path.splitext(name)  # noqa: PTH122 (a path would swallow dots and slashes)
     if not extension:
         return stem, LANGUAGES[0] if runtime is None else _find_language(runtime)
     language = next((each for each in LANGUAGES if each.extension == extension.lower()), None)
     if language is None:
         extensions = join_with_or([each.extension for each in LANGUAGES])
-        message = f"{quote_name(name)} ends in {quote_name(extension)}, not in {extensions}"
-        hint = "leave that off; programs in other languages: docs/writing-evaluators.md"
+        message = (
+            f"{quote_name(name)} has the extension {quote_name(extension)}; known: {extensions}"
+        )
+        hint = "remove it; for other languages see docs/writing-evaluators.md"
         raise InputError.from_message(message, hint=hint)
     if runtime is not None and _find_language(runtime) is not language:
-        message = f"{quote_name(name)} is {language.name}, --runtime says {quote_name(runtime)}"
-        raise InputError.from_message(message, hint="leave one of the two off")
+        message = f"{quote_name(name)} is {language.name}, but --runtime is {quote_name(runtime)}"
+        raise InputError.from_message(message, hint="remove one of the two")
     return stem, language
 
 
@@ -203,32 +205,30 @@ def _find_language(runtime: str) -> EvaluatorLanguage:
             return language
     known = join_with_or([each.short_name for each in LANGUAGES])
     raise InputError.from_message(
-        f"there is no --runtime {quote_name(runtime)} to start from",
-        hint=f"choose {known}; programs in other languages: docs/writing-evaluators.md",
+        f"unknown --runtime {quote_name(runtime)}",
+        hint=f"choose {known}; for other languages see docs/writing-evaluators.md",
     )
 
 
 def _check_name(stem: str, language: EvaluatorLanguage) -> None:
-    """See that the name can be that of a file, a folder, a remote evaluator and a function."""
+    """Check that the name is valid for a file, a folder, a remote evaluator and a function."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", stem):
         message = (
-            f"an evaluator cannot be named {quote_name(stem)}:"
-            " a letter (a to z) comes first, then letters, digits, _ and -"
+            f"invalid evaluator name {quote_name(stem)}: it must start with a letter (a to z) and"
+            " contain only letters, digits, _ and -"
         )
-        where = ", and say with --dir where it goes" if "/" in stem else ""
+        where = ", and set its folder with --dir" if "/" in stem else ""
         raise InputError.from_message(message, hint=f"try {quote_name(_suggest_name(stem))}{where}")
     if len(stem) > MAX_NAME_LENGTH:
         message = f"the name {quote_name(stem)} has {len(stem)} characters"
-        raise InputError.from_message(message, hint=f"take {MAX_NAME_LENGTH} at most")
+        raise InputError.from_message(message, hint=f"use at most {MAX_NAME_LENGTH}")
     if language.template is PYTHON_TEMPLATE and stem.replace("-", "_") in RESERVED_NAMES:
-        message = (
-            f"an evaluator cannot be named {quote_name(stem)}: Python has another use for that"
-        )
+        message = f"invalid evaluator name {quote_name(stem)}: the name is reserved in Python"
         raise InputError.from_message(message, hint=f"try {quote_name(f'{stem}_check')}")
 
 
 def _suggest_name(stem: str) -> str:
-    """A name that will do, as like ``stem`` as can be."""
+    """Return a valid name similar to ``stem``."""
     letters = unicodedata.normalize("NFKD", stem.rpartition("/")[2]).encode("ascii", "ignore")
     return re.sub(r"[^A-Za-z0-9]+", "_", letters.decode()).strip("_0123456789") or "my_evaluator"
 
@@ -237,7 +237,7 @@ def _format_manifest(stem: str, language: EvaluatorLanguage) -> str:
     return _dump_yaml(
         {
             "name": stem,
-            "description": "Every turn is answered.",
+            "description": "Every turn has an answer.",
             "language": language.name,
             "entrypoint": f"{stem}{language.extension}",
             "tags": [],
@@ -247,7 +247,7 @@ def _format_manifest(stem: str, language: EvaluatorLanguage) -> str:
 
 
 def _write_new_files(home: Path, files: Mapping[str, str], workspace: Workspace) -> None:
-    """Write all files, never over another one."""
+    """Write all files; existing files are never overwritten."""
     try:
         _check_no_file_exists([home / name for name in files], workspace)
         make_folder(home, workspace.root)
@@ -257,14 +257,14 @@ def _write_new_files(home: Path, files: Mapping[str, str], workspace: Workspace)
             give_to_owner(home / name, workspace.root)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        message = f"{workspace.display_path(home)} cannot be written to: {reason}"
+        message = f"cannot write to {workspace.display_path(home)}: {reason}"
         raise InputError.from_message(message, hint="choose another folder with --dir") from None
 
 
 def _check_no_file_exists(paths: list[Path], workspace: Workspace) -> None:
     problems = [
         Problem(
-            message=f"{workspace.display_path(path)} is there already", hint="take another name"
+            message=f"{workspace.display_path(path)} already exists", hint="choose another name"
         )
         for path in paths
         if os.path.lexists(path)
@@ -276,17 +276,17 @@ def _check_no_file_exists(paths: list[Path], workspace: Workspace) -> None:
 def _format_next_steps(stem: str, home: Path, program: str) -> str:
     path = home / program
     entry = {"name": stem, "type": "code", "path": f"./{path}", "threshold": 1.0}
-    run = f"agentci evaluator run {shlex.quote(str(path))} --trace RECORDING"
+    run = f"agentci evaluator run {shlex.quote(str(path))} --trace TRACE"
     return f"""\
 Created {path} and {home / MANIFEST_NAME}
 
 Next:
-1. Put your own rule into {program}, and what it is for into {MANIFEST_NAME}.
-2. Try it on a recording:
+1. Write your rule in {program}, and describe it in {MANIFEST_NAME}.
+2. Try it on a trace:
 
    {run}
 
-3. Add it to your config; its path is seen from there:
+3. Add it to your config; the path is relative to the config:
 
 {_dump_yaml({"evaluators": [{**entry, "config": {"min_length": 1}}]})}"""
 

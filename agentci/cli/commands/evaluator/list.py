@@ -1,4 +1,4 @@
-"""``agentci evaluator list``: the evaluators that there are, wherever they are kept."""
+"""``agentci evaluator list``: list the available evaluators of all sources."""
 
 import os
 from collections.abc import Sequence
@@ -29,25 +29,23 @@ from agentci.runner.services import Services
 ALL_SOURCES: Final = "all"
 BUILTIN_SOURCE: Final = "builtin"
 GITHUB_SOURCE: Final = "github"
-# Tells programs which metrics are known, and not run by this version.
-NOT_RUN_TAG: Final = "not-run"
-# And those that need a `judge`.
-ASKS_MODEL_TAG: Final = "asks-a-model"
-# And those that need Vertex AI, and the extra adk.
+# Tags of metrics, for programs: unsupported here, needs a `judge`, needs Vertex AI and extra adk.
+NOT_RUN_TAG: Final = "not-supported"
+ASKS_MODEL_TAG: Final = "needs-judge"
 NEEDS_VERTEX_TAG: Final = "needs-vertex-ai"
 
 HEADINGS: Final = ("NAME", "SOURCE", "LANGUAGE", "DESCRIPTION", "REF")
-# Of a terminal that does not say it.
+# Used if the terminal does not report its width.
 DEFAULT_WIDTH: Final = 80
 
 
 def list_evaluators(source: str, services: Services, out: TextIO, *, as_json: bool) -> int:
-    """Print what ``source`` offers, or all sources together, by source and name.
+    """Print the evaluators of ``source``, or of all sources, by source and name.
 
-    Of all sources, one that cannot be asked keeps none of the others from being shown.
+    With all sources, one that cannot be read is only a warning.
 
     Raises:
-        InputError: there is no such source, or it cannot be asked.
+        InputError: there is no such source, or it cannot be read.
     """
     found = _list_all_sources(services) if source == ALL_SOURCES else _list_source(source, services)
     listings = sorted(found, key=lambda each: (each.source, each.name, each.ref))
@@ -70,7 +68,7 @@ def _list_all_sources(services: Services) -> list[CatalogEntry]:
 
 
 def _list_source_or_error(source: str, services: Services) -> Sequence[CatalogEntry] | str:
-    """What a source offers, or why that is not known."""
+    """Return the evaluators of a source, or why they cannot be listed."""
     try:
         return _read_catalogue(source, services)
     except FetchError as error:
@@ -86,8 +84,8 @@ def _list_source(source: str, services: Services) -> Sequence[CatalogEntry]:
     if source not in sources:
         known = [ALL_SOURCES, BUILTIN_SOURCE, *sources]
         raise InputError.from_message(
-            f"there is no source {quote_name(source)} of evaluators",
-            hint=suggest_name(source, known) or f"there is {join_with_or(known)}",
+            f"unknown source {quote_name(source)}",
+            hint=suggest_name(source, known) or f"choose {join_with_or(known)}",
         )
     try:
         return _read_catalogue(source, services)
@@ -98,13 +96,13 @@ def _list_source(source: str, services: Services) -> Sequence[CatalogEntry]:
 
 
 def _format_source_error(source: str, error: AgentciError) -> str:
-    return f"the evaluators of {source} cannot be listed: {error}"
+    return f"cannot list the evaluators of {source}: {error}"
 
 
 def _list_source_names() -> list[str]:
-    """All names of sources, those of packages included that do not work."""
-    theirs = entry_points(group=GROUP).names - {ALL_SOURCES, BUILTIN_SOURCE, *SOURCES}
-    return [*SOURCES, *sorted(theirs)]
+    """List the names of all sources, including broken ones of other packages."""
+    plugins = entry_points(group=GROUP).names - {ALL_SOURCES, BUILTIN_SOURCE, *SOURCES}
+    return [*SOURCES, *sorted(plugins)]
 
 
 def _read_catalogue(source: str, services: Services) -> Sequence[CatalogEntry]:
@@ -113,12 +111,12 @@ def _read_catalogue(source: str, services: Services) -> Sequence[CatalogEntry]:
 
 
 def _list_metrics() -> Sequence[CatalogEntry]:
-    # A metric is a module, whose first line says what it measures.
-    ours = {name: (metric.__doc__ or "").partition("\n")[0] for name, metric in METRICS.items()}
+    # The first line of a metric module's docstring is its description.
+    local = {name: (metric.__doc__ or "").partition("\n")[0] for name, metric in METRICS.items()}
     return [
-        *(_make_metric_listing(name, f"{text} Computed here.") for name, text in ours.items()),
+        *(_make_metric_listing(name, f"{text} Computed locally.") for name, text in local.items()),
         *(
-            _make_metric_listing(name, f"{text} Asks a model (`judge`).", ASKS_MODEL_TAG)
+            _make_metric_listing(name, f"{text} Needs a judge model (`judge`).", ASKS_MODEL_TAG)
             for name, text in JUDGED_METRIC_PURPOSES.items()
         ),
         *(
@@ -128,7 +126,7 @@ def _list_metrics() -> Sequence[CatalogEntry]:
             for name, metric in HOSTED_METRICS.items()
         ),
         *(
-            _make_metric_listing(name, f"Not run: {why}.", NOT_RUN_TAG)
+            _make_metric_listing(name, f"Not supported: {why}.", NOT_RUN_TAG)
             for name, why in UNSUPPORTED_METRICS.items()
         ),
     ]
@@ -141,7 +139,7 @@ def _make_metric_listing(name: str, description: str, *tags: str) -> CatalogEntr
 
 
 def _format_json(listings: Sequence[CatalogEntry]) -> str:
-    """A list, one evaluator a line."""
+    """Format a JSON list with one evaluator per line."""
     lines = ",\n".join(f"  {dumps(to_builtins(each))}" for each in listings)
     return f"[\n{lines}\n]\n" if listings else "[]\n"
 
@@ -157,7 +155,7 @@ def _format_row(listing: CatalogEntry) -> tuple[str, ...]:
 
 
 def _format_table(rows: Sequence[Sequence[str]], width: int | None) -> str:
-    """The rows under one another; their ends are cut off where there is a ``width``."""
+    """Format aligned rows, truncated to ``width`` characters if given."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     cut = (line if width is None else truncate.short(line, width) for line in lines)
@@ -165,7 +163,7 @@ def _format_table(rows: Sequence[Sequence[str]], width: int | None) -> str:
 
 
 def _format_example(listings: Sequence[CatalogEntry]) -> str:
-    """How the first of the community's evaluators is used, where there is one."""
+    """Show how to use the first community evaluator, if there is one."""
     listing = next((each for each in listings if each.source == GITHUB_SOURCE), None)
     if listing is None:
         return ""
@@ -182,7 +180,7 @@ def _format_example(listings: Sequence[CatalogEntry]) -> str:
 
 
 def _find_terminal_width(out: TextIO) -> int | None:
-    """Characters of a line on the terminal; None where the output is no terminal."""
+    """Return the terminal's width in characters; None if the output is not a terminal."""
     if not out.isatty():
         return None
     return os.get_terminal_size(out.fileno()).columns or DEFAULT_WIDTH

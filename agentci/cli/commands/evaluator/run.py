@@ -45,15 +45,15 @@ from agentci.runner.plan import Plan, plan_suites
 from agentci.runner.prepare_programs import prepare_programs
 from agentci.runner.services import Services
 
-ESCAPED_NOTE: Final = "; what may not be shown as it is, is spelt out"
-TRUNCATED_NOTE: Final = "; only the end of it is kept"
+ESCAPED_NOTE: Final = "; control characters are escaped"
+TRUNCATED_NOTE: Final = "; only the end is shown"
 
 
 class EvaluatorRunPrinter:
-    """Writes to the session's ``out``, at once.
+    """Writes to the session's ``out`` without buffering.
 
-    What programs read and print is written as it is, to the byte where it is UTF-8. On a terminal
-    and in a workflow's log, which obey some of it, what they would obey is spelt out.
+    Input and output of programs are written byte for byte if they are UTF-8. On a terminal and in
+    a workflow's log control sequences and workflow commands are escaped.
     """
 
     def __init__(self, session: Session) -> None:
@@ -62,37 +62,38 @@ class EvaluatorRunPrinter:
         self._needs_escaping = session.workflow.context.active or session.out.isatty()
 
     def print_case(self, case: CaseSummary, *, position: int, total: int) -> None:
-        """Say what is judged."""
+        """Print which case is evaluated."""
         none = f"none ({case.unmatched_reason})"
-        golden = none if case.eval_case_id is None else case.eval_case_id
+        eval_case = none if case.eval_case_id is None else case.eval_case_id
         self._print_section(
             f"case {case.id} ({position} of {total})",
-            f"recording: {case.recording.file}",
-            f"golden case: {golden}",
+            f"trace file: {case.recording.file}",
+            f"eval case: {eval_case}",
             *(f"warning: {each}" for each in case.warnings),
         )
 
     def print_stdin(self, document: str) -> None:
-        """Show what the program is given, before it is run."""
+        """Print the program's input before it runs."""
         self._print_stream("stdin", document.encode("utf-8"))
 
     def print_response(self, response: Response | None, *, seconds: float) -> None:
-        """Show what the program left behind; None where it did not end by itself."""
+        """Print the program's output; ``response`` is None if it did not exit by itself."""
         after = f"after {format_number(seconds)} seconds"
         if not isinstance(response, ProgramOutput):
-            self._print_section(f"no exit code {after}: it did not run to its end")
+            self._print_section(f"no exit code {after}: the program did not exit by itself")
             return
         self._print_stream("stdout", response.stdout)
-        said = response.stderr.encode("utf-8")
-        self._print_stream("stderr", said, TRUNCATED_NOTE if len(said) >= KEPT_LOG_BYTES else "")
+        stderr = response.stderr.encode("utf-8")
+        is_truncated = len(stderr) >= KEPT_LOG_BYTES
+        self._print_stream("stderr", stderr, TRUNCATED_NOTE if is_truncated else "")
         self._print_section(f"exit code {response.exit_code} {after}")
 
     def print_result(self, result: CheckResult) -> None:
-        """Say what became of it."""
-        self._print_section(f"verdict: {result.status}", *_format_result(result))
+        """Print the result of the check."""
+        self._print_section(f"status: {result.status}", *_format_result(result))
 
     def print_decision(self, decision: Decision, totals: Totals) -> None:
-        """Say what a gate over this evaluator alone would do."""
+        """Print the decision of a gate over only this evaluator."""
         word = "passed" if decision.passed else "failed"
         self._print_section(f"gate: {word}", *decision.reasons, format_totals(totals))
 
@@ -101,7 +102,7 @@ class EvaluatorRunPrinter:
         self._write(f"=== {escape_for_log_line(title)} ===\n{body}\n")
 
     def _print_stream(self, stream: str, content: bytes, note: str = "") -> None:
-        """Show all of ``content``, and begin a new line where it did not."""
+        """Print all of ``content``, ending with a newline."""
         text = content.decode("utf-8", "backslashreplace")
         shown = self._escape(text)
         changed = ESCAPED_NOTE if shown.encode("utf-8") != content else ""
@@ -120,7 +121,7 @@ class EvaluatorRunPrinter:
         self._out.flush()
 
 
-# Letters of other scripts are looked at one by one.
+# Other characters are escaped one by one if they are not printable.
 _NOT_PRINTABLE_ASCII: Final = re.compile(r"[^\n\t -~]")
 
 
@@ -133,7 +134,7 @@ def _format_result(result: CheckResult) -> Iterator[str]:
     judgement = result.judgement
     if judgement is not None:
         yield f"score: {judgement.score}"
-    yield f"bar: {result.evaluator.criterion}"
+    yield f"criterion: {result.evaluator.criterion}"
     if result.reason is not None:
         yield f"reason: {result.reason}"
     yield from map(flatten_line, list_findings(result))
@@ -143,12 +144,12 @@ CONFIG_EXAMPLE: Final = '{"min_length": 5}'
 
 
 class EvaluatorRunOptions(Struct, frozen=True, kw_only=True):
-    """What is tried, and on what.
+    """The evaluator to run, and on what.
 
     Attributes:
         path: of the program, as the user named it.
-        settings: recording, eval set and threshold, as a run would be asked for them.
-        config: what the program is given under ``config``.
+        settings: trace, eval set and threshold, as for ``agentci run``.
+        config: the ``config`` that the program receives.
     """
 
     path: str
@@ -157,62 +158,64 @@ class EvaluatorRunOptions(Struct, frozen=True, kw_only=True):
     timeout_seconds: int
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> "EvaluatorRunOptions":
-        """Check what the command line says, by the names of its flags, with ``_`` for hyphens.
+    def parse(cls, options: Mapping[str, str]) -> "EvaluatorRunOptions":
+        """Parse command line options by name, with ``_`` for hyphens.
 
         Raises:
-            InputError: something of it cannot be used.
+            InputError: a value is invalid.
         """
-        recording = given["trace"]
-        if not recording.strip():
-            raise InputError.from_message("--trace is empty", hint="name a recording")
+        trace = options["trace"]
+        if not trace.strip():
+            raise InputError.from_message("--trace is empty", hint="name a trace file")
         values = {
-            "traces": [recording],
-            "eval-set": [given.get("eval_set", "")],
-            "threshold": [given.get("threshold", "")],
+            "traces": [trace],
+            "eval-set": [options.get("eval_set", "")],
+            "threshold": [options.get("threshold", "")],
         }
         return cls(
-            path=given["path"],
+            path=options["path"],
             settings=parse_settings((), values),
-            config=_parse_config(given.get("config", "{}")),
-            timeout_seconds=_parse_seconds(given.get("timeout", str(DEFAULT_TIMEOUT_SECONDS))),
+            config=_parse_config(options.get("config", "{}")),
+            timeout_seconds=_parse_seconds(options.get("timeout", str(DEFAULT_TIMEOUT_SECONDS))),
         )
 
 
-def run_evaluator(trial: EvaluatorRunOptions, session: Session) -> int:
-    """Run the evaluator on every case of the recording, and print all that it reads and prints.
+def run_evaluator(options: EvaluatorRunOptions, session: Session) -> int:
+    """Run the evaluator on every case of the trace file and print its input and output.
 
     Returns:
-        What a gate over this evaluator alone would exit with.
+        The exit code of a gate over only this evaluator.
 
     Raises:
-        InputError: the program, the recording or the eval set cannot be used.
+        InputError: the program, the trace or the eval set is invalid.
     """
-    transcript = EvaluatorRunPrinter(session)
-    locator, evaluator = _find_evaluator(trial, session.services)
-    witness = PrintingEvaluator(evaluator=evaluator, printer=transcript)
-    loaded = LoadedSuite(suite=_make_suite(witness), locator=locator)
+    printer = EvaluatorRunPrinter(session)
+    locator, code_evaluator = _find_evaluator(options, session.services)
+    evaluator = PrintingEvaluator(evaluator=code_evaluator, printer=printer)
+    loaded = LoadedSuite(suite=_make_suite(evaluator), locator=locator)
     plan, services = prepare_programs(
-        plan_suites([loaded], trial.settings, session.services), trial.settings, session.services
+        plan_suites([loaded], options.settings, session.services),
+        options.settings,
+        session.services,
     )
-    _print_problems(plan, trial, session.services)
+    _print_problems(plan, options, session.services)
     results: list[CheckResult] = []
     for check in plan.checks:
-        transcript.print_case(check.case, position=len(results) + 1, total=len(plan.checks))
-        witness.response = None
+        printer.print_case(check.case, position=len(results) + 1, total=len(plan.checks))
+        evaluator.response = None
         result = run_check(check, services)
-        transcript.print_response(witness.response, seconds=result.seconds)
-        transcript.print_result(result)
+        printer.print_response(evaluator.response, seconds=result.seconds)
+        printer.print_result(result)
         results.append(result)
     decision = decide(
         [(loaded.suite.gate, results)], problems=(), uncovered=0, complete=True, fail_on="failed"
     )
-    transcript.print_decision(decision, compute_totals(results))
+    printer.print_decision(decision, compute_totals(results))
     return decision.exit_code
 
 
 class PrintingEvaluator(Struct, kw_only=True):
-    """An evaluator that shows what it asks for, and remembers what came back."""
+    """An evaluator that prints its request and keeps the response."""
 
     evaluator: CodeEvaluator
     printer: EvaluatorRunPrinter
@@ -241,80 +244,80 @@ class PrintingEvaluator(Struct, kw_only=True):
 
 
 def _find_evaluator(
-    trial: EvaluatorRunOptions, services: Services
+    options: EvaluatorRunOptions, services: Services
 ) -> tuple[FileLocator, CodeEvaluator]:
-    """The evaluator, as if a config beside its program named it."""
-    path = services.workspace.cwd / trial.path
+    """Make the evaluator as if a config in the program's folder named it."""
+    path = services.workspace.cwd / options.path
     if not is_file(path):
-        what = "is a folder, not a file" if is_folder(path) else "does not exist, or is no file"
+        what = "is a folder" if is_folder(path) else "is not an existing file"
         hint = "name the program of an evaluator"
-        raise InputError.from_message(f"{trial.path} {what}", place=COMMAND_LINE, hint=hint)
+        raise InputError.from_message(f"{options.path} {what}", place=COMMAND_LINE, hint=hint)
     path = resolve_path(path)
     locator = FileLocator(
         path.parent, services.workspace, sources=services.sources, executors=services.executors
     )
     if locator.matches(path.name, COMMAND_LINE)[:1] != (path,):
-        message = f"{trial.path} has a name that stands for other files in configs"
-        raise InputError.from_message(message, place=COMMAND_LINE, hint="name it without * ? [ ]")
-    given = trial.settings.threshold
-    threshold = DEFAULT_THRESHOLD if given is None else given
+        message = f"{options.path} contains glob characters, which a config would expand"
+        raise InputError.from_message(message, place=COMMAND_LINE, hint="rename it without * ? [ ]")
+    requested = options.settings.threshold
+    threshold = DEFAULT_THRESHOLD if requested is None else requested
     evaluator = CodeEvaluator(
         identity=EvaluatorIdentity(
-            name=Path(trial.path).stem,
+            name=Path(options.path).stem,
             type="code",
             criterion=format_threshold(threshold),
             threshold=threshold,
             required=True,
             place=COMMAND_LINE,
         ),
-        config=trial.config,
+        config=options.config,
         run=RunProgram(
             program=locator.find(path.name, COMMAND_LINE),
             stdin="",
-            timeout_seconds=trial.timeout_seconds,
+            timeout_seconds=options.timeout_seconds,
         ),
         program_place=COMMAND_LINE,
     )
     return locator, evaluator
 
 
-def _make_suite(witness: PrintingEvaluator) -> Suite:
+def _make_suite(evaluator: PrintingEvaluator) -> Suite:
     return Suite(
         file=COMMAND_LINE.file,
-        evaluators=(witness,),
+        evaluators=(evaluator,),
         gate=GatePolicy(),
-        names=(witness.identity.name,),
+        names=(evaluator.identity.name,),
     )
 
 
-def _print_problems(plan: Plan, trial: EvaluatorRunOptions, services: Services) -> None:
-    """Warn of what a run would warn of, save that golden cases are for other recordings.
+def _print_problems(plan: Plan, options: EvaluatorRunOptions, services: Services) -> None:
+    """Print the warnings of a run, except those about eval cases without a trace.
 
     Raises:
-        InputError: the recording is broken.
+        InputError: the trace is invalid.
     """
     errors = [each for each in plan.problems if each.severity == "error"]
     if errors:
         raise InputError(errors)
-    named = trial.settings.eval_set
-    goldens = (
-        None if named is None else services.workspace.display_path(services.workspace.cwd / named)
+    path = options.settings.eval_set
+    eval_set = (
+        None if path is None else services.workspace.display_path(services.workspace.cwd / path)
     )
     for problem in plan.problems:
-        if problem.place is None or problem.place.file != goldens:
+        if problem.place is None or problem.place.file != eval_set:
             write_to_stream(f"{escape_for_log_line(format_problem(problem))}\n", services.err)
 
 
 def _parse_config(text: str) -> JsonObject:
-    hint = f"write an object, in quotes for the shell: '{CONFIG_EXAMPLE}'"
+    hint = f"write a JSON object in shell quotes: '{CONFIG_EXAMPLE}'"
     try:
         value: Json = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
     except (ValueError, RecursionError) as error:
         raise InputError.from_message(
-            f"--config {quote_name(text)} is not JSON: {error}", hint=hint
+            f"--config {quote_name(text)} is not valid JSON: {error}", hint=hint
         ) from None
     if not isinstance(value, dict):
-        raise InputError.from_message(f"--config {quote_name(text)} is no object", hint=hint)
+        raise InputError.from_message(f"--config {quote_name(text)} is not an object", hint=hint)
     return value
 
 
@@ -331,6 +334,6 @@ def _parse_seconds(text: str) -> int:
     except ValueError:
         seconds = 0
     if not 1 <= seconds <= MAX_SECONDS:
-        wanted = f"a whole number of seconds from 1 to {MAX_SECONDS:,}"
-        raise InputError.from_message(f"--timeout must be {wanted}, not {quote_name(text)}")
+        expected = f"a whole number of seconds from 1 to {MAX_SECONDS:,}"
+        raise InputError.from_message(f"--timeout must be {expected}, found {quote_name(text)}")
     return seconds

@@ -36,7 +36,7 @@ class TestANewEvaluator:
         assert (result["status"], result["score"]) == ("failed", 0)
         (miss,) = result["misses"]
         assert miss.startswith("turn 1: ")
-        assert miss.endswith(" characters, 500 wanted")
+        assert miss.endswith(" characters, minimum 500")
 
     def test_says_the_same_in_every_language(self, tmp_path: Path) -> None:
         said = []
@@ -152,7 +152,7 @@ class TestTheNextSteps:
         assert said.startswith(
             "Created my evals/polite/polite.py and my evals/polite/evaluator.yaml\n"
         )
-        assert "agentci evaluator run 'my evals/polite/polite.py' --trace RECORDING\n" in said
+        assert "agentci evaluator run 'my evals/polite/polite.py' --trace TRACE\n" in said
 
     def test_command_nothing_to_a_runner(self, tmp_path: Path) -> None:
         said = _make(tmp_path, "polite", folder="a\r::error::##[group]")
@@ -183,39 +183,38 @@ class TestAName:
         self, name: str, better: str, tmp_path: Path
     ) -> None:
         (problem,) = _refused(tmp_path, name)
-        assert problem.message.startswith("an evaluator cannot be named ")
+        assert problem.message.startswith("invalid evaluator name ")
         assert (problem.hint or "").startswith(f"try {better!r}")
 
     def test_with_a_folder_is_told_of_the_option_for_that(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "../polite")
-        assert problem.hint == "try 'polite', and say with --dir where it goes"
+        assert problem.hint == "try 'polite', and set its folder with --dir"
 
     @pytest.mark.parametrize("name", ["class", "json", "agentci", "sum", "evaluator", "pydantic"])
     def test_that_python_needs_is_refused_for_python(self, name: str, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, name)
         assert str(problem) == (
-            f"an evaluator cannot be named {name!r}: Python has another use for that"
-            f" (try '{name}_check')"
+            f"invalid evaluator name {name!r}: the name is reserved in Python (try '{name}_check')"
         )
         _make(tmp_path, f"{name}.js")
 
     @pytest.mark.parametrize("name", ["polite.rb", "polite.py.txt", "polite.v2", "polite."])
     def test_of_another_language_is_told_which_there_are(self, name: str, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, name)
-        assert problem.message.endswith("not in .py, .js or .ts")
+        assert problem.message.endswith("known: .py, .js or .ts")
         assert "docs/writing-evaluators.md" in (problem.hint or "")
 
     def test_of_endless_length_is_refused(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "a" * 101)
-        assert problem.hint == "take 100 at most"
+        assert problem.hint == "use at most 100"
 
     def test_that_contradicts_the_runtime_is_refused(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "polite.ts", runtime="py")
-        assert problem.message == "'polite.ts' is typescript, --runtime says 'py'"
+        assert problem.message == "'polite.ts' is typescript, but --runtime is 'py'"
 
     def test_may_have_no_unknown_runtime(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "polite", runtime="ruby")
-        assert problem.message == "there is no --runtime 'ruby' to start from"
+        assert problem.message == "unknown --runtime 'ruby'"
         assert (problem.hint or "").startswith("choose py, js or ts; ")
 
 
@@ -225,7 +224,7 @@ class TestWhatIsThere:
         (tmp_path / "polite").mkdir()
         (tmp_path / "polite" / name).write_text("mine")
         (problem,) = _refused(tmp_path, "polite")
-        assert str(problem) == f"polite/{name} is there already (take another name)"
+        assert str(problem) == f"polite/{name} already exists (choose another name)"
         assert (tmp_path / "polite" / name).read_text() == "mine"
 
     def test_is_told_in_full(self, tmp_path: Path) -> None:
@@ -242,12 +241,13 @@ class TestWhatIsThere:
     def test_may_be_a_file_in_place_of_a_folder(self, folder: str, tmp_path: Path) -> None:
         (tmp_path / "polite").write_text("mine")
         (problem,) = _refused(tmp_path, "polite", folder=folder)
-        assert problem.message.endswith("cannot be written to: Not a directory")
+        assert problem.message.startswith("cannot write to polite")
+        assert problem.message.endswith(": Not a directory")
         assert problem.hint == "choose another folder with --dir"
 
     def test_may_be_a_folder_that_no_system_knows(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "polite", folder="\0")
-        assert "cannot be written to: " in problem.message
+        assert "cannot write to " in problem.message
         assert "embedded null" in problem.message
 
 

@@ -116,10 +116,10 @@ class TestTheTable:
     def test_says_what_each_metric_needs(self, tmp_path: Path, github: FakeGitHub) -> None:
         rows = listed(tmp_path, github, "--source", "builtin").out.splitlines()
         for names, needs in (
-            (METRICS, "Computed here."),
-            (JUDGED_METRIC_PURPOSES, "Asks a model (`judge`)."),
+            (METRICS, "Computed locally."),
+            (JUDGED_METRIC_PURPOSES, "Needs a judge model (`judge`)."),
             (HOSTED_METRICS, "Needs Vertex AI and the extra adk."),
-            (UNSUPPORTED_METRICS, "Not run: "),
+            (UNSUPPORTED_METRICS, "Not supported: "),
         ):
             assert {row.split()[0] for row in rows if needs in row} == {*names}
 
@@ -129,7 +129,7 @@ class TestTheTable:
         rows = listed(tmp_path, github, "--source", "builtin").out.splitlines()
         found = {row.split()[0]: row for row in rows}
         for name, why in UNSUPPORTED_METRICS.items():
-            assert f"Not run: {why}." in found[name]
+            assert f"Not supported: {why}." in found[name]
         assert not [name for name in METRICS if "Not run" in found[name]]
         assert github.count() == 0
 
@@ -204,7 +204,7 @@ class TestJson:
 
     def test_marks_the_metrics_that_are_not_run(self, tmp_path: Path, github: FakeGitHub) -> None:
         found = as_json(tmp_path, github, "--source", "builtin")
-        assert {each["name"] for each in found if each["tags"] == ["not-run"]} == set(
+        assert {each["name"] for each in found if each["tags"] == ["not-supported"]} == set(
             UNSUPPORTED_METRICS
         )
         assert {each["name"] for each in found if each["tags"] == []} == set(METRICS)
@@ -223,7 +223,7 @@ class TestASourceThatCannotBeAsked:
         ran = listed(tmp_path, github)
         assert ran.code == 0
         assert "own   " in ran.out
-        assert "warning: the evaluators of github cannot be listed: " in ran.err
+        assert "warning: cannot list the evaluators of github: " in ran.err
         assert "GITHUB_TOKEN" in ran.err
         assert "type: remote" not in ran.out
 
@@ -236,7 +236,7 @@ class TestASourceThatCannotBeAsked:
         ran = listed(tmp_path, github, "--source", "github")
         (problem,) = ran.problems
         assert (ran.code, ran.out) == (2, "")
-        assert problem.message.startswith("the evaluators of github cannot be listed: ")
+        assert problem.message.startswith("cannot list the evaluators of github: ")
         assert "GITHUB_TOKEN" in str(problem.hint)
 
     @pytest.mark.parametrize("index", [None, "evaluators: 1", "[", b"\xff\xfe"])
@@ -255,7 +255,7 @@ class TestASourceThatCannotBeAsked:
         (tmp_path / "index.yaml").rmdir()
         (tmp_path / "index.yaml").write_text("evaluators: 7")
         ran = listed(tmp_path, github)
-        assert "warning: the evaluators of local cannot be listed: index.yaml" in ran.err
+        assert "warning: cannot list the evaluators of local: index.yaml" in ran.err
 
 
 class TestAnUnknownSource:
@@ -266,8 +266,8 @@ class TestAnUnknownSource:
 
     def test_is_told_with_those_that_there_are(self, tmp_path: Path, github: FakeGitHub) -> None:
         (problem,) = listed(tmp_path, github, "--source", "xyz").problems
-        assert problem.message == "there is no source 'xyz' of evaluators"
-        assert problem.hint == "there is all, builtin, github, url or local"
+        assert problem.message == "unknown source 'xyz'"
+        assert problem.hint == "choose all, builtin, github, url or local"
 
 
 class TestSourcesOfOtherPackages:
@@ -299,7 +299,7 @@ class TestSourcesOfOtherPackages:
         ran = listed(tmp_path, github)
         assert ran.code == 0
         assert "\nq   " in ran.out
-        assert "warning: the evaluators of broken cannot be listed: " in ran.err
+        assert "warning: cannot list the evaluators of broken: " in ran.err
         assert why in ran.err
         ran = listed(tmp_path, github, "--source", "broken")
         assert ran.code == 2

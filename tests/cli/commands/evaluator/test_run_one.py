@@ -14,7 +14,7 @@ from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import EVALUATORS, Ran, run_agentci
 
 HEADING = re.compile(r"^=== (.+) ===$", re.MULTILINE)
-SPELT_OUT = "; what may not be shown as it is, is spelt out"
+SPELT_OUT = "; control characters are escaped"
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class TestATrial:
             "stdout: N bytes",
             "stderr: N bytes",
             "exit code 0 after N seconds",
-            "verdict: passed",
+            "status: passed",
             "gate: passed",
         ]
         assert (ran.code, ran.err) == (0, "")
@@ -104,7 +104,7 @@ class TestATrial:
         ran = tried(folder, "writes_latin1.py")
         assert "Orl\\xe9ans" in sections(ran.out)["stdout"]
         assert f"stdout: 46 bytes{SPELT_OUT}" in headings(ran.out)
-        assert "0xe9, is not UTF-8" in sections(ran.out)["verdict"]
+        assert "0xe9, is not UTF-8" in sections(ran.out)["status"]
 
     def test_shows_everything_of_a_large_output(self, folder: Path) -> None:
         program = write(folder, "print(json.dumps({'score': 1, 'details': {'x': 'é' * 10**6}}))")
@@ -114,17 +114,17 @@ class TestATrial:
 
     def test_shows_the_end_of_a_long_log(self, folder: Path) -> None:
         ran = tried(folder, "floods_stderr.py")
-        assert "stderr: 65,536 bytes; only the end of it is kept" in headings(ran.out)
+        assert "stderr: 65,536 bytes; only the end is shown" in headings(ran.out)
         assert sections(ran.out)["stderr"].endswith("the last line\n")
 
     def test_says_score_bar_and_misses(self, folder: Path) -> None:
         result = {"score": 0.25, "details": {"issues": ["too\nlong", "too slow"]}}
         ran = tried(folder, write(folder, f"print(json.dumps({result!r}))"), "--threshold", "0.75")
         assert ran.code == 1
-        assert "verdict: failed" in headings(ran.out)
-        assert sections(ran.out)["verdict"].splitlines() == [
+        assert "status: failed" in headings(ran.out)
+        assert sections(ran.out)["status"].splitlines() == [
             "score: 0.25",
-            "bar: score >= 0.75",
+            "criterion: score >= 0.75",
             "- too long",
             "- too slow",
         ]
@@ -133,8 +133,8 @@ class TestATrial:
     def test_says_why_a_case_was_skipped(self, folder: Path) -> None:
         result = {"score": 0, "status": "NOT_EVALUATED", "details": {"reason": "no tools"}}
         ran = tried(folder, write(folder, f"print(json.dumps({result!r}))"))
-        assert "verdict: skipped" in headings(ran.out)
-        assert "reason: no tools" in sections(ran.out)["verdict"]
+        assert "status: skipped" in headings(ran.out)
+        assert "reason: no tools" in sections(ran.out)["status"]
         assert (ran.code, headings(ran.out)[-1]) == (1, "gate: failed")
 
     def test_judges_every_case_of_the_recording(self, folder: Path) -> None:
@@ -143,9 +143,9 @@ class TestATrial:
         ran = tried(folder, "good.py")
         cases = [each for each in headings(ran.out) if each.startswith("case")]
         assert [each.split("(")[1] for each in cases] == ["1 of 2)", "2 of 2)"]
-        assert [each for each in headings(ran.out) if each.startswith("verdict")] == [
-            "verdict: passed",
-            "verdict: failed",
+        assert [each for each in headings(ran.out) if each.startswith("status")] == [
+            "status: passed",
+            "status: failed",
         ]
         assert ran.code == 1
 
@@ -157,7 +157,7 @@ class TestATrial:
         run_agentci(["evaluator", "init", "polite"], cwd=folder)
         ran = tried(folder, "polite/polite.py", "--config", '{"min_length": 500}')
         assert ran.code == 1
-        assert "- turn 1: 12 characters, 500 wanted" in sections(ran.out)["verdict"]
+        assert "- turn 1: 12 characters, minimum 500" in sections(ran.out)["status"]
 
     def test_warns_of_what_the_recording_left_open(self, folder: Path) -> None:
         recording = json.loads(otlp())
@@ -192,13 +192,13 @@ class TestWhatTheProgramIsGiven:
     def test_has_its_golden_case_beside_it(self, folder: Path) -> None:
         ran = tried(folder, "echoes.py", "--eval-set", "goldens.json")
         assert headings(ran.out)[0] == "case weather (1 of 1)"
-        assert "golden case: weather" in sections(ran.out)["case"]
+        assert "eval case: weather" in sections(ran.out)["case"]
         (expected,) = json.loads(sections(ran.out)["stdin"])["expected_invocations"]
         assert expected["final_response"] == "It is sunny."
 
     def test_is_said_to_lack_a_golden_case(self, folder: Path) -> None:
         ran = tried(folder, "echoes.py")
-        assert "golden case: none (no eval set provided)" in sections(ran.out)["case"]
+        assert "eval case: none (no eval set provided)" in sections(ran.out)["case"]
 
     def test_says_nothing_of_golden_cases_for_other_recordings(self, folder: Path) -> None:
         cases = json.loads(eval_set())
@@ -213,10 +213,10 @@ class TestWithoutAReply:
         ran = tried(folder, "hangs.py", "--timeout", "1")
         assert ran.code == 3
         assert re.search(
-            r"=== no exit code after 1[.\d]* seconds: it did not run to its end", ran.out
+            r"=== no exit code after 1[.\d]* seconds: the program did not exit by itself", ran.out
         )
-        assert "timed out after 1s" in sections(ran.out)["verdict"]
-        assert "waiting for the model" in sections(ran.out)["verdict"]
+        assert "timed out after 1s" in sections(ran.out)["status"]
+        assert "waiting for the model" in sections(ran.out)["status"]
 
     def test_what_it_was_given_is_shown_nevertheless(self, folder: Path) -> None:
         found = sections(tried(folder, "hangs.py", "--timeout", "1").out)
@@ -225,7 +225,7 @@ class TestWithoutAReply:
     def test_a_program_that_prints_without_end_is_ended(self, folder: Path) -> None:
         ran = tried(folder, "floods_stdout.py")
         assert ran.code == 3
-        assert "printed more than 10 MiB to stdout" in sections(ran.out)["verdict"]
+        assert "printed more than 10 MiB to stdout" in sections(ran.out)["status"]
 
     def test_a_recording_without_turns_could_not_be_judged(self, folder: Path) -> None:
         recording = json.loads(otlp())
@@ -233,7 +233,7 @@ class TestWithoutAReply:
         (folder / "trace.json").write_text(json.dumps(recording))
         ran = tried(folder, "good.py")
         assert (ran.code, "stdin" in sections(ran.out)) == (3, False)
-        assert "No invocations extracted" in sections(ran.out)["verdict"]
+        assert "No invocations extracted" in sections(ran.out)["status"]
 
     def test_one_case_does_not_lend_its_output_to_the_next(self, folder: Path) -> None:
         recording = json.loads(otlp(trace=2))
@@ -251,7 +251,7 @@ class TestACrash:
         assert ran.code == 3
         assert (found["stdout"], found["stderr"]) == ('{"score": 1.0}\n', "nope\nline2\n")
         assert [each for each in headings(ran.out) if each.startswith("exit code 3 after ")]
-        assert "reason: Custom evaluator 'exits_3' exited with code 3" in found["verdict"]
+        assert "reason: Custom evaluator 'exits_3' exited with code 3" in found["status"]
 
     def test_by_a_signal_has_its_number(self, folder: Path) -> None:
         ran = tried(folder, "kills_itself.py")
@@ -297,7 +297,7 @@ class TestAProgramElsewhere:
         (folder / "sub").mkdir()
         ran = tried(folder, "sub/own.py")
         (problem,) = ran.problems
-        assert problem.message == "sub/own.py does not exist, or is no file"
+        assert problem.message == "sub/own.py is not an existing file"
 
     def test_may_have_any_name(self, folder: Path) -> None:
         write(folder, "print('{\"score\": 1}')")
@@ -310,18 +310,18 @@ class TestAProgramElsewhere:
         (folder / "ab.py").write_text("print('{\"score\": 0}')")
         (folder / "own.py").rename(folder / "[a]*.py")
         (problem,) = tried(folder, "[a]*.py").problems
-        assert problem.message == "[a]*.py has a name that stands for other files in configs"
+        assert problem.message == "[a]*.py contains glob characters, which a config would expand"
 
 
 class TestWrongInput:
     @pytest.mark.parametrize(
         ("program", "message"),
         [
-            ("nope.py", "nope.py does not exist, or is no file"),
-            (".", ". is a folder, not a file"),
-            ("/dev/null", "/dev/null does not exist, or is no file"),
+            ("nope.py", "nope.py is not an existing file"),
+            (".", ". is a folder"),
+            ("/dev/null", "/dev/null is not an existing file"),
             ("trace.json", "'trace.json' is none of .py,"),
-            ("a\0b.py", "a\0b.py does not exist, or is no file"),
+            ("a\0b.py", "a\0b.py is not an existing file"),
         ],
     )
     def test_is_no_program(self, folder: Path, program: str, message: str) -> None:
@@ -340,15 +340,15 @@ class TestWrongInput:
             (("--trace", "no-spans.json"), "holds no spans"),
             (("--eval-set", "nope.json"), "nope.json does not exist"),
             (("--eval-set", "broken.json"), "the file is not JSON"),
-            (("--config", "min_length=5"), "--config 'min_length=5' is not JSON: "),
-            (("--config", ""), "--config '' is not JSON: "),
-            (("--config", "[1]"), "--config '[1]' is no object"),
+            (("--config", "min_length=5"), "--config 'min_length=5' is not valid JSON: "),
+            (("--config", ""), "--config '' is not valid JSON: "),
+            (("--config", "[1]"), "--config '[1]' is not an object"),
             (("--config", '{"a": NaN}'), "NaN is not finite"),
             (("--config", '{"a": 1e999}'), "1e999 is not finite"),
-            (("--config", "[" * 100_000), "is not JSON"),
+            (("--config", "[" * 100_000), "is not valid JSON"),
             (("--threshold", "2"), "--threshold must be a number from 0 to 1, not '2'"),
             (("--timeout", "0"), "--timeout must be a whole number of seconds from 1 to"),
-            (("--timeout", "soon"), "not 'soon'"),
+            (("--timeout", "soon"), "found 'soon'"),
             (("--timeout", "9" * 5000), "--timeout must be"),
         ],
     )
@@ -403,4 +403,4 @@ class TestOnATerminal:
         arguments = ["evaluator", "run", program, "--trace", "trace.json"]
         out = shown_on_terminal(arguments, cwd=folder)
         assert out.replace("\n", "").isprintable()
-        assert "- x\nz\n" in sections(out)["verdict"]
+        assert "- x\nz\n" in sections(out)["status"]
