@@ -298,7 +298,7 @@ def make_problem_annotation(problem: Problem) -> Annotation:
 
 _FAILED_VERDICTS: dict[int, Verdict] = {EXIT_INVALID_INPUT: "invalid", EXIT_ERRORED: "error"}
 _TITLES: dict[Severity, str] = {
-    "error": "agentci: invalid input",
-    "warning": "agentci: warning",
-    "note": "agentci: note",
+    "error": "Invalid input",
+    "warning": "agentci warning",
+    "note": "agentci note",
 }

@@ -1,6 +1,7 @@
 """A run beside an earlier one: what reviewers see, and what shuts the gate."""
 
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def test_checks_of_one_run_alone_are_counted(tmp_path: Path, base: str) -> None:
     assert (ran.results["comparison"]["removed"], ran.results["comparison"]["added"]) == (1, 0)
     assert "  1 check only in the baseline\n" in ran.out
     assert (
-        "1 check of this run alone"
+        "1 check only in this run"
         in run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
     )
 
@@ -137,10 +138,10 @@ def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:
     for text in texts:
         against = text.partition("Comparison with the baseline")[2].partition("Failed checks")[0]
         assert "own (a/agentci.yaml)" in against
-        assert "own (b/agentci.yaml): mean score 0, was 1" in against
+        assert "own (b/agentci.yaml) regressed: mean score 1 -> 0" in unescape(against)
     comment = (reports / "comment.md").read_text()
-    assert "- own (b/agentci.yaml): mean score 0, was 1" in comment
-    assert "`own (b/agentci.yaml)`: score 0, was 1" in comment
+    assert "- own (b/agentci.yaml) regressed: mean score 1 -&gt; 0" in comment
+    assert "`own (b/agentci.yaml)`: score 1 -&gt; 0" in comment
 
 
 def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) -> None:

@@ -89,9 +89,9 @@ def test_repeats_show_how_often_verdicts_change(tmp_path: Path) -> None:
     assert "  flips         66.7% of 3 pairs of repeats\n" in ran.out
     # The first of them is kept, and found again.
     assert len(server.asked) == 3
-    assert "human: pass               1            0\n" in again.out
-    assert "below a kappa" not in again.out
-    assert "  note: where both said one and the same of all cases, there is no kappa\n" in again.out
+    assert "human: pass                   1                0\n" in again.out
+    assert "kappa is below" not in again.out
+    assert "  note: kappa is undefined: it needs labels or results of both kinds\n" in again.out
 
 
 def test_a_label_may_be_about_one_evaluator(tmp_path: Path) -> None:

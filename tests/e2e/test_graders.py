@@ -122,7 +122,10 @@ def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) ->
         ("evals/graders.py:not a name", "grader"),
         ("evals/graders.txt:short", "grader"),
         ("../graders.py:short", "../graders.py"),
-        ("evals/graders.py:shrot", "3:39: evals/graders.py defines no function 'shrot'; did you"),
+        (
+            "evals/graders.py:shrot",
+            "3:39: error: evals/graders.py defines no function 'shrot'; ",
+        ),
     ],
 )
 def test_a_grader_that_cannot_be_found_is_told_on_its_line(

@@ -94,7 +94,7 @@ class TestACheckRun:
         bench.run("run", "--check-run", "agent")
         (check,) = bench.hub.checks
         assert check["conclusion"] == "failure"
-        assert check["annotations"][0]["title"] == "agentci: invalid input"
+        assert check["annotations"][0]["title"] == "Invalid input"
 
 
 class TestTheCommit:

@@ -79,7 +79,7 @@ class TestGithub:
             "file": "evals/eval_config.yaml",
             "line": "4",
             "col": "3",
-            "title": "agentci: invalid input",
+            "title": "Invalid input",
         }
         assert first.data == "'treshold' is no key of an evaluator; did you mean 'threshold'?"
         assert (second.name, second.data) == ("error", "--jobs must be a number")
