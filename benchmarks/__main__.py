@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import evaluators, jail, judge, many_traces, one_trace, remote, replies
+from benchmarks import evaluators, jail, judge, many_traces, one_trace, remote, response_cache
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
         remote.measure(options.times),
         jail.measure(100),
         evaluators.measure(agentevals, options.times),
-        replies.measure(options.times),
+        response_cache.measure(options.times),
         judge.measure(),
     ]
     print("within all limits" if all(within) else "a limit was passed")

@@ -43,8 +43,8 @@ def measure(times: int) -> bool:
     own = medians["confined"] - medians["bare"]
     print(f"  the jail's own cost {own * 1000:.2f} ms  (at most {MAX_SECONDS * 1000:.0f} ms)")
     print(f"  confined to bare    {medians['confined'] / medians['bare']:.1f}")
-    for shortcoming in executor.shortcomings():
-        print(f"  {shortcoming}")
+    for limitation in executor.limitations():
+        print(f"  {limitation}")
     return own <= MAX_SECONDS
 
 

@@ -2,10 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 Schema: TypeAlias = Mapping[str, Any]
+# Key, value, default, description.
+Row: TypeAlias = tuple[str, str, str, str]
 
 KINDS = {
     "array": "list",
@@ -17,50 +19,82 @@ KINDS = {
 }
 # Of judges, whose mappings are None where they are left out, and so stand among other kinds.
 JUDGES = {"judge": "SharedJudgeSpec", "judge.auth": "AuthSpec", "judge.price": "PriceSpec"}
-HEAD = "| key | value | default | what it does |\n| --- | --- | --- | --- |"
 
 
 def config_reference(schema: Schema) -> str:
-    """A section for the top level, for each type of evaluator and for every other mapping."""
+    """Write a section per mapping; rows that several evaluator types share are listed once."""
     definitions = schema["$defs"]
-    types = [_named(each["$ref"]) for each in schema["properties"]["evaluators"]["items"]["oneOf"]]
-    gate = _named(schema["properties"]["gate"]["$ref"])
-    sections = [("Top level", schema)]
-    for name in types:
-        type_name = definitions[name]["properties"]["type"]["const"]
-        sections.append((f"Evaluators of `type: {type_name}`", definitions[name]))
-        grader = definitions[name]["properties"].get("grader", {})
+    types = {
+        definitions[name]["properties"]["type"]["const"]: definitions[name]
+        for each in schema["properties"]["evaluators"]["items"]["oneOf"]
+        if (name := _named(each["$ref"]))
+    }
+    users: dict[Row, list[str]] = {}
+    for name, part in types.items():
+        for row in _rows(part, definitions):
+            users.setdefault(row, []).append(name)
+    sections = [_section("Top level", schema["description"], _rows(schema, definitions))]
+    shared = {row: names for row, names in users.items() if len(names) > 1}
+    sections.append(_shared_section(shared, len(types)))
+    for name, part in types.items():
+        own = [row for row in _rows(part, definitions) if row not in shared]
+        sections.append(_section(f"Evaluators of `type: {name}`", part["description"], own))
+        grader = part["properties"].get("grader", {})
         sections += [
-            (f"`grader` of `type: {each}`", definitions[_named(reference)])
+            _definition_section(f"`grader` of `type: {each}`", _named(reference), definitions)
             for each, reference in grader.get("discriminator", {}).get("mapping", {}).items()
         ]
-    sections.append(("`gate`", definitions[gate]))
-    sections += [(f"`{path}`", definitions[name]) for path, name in JUDGES.items()]
-    return "\n\n".join(_section(title, part, definitions) for title, part in sections)
+    gate = _named(schema["properties"]["gate"]["$ref"])
+    sections.append(_definition_section("`gate`", gate, definitions))
+    sections += [
+        _definition_section(f"`{path}`", name, definitions) for path, name in JUDGES.items()
+    ]
+    return "\n\n".join(sections)
 
 
-def _section(title: str, part: Schema, definitions: Schema) -> str:
-    rows = "\n".join(_rows(part, definitions))
-    return f"## {title}\n{part['description']}\n\n{HEAD}\n{rows}"
+def _definition_section(title: str, name: str, definitions: Schema) -> str:
+    part = definitions[name]
+    return _section(title, part["description"], _rows(part, definitions))
 
 
-def _rows(part: Schema, definitions: Schema) -> Iterator[str]:
+def _section(title: str, description: str, rows: Iterable[Row]) -> str:
+    return f"## {title}\n{description}\n\n" + "\n".join(map(_format_row, rows))
+
+
+def _shared_section(shared: Mapping[Row, Sequence[str]], types: int) -> str:
+    """List rows of several types, grouped by these types."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row, names in shared.items():
+        groups.setdefault(tuple(names), []).append(row)
+    text = "## Fields of several evaluator types\n"
+    for names, rows in groups.items():
+        listed = "All types" if len(names) == types else ", ".join(f"`{each}`" for each in names)
+        text += f"\n{listed}:\n\n" + "\n".join(map(_format_row, rows)) + "\n"
+    return text.rstrip("\n")
+
+
+def _format_row(row: Row) -> str:
+    key, kind, default, description = row
+    facts = ", ".join(filter(None, (kind, default and f"default {default}")))
+    return f"- {key} ({facts}): {description}"
+
+
+def _rows(part: Schema, definitions: Schema) -> Iterator[Row]:
     required = part.get("required", [])
     for key, value in part["properties"].items():
         snake = re.sub(r"(?<=[a-z])([A-Z])", lambda upper: f"_{upper[0].lower()}", key)
-        if key != snake and snake in part["properties"]:
-            continue  # the same field, spelt as agentevals also does
-        cells = (
-            f"`{key}`{' (required)' if key in required else ''}",
-            _kind(value),
+        if key == "type" or (key != snake and snake in part["properties"]):
+            continue  # named in the title; a camelCase spelling of the same field
+        yield (
+            f"`{key}`",
+            f"{_kind(value)}{', required' if key in required else ''}",
             _default(value),
             value.get("description") or _referred(value, definitions).get("description", ""),
         )
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _kind(part: Schema) -> str:
-    """What a value may be, in words."""
+    """Describe the values that a key may have."""
     if "anyOf" in part:
         given = [each for each in part["anyOf"] if each.get("type") != "null"]
         shown = [*filter(_is_shown, given)] or given
@@ -79,7 +113,7 @@ def _shown(number: float) -> str:
 
 
 def _is_shown(kind: Schema) -> bool:
-    """A spelling in lower case is not worth a word beside the names."""
+    """Whether to list a kind: a pattern for lower-case spellings is left out."""
     return "pattern" not in kind
 
 

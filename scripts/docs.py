@@ -1,11 +1,11 @@
-"""Writes the generated parts of action.yml, README.md and docs/ from the code and the schema.
+"""Writes the generated parts of action.yml and docs/ from the code and the schema.
 
-``python -m scripts.docs`` writes; ``--check`` only says which files are stale (exit 1).
+``python -m scripts.docs`` writes; ``--check`` only lists stale files (exit 1).
 """
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import yaml
@@ -18,7 +18,7 @@ CONFIG_HELP = "Configs to run: files, folders or globs. By default all that are 
 
 
 def main(arguments: list[str]) -> int:
-    """Write what is stale, or with ``--check`` only name it."""
+    """Write stale files, or with ``--check`` only list them."""
     stale = [path for path, text in generated().items() if path.read_text("utf-8") != text]
     if "--check" in arguments:
         for path in stale:
@@ -32,21 +32,21 @@ def main(arguments: list[str]) -> int:
 
 
 def generated() -> Mapping[Path, str]:
-    """Every file with generated parts, as it should be."""
+    """Return the up-to-date text of every file with generated parts."""
     action = _replaced(ROOT / "action.yml", {"inputs": action_inputs}, comment="# {}")
     outputs = yaml.safe_load(action)["outputs"]
-    readme = {"inputs": inputs_table, "outputs": lambda: outputs_table(outputs)}
+    lists = {"inputs": inputs_list, "outputs": lambda: outputs_list(outputs)}
     schema = json.loads((ROOT / "schemas/config.schema.json").read_text("utf-8"))
     reference = {"reference": lambda: config_reference(schema)}
     return {
         ROOT / "action.yml": action,
-        ROOT / "README.md": _replaced(ROOT / "README.md", readme),
+        ROOT / "docs/action.md": _replaced(ROOT / "docs/action.md", lists),
         ROOT / "docs/configuration.md": _replaced(ROOT / "docs/configuration.md", reference),
     }
 
 
 def action_inputs() -> str:
-    """The ``inputs`` of the action: one an option that is not for the command line alone."""
+    """Return the ``inputs`` of the action: all options that are not only for the command line."""
     lines = ["inputs:", *_input("config", f"{CONFIG_HELP} One per line.", "")]
     for option in _options():
         more = " One per line." if option.repeats else ""
@@ -54,28 +54,21 @@ def action_inputs() -> str:
     return "\n".join(lines)
 
 
-def inputs_table() -> str:
-    """The same as a table, for people."""
-    rows = [
-        ("`config`", f"{CONFIG_HELP} One per line.", ""),
-        *(
-            (
-                f"`{option.name}`",
-                f"{option.help}{' One per line.' if option.repeats else ''}{_choices(option)}",
-                f"`{_default(option)}`" if _default(option) else "",
-            )
-            for option in _options()
-        ),
-    ]
-    return _table(("input", "what it does", "default"), rows)
-
-
-def outputs_table(outputs: Mapping[str, Mapping[str, str]]) -> str:
-    """What the action sets, as action.yml describes it."""
-    return _table(
-        ("output", "what it holds"),
-        [(f"`{name}`", output["description"]) for name, output in outputs.items()],
+def inputs_list() -> str:
+    """Return the inputs as a Markdown list."""
+    rows = [("config", f"{CONFIG_HELP} One per line.", "")]
+    for option in _options():
+        text = f"{option.help}{' One per line.' if option.repeats else ''}{_choices(option)}"
+        rows.append((option.name, text, _default(option)))
+    return "\n".join(
+        f"- `{name}`{f' (default `{default}`)' if default else ''}: {text}"
+        for name, text, default in rows
     )
+
+
+def outputs_list(outputs: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the outputs, as action.yml describes them, as a Markdown list."""
+    return "\n".join(f"- `{name}`: {output['description']}" for name, output in outputs.items())
 
 
 def _options() -> list[Option]:
@@ -100,17 +93,10 @@ def _default(option: Option) -> str:
     return "false" if option.is_switch else option.default
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
-
-
 def _replaced(
     path: Path, parts: Mapping[str, Callable[[], str]], comment: str = "<!-- {} -->"
 ) -> str:
-    """The text of ``path`` with each part between its two marks made anew."""
+    """Return the text of ``path`` with the part between each pair of marks replaced."""
     text = path.read_text("utf-8")
     for name, render in parts.items():
         start = comment.format(f"{name}: written by `make docs`")

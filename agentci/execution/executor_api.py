@@ -7,6 +7,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from agentci.errors import EvaluatorError
 from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES, ProgramOutput
 
 MEBIBYTE: Final = 1024**2
@@ -17,11 +18,11 @@ OPEN_FILES: Final = 4096
 # Disables core dumps: with 0, systems that pipe dumps to a program of their own still do so.
 CORE_BYTES: Final = 1
 
-# Warnings for machines where a program can read and write all that its user can.
-NOT_LINUX_WARNING: Final = "evaluators' programs are not confined: only Linux has what it takes"
+# Warnings for machines where a program can read and write every file that its user can.
+NOT_LINUX_WARNING: Final = "evaluator programs run without a sandbox: sandboxes require Linux"
 NO_LANDLOCK_WARNING: Final = (
-    "evaluators' programs can read and write whatever their user can:"
-    " this kernel has no Landlock, or forbids it"
+    "evaluator programs can read and write every file that their user can:"
+    " this kernel does not support Landlock, or forbids it"
 )
 
 
@@ -87,7 +88,11 @@ def make_resource_limits(
     }
 
 
-INTERRUPTED = "was interrupted"
+INTERRUPTED: Final = "was interrupted"
+
+
+class ProgramTimeoutError(EvaluatorError):
+    """The program exceeded its timeout."""
 
 
 class Executor(Protocol):
@@ -108,16 +113,16 @@ class Executor(Protocol):
         Args:
             timeout_seconds: limit on wall time, including the start of the process.
             environment: the complete environment of the program.
-            confinement: the sandbox policy; None for a program trusted as much as agentci.
+            sandbox_policy: the sandbox policy; None for a program trusted as much as agentci.
 
         Raises:
-            EvaluatorError: the program could not be started, took too long, printed too much, or
-                ``stop`` was called. The message completes a sentence about the program.
+            EvaluatorError: the program could not be started, exceeded its timeout or an output
+                limit, or ``stop`` was called. The message completes a sentence about the program.
         """
         ...
 
-    def shortcomings(self) -> Collection[str]:
-        """Return the parts of sandbox policies that this machine does not support, as sentences."""
+    def limitations(self) -> Collection[str]:
+        """Return a sentence for each part of a sandbox policy that this machine cannot apply."""
         ...
 
     def stop(self) -> None:

@@ -38,7 +38,13 @@ from agentci.execution.child_process.supervised_process import (
     SupervisedProcess,
     start_program,
 )
-from agentci.execution.executor_api import INTERRUPTED, NO_SANDBOX, ProgramJob, SandboxPolicy
+from agentci.execution.executor_api import (
+    INTERRUPTED,
+    NO_SANDBOX,
+    ProgramJob,
+    ProgramTimeoutError,
+    SandboxPolicy,
+)
 from agentci.execution.sandbox import Sandbox, SandboxBuilder
 from agentci.model.requests import ProgramOutput
 
@@ -64,7 +70,7 @@ class LocalExecutor:
         self._lock = threading.RLock()
         self._running: dict[int, SupervisedProcess | None] = {}
         self._builder: SandboxBuilder | None = None
-        self._shortcomings: dict[str, None] = {}
+        self._limitations: dict[str, None] = {}
         self._is_subreaper = False
         # Not an Event: setting one takes a lock that is not reentrant.
         self._stopped = False
@@ -93,90 +99,96 @@ class LocalExecutor:
         except LauncherLostError:
             return self._run(job, None)
 
-    def _run(self, job: ProgramJob, warmth: PreforkInterpreter | None) -> ProgramOutput:
-        """Run a program, as a fork of the prefork interpreter ``warmth`` if one is given."""
+    def _run(self, job: ProgramJob, interpreter: PreforkInterpreter | None) -> ProgramOutput:
+        """Run a program, as a fork of the prefork ``interpreter`` if one is given."""
         if self._has_stopped():
             raise EvaluatorError(INTERRUPTED)
-        launcher = self._launcher(job, warmth)
-        begun = time.monotonic()
+        launcher = self._launcher(job, interpreter)
+        started = time.monotonic()
         mark = f"{self._mark_prefix}.{next(self._numbers)}."
         number = self._take_number()
         try:
-            cell = self._make_sandbox(job, launcher, mark, number)
-            self._record_shortcomings(cell.shortcomings)
-            ward = start_program(
-                cell.make_order(job.command, job.cwd), launcher, find_job_imports(job)
+            sandbox = self._make_sandbox(job, launcher, mark, number)
+            self._record_limitations(sandbox.limitations)
+            process = start_program(
+                sandbox.make_order(job.command, job.cwd), launcher, find_job_imports(job)
             )
-            pipes = ChildPipes(ward, job.stdin)
+            pipes = ChildPipes(process, job.stdin)
             try:
-                self._register_process(number, ward)
-                _communicate(ward, pipes, begun=begun, timeout_seconds=job.timeout_seconds)
+                self._register_process(number, process)
+                _communicate(process, pipes, started=started, timeout_seconds=job.timeout_seconds)
             except BaseException:
-                ward.kill()
+                process.kill()
                 raise
             finally:
-                exit_code = self._finish_process(ward, mark)
+                exit_code = self._finish_process(process, mark)
         finally:
             self._return_number(number)
         if self._has_stopped() and exit_code == -signal.SIGKILL:
             raise EvaluatorError(INTERRUPTED)
-        if ward.exceeded_limit:
-            raise EvaluatorError(ward.exceeded_limit)
+        if process.exceeded_limit:
+            raise EvaluatorError(process.exceeded_limit)
         return ProgramOutput(
             stdout=bytes(pipes.output),
             stderr=_decode_log(pipes.log),
             exit_code=exit_code,
         )
 
-    def shortcomings(self) -> Collection[str]:
-        """Return the parts of sandbox policies that this machine does not support."""
-        return tuple(self._shortcomings)
+    def limitations(self) -> Collection[str]:
+        """Return the limitations met so far."""
+        return tuple(self._limitations)
 
     def stop(self) -> None:
         """End all programs at once, and refuse to run more."""
         with self._lock:
             self._stopped = True
-            for ward in tuple(self._running.values()):
-                if ward is not None:
-                    ward.kill()
+            for process in tuple(self._running.values()):
+                if process is not None:
+                    process.kill()
         kill_marked_processes(self._mark_prefix)
         if self._is_subreaper:
-            kill_children(spared=LAUNCHER_POOL.list_process_ids())
+            kill_children(excluded=LAUNCHER_POOL.list_process_ids())
 
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _launcher(self, job: ProgramJob, warmth: PreforkInterpreter | None) -> LauncherClient:
+    def _launcher(self, job: ProgramJob, interpreter: PreforkInterpreter | None) -> LauncherClient:
         with self._lock:
             self._is_subreaper = self._is_subreaper or become_subreaper()
             if self._builder is None:
                 # Keeps programs of the same user from reading this process's memory.
                 with suppress(OSError):
                     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-        if warmth is None or warmth.sandbox_policy is None:
-            return LAUNCHER_POOL.get_launcher(warmth)
-        return LAUNCHER_POOL.get_launcher(warmth, start=partial(self._start_sandboxed, job, warmth))
-
-    def _start_sandboxed(self, job: ProgramJob, warmth: PreforkInterpreter) -> LauncherClient:
-        """Start a prefork interpreter as a program, in the sandbox of the programs it becomes."""
-        number, cold = self._take_number(), LAUNCHER_POOL.get_launcher()
-        jailed = make_interpreter_job(warmth, job)
-        cell = self._make_sandbox(jailed, cold, f"{self._mark_prefix}.warm.", number)
-        ward = start_program(
-            cell.make_order(jailed.command, jailed.cwd), cold, pipes=PREFORK_STREAMS
+        if interpreter is None or interpreter.sandbox_policy is None:
+            return LAUNCHER_POOL.get_launcher(interpreter)
+        return LAUNCHER_POOL.get_launcher(
+            interpreter, start=partial(self._start_sandboxed, job, interpreter)
         )
-        self._register_process(number, ward)
+
+    def _start_sandboxed(self, job: ProgramJob, interpreter: PreforkInterpreter) -> LauncherClient:
+        """Start a prefork interpreter as a program, in the sandbox of the programs it becomes."""
+        number, launcher = self._take_number(), LAUNCHER_POOL.get_launcher()
+        interpreter_job = make_interpreter_job(interpreter, job)
+        sandbox = self._make_sandbox(
+            interpreter_job, launcher, f"{self._mark_prefix}.warm.", number
+        )
+        process = start_program(
+            sandbox.make_order(interpreter_job.command, interpreter_job.cwd),
+            launcher,
+            pipes=PREFORK_STREAMS,
+        )
+        self._register_process(number, process)
 
         def end() -> None:
-            ward.kill()
+            process.kill()
             with suppress(EvaluatorError):
-                ward.finish()
+                process.finish()
             self._return_number(number)
 
-        channel = socket.socket(fileno=os.dup(ward.stdin.fileno()))
-        folder = cell.environment["TMPDIR"]
-        ward.stdout.close()
-        return LauncherClient(channel, end=end, number=None, warmth=warmth, folder=folder)
+        channel = socket.socket(fileno=os.dup(process.stdin.fileno()))
+        folder = sandbox.environment["TMPDIR"]
+        process.stdout.close()
+        return LauncherClient(channel, end=end, number=None, interpreter=interpreter, folder=folder)
 
     def _get_builder(self, launcher: LauncherClient) -> SandboxBuilder:
         if launcher.folder:
@@ -203,9 +215,9 @@ class LocalExecutor:
             number=number,
         )
 
-    def _record_shortcomings(self, shortcomings: Sequence[str]) -> None:
+    def _record_limitations(self, limitations: Sequence[str]) -> None:
         with self._lock:
-            self._shortcomings.update(dict.fromkeys(shortcomings))
+            self._limitations.update(dict.fromkeys(limitations))
 
     def _take_number(self) -> int:
         """Return the lowest number that no running program has."""
@@ -218,44 +230,45 @@ class LocalExecutor:
         with self._lock:
             del self._running[number]
 
-    def _register_process(self, number: int, ward: SupervisedProcess) -> None:
+    def _register_process(self, number: int, process: SupervisedProcess) -> None:
         with self._lock:
-            self._running[number] = ward
+            self._running[number] = process
             if self._has_stopped():
-                ward.kill()
+                process.kill()
 
     @staticmethod
-    def _finish_process(ward: SupervisedProcess, mark: str) -> int:
+    def _finish_process(process: SupervisedProcess, mark: str) -> int:
         try:
-            return ward.finish()
+            return process.finish()
         finally:
-            if ward.may_remain:
+            if process.may_remain:
                 kill_marked_processes(mark)
 
 
 def _communicate(
-    ward: SupervisedProcess, pipes: ChildPipes, *, begun: float, timeout_seconds: float
+    process: SupervisedProcess, pipes: ChildPipes, *, started: float, timeout_seconds: float
 ) -> None:
     """Write stdin and read the output until the program has ended.
 
     Raises:
-        EvaluatorError: the program exceeded its timeout or an output limit and must be ended.
+        ProgramTimeoutError: the program exceeded its timeout, and must be killed.
+        EvaluatorError: it exceeded an output limit, and must be killed.
     """
-    while not ward.has_ended():
-        left = begun + timeout_seconds - time.monotonic()
+    while not process.has_ended():
+        left = started + timeout_seconds - time.monotonic()
         if left <= 0:
-            raise EvaluatorError(_format_timeout(timeout_seconds, _decode_log(pipes.log)))
+            raise ProgramTimeoutError(_format_timeout(timeout_seconds, _decode_log(pipes.log)))
         pipes.step(left)
-    pipes.ignore_child(ward)
+    pipes.ignore_child(process)
     given_up = time.monotonic() + GRACE_SECONDS
     while pipes.open and (left := given_up - time.monotonic()) > 0:
         pipes.step(left)
 
 
 def _format_timeout(timeout_seconds: float, log: str) -> str:
-    last_words = truncate.end(log.rstrip().rpartition("\n")[2], MAX_LOG_CHARS)
-    printed = f"; its last words on stderr: {last_words}" if last_words else ""
-    return f"timed out after {timeout_seconds:g}s; raise its timeout if it needs longer{printed}"
+    last_line = truncate.end(log.rstrip().rpartition("\n")[2], MAX_LOG_CHARS)
+    printed = f"; last line on stderr: {last_line}" if last_line else ""
+    return f"timed out after {timeout_seconds:g} s; raise `timeout` if it needs longer{printed}"
 
 
 def _decode_log(log: OutputBuffer) -> str:

@@ -41,7 +41,7 @@ class PluginExecutor:
         environment: Mapping[str, str],
         sandbox_policy: SandboxPolicy | None = None,
     ) -> ProgramOutput:
-        """See :class:`Executor`; a plugin without that parameter gets no ``confinement``."""
+        """See :class:`Executor`; a plugin without that parameter gets no ``sandbox_policy``."""
         try:
             executor = self._executor()
             # From here on, stop() also stops the plugin's executor.
@@ -61,19 +61,19 @@ class PluginExecutor:
             raise self._make_error(f"{type(error).__name__}: {error}") from error
         if not _is_complete(response):
             raise self._make_error(
-                f"`run` gave a {type(response).__name__}, not a whole ProgramReply"
+                f"`run` returned {type(response).__name__}; expected a complete ProgramOutput"
             )
         return response
 
-    def shortcomings(self) -> Collection[str]:
+    def limitations(self) -> Collection[str]:
         """See :class:`Executor`; a plugin may lack this method."""
         if not self._has_sandbox:
-            return (f"{self._title} does not confine evaluators' programs as agentci does",)
+            return (f"{self._title} runs evaluator programs without agentci's sandbox",)
         try:
-            told: Collection[object] = getattr(self._made, "shortcomings", tuple)()
-            return [str(each) for each in told]
+            limitations: Collection[object] = getattr(self._made, "limitations", tuple)()
+            return [str(each) for each in limitations]
         except Exception as error:  # noqa: BLE001 (plugin code, and no check depends on it)
-            return (f"{self._title} does not say what it cannot: {error}",)
+            return (f"{self._title} failed to list its limitations: {error}",)
 
     def stop(self) -> None:
         """See :class:`Executor`; takes no lock, because a signal handler calls it."""
@@ -103,9 +103,11 @@ class PluginExecutor:
     def _has_stopped(self) -> bool:
         return self._stopped
 
-    def _make_error(self, what: str) -> EvaluatorError:
-        flaw = f"{self._title} does not work: {what}"
-        return EvaluatorError(f"could not be run: {flaw}; tell the authors of that package")
+    def _make_error(self, problem: str) -> EvaluatorError:
+        return EvaluatorError(
+            f"could not be run: {self._title} failed: {problem};"
+            " report this to the authors of that package"
+        )
 
 
 def _is_complete(response: object) -> TypeGuard[ProgramOutput]:
@@ -181,10 +183,10 @@ class Executors(Mapping[str, Executor]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def shortcomings(self) -> Iterator[str]:
-        """Yield what the executors made so far do not support, as sentences."""
+    def limitations(self) -> Iterator[str]:
+        """Yield the limitations of the executors made so far, as sentences."""
         for executor in tuple(self._made.values()):
-            yield from executor.shortcomings()
+            yield from executor.limitations()
 
     def stop(self) -> None:
         """End all programs; takes no lock, because a signal handler calls it."""
@@ -207,6 +209,6 @@ def _load_plugin(name: str) -> Executor:
     if found is None:
         raise KeyError(name)
     if not callable(found):
-        raise make_plugin_error(EXECUTOR_GROUP, name, wanted="something that makes an executor")
-    title = f"the executor {name!r} of {find_plugin_package(EXECUTOR_GROUP, name)}"
+        raise make_plugin_error(EXECUTOR_GROUP, name, wanted="a function that returns an executor")
+    title = f"the executor `{name}` of {find_plugin_package(EXECUTOR_GROUP, name)}"
     return PluginExecutor(cast(ExecutorFactory, found), title=title)

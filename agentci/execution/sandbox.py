@@ -52,24 +52,23 @@ GIT_VARIABLES: Final = {
 }
 
 NO_SECCOMP_WARNING: Final = (
-    "evaluators' programs can use the network, whatever `network` says:"
-    " this kernel has no seccomp filters for its processor, or forbids them"
+    "evaluator programs can use the network even with `network: false`:"
+    " this kernel does not support seccomp filters on its processor, or forbids them"
 )
 ALL_PORTS_WARNING: Final = (
-    "evaluators' programs with `target` can reach every TCP port of this machine, whatever"
-    " `network` says: this kernel's Landlock cannot hold them to one"
+    "evaluator programs with `target` can connect to every TCP port of this machine even with"
+    " `network: false`: this kernel's Landlock cannot restrict ports (Linux 6.7 or later)"
 )
 ROOT_WARNING: Final = (
-    "evaluators' programs run as root: agentci may not start them as another user here"
+    "evaluator programs run as root: agentci is not permitted to start them as another user"
 )
 SIGNALS_WARNING: Final = (
-    "evaluators' programs can send signals to agentci and to each other:"
-    " they share a user, and this kernel's Landlock does not keep signals in"
+    "evaluator programs can send signals to agentci and to each other:"
+    " they share a user, and this kernel's Landlock cannot restrict signals"
 )
-
 TRUNCATE_WARNING: Final = (
-    "evaluators' programs can empty files that their user may write to: they share it with others,"
-    " and this kernel's Landlock does not keep them from that"
+    "evaluator programs can truncate files that their user can write:"
+    " they share a user, and this kernel's Landlock cannot restrict truncation"
 )
 
 
@@ -82,25 +81,25 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         environment: the program's environment variables.
         scratch: the program's private folder, to be made and removed; None for no folder.
         scratch_bytes: size limit of that folder in bytes.
-        alone: whether only this program runs as its user.
-        shortcomings: parts of the policy that this machine does not support, as sentences.
+        has_own_user: whether only this program runs as its user.
+        limitations: a sentence for each part of the policy that this machine cannot apply.
     """
 
     restrictions: Message | None
     environment: Mapping[str, str]
     scratch: str | None = None
     scratch_bytes: int = 0
-    alone: bool = False
-    shortcomings: tuple[str, ...] = ()
+    has_own_user: bool = False
+    limitations: tuple[str, ...] = ()
 
     def make_order(self, command: Sequence[str], cwd: Path) -> Message:
-        """Make the message that tells a supervisor to run ``command`` in this sandbox."""
+        """Make the order to a supervisor to run ``command`` in this sandbox."""
         return {
             "command": [os.fsencode(part) for part in command],
             "cwd": os.fsencode(cwd),
             "environment": {os.fsencode(k): os.fsencode(v) for k, v in self.environment.items()},
-            "jail": self.restrictions,
-            "alone": self.alone,
+            "sandbox": self.restrictions,
+            "has_own_user": self.has_own_user,
             "scratch": None if self.scratch is None else os.fsencode(self.scratch),
             "disk": self.scratch_bytes,
         }
@@ -140,30 +139,34 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         closed = find_unreadable((*programs, *interpreters, *readable, temporary))
         user = self._user(number, closed)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
-        alone = user is not None and user != NOBODY_USER
-        jail = {
+        has_own_user = user is not None and user != NOBODY_USER
+        restrictions = {
             "user": user,
             "searches": self.capabilities["searching"] or (user is not None and closed is not None),
             "limits": make_resource_limits(
                 sandbox_policy,
                 timeout_seconds=timeout_seconds,
                 processors=PROCESSORS,
-                others=0 if alone else SPARE_PROCESSES * PROCESSORS + self.capabilities["tasks"],
+                others=0
+                if has_own_user
+                else SPARE_PROCESSES * PROCESSORS + self.capabilities["tasks"],
             ),
             "landlock": self.capabilities["landlock"],
-            "rules": self._rules(sandbox_policy, programs, environment, readable, scratch, alone),
+            "rules": self._rules(
+                sandbox_policy, programs, environment, readable, scratch, has_own_user
+            ),
             "port": _find_port(sandbox_policy),
             "filter": self._filter(
                 sandbox_policy, as_root=user is None and self.capabilities["root"]
             ),
         }
         return Sandbox(
-            restrictions=jail,
+            restrictions=restrictions,
             environment=_make_environment(environment, scratch),
             scratch=scratch,
             scratch_bytes=sandbox_policy.folder_mb * MEBIBYTE,
-            alone=alone,
-            shortcomings=tuple(self._shortcomings(user, closed, _find_port(sandbox_policy))),
+            has_own_user=has_own_user,
+            limitations=tuple(self._limitations(user, closed, _find_port(sandbox_policy))),
         )
 
     def _user(self, number: int, closed: str | None) -> int | None:
@@ -188,13 +191,13 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         environment: Mapping[str, str],
         readable: Iterable[Path],
         scratch: str,
-        alone: bool,  # noqa: FBT001 (private; passed by its only caller)
+        has_own_user: bool,  # noqa: FBT001 (private; passed by its only caller)
     ) -> list[PathRule] | None:
         version: int = self.capabilities["landlock"]
         if not version:
             return None
         everything = landlock.compute_rights(version)
-        shared = alone or sandbox_policy.shares_memory
+        shared = has_own_user or sandbox_policy.shares_memory
         return [
             *make_read_rules(programs, environment, find_programs((sandbox_policy.interpreter,))),
             *(
@@ -211,12 +214,10 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             return None
         # Root may use every local socket of this machine, including the container engine's.
         machine, network = self.capabilities["machine"], sandbox_policy.network
-        asks = _find_port(sandbox_policy) is not None
-        return seccomp.make_filter(machine, network=network, local=not as_root, asks=asks)
+        notify = _find_port(sandbox_policy) is not None
+        return seccomp.make_filter(machine, network=network, local=not as_root, notify=notify)
 
-    def _shortcomings(
-        self, user: int | None, closed: str | None, port: int | None
-    ) -> Iterable[str]:
+    def _limitations(self, user: int | None, closed: str | None, port: int | None) -> Iterable[str]:
         if self.capabilities["system"] != "Linux":
             yield NOT_LINUX_WARNING
             return
@@ -243,7 +244,9 @@ def _find_port(sandbox_policy: SandboxPolicy) -> int | None:
 
 
 def _format_root_warning(closed: str | None) -> str:
-    return f"evaluators' programs run as root: no other user can read {closed} (chmod o+rX)"
+    return (
+        f"evaluator programs run as root: no other user can read {closed}; run `chmod o+rX` on it"
+    )
 
 
 def _choose_tmp_folder(environment: Mapping[str, str]) -> str:

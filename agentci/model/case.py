@@ -77,9 +77,9 @@ class DatasetRow(Struct, frozen=True, kw_only=True):
 
     @property
     def input_columns(self) -> JsonObject:
-        """The columns that do not hold output of the agent."""
-        done = {*ANSWER_COLUMNS, *TOOL_CALL_COLUMNS, TOOL_DEFINITIONS_COLUMN}
-        return {name: value for name, value in self.columns.items() if name not in done}
+        """The columns without output of the agent."""
+        output_columns = {*ANSWER_COLUMNS, *TOOL_CALL_COLUMNS, TOOL_DEFINITIONS_COLUMN}
+        return {name: value for name, value in self.columns.items() if name not in output_columns}
 
 
 class Dataset(Struct, frozen=True, kw_only=True):
@@ -133,6 +133,11 @@ class Case(Struct, frozen=True, kw_only=True):
     dataset_row: DatasetRow | None = None
 
 
+READ_CONVENTIONS: Final = (
+    "agentci reads the GenAI semantic conventions and the attributes of Google's ADK"
+)
+
+
 class DialogueTurn(Struct, frozen=True, kw_only=True):
     """The part of a turn that reports quote; ``answer`` is None if the agent gave none."""
 
@@ -164,3 +169,10 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
     dialogue: tuple[DialogueTurn, ...] = ()
     warnings: tuple[str, ...] = ()
     performance: str | None = None
+
+    @property
+    def no_turns_reason(self) -> str:
+        """Why a case without dialogue cannot be evaluated."""
+        if self.missing_run_reason is not None:
+            return self.missing_run_reason
+        return f"No agent turns found in trace `{self.trace_id}`; {READ_CONVENTIONS}"

@@ -113,7 +113,7 @@ class CallPayload(Struct, frozen=True, kw_only=True):
     """One text that an evaluator received or returned.
 
     Attributes:
-        name: "stdin", "reply".
+        name: e.g. "stdin" or "response".
         content: the part that is shown.
         size: size of the whole text in bytes.
         notes: how ``content`` differs from the whole text.
@@ -131,7 +131,7 @@ class EvaluatorCall(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the evaluator, or the part of one, that made the call.
         outcome: what was called, and how it ended.
-        texts: in the order of the exchange.
+        texts: what was sent, then what came back.
     """
 
     name: str

@@ -1,6 +1,7 @@
-"""Evaluators in pytest, by the names of pytest-agent-evals: ``from agentci.pytest import evals``.
+"""Evaluators in pytest: ``from agentci.pytest import evals``.
 
-A plugin of pytest; everything that is not needed to collect tests is loaded by tests that judge.
+A pytest plugin with the interface of pytest-agent-evals. Modules that are not needed to collect
+tests are imported by the tests that run evaluators.
 """
 
 import os
@@ -33,9 +34,9 @@ RESULTS_FIXTURE: Final = "evaluator_results"
 AGENT_FIXTURE: Final = "agent"
 EVALUATOR, DATASET, JUDGE = "agentci_evaluator", "agentci_dataset", "agentci_judge_model"
 MARKERS: Final = {
-    EVALUATOR: "an evaluator that judges every row; made by evals.evaluator",
-    DATASET: "the rows that are judged; made by evals.dataset",
-    JUDGE: "the model that judges by prompts; made by evals.judge_model",
+    EVALUATOR: "an evaluator that scores every row; set by evals.evaluator",
+    DATASET: "the rows that are evaluated; set by evals.dataset",
+    JUDGE: "the judge model of prompt evaluators; set by evals.judge_model",
 }
 REPORT_KEY: Final = "agentci_report"
 SESSION_KEY: "Final[pytest.StashKey[EvaluationSession]]" = pytest.StashKey()
@@ -47,7 +48,7 @@ class evals:  # noqa: N801 (a name of pytest-agent-evals)
 
     @staticmethod
     def evaluator(config: EvaluatorConfig) -> pytest.MarkDecorator:
-        """Have every row of the dataset judged; the test sees by ``evaluator_results`` how."""
+        """Evaluate every row of the dataset; the test gets the results in ``evaluator_results``."""
         if not isinstance(config, CustomCodeEvaluatorConfig | CustomPromptEvaluatorConfig):
             raise TypeError(
                 "evals.evaluator takes a CustomCodeEvaluatorConfig or a"
@@ -57,55 +58,61 @@ class evals:  # noqa: N801 (a name of pytest-agent-evals)
 
     @staticmethod
     def dataset(path: str | Path) -> pytest.MarkDecorator:
-        """Name the rows, in JSON Lines: relative to the test file, else to pytest's rootdir."""
+        """Name the dataset, in JSON Lines; relative to the test file or to pytest's rootdir."""
         return getattr(pytest.mark, DATASET).with_args(str(path))  # type: ignore[no-any-return]
 
     @staticmethod
     def judge_model(model: str = "", **fields: object) -> pytest.MarkDecorator:
-        """Name the model that judges by prompts.
+        """Name the judge model of prompt evaluators.
 
         Args:
-            model: its name, also ``provider/model``.
-            fields: the others of ``judge`` in a config: ``provider``, ``base_url``, ...
+            model: ``model`` or ``provider/model``.
+            fields: other fields of ``judge`` in a config: ``provider``, ``base_url``, ...
         """
         return getattr(pytest.mark, JUDGE).with_args(model, **fields)  # type: ignore[no-any-return]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where reports are written to."""
+    """Add the option for the folder of the reports."""
     parser.getgroup("agentci").addoption(
         "--agentci-output-dir",
         metavar="DIR",
         default="agentci-results",
-        help="Folder for the reports over evaluators (default: agentci-results).",
+        help="Folder for the reports of evaluators (default: agentci-results).",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the markers known."""
+    """Register the markers."""
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each row."""
+    """Make a test of each row of the dataset."""
     node = metafunc.definition
     if RESULTS_FIXTURE not in metafunc.fixturenames:
         if any(mark.name == EVALUATOR for mark in node.own_markers):
-            what = f"does not ask for {RESULTS_FIXTURE}: nothing would be judged"
-            pytest.fail(f"{node.nodeid} has an @evals.evaluator(...), and {what}", pytrace=False)
+            pytest.fail(
+                f"{node.nodeid} has `@evals.evaluator(...)` but does not use the fixture"
+                f" `{RESULTS_FIXTURE}`; add it, or no evaluator runs",
+                pytrace=False,
+            )
         return
     dataset = node.get_closest_marker(DATASET)
     if dataset is None or node.get_closest_marker(EVALUATOR) is None:
-        what = "@evals.dataset(...)" if dataset is None else "@evals.evaluator(...)"
-        pytest.fail(f"{node.nodeid} asks for {RESULTS_FIXTURE}, and has no {what}", pytrace=False)
+        missing = "@evals.dataset(...)" if dataset is None else "@evals.evaluator(...)"
+        pytest.fail(
+            f"{node.nodeid} uses the fixture `{RESULTS_FIXTURE}` but has no `{missing}`",
+            pytrace=False,
+        )
     rows = _read_rows(dataset.args[0], node.path, metafunc.config)
     metafunc.parametrize(RESULTS_FIXTURE, rows, ids=[row.id for row in rows], indirect=True)
 
 
 @pytest.fixture
 def evaluator_results(request: pytest.FixtureRequest) -> EvaluatorResults:
-    """What the evaluators of a test say of a row."""
+    """The results of a test's evaluators for a row."""
     __tracebackhide__ = True
     from agentci.errors import AgentciError
     from agentci.pytest.session import RowTest
@@ -129,34 +136,36 @@ def evaluator_results(request: pytest.FixtureRequest) -> EvaluatorResults:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Write the reports; a process that another one has tests run by hands its results over."""
-    judged = session.config.stash.get(SESSION_KEY, None)
-    if judged is None:
+    """Write the reports; a worker of pytest-xdist passes its results on instead."""
+    evaluation = session.config.stash.get(SESSION_KEY, None)
+    if evaluation is None:
         return
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output[REPORT_KEY] = judged.export()
+        output[REPORT_KEY] = evaluation.export()
         return
     complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     folder = session.config.getoption("--agentci-output-dir")
     stopped = session.shouldstop or session.shouldfail
-    session.config.stash[SUMMARY_KEY] = judged.publish(folder, complete=complete and not stopped)
+    session.config.stash[SUMMARY_KEY] = evaluation.publish(
+        folder, complete=complete and not stopped
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over the results of a worker of pytest-xdist."""
+    """Add the results of a worker of pytest-xdist."""
     exported = getattr(node, "workeroutput", {}).get(REPORT_KEY)
     if exported is not None:
         _get_session(node.config).add(exported)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Show what the reports come to."""
-    told = config.stash.get(SUMMARY_KEY, "")
-    if told:
+    """Print the summary of the evaluators."""
+    summary = config.stash.get(SUMMARY_KEY, "")
+    if summary:
         terminalreporter.section("agentci")
-        terminalreporter.write(told)
+        terminalreporter.write(summary)
 
 
 def _get_session(config: pytest.Config) -> "EvaluationSession":
@@ -175,7 +184,7 @@ def _read_rows(named: str, test: Path, config: pytest.Config) -> "tuple[DatasetR
     )
     if path is None:
         pytest.fail(
-            f"there is no dataset {named}, neither beside {test.name} nor in {config.rootpath}",
+            f"dataset {named} not found, neither next to {test.name} nor in {config.rootpath}",
             pytrace=False,
         )
     try:
@@ -185,7 +194,7 @@ def _read_rows(named: str, test: Path, config: pytest.Config) -> "tuple[DatasetR
 
 
 def _find_agent(request: pytest.FixtureRequest) -> object | None:
-    """The fixture of that name; None where there is none."""
+    """The value of the fixture `agent`; None if there is no such fixture."""
     try:
         found: object = request.getfixturevalue(AGENT_FIXTURE)
     except pytest.FixtureLookupError as error:

@@ -1,4 +1,4 @@
-"""What tests say of their evaluators, and what these tell them: the names of pytest-agent-evals."""
+"""The configs of evaluators in tests and their results, with the names of pytest-agent-evals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 DEFAULT_THRESHOLD = 0.5
 
-# ``grade(sample, item)``; what it returns is looked at when it is there.
+# ``grade(sample, item)``; its result is checked after the call.
 GraderFunction: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
@@ -16,9 +16,9 @@ class CustomCodeEvaluatorConfig:
     """An evaluator that is a function.
 
     Args:
-        name: unique in its test file; results are found under it.
+        name: unique in the test file; attribute of the results.
         grader: ``grade(sample, item)``, which returns a score from 0 to 1.
-        threshold: the score from which on the result is "pass", from 0 to 1.
+        threshold: the lowest score that is a "pass", from 0 to 1.
     """
 
     name: str
@@ -28,9 +28,9 @@ class CustomCodeEvaluatorConfig:
     def __post_init__(self) -> None:
         _check_name(self.name)
         if not callable(self.grader):
-            raise TypeError(f"the grader of {self.name!r} is no function")
+            raise TypeError(f"the grader of {self.name!r} is not callable")
         if isinstance(self.threshold, bool) or not 0 <= self.threshold <= 1:
-            raise ValueError(f"the threshold of {self.name!r} is no number from 0 to 1")
+            raise ValueError(f"the threshold of {self.name!r} is not a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class CustomPromptEvaluatorConfig:
     """An evaluator that is a prompt for a language model.
 
     Args:
-        name: unique in its test file; results are found under it.
+        name: unique in the test file; attribute of the results.
         prompt: a Jinja2 template, or the path of a file with one, relative to the test file.
-        threshold: a number, from which on the judge's own is a "pass", or the boolean that the
-            judge has to say.
+        threshold: the lowest score of the judge that is a "pass", or the boolean that the judge
+            must return.
     """
 
     name: str
@@ -61,11 +61,11 @@ EvaluatorConfig: TypeAlias = CustomCodeEvaluatorConfig | CustomPromptEvaluatorCo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorResult:
-    """What one evaluator says of one row.
+    """The result of one evaluator for one row.
 
     Attributes:
-        score: of a function from 0 to 1; of a prompt what the judge said, on its own scale.
-        reason: None where none was given.
+        score: from 0 to 1 for a function; for a prompt, the judge's score on its own scale.
+        reason: None if the evaluator gave none.
     """
 
     result: Literal["pass", "fail"]
@@ -75,7 +75,7 @@ class EvaluatorResult:
 
 
 class EvaluatorResults:
-    """What the evaluators of a test say, each under its name."""
+    """The results of a test's evaluators, one attribute per evaluator."""
 
     def __init__(self, results: Mapping[str, EvaluatorResult]) -> None:
         self._results = dict(results)
@@ -85,15 +85,15 @@ class EvaluatorResults:
         results = self.__dict__.get("_results", {})
         if name not in results:
             known = ", ".join(results) or "none"
-            raise AttributeError(f"there is no evaluator {name!r} at this test; there are: {known}")
+            raise AttributeError(f"the test has no evaluator {name!r}; its evaluators: {known}")
         found: EvaluatorResult = results[name]
         return found
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={result}" for name, result in self._results.items())
-        return f"EvaluatorResults({told})"
+        results = ", ".join(f"{name}={result}" for name, result in self._results.items())
+        return f"EvaluatorResults({results})"
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise TypeError("the name of an evaluator has to be text")
+        raise TypeError("the name of an evaluator must be a non-empty string")

@@ -26,9 +26,7 @@ from agentci.evaluators.pytest_agent_evals.prompt_evaluator import (
     check_prompt_template,
     is_prompt_path,
     make_prompt_evaluator,
-)
-from agentci.evaluators.pytest_agent_evals.prompt_evaluator import (
-    make_prompt_threshold as bar_of_prompt,
+    make_prompt_threshold,
 )
 from agentci.execution.child.grading.grade import GraderFunctionError, call_grader
 from agentci.model.case import Case, DatasetRow
@@ -50,55 +48,59 @@ AGENT_RESPONSE_HINT: Final = (
     'an agent returns text, or {"response": "...", "tool_calls": [...], "tool_definitions": [...]}'
 )
 
-# What functions of tests raise to say that something is wrong; skips and interrupts go on.
+# What functions of tests raise to fail; skips and interrupts are passed on to pytest.
 TEST_EXCEPTIONS: Final = (Exception, pytest.fail.Exception)
 
 
 def call_agent(row: DatasetRow, agent: object) -> DatasetRow:
-    """The row with what ``agent`` did: a function of the row's columns, which may be a coroutine.
+    """The row with the response of ``agent``, a function or coroutine of the row's columns.
 
     Raises:
-        EvaluatorError: it is no such function, or returned something else.
+        EvaluatorError: it is not callable, or returned no valid response.
     """
     if not callable(agent):
         kind = type(agent).__name__
-        raise EvaluatorError(f"the fixture `agent` is a {kind}, not a function of a row")
+        raise EvaluatorError(
+            f"the fixture `agent` is of type `{kind}`; it must be a function that takes a row"
+        )
     try:
         returned = agent(dict(row.columns))
         if inspect.isawaitable(returned):
             returned = asyncio.run(_awaited(returned))
     except SystemExit as error:
-        raise EvaluatorError(f"the agent called sys.exit({error.code!r})") from None
-    told = {"response": returned} if isinstance(returned, str) else returned
-    if not isinstance(told, Mapping):
+        raise EvaluatorError(f"the agent called `sys.exit({error.code!r})`") from None
+    value = {"response": returned} if isinstance(returned, str) else returned
+    if not isinstance(value, Mapping):
         raise EvaluatorError(
-            f"the agent returned a {type(returned).__name__}; {AGENT_RESPONSE_HINT}"
+            f"the agent returned a value of type `{type(returned).__name__}`; {AGENT_RESPONSE_HINT}"
         )
     try:
-        plain = json.loads(json.dumps(told, default=_object_to_json))
+        plain = json.loads(json.dumps(value, default=_object_to_json))
     except (TypeError, ValueError, RecursionError) as error:
         raise EvaluatorError(
-            f"what the agent returned is no JSON: {error}; {AGENT_RESPONSE_HINT}"
+            f"the agent's response cannot be written as JSON: {error}; {AGENT_RESPONSE_HINT}"
         ) from None
     try:
         turn = extract_turn(plain, row.query)
         definitions = extract_tool_definitions(plain) or row.tool_definitions
     except DocumentFormatError as error:
-        raise EvaluatorError(f"of what the agent returned {error}; {AGENT_RESPONSE_HINT}") from None
+        raise EvaluatorError(
+            f"the agent's response is invalid: {error}; {AGENT_RESPONSE_HINT}"
+        ) from None
     if turn is None:
         raise EvaluatorError(f"the agent returned no response; {AGENT_RESPONSE_HINT}")
     return replace(row, turn=turn, tool_definitions=definitions)
 
 
 def _object_to_json(value: object) -> JsonObject:
-    """Those of a mapping that is no dictionary.
+    """A mapping that is not a ``dict`` as one, for ``json.dumps``.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the value is not a mapping.
     """
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a value in it is of type {type(value).__name__}")
+    raise TypeError(f"it has a value of type `{type(value).__name__}`")
 
 
 async def _awaited(returned: Awaitable[Any]) -> Any:
@@ -107,16 +109,16 @@ async def _awaited(returned: Awaitable[Any]) -> Any:
 
 MAX_PROMPT_BYTES: Final = 1024**2
 GRADER_KIND: Final = "grader"
-NO_JUDGE_MODEL: Final = "a prompt asks a model, and nothing says which one of which provider"
-JUDGE_MODEL_HINT: Final = 'put `@evals.judge_model("PROVIDER/MODEL")` at the test or its class'
+NO_JUDGE_MODEL: Final = "a prompt evaluator needs a judge model"
+JUDGE_MODEL_HINT: Final = 'add `@evals.judge_model("PROVIDER/MODEL")` to the test or its class'
 
 
 class InProcessEvaluator(Struct, frozen=True, kw_only=True):
-    """A function of a test, called in this process, where the test is run, too.
+    """An evaluator that calls a function of a test in the process of the test.
 
     Attributes:
-        source: of the function, by which runs are told apart; empty where there is none.
-        raised: what it raised, in this order.
+        source: source code of the function, for the fingerprint; empty if unknown.
+        raised: the exceptions that it raised, in this order.
     """
 
     identity: EvaluatorIdentity
@@ -131,34 +133,33 @@ class InProcessEvaluator(Struct, frozen=True, kw_only=True):
         return ()
 
     def ask(self, case: Case) -> ConstantJudgement:
-        """Call the function, and judge by what it returns.
+        """Call the function, and turn the score that it returns into a judgement.
 
         Raises:
-            EvaluatorError: that is no score.
+            EvaluatorError: it raised an exception, or returned no valid score.
         """
-        asked = json.loads(dumps_compact(make_grade_arguments(case)))
+        arguments = json.loads(dumps_compact(make_grade_arguments(case)))
         name = getattr(self.function, "__name__", "the grader")
         try:
-            returned = json.dumps(call_grader(self.function, asked, name), default=str)
+            returned = json.dumps(call_grader(self.function, arguments, name), default=str)
             response = ProgramOutput(stdout=returned.encode(), stderr="", exit_code=0)
             return ConstantJudgement(
                 judgement=make_grade_judgement(parse_grade(response), threshold=self.threshold)
             )
         except (GraderFunctionError, EvaluatorError) as error:
-            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
-        except SystemExit as error:  # by which pytest itself would end
+            raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
+        except SystemExit as error:  # it would end pytest
             raise EvaluatorError(
-                f"Custom evaluator '{self.identity.name}' called sys.exit({error.code!r})"
+                f"Evaluator `{self.identity.name}` called `sys.exit({error.code!r})`"
             ) from None
         except TEST_EXCEPTIONS as error:
             self.raised.append(error)
-            told = f"{type(error).__name__}: {error}"
             raise EvaluatorError(
-                f"Custom evaluator '{self.identity.name}' raised {told}"
+                f"Evaluator `{self.identity.name}` raised {type(error).__name__}: {error}"
             ) from error
 
     def read(self, response: Response) -> Judgement:
-        """What was settled."""
+        """The judgement that ``ask`` made."""
         return extract_judgement(response)
 
 
@@ -168,11 +169,11 @@ def make_evaluator(
     """Make the evaluator that a test configures.
 
     Args:
-        folder: of the test file.
-        place: of the test.
+        folder: folder of the test file.
+        place: place of the test.
 
     Raises:
-        InputError: there is no such prompt, it is no template, or nobody said who judges.
+        InputError: the prompt was not found or is not a valid template, or no judge is named.
     """
     if isinstance(config, CustomCodeEvaluatorConfig):
         return InProcessEvaluator(
@@ -190,24 +191,24 @@ def make_evaluator(
         )
     template = _read_template(config.prompt, folder, place)
     try:
-        panel = judges.panel(None, place)
+        judge = judges.panel(None, place)
     except MissingJudgeError:
         raise InputError.from_message(NO_JUDGE_MODEL, place=place, hint=JUDGE_MODEL_HINT) from None
-    wanted = RequiredJudge(judge=panel, name=config.name, place=place)
+    wanted = RequiredJudge(judge=judge, name=config.name, place=place)
     return make_prompt_evaluator(
-        template, bar_of_prompt(config.threshold), place=place, wanted=wanted
+        template, make_prompt_threshold(config.threshold), place=place, wanted=wanted
     )
 
 
 def make_judge_settings(model: str, fields: Mapping[str, Any], *, place: Place) -> JudgeSettings:
-    """Who judges, as a test says it.
+    """The judge settings of a test.
 
     Args:
-        model: also ``provider/model``; empty where ``fields`` say all.
+        model: ``model`` or ``provider/model``; empty if ``fields`` name it.
         fields: as under ``judge`` in a config.
 
     Raises:
-        InputError: one of them is wrong.
+        InputError: a field is unknown or invalid.
     """
     try:
         shared = SharedJudgeSpec.model_validate(dict(fields))
@@ -227,7 +228,7 @@ def _format_field_error(error: ErrorDetails) -> str:
     if error["type"] != "extra_forbidden":
         return f"{name}: {error['msg']}"
     meant = suggest_name(name, tuple(SharedJudgeSpec.model_fields))
-    return f"there is no field {quote_name(name)}" + (f"; {meant}" if meant else "")
+    return f"unknown field {quote_name(name)}" + (f"; {meant}" if meant else "")
 
 
 def _read_source(function: GraderFunction) -> str:
@@ -244,7 +245,7 @@ def _read_template(prompt: str | Path, folder: Path, place: Place) -> str:
     path = folder / str(prompt).strip()
     if not is_file(path):
         message = f"{prompt} does not exist"
-        raise InputError.from_message(message, place=place, hint=f"it is looked for in {folder}")
+        raise InputError.from_message(message, place=place, hint=f"paths are relative to {folder}")
     data = read_file(path, name=str(path), limit_bytes=MAX_PROMPT_BYTES, place=place)
     template = decode_utf8(data, file=str(path))
     check_prompt_template(template, Place(file=str(path)), line_counts=True)

@@ -43,49 +43,49 @@ from agentci.reports.merge.read import read_report
 from agentci.runner.check import Check, run_check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_inputs import load_dataset
-from agentci.runner.open_response_cache import close_response_cache, open_response_cache
 from agentci.runner.plan import Plan, PlannedSuite
 from agentci.runner.prepare_judges import collect_spending, prepare_judges
+from agentci.runner.response_cache.open import close_response_cache, open_response_cache
 from agentci.runner.services import Services
 
 
 class SessionJudges:
-    """Has judges ready as checks ask for them; all checks that name the same have one budget.
+    """Prepares judges when a check first needs them; equal settings share one budget.
 
     Args:
-        missing_secrets_reason: why there can be no API keys; empty where there should be.
+        missing_secrets_reason: why this run cannot have API keys; empty if it should have them.
     """
 
     def __init__(self, services: Services, *, missing_secrets_reason: str) -> None:
         self._services = services
         self._missing_secrets_reason = missing_secrets_reason
-        self._seated: dict[str, tuple[Plan, Services]] = {}
+        self._prepared: dict[str, tuple[Plan, Services]] = {}
 
     def prepare_for(self, check: Check) -> Services:
         """The services with the judges of a check.
 
         Raises:
-            InputError: one of them cannot be asked.
+            InputError: a judge has invalid settings or a missing key.
         """
         needs = check.evaluator.needs
         key = "".join(need.judge.budget_id for need in needs if isinstance(need, RequiredJudge))
-        if key not in self._seated:
-            self._seated[key] = self._seat(check)
-        return self._seated[key][1]
+        if key not in self._prepared:
+            self._prepared[key] = self._prepare(check)
+        return self._prepared[key][1]
 
     def close(self) -> Iterator[Problem]:
-        """Keep what was replied; what there is to tell of the judges."""
-        for plan, _ in self._seated.values():
+        """Close the response cache; yields warnings about the judges and the cache."""
+        for plan, _ in self._prepared.values():
             yield from plan.problems
         yield from close_response_cache(self._services.cached_responses)
 
     def spending(self) -> Iterator[JudgeSpending]:
-        """What judges cost, under the test file that named them first."""
-        for plan, services in self._seated.values():
+        """The calls, tokens and costs of the judges, under the first test file that uses them."""
+        for plan, services in self._prepared.values():
             for each in collect_spending(plan, services):
                 yield replace(each, config=plan.gates[0].config)
 
-    def _seat(self, check: Check) -> tuple[Plan, Services]:
+    def _prepare(self, check: Check) -> tuple[Plan, Services]:
         settings = parse_settings((), {})
         gate = Gate(config=check.config, policy=GatePolicy(), evaluators=())
         plan = Plan(suites=(PlannedSuite(gate=gate, checks=(check,)),), problems=())
@@ -96,25 +96,25 @@ class SessionJudges:
             missing_secrets_reason=self._missing_secrets_reason,
         )
         if services.judges and self._services.cached_responses is None:
-            replies, problems = open_response_cache(plan, settings, services)
-            self._services = replace(self._services, cached_responses=replies)
+            cache, problems = open_response_cache(plan, settings, services)
+            self._services = replace(self._services, cached_responses=cache)
             plan = replace(plan, problems=(*plan.problems, *problems))
         return plan, replace(services, cached_responses=self._services.cached_responses)
 
 
 NO_RESPONSE_REASON: Final = (
-    "the row has no `response`, and there is no fixture `agent` to ask for one"
+    "the row has no `response`, and there is no fixture `agent` to generate one"
 )
 
 
 class RowTest(Struct, frozen=True, kw_only=True):
-    """A test over one row.
+    """A test of one row.
 
     Attributes:
         file: absolute path of its file.
-        line: where it stands there.
-        name: its own, in its file.
-        model, judge: who judges its prompts; see ``make_judge_settings``.
+        line: line of the test in the file, from 1.
+        name: unique in the file.
+        model, judge: the judge of its prompts; see ``make_judge_settings``.
     """
 
     file: Path
@@ -126,7 +126,7 @@ class RowTest(Struct, frozen=True, kw_only=True):
 
 
 class EvaluationSession:
-    """Judges rows for tests, and keeps what came of it."""
+    """Evaluates rows for tests, and collects the results for the report."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._out = io.StringIO()
@@ -148,7 +148,7 @@ class EvaluationSession:
         """The rows of a dataset.
 
         Raises:
-            InputError: with every row that is wrong.
+            InputError: with the errors of all rows.
         """
         if path not in self._datasets:
             workspace = self._services.workspace
@@ -156,15 +156,15 @@ class EvaluationSession:
         return self._datasets[path]
 
     def evaluate(self, test: RowTest, row: DatasetRow, agent: object | None) -> EvaluatorResults:
-        """Judge a row by the evaluators of a test.
+        """Evaluate a row with the evaluators of a test.
 
         Args:
-            agent: what answers the row; None where the row does itself.
+            agent: generates the response; None if the row holds it.
 
         Raises:
-            InputError: an evaluator cannot be made.
-            EvaluatorError: one of them could not judge.
-            Exception: what the agent or a grader raised.
+            InputError: an evaluator has an invalid config.
+            EvaluatorError: an evaluator failed.
+            Exception: raised by the agent or a grader.
         """
         try:
             return self._evaluate(test, row, agent)
@@ -173,23 +173,23 @@ class EvaluationSession:
             raise
 
     def export(self) -> str:
-        """The results as text, for another process of the same run."""
+        """The results as JSON, for another process of the same run."""
         self._close()
         return "".join(JsonReport().render(self._report(complete=True)))
 
     def add(self, exported: str) -> None:
-        """Take over what another process exported."""
-        report = read_report(exported.encode(), file="of a worker")
+        """Add the results that another process exported."""
+        report = read_report(exported.encode(), file="results of a worker")
         self._worker_results += report.results
         self._spending += report.spending
         self._problems |= dict.fromkeys(report.problems)
 
     def publish(self, folder: str, *, complete: bool) -> str:
-        """Write the reports, where anything was judged; what there is to say about them.
+        """Write the reports if there are results; returns the summary.
 
         Args:
-            folder: for reports, from the working directory.
-            complete: all tests were run.
+            folder: for the reports, relative to the working directory.
+            complete: whether all tests were run.
         """
         self._close()
         report = self._report(complete=complete)
@@ -210,17 +210,17 @@ class EvaluationSession:
             for each in test.configs
         ]
         raised: BaseException | None = None
-        why = NO_RESPONSE_REASON
+        missing_reason = NO_RESPONSE_REASON
         try:
             row = row if agent is None else self._call_agent(row, agent)
-        except TEST_EXCEPTIONS as error:  # told in the report, and raised again
+        except TEST_EXCEPTIONS as error:  # reported as an error of each check, then raised again
             row, raised = replace(row, turn=None), error
-            why = f"the agent did not answer: {type(error).__name__}: {error}"
+            missing_reason = f"the agent failed: {type(error).__name__}: {error}"
         case = Case(
             id=test.name,
             trace=make_row_trace(row),
             dataset_row=row,
-            missing_run_reason=None if row.turn else why,
+            missing_run_reason=None if row.turn else missing_reason,
         )
         results = tuple(self._run_check(each, case, place) for each in evaluators)
         self._results[f"{place.file}::{test.name}"] = results
@@ -235,13 +235,11 @@ class EvaluationSession:
         )
 
     def _call_agent(self, row: DatasetRow, agent: object) -> DatasetRow:
-        """The row with its answer: each agent is asked once for each row, as long as it is one."""
+        """The row with the agent's response; each agent is called once per row."""
         key = (id(agent), f"{row.place}")
         if key not in self._agent_responses:
-            self._agent_responses[key] = (
-                agent,
-                call_agent(row, agent),
-            )  # kept, so that no other has its id
+            # The agent is stored, too, so that its id stays unique.
+            self._agent_responses[key] = (agent, call_agent(row, agent))
         return self._agent_responses[key][1]
 
     def _run_check(self, evaluator: Evaluator, case: Case, place: Place) -> CheckResult:
@@ -250,7 +248,7 @@ class EvaluationSession:
             evaluator=evaluator,
             case=make_case_summary(case),
             load=lambda: case,
-            fingerprint=self._fingerprints.of(
+            fingerprint=self._fingerprints.compute(
                 evaluator, None if case.dataset_row is None else case.dataset_row.input_columns
             ),
         )
@@ -283,13 +281,13 @@ class EvaluationSession:
 def _check_names(configs: Sequence[EvaluatorConfig], place: Place) -> None:
     names = [each.name for each in configs]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        message = f"two evaluators of a test are called {quote_name(twice)}"
-        hint = "every evaluator needs a name of its own: results are found under it"
+        message = f"a test has two evaluators named {quote_name(twice)}"
+        hint = "give each evaluator a unique name; results are accessed by it"
         raise InputError.from_message(message, place=place, hint=hint)
 
 
 def _result_sort_key(result: CheckResult) -> tuple[str, int, str, str]:
-    """Where a result stands: the order of tests, whatever the order in which they were run."""
+    """The order of results in the report: that of the tests in their files."""
     return (
         result.config,
         result.evaluator.place.line,
@@ -299,7 +297,7 @@ def _result_sort_key(result: CheckResult) -> tuple[str, int, str, str]:
 
 
 def _make_gates(results: Sequence[CheckResult]) -> list[Gate]:
-    """A gate over each test file, which wants every check to pass."""
+    """One gate per test file, which requires every check to pass."""
     names: dict[str, dict[str, None]] = {}
     for each in results:
         names.setdefault(each.config, {})[each.evaluator.name] = None
@@ -312,13 +310,13 @@ def _make_gates(results: Sequence[CheckResult]) -> list[Gate]:
 def _make_evaluator_result(result: CheckResult, config: EvaluatorConfig) -> EvaluatorResult:
     judgement = result.judgement
     if judgement is None:
-        raise TypeError(f"{result.id} was not judged")
-    said = (
+        raise TypeError(f"{result.id} has no judgement")
+    judge_score = (
         judgement.details.get(RESULT) if isinstance(config, CustomPromptEvaluatorConfig) else None
     )
     return EvaluatorResult(
         result="pass" if judgement.passed else "fail",
-        score=said if isinstance(said, int | float) else judgement.score or 0.0,
+        score=judge_score if isinstance(judge_score, int | float) else judgement.score or 0.0,
         reason=judgement.reasoning,
         threshold=config.threshold,
     )

@@ -13,13 +13,13 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text.json_document import JsonDocument, read_json
-from agentci._util.text.json_fields import JsonFieldProblem, JsonFields
+from agentci._util.text.json_fields import JSON_TYPE_NAMES, JsonFieldProblem, JsonFields
 from agentci.errors import InputError
 from agentci.model.case import EvalCase, EvalSet, Rubric
 from agentci.model.problem import Place, Problem
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 
-SET_HINT: Final = 'an eval set is {"eval_set_id": "...", "eval_cases": [...]}'
+SET_HINT: Final = 'expected {"eval_set_id": "...", "eval_cases": [...]}'
 CONTENT_HINT: Final = 'write {"parts": [{"text": "..."}]}'
 
 # Allowed keys of a part besides text, a function call and a function response.
@@ -42,18 +42,18 @@ def read_eval_set(data: bytes, *, file: str) -> EvalSet:
     """
     document = read_json(data, file=file)
     if not isinstance(document.value, dict):
-        message = "the file holds no eval set: it is not an object"
+        message = f"the file is not an eval set: found {JSON_TYPE_NAMES[type(document.value)]}"
         raise InputError([Problem(message=message, place=Place(file=file), hint=SET_HINT)])
     complaints: list[JsonFieldProblem] = []
     top = JsonFields(document.value, noun="an eval set", path=(), complaints=complaints)
-    golden_set = _read_golden_set(top, document)
+    eval_set = _read_eval_set(top, document)
     if complaints:
-        problems = [_make_problem(complaint, document) for complaint in complaints]
+        problems = [_make_problem(each, document) for each in complaints]
         raise InputError(sorted(problems, key=_line_and_column))
-    return golden_set
+    return eval_set
 
 
-def _read_golden_set(fields: JsonFields, document: JsonDocument) -> EvalSet:
+def _read_eval_set(fields: JsonFields, document: JsonDocument) -> EvalSet:
     fields.require("eval_set_id", "eval_cases")
     fields.text("name")
     fields.text("description")
@@ -68,11 +68,11 @@ def _read_golden_set(fields: JsonFields, document: JsonDocument) -> EvalSet:
 def _read_cases(fields: JsonFields, document: JsonDocument) -> Iterator[EvalCase]:
     ids: set[str] = set()
     for case in fields.objects("eval_cases", noun="a case"):
-        golden = _read_eval_case(case, document.find_place(case.path))
-        if golden.id in ids:
-            case.add_problem(f"an earlier case has the eval_id {golden.id!r}", "eval_id")
-        ids.add(golden.id)
-        yield golden
+        eval_case = _read_eval_case(case, document.find_place(case.path))
+        if eval_case.id in ids:
+            case.add_problem(f"duplicate eval_id {eval_case.id!r}", "eval_id")
+        ids.add(eval_case.id)
+        yield eval_case
 
 
 def _read_eval_case(fields: JsonFields, place: Place) -> EvalCase:
@@ -82,7 +82,7 @@ def _read_eval_case(fields: JsonFields, place: Place) -> EvalCase:
     fields.object("final_session_state", noun="a state")
     fields.object("conversation_scenario", noun="a scenario")
     if fields.has("conversation") == fields.has("conversation_scenario"):
-        fields.add_problem("a case has either a 'conversation' or a 'conversation_scenario'")
+        fields.add_problem("a case needs either 'conversation' or 'conversation_scenario'")
     shared = _read_rubrics(fields)
     invocations = fields.objects("conversation", noun="an invocation")
     read = [(_read_turn(each), _read_rubrics(each)) for each in invocations]
@@ -124,7 +124,9 @@ def _read_trajectory(fields: JsonFields) -> _EvalSetContent:
     if data is None:
         return _EvalSetContent()
     if data.has("invocation_events") and (data.has("tool_uses") or data.has("tool_responses")):
-        data.add_problem("'invocation_events' leaves no room for 'tool_uses' and 'tool_responses'")
+        data.add_problem(
+            "'invocation_events' cannot be combined with 'tool_uses' or 'tool_responses'"
+        )
     events = [_read_event(event) for event in data.objects("invocation_events", noun="an event")]
     uses = map(_read_function_call, data.objects("tool_uses", noun="a tool use"))
     responses = map(_read_function_response, data.objects("tool_responses", noun="a tool response"))
@@ -179,13 +181,13 @@ def _read_function_response(fields: JsonFields) -> ToolResponse:
 
 
 def _match_responses_to_calls(trajectory: _EvalSetContent) -> Iterator[ToolResponse]:
-    """Each response with the call that it answers: by id, else the next call of that name."""
+    """Match each response to a call: by id, else to the next call of the same name."""
     numbered = list(enumerate(trajectory.calls))
     by_id = {call.id: index for index, call in reversed(numbered) if call.id}
-    claimed = {by_id[it.id] for it in trajectory.responses if it.id in by_id}
+    matched = {by_id[it.id] for it in trajectory.responses if it.id in by_id}
     by_name: defaultdict[str, deque[int]] = defaultdict(deque)
     for index, call in numbered:
-        if index not in claimed:
+        if index not in matched:
             by_name[call.name].append(index)
     for it in trajectory.responses:
         call_index = by_id.get(it.id) if it.id else None
@@ -213,10 +215,8 @@ def _read_rubric(fields: JsonFields) -> Rubric:
     return rubric
 
 
-def _make_problem(complaint: JsonFieldProblem, document: JsonDocument) -> Problem:
-    return Problem(
-        message=complaint.message, place=document.find_place(complaint.path), hint=complaint.hint
-    )
+def _make_problem(found: JsonFieldProblem, document: JsonDocument) -> Problem:
+    return Problem(message=found.message, place=document.find_place(found.path), hint=found.hint)
 
 
 def _line_and_column(problem: Problem) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from agentci._util.text.json_fields import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name
 from agentci.errors import InputError, RecordingError
 from agentci.model.case import (
@@ -49,7 +50,7 @@ def read_dataset(data: bytes, *, file: str, carries_runs: bool) -> Dataset:
             if row.id in rows:
                 line = rows[row.id].place.line
                 raise DocumentFormatError(
-                    f"the id {quote_name(row.id)} is taken by the row on line {line}"
+                    f"duplicate id {quote_name(row.id)}; line {line} has the same id"
                 )
             rows[row.id] = row
         except DocumentFormatError as error:
@@ -64,26 +65,27 @@ def _read_row_documents(data: bytes, file: str) -> Iterator[Document]:
         yield from read_documents(iter([data.removeprefix(BOM_UTF8)]), file=file)
     except RecordingError as error:
         message, place = error.problem.message, error.problem.place
-        hint = f"a dataset has an object a line, such as {EXAMPLE_ROW}"
+        hint = f"a dataset has one JSON object per line, such as {EXAMPLE_ROW}"
         raise InputError.from_message(message, place=place, hint=hint) from None
 
 
 def _read_row(value: Json, place: Place, *, number: int, carries_runs: bool) -> DatasetRow:
     if not isinstance(value, Mapping):
-        raise DocumentFormatError("a row of a dataset is an object, with a column a member")
+        kind = _describe_type(value)
+        raise DocumentFormatError(f"the row is {kind}, not an object with one key per column")
     sample = value.get(SAMPLE_COLUMN, {})
     if not isinstance(sample, Mapping):
-        raise DocumentFormatError("`sample` is no object")
+        raise DocumentFormatError(f"`sample` is {_describe_type(sample)}, not an object")
     columns = _find_columns(value)
-    told = {**columns, **sample}
+    output = {**columns, **sample}
     query = columns.get("query")
     return DatasetRow(
         id=_read_row_id(value.get(ID_COLUMN), number),
         query=query if isinstance(query, str) else "",
         columns=columns,
         place=place,
-        tool_definitions=extract_tool_definitions(told),
-        turn=extract_turn(told, query) if carries_runs else None,
+        tool_definitions=extract_tool_definitions(output),
+        turn=extract_turn(output, query) if carries_runs else None,
     )
 
 
@@ -98,27 +100,30 @@ def _read_row_id(given: Json, number: int) -> str:
     if given is None:
         return f"row-{number}"
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
-        raise DocumentFormatError("`id` is neither text nor a whole number")
+        raise DocumentFormatError("`id` is not text or a whole number")
     return str(given)
 
 
-def extract_turn(told: JsonObject, query: Json) -> Turn | None:
+def extract_turn(fields: JsonObject, query: Json) -> Turn | None:
     """Build the agent's turn from a row; None if it has no response.
 
     Args:
-        told: a sample, or the columns of a row.
+        fields: a sample, or the columns of a row.
         query: the user's question, used if it is text.
 
     Raises:
         DocumentFormatError: if the response is not text or a tool call is invalid.
     """
-    name = next((name for name in ANSWER_COLUMNS if told.get(name) is not None), None)
+    name = next((name for name in ANSWER_COLUMNS if fields.get(name) is not None), None)
     if name is None:
         return None
-    answer = told[name]
+    answer = fields[name]
     if not isinstance(answer, str):
-        raise DocumentFormatError(f"`{name}` is no text; tool calls have a column of their own")
-    calls = next((told[name] for name in TOOL_CALL_COLUMNS if told.get(name) is not None), [])
+        raise DocumentFormatError(
+            f"`{name}` is {_describe_type(answer)}, not text; put tool calls in"
+            f" `{TOOL_CALL_COLUMNS[0]}`"
+        )
+    calls = next((fields[name] for name in TOOL_CALL_COLUMNS if fields.get(name) is not None), [])
     return Turn(
         id="",
         user_text=query if isinstance(query, str) else "",
@@ -127,13 +132,13 @@ def extract_turn(told: JsonObject, query: Json) -> Turn | None:
     )
 
 
-def extract_tool_definitions(told: JsonObject) -> tuple[Json, ...]:
+def extract_tool_definitions(fields: JsonObject) -> tuple[Json, ...]:
     """Return the definitions of the agent's tools.
 
     Raises:
         DocumentFormatError: if they are not a list.
     """
-    return tuple(_require_list(told.get(TOOL_DEFINITIONS_COLUMN) or [], TOOL_DEFINITIONS_COLUMN))
+    return tuple(_require_list(fields.get(TOOL_DEFINITIONS_COLUMN) or [], TOOL_DEFINITIONS_COLUMN))
 
 
 def _read_tool_call(given: Json) -> ToolCall:
@@ -164,5 +169,9 @@ def _decode_arguments(given: Json) -> Json:
 
 def _require_list(given: Json, name: str) -> Sequence[Json]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise DocumentFormatError(f"`{name}` is no list")
+        raise DocumentFormatError(f"`{name}` is {_describe_type(given)}, not a list")
     return given
+
+
+def _describe_type(value: Json) -> str:
+    return JSON_TYPE_NAMES[type(value)]

@@ -39,7 +39,7 @@ def read(document: Json) -> Iterator[TelemetryRecord]:
     """Read the spans of one document."""
     traces = document.get("data") if isinstance(document, dict) else None
     if not isinstance(traces, list):
-        raise DocumentFormatError("is not Jaeger JSON: it has no list 'data' at the top")
+        raise DocumentFormatError("not Jaeger JSON: no top-level list `data`")
     for trace in iterate_objects(traces):
         resources = _read_resources(trace.get("processes"))
         for raw in iterate_objects(trace.get("spans")):

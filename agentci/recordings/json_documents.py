@@ -36,15 +36,17 @@ def unpack_content(chunks: Iterable[bytes], *, file: str) -> Iterator[bytes]:
     if head.startswith(_GZIP_MAGIC):
         head, content = _peek(_decompress_gzip(content, file))
     if head.startswith(_UTF16_BOMS) or b"\0" in head[:_SIGNATURE_BYTES]:
-        raise make_recording_error(file, "is UTF-16 text or binary", hint="save it as UTF-8")
+        raise make_recording_error(
+            file, "the file is UTF-16 or binary, not UTF-8", hint=ENCODING_HINT
+        )
     size = 0
     for chunk in content:
         size += len(chunk)
         if size > MAX_RECORDING_BYTES:
             raise make_recording_error(
                 file,
-                f"holds more than {MAX_RECORDING_BYTES // 2**20} MiB",
-                hint="split it into several files, a trace must not be torn apart",
+                f"the content is larger than {MAX_RECORDING_BYTES // 2**20} MiB",
+                hint="split the file, but keep all spans of a trace in one file",
             )
         yield chunk.removeprefix(_UTF8_BOM) if size == len(chunk) else chunk
 
@@ -71,10 +73,10 @@ def _decompress_gzip(chunks: Iterable[bytes], file: str) -> Iterator[bytes]:
                 rest = archive.unused_data
     except zlib.error as error:
         raise make_recording_error(
-            file, f"is a broken gzip archive: {error}", hint="pack it anew"
+            file, f"invalid gzip file: {error}", hint="compress it again"
         ) from None
     if not archive.eof:
-        raise make_recording_error(file, "is a gzip archive that breaks off", hint="pack it anew")
+        raise make_recording_error(file, "truncated gzip file", hint="compress it again")
 
 
 def _split_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -83,14 +85,12 @@ def _split_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield chunk[start : start + _GZIP_CHUNK_BYTES]
 
 
-INVALID_JSON_HINT: Final = (
-    "a recording is JSON, or JSON Lines; was it cut off while it was written?"
-)
+INVALID_JSON_HINT: Final = "expected JSON or JSON Lines; the file may be truncated"
 LFS_POINTER: Final = "version https://git-lfs."
 LFS_POINTER_HINT: Final = (
-    "this is a pointer of Git LFS: check out with `lfs: true`, or `git lfs pull`"
+    "this is a Git LFS pointer; check out with `lfs: true`, or run `git lfs pull`"
 )
-NESTING_HINT: Final = "no recording of an agent looks like this"
+NESTING_HINT: Final = "check that the file is a trace or a transcript"
 ENCODING_HINT: Final = "save it as UTF-8"
 
 _NON_SPACE: Final = re.compile(rb"\S")
@@ -118,7 +118,9 @@ def read_documents(content: Iterator[bytes], *, file: str) -> Iterator[Document]
     """
     head, line = _read_first_line(content)
     if _find_non_space(head, 0) < 0:
-        raise make_recording_error(file, "is empty", hint="did the run that was to record it fail?")
+        raise make_recording_error(
+            file, "the file is empty", hint="check that the recording did not fail"
+        )
     if line and _is_json(line):
         yield from _read_json_lines(chain([bytes(head)], content), file)
     else:
@@ -129,9 +131,7 @@ def read_documents(content: Iterator[bytes], *, file: str) -> Iterator[Document]
 
 def make_nesting_error(file: str, line: int) -> RecordingError:
     """Make the error for a document that is nested too deeply."""
-    return make_recording_error(
-        file, f"line {line} is nested too deeply", hint=NESTING_HINT, line=line
-    )
+    return make_recording_error(file, "JSON nested too deeply", hint=NESTING_HINT, line=line)
 
 
 def _read_first_line(content: Iterator[bytes]) -> tuple[bytearray, bytearray]:
@@ -226,15 +226,13 @@ def _decode_utf8(content: bytes | bytearray, line: int, file: str) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         at = line + content.count(b"\n", 0, error.start)
-        raise make_recording_error(
-            file, f"line {at} is not UTF-8", hint=ENCODING_HINT, line=at
-        ) from None
+        raise make_recording_error(file, "not UTF-8", hint=ENCODING_HINT, line=at) from None
 
 
 def _make_json_error(error: JSONDecodeError, line: int, file: str) -> RecordingError:
     return make_recording_error(
         file,
-        f"line {line} is no JSON: {error.msg.lower()}",
+        f"invalid JSON: {error.msg.lower()}",
         hint=LFS_POINTER_HINT if error.doc.startswith(LFS_POINTER) else INVALID_JSON_HINT,
         line=line,
         column=error.colno,

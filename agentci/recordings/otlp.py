@@ -45,9 +45,7 @@ def read(document: Json) -> Iterator[TelemetryRecord]:
     elif _is_list_of_spans(document):
         yield from (_read_span(raw, NO_ATTRIBUTES, None) for raw in iterate_objects(document))
     else:
-        raise DocumentFormatError(
-            "holds neither an OTLP export (resourceSpans, batches) nor a span"
-        )
+        raise DocumentFormatError("neither an OTLP export (`resourceSpans`, `batches`) nor a span")
 
 
 def _is_export(document: Json) -> TypeGuard[JsonObject]:
@@ -160,9 +158,9 @@ def _read_log_record(raw: JsonObject) -> Iterator[LogRecord]:
 
 def _read_log_body(raw: Json) -> JsonObject:
     body = decode_any_value(raw)
-    said = parse_json_or_text(body) if isinstance(body, str) else body
-    if isinstance(said, dict):
-        return said
+    payload = parse_json_or_text(body) if isinstance(body, str) else body
+    if isinstance(payload, dict):
+        return payload
     return {"content": body} if isinstance(body, str) else NO_ATTRIBUTES
 
 

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from agentci._util.text.json_fields import JSON_TYPE_NAMES
+from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
+from agentci.model.json import Json
 from agentci.recordings import jaeger, otlp
 from agentci.recordings.json_documents import (
     Document,
@@ -20,9 +23,10 @@ FORMATS: Final[Mapping[str, TraceFormat]] = {one.name: one for one in (otlp, jae
 AUTO: Final = "auto"
 
 EVAL_SET_KEYS: Final = frozenset({"eval_set_id", "evalSetId"})
-_EVAL_SET_HINT: Final = "this is an eval set: name it as `eval_set:`, or give it with --eval-set"
+MAX_SHOWN_KEYS: Final = 4
+_EVAL_SET_HINT: Final = "this is an eval set; use it as `eval_set:` or with `--eval-set`"
 _FORMATS_HINT: Final = (
-    'expected {"resourceSpans": [...]}, {"batches": [...]}, a span a line, '
+    'expected {"resourceSpans": [...]}, {"batches": [...]}, one span per line, '
     'or {"data": [...]} from Jaeger'
 )
 
@@ -46,14 +50,14 @@ def read_recording(
     content = unpack_content(chunks, file=file)
     try:
         records = _read_records(read_documents(content, file=file), forced, file)
-        traces, complaints = store_traces(records, file=file, spool=spool)
+        traces, rejections = store_traces(records, file=file, spool=spool)
     except RecordingError:
         # Read on, so that an error of the whole file is reported instead of an error of one line.
         for _ in content:
             pass
         raise
     if not traces:
-        raise _make_no_spans_error(file, complaints)
+        raise _make_no_spans_error(file, rejections)
     return traces
 
 
@@ -66,14 +70,13 @@ def is_recording(data: bytes) -> bool:
     return any(one.recognises(first.value) for one in FORMATS.values())
 
 
-def _make_no_spans_error(file: str, complaints: Sequence[str]) -> RecordingError:
-    if complaints:
+def _make_no_spans_error(file: str, rejections: Sequence[str]) -> RecordingError:
+    if rejections:
         hint = "every span needs a trace id and a span id"
-        return make_recording_error(
-            file, f"holds no usable spans: {'; '.join(complaints)}", hint=hint
-        )
-    hint = "did the exporter run? Log records count only beside the spans of their trace"
-    return make_recording_error(file, "holds no spans", hint=hint)
+        message = f"the file has no usable spans: {'; '.join(rejections)}"
+        return make_recording_error(file, message, hint=hint)
+    hint = "check that the exporter ran; log records are read only with the spans of their trace"
+    return make_recording_error(file, "the file has no spans", hint=hint)
 
 
 def _read_records(
@@ -86,10 +89,10 @@ def _read_records(
         try:
             yield from chosen.read(document.value)
         except DocumentFormatError as error:
-            hint = (
-                _FORMATS_HINT if forced is None else f"leave the trace format out; {_FORMATS_HINT}"
-            )
-            raise make_recording_error(file, f"line {line} {error}", hint=hint, line=line) from None
+            hint = _FORMATS_HINT
+            if forced is not None:
+                hint = f"remove the trace format setting to detect the format; {hint}"
+            raise make_recording_error(file, str(error), hint=hint, line=line) from None
         except RecursionError:
             raise make_nesting_error(file, line) from None
 
@@ -101,4 +104,15 @@ def _detect_format(document: Document, file: str) -> TraceFormat:
     known, value = " nor ".join(FORMATS), document.value
     is_eval_set = isinstance(value, dict) and not EVAL_SET_KEYS.isdisjoint(value)
     hint = _EVAL_SET_HINT if is_eval_set else _FORMATS_HINT
-    raise make_recording_error(file, f"is neither {known}", hint=hint, line=document.line)
+    message = f"neither {known}: found {_describe_document(value)}"
+    raise make_recording_error(file, message, hint=hint, line=document.line)
+
+
+def _describe_document(value: Json) -> str:
+    """Describe a document by its type and its first keys."""
+    kind = JSON_TYPE_NAMES[type(value)]
+    if not isinstance(value, dict) or not value:
+        return kind
+    keys = [quote_name(key) for key in value]
+    more = ", ..." if len(keys) > MAX_SHOWN_KEYS else ""
+    return f"{kind} with {', '.join(keys[:MAX_SHOWN_KEYS])}{more}"

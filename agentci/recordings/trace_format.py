@@ -10,7 +10,15 @@ from agentci.recordings.telemetry.spans import TelemetryRecord
 
 
 class DocumentFormatError(Exception):
-    """A document does not match its format; the message describes the error."""
+    """A document does not match its format.
+
+    Attributes:
+        line: number of the invalid line; None if only the caller knows it.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        self.line = line
+        super().__init__(message)
 
 
 class TraceFormat(Protocol):

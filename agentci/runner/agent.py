@@ -1,4 +1,4 @@
-"""Runs the agent of an eval file over one case, and reads what it answered."""
+"""Run the agent of an eval file on one case, and read its output."""
 
 import re
 import shutil
@@ -33,24 +33,24 @@ from agentci.runner.command_jobs import make_command_job
 from agentci.runner.services import Services
 from agentci.runner.transcripts import find_secret_values
 
-# The longest word that Linux hands to a program.
+# Linux allows no longer argument.
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 1
 FOLDER_MODE: Final = 0o755
-# What programs say that miss a variable.
+# What programs print if an environment variable is missing.
 MISSING_VARIABLE: Final = re.compile(
     r"environ|credential|api.?key|auth|token|KeyError", re.IGNORECASE
 )
 
 
-def run_agent(agent: Agent, sample: AgentvCase, attempt: int, services: Services) -> RecordedRun:
-    """Have the agent answer a case once.
+def run_agent(agent: Agent, eval_case: AgentvCase, attempt: int, services: Services) -> RecordedRun:
+    """Run the agent on a case once.
 
     Raises:
-        EvaluatorError: it failed, took too long, or did not answer; says so as a sentence.
+        EvaluatorError: it failed, timed out, or returned no valid output.
     """
     try:
-        with _make_temporary_folder(jailed=agent.sandboxed) as folder:
-            return _run_once(agent, sample, attempt, folder, services)
+        with _make_temporary_folder(sandboxed=agent.sandboxed) as folder:
+            return _run_once(agent, eval_case, attempt, folder, services)
     except OSError as error:
         raise EvaluatorError(f"the agent could not be run: {error}") from None
     except EvaluatorError as error:
@@ -59,9 +59,9 @@ def run_agent(agent: Agent, sample: AgentvCase, attempt: int, services: Services
 
 
 def _run_once(
-    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, services: Services
+    agent: Agent, eval_case: AgentvCase, attempt: int, folder: Path, services: Services
 ) -> RecordedRun:
-    job = _make_agent_job(agent, sample, attempt, folder, services)
+    job = _make_agent_job(agent, eval_case, attempt, folder, services)
     started = services.clock()
     response = job.run(services.executors[LOCAL_EXECUTOR])
     milliseconds = (services.clock() - started) * 1000
@@ -75,26 +75,26 @@ def _run_once(
     if transcript.duration_ms is None:
         transcript = replace(transcript, duration_ms=round(milliseconds))
     return replace(
-        run, case_id=sample.id, attempt=attempt, transcript=transcript, place=agent.place
+        run, case_id=eval_case.id, attempt=attempt, transcript=transcript, place=agent.place
     )
 
 
 def _make_agent_job(
-    agent: Agent, sample: AgentvCase, attempt: int, folder: Path, services: Services
+    agent: Agent, eval_case: AgentvCase, attempt: int, folder: Path, services: Services
 ) -> ProgramJob:
-    prompt, named = format_agent_prompt(sample), find_placeholders(agent.command)
+    prompt, named = format_agent_prompt(eval_case), find_placeholders(agent.command)
     prompt_file = folder / "prompt.txt"
     prompt_file.write_text(prompt, encoding="utf-8", errors="backslashreplace", newline="\n")
-    files = (*sample.guideline_files, *sample.input_files)
+    files = (*eval_case.guideline_files, *eval_case.input_files)
     command = fill_command(
         agent.command,
         {
             PROMPT: prompt,
             PROMPT_FILE: str(prompt_file),
             "GUIDELINES": "\n\n".join(
-                Path(each).read_text("utf-8") for each in sample.guideline_files
+                Path(each).read_text("utf-8") for each in eval_case.guideline_files
             ),
-            "EVAL_ID": sample.id,
+            "EVAL_ID": eval_case.id,
             "ATTEMPT": str(attempt),
             OUTPUT_FILE: str(_output_file(folder)),
         },
@@ -121,14 +121,17 @@ def _make_agent_job(
 def _check_command(command: tuple[str, ...]) -> None:
     for word in command:
         if "\0" in word:
-            raise EvaluatorError("cannot be given a NUL character on its command line")
+            raise EvaluatorError("cannot be started: an argument contains a NUL character")
         if len(word.encode("utf-8", "replace")) > MAX_ARGUMENT_BYTES:
-            hint = "name {PROMPT_FILE} in the place of {PROMPT}"
-            raise EvaluatorError(f"cannot be given so long a prompt on its command line; {hint}")
+            hint = "use {PROMPT_FILE} instead of {PROMPT}"
+            raise EvaluatorError(
+                "cannot be started: an argument is longer than"
+                f" {MAX_ARGUMENT_BYTES:,} bytes; {hint}"
+            )
 
 
 def _find_response(agent: Agent, response: ProgramOutput, folder: Path) -> bytes:
-    """The reply: what is in the file that the command names for it, else what was printed."""
+    """The output file if the command names one, else stdout."""
     content, where = response.stdout, "printed nothing on stdout"
     if OUTPUT_FILE in find_placeholders(agent.command):
         path = _output_file(folder)
@@ -144,27 +147,27 @@ def _read_response_file(path: Path) -> bytes:
     try:
         return read_file(path, name=f"{{{OUTPUT_FILE}}}", limit_bytes=MAX_RECORDING_BYTES)
     except InputError as error:
-        raise EvaluatorError(f"answered what cannot be read: {error.problems[0].message}") from None
+        raise EvaluatorError(f"returned an invalid output: {error.problems[0].message}") from None
 
 
 def _parse_response(content: bytes) -> RecordedRun:
     try:
         content.decode()
-        runs = read_recorded_runs(content, file="its reply", of_one_case=True)
+        runs = read_recorded_runs(content, file="the output", of_one_case=True)
     except UnicodeDecodeError:
-        raise EvaluatorError("answered what is not UTF-8") from None
+        raise EvaluatorError("returned an invalid output: it is not UTF-8") from None
     except RecordingError as error:
-        raise EvaluatorError(f"answered what cannot be read: {error.problem.message}") from None
+        raise EvaluatorError(f"returned an invalid output: {error.problem.message}") from None
     if len(runs) != 1:
-        raise EvaluatorError(f"answered {len(runs)} outputs, where one was asked for")
+        raise EvaluatorError(f"returned {len(runs)} outputs instead of one")
     return runs[0]
 
 
 def _hint_at_variables(response: ProgramOutput) -> str:
-    """A way out for who looked for a key in vain."""
+    """A hint if the agent seems to miss an environment variable."""
     if MISSING_VARIABLE.search(response.stderr) is None:
         return ""
-    return "\n(of your environment variables it sees those that are named in its `env`)"
+    return "\n(the agent sees only the environment variables that its `env` names)"
 
 
 def _output_file(folder: Path) -> Path:
@@ -172,15 +175,15 @@ def _output_file(folder: Path) -> Path:
 
 
 def _format_stderr(response: ProgramOutput) -> str:
-    said = format_log_tail(response.stderr)
-    return f"; on stderr:\n{said}" if said else ""
+    stderr = format_log_tail(response.stderr)
+    return f"; on stderr:\n{stderr}" if stderr else ""
 
 
 @contextmanager
-def _make_temporary_folder(*, jailed: bool) -> Iterator[Path]:
+def _make_temporary_folder(*, sandboxed: bool) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="agentci-agent-"))
     try:
-        if jailed:
+        if sandboxed:
             folder.chmod(FOLDER_MODE)  # it may run as another user
         yield folder
     finally:

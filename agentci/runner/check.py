@@ -1,4 +1,8 @@
-"""One evaluator beside one case: asked, answered, read."""
+"""A check, which is one evaluator applied to one case, and how it is run.
+
+`run_check` asks the evaluator for its request, has `execute.py` execute it, and turns the
+evaluator's judgement of the response into a result.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -20,20 +24,16 @@ from agentci.runner.transcripts import ExternalCall, find_call_secrets, redact_r
 if TYPE_CHECKING:
     from agentci.runner.load_outputs import CaseTrials
 
-NO_TURNS: Final = (
-    "No invocations extracted from trace: nothing in it was said in the words of the GenAI semantic"
-    " conventions or of Google's ADK"
-)
-STOPPED_EARLY: Final = "the run was to end before all repeats were judged"
+STOPPED_EARLY: Final = "interrupted before all repeats were run"
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One evaluator beside one case of one config.
+    """One evaluator and one case of one config.
 
     Attributes:
-        case: what is known of it all the time.
-        load: brings all that was recorded of it.
-        case_trials: the runs of the case, where an agent makes them or there are several.
+        case: the summary, which stays in memory.
+        load: reads the whole case.
+        case_trials: the runs of the case, if an agent makes them or there are several.
         fingerprint: as in ``CheckResult``.
     """
 
@@ -46,12 +46,12 @@ class Check(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """A digest that is the same on every run."""
+        """A digest that is the same in every run."""
         return _digest(self.config, self.case.id, self.evaluator.identity.name)
 
     @property
     def shard_key(self) -> str:
-        """What says to which shard it belongs: checks that share a run of an agent go together."""
+        """What decides the shard; equal for checks that share a run of an agent."""
         return self.id if self.case_trials is None else _digest(self.config, self.case.id)
 
 
@@ -60,29 +60,29 @@ def _digest(*parts: str) -> str:
 
 
 def run_check(check: Check, services: Services) -> CheckResult:
-    """Ask, carry out, read: one check from start to end; errors of the evaluator are kept in it."""
-    dealings: list[ExternalCall] = []
-    result = _evaluate(check, services, dealings)
-    secrets = find_call_secrets(dealings, services.variables)
+    """Run a check; an error of the evaluator becomes a result with the status ``errored``."""
+    calls: list[ExternalCall] = []
+    result = _evaluate(check, services, calls)
+    secrets = find_call_secrets(calls, services.variables)
     result = redact_result(result, secrets)
-    if services.transcript_log is not None and dealings:
-        services.transcript_log.add(result, dealings, secrets)
+    if services.transcript_log is not None and calls:
+        services.transcript_log.add(result, calls, secrets)
     return result
 
 
-def _evaluate(check: Check, services: Services, dealings: list[ExternalCall]) -> CheckResult:
+def _evaluate(check: Check, services: Services, calls: list[ExternalCall]) -> CheckResult:
     started = services.clock()
     repetition = check.evaluator.identity.repetition
     try:
         if not check.case.dialogue:
-            raise EvaluatorError(check.case.missing_run_reason or NO_TURNS)
+            raise EvaluatorError(check.case.no_turns_reason)
         request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
             return _make_result(check, status="skipped", reason=request.reason)
         if repetition.times == 1:
-            return _run_once(check, request, services, dealings)
-        answers = list(_run_repeats(check, request, repetition.times, services, dealings))
-        return aggregate_repeats(answers, repetition)
+            return _run_once(check, request, services, calls)
+        results = list(_run_repeats(check, request, repetition.times, services, calls))
+        return aggregate_repeats(results, repetition)
     except SkippedError as error:
         return _make_result(check, status="skipped", reason=str(error))
     except EvaluatorError as error:
@@ -91,15 +91,15 @@ def _evaluate(check: Check, services: Services, dealings: list[ExternalCall]) ->
 
 
 def _run_repeats(
-    check: Check, request: Task, times: int, services: Services, dealings: list[ExternalCall]
+    check: Check, request: Task, times: int, services: Services, calls: list[ExternalCall]
 ) -> Iterator[CheckResult]:
-    """What comes of each time that an evaluator is asked, up to the first that is no judgement."""
+    """The result of each repeat, up to the first error."""
     for ordinal in range(times):
         if ordinal and services.interruption.is_requested():
             raise EvaluatorError(STOPPED_EARLY)
         started = services.clock()
         try:
-            result = _run_once(check, request, services, dealings, ordinal=ordinal)
+            result = _run_once(check, request, services, calls, ordinal=ordinal)
         except EvaluatorError as error:
             seconds = services.clock() - started
             yield _make_result(check, status="errored", reason=str(error), seconds=seconds)
@@ -111,25 +111,24 @@ def _run_once(
     check: Check,
     request: Task,
     services: Services,
-    dealings: list[ExternalCall],
+    calls: list[ExternalCall],
     *,
     ordinal: int = 0,
 ) -> CheckResult:
-    """One answer, judged; what was asked and what came back is added to ``dealings``.
+    """Execute the request once; its calls are added to ``calls``.
 
     Raises:
-        EvaluatorError: there is none that could be.
-        SkippedError: nobody is there who could give one.
+        EvaluatorError, SkippedError: as ``execute_request``.
     """
     started = services.clock()
     name, read = check.evaluator.identity.name, check.evaluator.read
-    own: list[ExternalCall] = []
+    own_calls: list[ExternalCall] = []
     try:
         judgement, cached = execute_request(
-            request, own, name=name, read=read, services=services, ordinal=ordinal
+            request, own_calls, name=name, read=read, services=services, ordinal=ordinal
         )
     finally:
-        dealings += own
+        calls += own_calls
     return _make_judged_result(check, judgement, seconds=services.clock() - started, cached=cached)
 
 
@@ -139,7 +138,7 @@ def _make_judged_result(
     status: Status = "passed" if judgement.passed else "failed"
     reason = judgement.reason
     if judgement.passed is None:
-        status, reason = "skipped", judgement.reasoning or "the evaluator declined to judge"
+        status, reason = "skipped", judgement.reasoning or "the evaluator returned no verdict"
     return _make_result(
         check, status=status, reason=reason, judgement=judgement, seconds=seconds, cached=cached
     )

@@ -1,4 +1,4 @@
-"""Turn command lines of configs into jobs for an executor."""
+"""Turn command lines from configs into jobs for an executor."""
 
 import os
 import re
@@ -17,14 +17,14 @@ from agentci.execution.runtimes.registry import Runtime, find_preloadable_import
 from agentci.model.requests import RunCommand
 from agentci.runner.services import Services
 
-# `node` is looked for among all that are here, since not every one knows TypeScript; the others
-# are only replaced where they are not here.
+# `node` is always replaced, since not every version runs TypeScript; the others only if they are
+# not installed.
 NODE: Final = "node"
-# Stand-ins for AgentV's SDKs, where a repository has not installed them.
+# Substitutes for AgentV's SDKs, for repositories that have not installed them.
 SDK_FOLDER: Final = Path(agentci.execution.child.__file__).parent / "agentv"
 _SDK_IMPORT: Final = re.compile(rb"""['"]@agentv/(?:eval|sdk)['"]""")
 
-# What a script says of itself; `env` takes several words with `-S` alone.
+# The first line of a script; `env` takes several words only after `-S`.
 _SHEBANG: Final = re.compile(rb"#!\s*/usr/bin/env\s+(?:-S\s+([^\n]+)|(\S+)\s*\n)")
 MAX_SHEBANG_BYTES: Final = 200
 
@@ -34,14 +34,16 @@ SUBSTITUTE_RUNTIMES: Final[Mapping[str, Runtime]] = {NODE: node, "bun": node, "u
 def find_substitute_command(
     command: Sequence[str], folder: Path, search_path: str
 ) -> tuple[str, ...] | None:
-    """The command that runs the same script, as ``bun run x.ts`` or ``uv run x.py`` would.
+    """The command that replaces one such as ``bun run x.ts`` or ``uv run x.py``.
 
-    A script that is a program of its own is one that is run as its first line says.
+    An executable script is started by the interpreter in its first line, which counts as part of
+    the command.
 
-    None where there is no need for it, or no script in ``folder``.
+    Returns:
+        None if the command can be run as written, or if its script is not in ``folder``.
 
     Raises:
-        EvaluatorError: nothing on this machine can run the script.
+        EvaluatorError: no interpreter on this machine can run the script.
     """
     program, *arguments = (*_parse_shebang(command[0], folder), *command)
     runtime = SUBSTITUTE_RUNTIMES.get(program)
@@ -58,7 +60,7 @@ def find_substitute_command(
 
 
 def _parse_shebang(program: str, folder: Path) -> tuple[str, ...]:
-    """The words that run a program of a config, by its first line; none where it is no script."""
+    """The interpreter and its arguments in a program's first line; empty if it is not a script."""
     path = folder / program
     if "/" not in program or not path.is_file() or not os.access(path, os.X_OK):
         return ()
@@ -68,31 +70,29 @@ def _parse_shebang(program: str, folder: Path) -> tuple[str, ...]:
 
 
 def _make_sdk_arguments(script: Path) -> tuple[str, ...]:
-    """What has Node.js find AgentV's SDK for a judge that imports it."""
+    """The arguments with which Node.js finds AgentV's SDK, if the script imports it."""
     if script.suffix in python.EXTENSIONS or not _SDK_IMPORT.search(script.read_bytes()):
         return ()
     return ("--import", (SDK_FOLDER / "register.mjs").as_uri())
 
 
 def make_evaluator_command_job(request: RunCommand, *, name: str, services: Services) -> ProgramJob:
-    """What the executor has to do to run the command of the evaluator ``name`` in its folder.
+    """The job that runs the command of the evaluator ``name``.
 
     Raises:
-        EvaluatorError: the command is not there.
+        EvaluatorError: the command was not found.
     """
     try:
         return make_command_job(request, services)
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None
 
 
 def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
-    """What the executor has to do to run a command, whosever it is.
-
-    In an image it is what is written.
+    """The job that runs a command of an evaluator or an agent; in an image, as written.
 
     Raises:
-        EvaluatorError: the command is not there; as the end of a sentence about it.
+        EvaluatorError: the command was not found; the message continues "Evaluator `x` ...".
     """
     folder = Path(request.folder)
     homes = () if request.home is None else (Path(request.home),)
@@ -122,33 +122,35 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
 
 
 def _resolve_command(command: tuple[str, ...], folder: Path, search_path: str) -> tuple[str, ...]:
-    """The command with the path of its program, so that the jail knows what it is."""
-    other = find_substitute_command(command, folder, search_path)
-    if other is not None:
-        return other
+    """The command with the path of its program, which the sandbox policy needs."""
+    substitute = find_substitute_command(command, folder, search_path)
+    if substitute is not None:
+        return substitute
     program, *arguments = command
     named = str(folder / program) if "/" in program else program
     found = shutil.which(named, path=search_path)
     if found is None:
-        what = "is not there, or not executable" if "/" in program else "is not on this machine"
-        raise EvaluatorError(f"could not be started: {program!r} {what}")
+        what = "does not exist or is not executable" if "/" in program else "is not installed"
+        raise EvaluatorError(f"could not be started: `{program}` {what}")
     return (found, *arguments)
 
 
 def _find_imports(command: Sequence[str], folder: Path) -> tuple[str, ...] | None:
-    """What a script imports that our Python runs, with nothing said to the interpreter itself."""
+    """The modules to preload for a script run by our Python without interpreter options."""
     program, *arguments = command
     if not _is_own_python(Path(program)) or not arguments or arguments[0].startswith("-"):
         return None
-    if any("\0" in each for each in arguments):  # only a fork could be given that
+    if any(
+        "\0" in each for each in arguments
+    ):  # a new process would reject it, so a fork must not accept it
         return None
     script = folder / arguments[0]
     return find_preloadable_imports(script) if script.is_file() else None
 
 
 def _is_own_python(program: Path) -> bool:
-    """Whether it is the Python that runs us, by any name beside it: others lack its packages."""
-    ours = Path(sys.executable)
+    """Whether it is the Python that runs agentci; other Pythons lack its packages."""
+    own = Path(sys.executable)
     with suppress(OSError):
-        return program.parent == ours.parent and program.samefile(ours)
+        return program.parent == own.parent and program.samefile(own)
     return False

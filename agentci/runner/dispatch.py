@@ -1,4 +1,4 @@
-"""Carries out what evaluators ask for: one engine for every kind of request."""
+"""Execute a request without the response cache: make the job of a program, and run it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,13 +36,13 @@ def dispatch_request(
     name: str,
     services: Services,
 ) -> Response:
-    """Do what ``request`` says.
+    """Execute ``request``.
 
     Args:
-        name: the evaluator's, for messages.
+        name: of the evaluator, for messages.
 
     Raises:
-        EvaluatorError: it could not be done.
+        EvaluatorError: the program or the service failed.
     """
     match request:
         case RunProgram() | RunCommand():
@@ -58,21 +58,21 @@ def dispatch_request(
 
 
 def make_job(request: RunProgram | RunCommand, *, name: str, services: Services) -> ProgramJob:
-    """What an executor has to do for ``request``.
+    """The job for an executor: command, input, environment and sandbox policy.
 
     Args:
-        name: the evaluator's, for messages.
+        name: of the evaluator, for messages.
 
     Raises:
-        EvaluatorError: its program is not there, or cannot be run on this machine.
+        EvaluatorError: the program does not exist, or cannot be run on this machine.
     """
     if isinstance(request, RunCommand):
-        from agentci.runner.command_jobs import make_evaluator_command_job  # noqa: PLC0415 (seldom of use)
+        from agentci.runner.command_jobs import make_evaluator_command_job  # noqa: PLC0415 (seldom needed)
 
         return make_evaluator_command_job(request, name=name, services=services)
     ready = find_ready_program(request.program, name, services)
     folder = ready.path.parent
-    ours = isinstance(request.program, LocalProgram)
+    is_local = isinstance(request.program, LocalProgram)
     return ProgramJob(
         command=_make_command(request, ready, services),
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
@@ -90,9 +90,9 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
                 *_child_program_folders(request),
                 *_find_key_file(request, services),
             ),
-            # Of the machine, which only those who work on it can mean.
-            interpreter=find_interpreter(ready.path) if ours else "",
-            shares_memory=ours,
+            # Only programs of the workspace may name an interpreter of this machine.
+            interpreter=find_interpreter(ready.path) if is_local else "",
+            shares_memory=is_local,
             memory_mb=request.memory_mb,
             processes=request.processes,
             image=request.image,
@@ -102,38 +102,33 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
     )
 
 
-def get_executor_name(request: RunProgram | RunCommand) -> str:
-    """The name of the executor that runs a program."""
-    return request.executor
-
-
 def run_program(
     request: RunProgram | RunCommand, *, name: str, services: Services
 ) -> ProgramOutput:
     """Run a program; as ``dispatch_request``."""
-    executor = services.executors.get(get_executor_name(request))
+    executor = services.executors.get(request.executor)
     if executor is None:
-        raise EvaluatorError(f"there is no executor {get_executor_name(request)!r}")
+        raise EvaluatorError(f"executor `{request.executor}` not found")
     job = make_job(request, name=name, services=services)
-    target = request.model_access if isinstance(request, RunCommand) else None
+    model_access = request.model_access if isinstance(request, RunCommand) else None
     try:
-        if target is None:
+        if model_access is None:
             return job.run(executor)
-        from agentci.runner.judge_proxy import open_judge_proxy  # noqa: PLC0415 (seldom of use)
+        from agentci.runner.judge_proxy import open_judge_proxy  # noqa: PLC0415 (seldom needed)
 
-        with open_judge_proxy(job, target, services) as job_with_target:
+        with open_judge_proxy(job, model_access, services) as job_with_target:
             return job_with_target.run(executor)
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None
 
 
 def _make_command(request: RunProgram, ready: ReadyProgram, services: Services) -> tuple[str, ...]:
     if request.image:
-        *before, file = make_image_command(ready.path)
-        shim = (
+        *interpreter, file = make_image_command(ready.path)
+        grade_arguments = (
             ("-c", Path(GRADE_PATH).read_text(encoding="utf-8")) if request.calls_function else ()
         )
-        return (*before, *shim, file)
+        return (*interpreter, *grade_arguments, file)
     program, *others = make_command(
         ready.path, search_path=services.search_path, python=ready.python
     )
@@ -141,7 +136,7 @@ def _make_command(request: RunProgram, ready: ReadyProgram, services: Services) 
 
 
 def _find_imports(request: RunProgram, ready: ReadyProgram) -> tuple[str, ...] | None:
-    """What a program imports, where it may be a fork of a Python that has imported that already."""
+    """The modules to preload if the program may be forked from a running Python; else None."""
     if request.isolation != "fork" or request.image:
         return None
     imports = find_preloadable_imports(ready.path)
@@ -151,25 +146,25 @@ def _find_imports(request: RunProgram, ready: ReadyProgram) -> tuple[str, ...] |
 
 
 def _child_program_folders(request: RunProgram) -> tuple[Path, ...]:
-    """What calls a grader, and has to be read for that."""
+    """The folder of the program that calls a grader function, which the sandbox must allow."""
     return (Path(GRADE_PATH).parent,) if request.calls_function else ()
 
 
 def _find_key_file(request: RunProgram, services: Services) -> tuple[Path, ...]:
-    """The file that one of its variables names."""
+    """The file named by the variable ``key_file``, such as a service account's key."""
     named = services.variables.get(request.key_file)
     return (services.workspace.cwd / named,) if named else ()
 
 
 def _find_home(program: Program) -> tuple[Path, ...]:
-    """The repository of a config that was named from elsewhere."""
+    """The repository of a config outside the workspace."""
     if isinstance(program, LocalProgram) and program.home is not None:
         return (Path(program.home),)
     return ()
 
 
 def _make_environment(ready: ReadyProgram, services: Services) -> Mapping[str, str]:
-    """What a program sees of ours; with a Python of its own, nothing that leads to our packages."""
+    """The environment of a program; one with a Python of its own must not find our packages."""
     if ready.python is None:
         return services.child_environment
     return {
@@ -180,24 +175,24 @@ def _make_environment(ready: ReadyProgram, services: Services) -> Mapping[str, s
 
 
 def find_ready_program(program: Program, name: str, services: Services) -> ReadyProgram:
-    """Where a program is, and what it needs.
+    """The path of a program on this machine, and its Python.
 
     Raises:
-        EvaluatorError: it could not be made ready.
+        EvaluatorError: it could not be fetched or installed.
     """
     try:
         return services.ready_programs.locate(program)
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None
 
 
 def _grade_remotely(request: GradeWithService, services: Services) -> Response:
     if services.remote_grading is None:
-        raise TypeError("a service is asked that no evaluator said it needs")
+        raise TypeError("the evaluator does not declare that it needs a grading service")
     return services.remote_grading.grade(request)
 
 
 def _compute_metric(request: ComputeMetric) -> MetricResult:
-    from agentci.evaluators.metrics.registry import METRICS  # noqa: PLC0415 (programs have no use for them)
+    from agentci.evaluators.metrics.registry import METRICS  # noqa: PLC0415 (programs do not need it)
 
     return METRICS[request.metric].measure(request.actual, request.expected, request.options)

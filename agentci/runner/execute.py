@@ -1,4 +1,8 @@
-"""Execute the requests of evaluators, or find the cached responses to them."""
+"""Execute the request of one check, or find the cached response to it.
+
+Programs are started by `dispatch.py`, judges by `judges/judge.py`. The response cache itself is in
+`response_cache/`.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -32,38 +36,41 @@ from agentci.model.values import replace
 from agentci.runner.dispatch import (
     dispatch_request,
     find_ready_program,
-    get_executor_name,
     make_job,
     run_program,
 )
-from agentci.runner.response_cache.program_key import CacheableProgram, nth_key, words_of
+from agentci.runner.response_cache.program_key import CacheableProgram, make_repeat_key, split_words
 from agentci.runner.services import Services
 from agentci.runner.transcripts import CallRequest, ExternalCall
 
-# Members of the details of a check: who judged it, and where those were several, all of them.
+# Keys in a result's `details`: the judge call, or the list of them if there are several.
 JUDGE_KEY: Final = "judge"
 JUDGES_KEY: Final = "judges"
 
 
-class NamedRuling(Struct, frozen=True, kw_only=True):
-    """A ruling, by whom it was asked for, and what was asked."""
+class JudgeCall(Struct, frozen=True, kw_only=True):
+    """One question to a judge and its verdict.
+
+    Attributes:
+        name: of the evaluator, or of the part of one, that asked.
+    """
 
     name: str
     request: AskModel
-    ruling: AggregateVerdict
+    verdict: AggregateVerdict
 
 
 class CachedJudgeResponses:
-    """The replies to one question that are kept in the cache.
+    """The cached responses to one question; a judge asks it once per sample.
 
     Attributes:
-        cached_keys: the keys of those that were taken.
-        pending_writes: what keeps those that were made, once they turn out to be of use.
+        cached_keys: keys of the cached responses that were used.
+        pending_writes: functions that store the new responses; called once they proved valid.
 
     Args:
-        ordinal: how often the question was answered before, where several answers are wanted.
-        said: is given all replies, also those that are of no use.
-        anew: nothing is looked for.
+        ordinal: index of the repeat of the check, from 0; each repeat has its own responses.
+        model_responses: receives all responses, including those without a valid verdict.
+        ignore_cached: do not use cached responses.
     """
 
     def __init__(
@@ -71,15 +78,15 @@ class CachedJudgeResponses:
         request: AskModel | CompareEmbeddings,
         services: Services,
         ordinal: int,
-        said: list[ModelResponse],
+        model_responses: list[ModelResponse],
         *,
-        anew: bool,
+        ignore_cached: bool,
     ) -> None:
         self.cached_keys: list[bytes] = []
         self.pending_writes: list[Callable[[], None]] = []
         self._ordinal = ordinal
-        self._all_responses = said
-        self._ignores_cache = anew
+        self._all_responses = model_responses
+        self._ignores_cache = ignore_cached
         self._cache = None if request.judge.replay == "never" else services.cached_responses
         self._digest: bytes | None = None
         if self._cache is not None:
@@ -88,13 +95,13 @@ class CachedJudgeResponses:
             )
 
     def lock(self, number: int) -> AbstractContextManager[object]:
-        """Have nobody else look for the same one until it is kept."""
+        """A lock so that other threads with the same question wait for its response."""
         if self._cache is None or self._digest is None:
             return nullcontext()
         return self._cache.lock_judge_response(self._key(self._digest, number))
 
     def find(self, number: int) -> ModelResponse | None:
-        """One of an earlier run or this one; None where there is none."""
+        """The response for the sample ``number``, of this run or an earlier one."""
         if self._cache is None or self._digest is None or self._ignores_cache:
             return None
         key = self._key(self._digest, number)
@@ -104,72 +111,74 @@ class CachedJudgeResponses:
         return response
 
     def store(self, number: int, response: ModelResponse) -> None:
-        """Take one for later runs."""
-        replies = self._cache
-        if replies is not None and self._digest is not None:
+        """Share the response within this run, and store it later (see ``pending_writes``)."""
+        cache = self._cache
+        if cache is not None and self._digest is not None:
             key = self._key(self._digest, number)
-            replies.share_judge_response(key, response)
-            self.pending_writes.append(lambda: replies.store_judge_response(key, response))
+            cache.share_judge_response(key, response)
+            self.pending_writes.append(lambda: cache.store_judge_response(key, response))
 
     def record(self, response: ModelResponse) -> None:
-        """Take note of any reply, whether it gives a verdict or not."""
+        """Record a response, whether or not it has a valid verdict."""
         self._all_responses.append(response)
 
     def _key(self, digest: bytes, number: int) -> bytes:
-        from agentci.runner.response_cache.cache import make_sample_key  # noqa: PLC0415 (of no use to most runs)
+        from agentci.runner.response_cache.cache import make_sample_key  # noqa: PLC0415 (most runs do not need it)
 
-        return nth_key(make_sample_key(digest, number), self._ordinal)
+        return make_repeat_key(make_sample_key(digest, number), self._ordinal)
 
 
 def add_judge_details(
-    judgement: Judgement, rulings: Sequence[NamedRuling], services: Services
+    judgement: Judgement, judge_calls: Sequence[JudgeCall], services: Services
 ) -> Judgement:
-    """The judgement with what models had to do with it; what recorded replies saved is counted."""
-    if not rulings:
+    """Add the judges to the judgement's details, and what cached responses saved to the budgets."""
+    if not judge_calls:
         return judgement
-    from agentci.judges.budget import compute_charge  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.budget import compute_charge  # noqa: PLC0415 (most runs do not need it)
 
-    for each in rulings:
+    for each in judge_calls:
         settings = each.request.judge.settings
-        for response in each.ruling.cached_responses:
+        for response in each.verdict.cached_responses:
             saved = compute_charge(each.request.prompt, settings, response)
             services.budgets[each.request.judge.budget_id].add_savings(saved)
     own: JsonObject = (
-        {JUDGE_KEY: _describe_ruling(rulings[0])}
-        if len(rulings) == 1
-        else {JUDGES_KEY: [{"name": each.name, **_describe_ruling(each)} for each in rulings]}
+        {JUDGE_KEY: _describe_judge_call(judge_calls[0])}
+        if len(judge_calls) == 1
+        else {
+            JUDGES_KEY: [{"name": each.name, **_describe_judge_call(each)} for each in judge_calls]
+        }
     )
     return replace(judgement, details={**own, **judgement.details})
 
 
-def _describe_ruling(ruled: NamedRuling) -> JsonObject:
-    """The same where replies are found again: of those alone that gave verdicts."""
-    panel, ruling = ruled.request.judge, ruled.ruling
+def _describe_judge_call(call: JudgeCall) -> JsonObject:
+    """The member of the details; equal for new and cached responses. Counts valid verdicts only."""
+    judge, verdict = call.request.judge, call.verdict
     return {
-        "model": panel.settings.model or " ".join(panel.settings.command),
-        "samples": panel.samples,
-        "verdicts": len(ruling.verdicts),
-        "split": ruling.is_split,
+        "model": judge.settings.model or " ".join(judge.settings.command),
+        "samples": judge.samples,
+        "verdicts": len(verdict.verdicts),
+        "split": verdict.is_split,
         "tokens": {
-            "read": _sum_tokens([each.tokens_in for each in ruling.responses]),
-            "written": _sum_tokens([each.tokens_out for each in ruling.responses]),
+            "read": _sum_tokens([each.tokens_in for each in verdict.responses]),
+            "written": _sum_tokens([each.tokens_out for each in verdict.responses]),
         },
     }
 
 
-def _sum_tokens(counted: Sequence[int | None]) -> Json:
-    """Of tokens; None where a service did not count."""
-    known = [each for each in counted if each is not None]
-    return sum(known) if len(known) == len(counted) else None
+def _sum_tokens(counts: Sequence[int | None]) -> Json:
+    """The total; None if the service did not report every count."""
+    known = [each for each in counts if each is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _find_command_files(
     request: AskModel | CompareEmbeddings, services: Services
 ) -> tuple[Path, ...]:
-    """The files of the workspace that a judge's command names."""
-    panel = request.judge
-    folder = Path(panel.folder) if panel.folder else services.workspace.cwd
-    paths = (folder / word for word in words_of(panel.settings.command))
+    """The workspace files among the words of a judge's command."""
+    judge = request.judge
+    folder = Path(judge.folder) if judge.folder else services.workspace.cwd
+    paths = (folder / word for word in split_words(judge.settings.command))
     return tuple(
         path
         for path in paths
@@ -179,95 +188,104 @@ def _find_command_files(
 
 def execute_request(
     request: Task,
-    dealings: list[ExternalCall],
+    calls: list[ExternalCall],
     *,
     name: str,
     read: Callable[[Response], Judgement],
     services: Services,
     ordinal: int = 0,
 ) -> tuple[Judgement, bool]:
-    """What ``read`` makes of the reply to ``request``, and whether nothing was run for it.
+    """Execute ``request`` and read the response; the judgement, and whether it is cached.
+
+    If ``read`` rejects a cached response, the response is dropped and the request executed once
+    more. A new response is stored only if ``read`` accepts it.
 
     Args:
-        dealings: is given what was asked and what came back, also where an error is raised.
-        name: the evaluator's, for messages.
-        ordinal: how often it was answered before, for who wants several replies: each has its own.
+        calls: receives all calls and their responses, also if an error is raised.
+        name: of the evaluator, for messages.
+        ordinal: index of the repeat of the check, from 0; each repeat has its own responses.
 
     Raises:
-        EvaluatorError: it could not be done, or ``read`` refuses the reply: that is not kept.
-        SkippedError: nobody is there who could.
+        EvaluatorError: the request failed, or ``read`` rejected the response.
+        SkippedError: it cannot be executed in this run, e.g. without API keys.
     """
-    answering = _RequestExecution(services, ordinal, dealings)
+    execution = _RequestExecution(services, ordinal, calls)
     try:
-        judgement = read(answering.get_response(request, name))
-    except EvaluatorError as refusal:
-        if services.cached_responses is None or not (found := answering.cached_keys):
+        judgement = read(execution.get_response(request, name))
+    except EvaluatorError as error:
+        if services.cached_responses is None or not (found := execution.cached_keys):
             raise
-        refused = [*dealings]
-        dealings.clear()
-        answering = _RequestExecution(services, ordinal, dealings, anew=True)
+        failed_calls = [*calls]
+        calls.clear()
+        execution = _RequestExecution(services, ordinal, calls, ignore_cached=True)
         try:
-            judgement = read(answering.get_response(request, name))
+            judgement = read(execution.get_response(request, name))
         except (UncachedResponseError, SkippedError):
-            found = []  # what nobody can replace stays
-            dealings[:] = refused
-            raise refusal from None
+            found = []  # keep what this run cannot replace
+            calls[:] = failed_calls
+            raise error from None
         finally:
             for key in found:
                 services.cached_responses.drop(key)
     if not services.interruption.is_requested():
-        for keep in answering.pending_writes:
-            keep()
-    is_cached = bool(answering.cached_keys) and not answering.has_run
-    return add_judge_details(judgement, answering.rulings, services), is_cached
+        for write in execution.pending_writes:
+            write()
+    is_cached = bool(execution.cached_keys) and not execution.has_run
+    return add_judge_details(judgement, execution.judge_calls, services), is_cached
 
 
 class _RequestExecution:
-    """The replies to one request, each found or made.
+    """One attempt to execute a request and the requests that it consists of.
 
     Attributes:
-        cached_keys: the keys of those of earlier runs.
-        pending_writes: what keeps those that were made, once they turn out to be of use.
-        has_run: whether a program was run, or a model asked.
-        rulings: what models said, each with the name of who asked.
+        cached_keys: keys of the cached responses that were used.
+        pending_writes: functions that store the new responses; called once they proved valid.
+        has_run: a program was run, or a model or service was called.
+        judge_calls: the calls of judges and their verdicts.
 
     Args:
         ordinal: as in ``execute_request``.
-        dealings: is given all that was asked, in that order.
-        anew: nothing is looked for.
+        calls: receives the calls in their order.
+        ignore_cached: do not use cached responses.
     """
 
     def __init__(
-        self, services: Services, ordinal: int, dealings: list[ExternalCall], *, anew: bool = False
+        self,
+        services: Services,
+        ordinal: int,
+        calls: list[ExternalCall],
+        *,
+        ignore_cached: bool = False,
     ) -> None:
         self.cached_keys: list[bytes] = []
         self.pending_writes: list[Callable[[], None]] = []
         self.has_run = False
-        self.rulings: list[NamedRuling] = []
+        self.judge_calls: list[JudgeCall] = []
         self._services = services
         self._ordinal = ordinal
-        self._calls = dealings
-        self._ignores_cache = anew
+        self._calls = calls
+        self._ignores_cache = ignore_cached
 
     def get_response(self, request: Task, name: str) -> Response:
-        """The reply to ``request``; as ``dispatch_request``."""
+        """The response to ``request``; errors as in ``execute_request``."""
         match request:
             case Compose():
-                replies = tuple(self.get_response(part, each) for each, part in request.parts)
-                return self.get_response(request.then(replies), name)
+                responses = tuple(self.get_response(part, each) for each, part in request.parts)
+                return self.get_response(request.then(responses), name)
             case ComputeMetric() | ConstantJudgement():
                 return dispatch_request(request, name=name, services=self._services)
             case _:
                 return self._execute_call(request, name)
 
     def _execute_call(self, request: CallRequest, name: str) -> Response:
-        """The reply of somebody else, taken down."""
-        started, before, said = self._services.clock(), len(self.cached_keys), list[ModelResponse]()
-        note = partial(ExternalCall, name=name, request=request)
+        """The response to a program, judge or service call, which is added to the calls."""
+        started, before = self._services.clock(), len(self.cached_keys)
+        model_responses: list[ModelResponse] = []
+        make_call = partial(ExternalCall, name=name, request=request)
         try:
             match request:
                 case AskModel():
-                    response = self._ask_model(request, name, said)
+                    response = self._ask_model(request, name, model_responses)
                 case CompareEmbeddings():
                     response = self._compare_embeddings(request)
                 case GradeWithService():
@@ -276,45 +294,56 @@ class _RequestExecution:
                 case _:
                     response = self._run_with_cache(request, name)
         except (EvaluatorError, SkippedError) as error:
-            self._calls.append(note(error=str(error), model_responses=tuple(said)))
+            self._calls.append(make_call(error=str(error), model_responses=tuple(model_responses)))
             if isinstance(error, EvaluatorError):
-                self.cached_keys.clear()  # it is not their fault
+                self.cached_keys.clear()  # the cached responses are not the cause
             raise
         is_cached = len(self.cached_keys) > before
         if isinstance(response, AggregateVerdict | EmbeddingSimilarity):
             is_cached = response.is_cached
         seconds = self._services.clock() - started
         self._calls.append(
-            note(response=response, model_responses=tuple(said), seconds=seconds, cached=is_cached)
+            make_call(
+                response=response,
+                model_responses=tuple(model_responses),
+                seconds=seconds,
+                cached=is_cached,
+            )
         )
         return response
 
-    def _ask_model(self, request: AskModel, name: str, said: list[ModelResponse]) -> Response:
+    def _ask_model(
+        self, request: AskModel, name: str, model_responses: list[ModelResponse]
+    ) -> Response:
         records = CachedJudgeResponses(
-            request, self._services, self._ordinal, said, anew=self._ignores_cache
+            request,
+            self._services,
+            self._ordinal,
+            model_responses,
+            ignore_cached=self._ignores_cache,
         )
-        ruling = self._services.judges[request.judge.budget_id].evaluate(request, records)
+        verdict = self._services.judges[request.judge.budget_id].evaluate(request, records)
         self.cached_keys += records.cached_keys
         self.pending_writes += records.pending_writes
-        self.has_run |= not ruling.is_cached
-        self.rulings.append(NamedRuling(name=name, request=request, ruling=ruling))
-        return ruling
+        self.has_run |= not verdict.is_cached
+        self.judge_calls.append(JudgeCall(name=name, request=request, verdict=verdict))
+        return verdict
 
     def _compare_embeddings(self, request: CompareEmbeddings) -> Response:
-        from agentci.judges.budget import compute_charge  # noqa: PLC0415 (of no use to most runs)
+        from agentci.judges.budget import compute_charge  # noqa: PLC0415 (most runs do not need it)
 
         records = CachedJudgeResponses(
-            request, self._services, self._ordinal, [], anew=self._ignores_cache
+            request, self._services, self._ordinal, [], ignore_cached=self._ignores_cache
         )
         budget_id, settings = request.judge.budget_id, request.judge.settings
-        likeness = self._services.embedding_clients[budget_id].compare(request, records)
+        similarity = self._services.embedding_clients[budget_id].compare(request, records)
         self.cached_keys += records.cached_keys
         self.pending_writes += records.pending_writes
-        self.has_run |= not likeness.is_cached
-        if likeness.is_cached:
-            saved = compute_charge(request.prompt, settings, likeness.response)
+        self.has_run |= not similarity.is_cached
+        if similarity.is_cached:
+            saved = compute_charge(request.prompt, settings, similarity.response)
             self._services.budgets[budget_id].add_savings(saved)
-        return likeness
+        return similarity
 
     def _run_with_cache(self, request: RunProgram | RunCommand, name: str) -> Response:
         cache = self._services.cached_responses
@@ -325,7 +354,7 @@ class _RequestExecution:
             )
         if cache is None or slot is None:
             return self._run_uncached(request, name)
-        key = nth_key(slot.make_key(request.stdin), self._ordinal)
+        key = make_repeat_key(slot.make_key(request.stdin), self._ordinal)
         if not self._ignores_cache and (found := cache.find(key)):
             self.cached_keys.append(key)
             return found
@@ -341,12 +370,17 @@ class _RequestExecution:
 def _describe_program(
     request: RunProgram | RunCommand, name: str, services: Services
 ) -> CacheableProgram:
+    """What the cache key of a program's responses is made from.
+
+    Raises:
+        EvaluatorError: the program does not exist, or cannot be run on this machine.
+    """
     job = make_job(request, name=name, services=services)
-    executor = get_executor_name(request)
-    line: tuple[str, ...] = ()
+    executor = request.executor
+    command_line: tuple[str, ...] = ()
     tree: Path | None = None
     if isinstance(request, RunCommand):
-        files, line = _find_named_files(request, job), request.command
+        files, command_line = _find_named_files(request, job), request.command
     else:
         ready = find_ready_program(request.program, name, services)
         files, tree = (ready.path,), ready.tree
@@ -356,16 +390,16 @@ def _describe_program(
         executor=executor,
         variables={k: v for k, v in services.variables.items() if k in request.variables},
         files=files,
-        line=line,
+        command_line=command_line,
         tree=tree,
-        sealed=_find_seal(job, executor, name, services),
+        input_digest=_find_input_digest(job, executor, name, services),
     )
 
 
 def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
-    """The files that a command line names, apart from those of the system."""
+    """The files that a command line names below the folders that it can read."""
     roots = [resolve_path(each) for each in job.sandbox_policy.readable]
-    found = dict.fromkeys(Path(request.folder) / word for word in words_of(request.command))
+    found = dict.fromkeys(Path(request.folder) / word for word in split_words(request.command))
     return tuple(
         path
         for path in found
@@ -373,9 +407,9 @@ def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
     )
 
 
-def _find_seal(job: ProgramJob, executor: str, name: str, services: Services) -> str | None:
-    """A digest of all that the program can read; None where that may be anything."""
-    if executor == LOCAL_EXECUTOR:  # which need not be made where no program is run
+def _find_input_digest(job: ProgramJob, executor: str, name: str, services: Services) -> str | None:
+    """A digest of everything that the program can read; None if its executor cannot compute it."""
+    if executor == LOCAL_EXECUTOR:  # it cannot; a look-up in `executors` would start it
         return None
     found: object = services.executors.get(executor)
     try:
@@ -385,4 +419,4 @@ def _find_seal(job: ProgramJob, executor: str, name: str, services: Services) ->
             else None
         )
     except EvaluatorError as error:
-        raise EvaluatorError(f"Custom evaluator '{name}' {error}") from None
+        raise EvaluatorError(f"Evaluator `{name}` {error}") from None

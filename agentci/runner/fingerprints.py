@@ -1,4 +1,4 @@
-"""What tells whether two runs judged by the same: digests of evaluators and golden cases."""
+"""Digests of evaluators and expected answers, by which two runs are compared check by check."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,39 +15,39 @@ from agentci.model.program import LocalProgram
 from agentci.model.values import list_field_names
 
 DIGITS: Final = 16
-# What changes neither a score nor whether it passes.
+# Fields that change neither a score nor whether it passes.
 IGNORED_FIELDS: Final = frozenset(
     {
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
         *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
-        "embedding_model",  # of a judge; where embeddings are compared, it is the model
+        "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
     }
 )
-# Likewise, of a whole evaluator; criteria and fields have a weight in its score.
+# Likewise, but only of a whole evaluator: the weights of criteria and fields do change its score.
 GATE_FIELDS: Final = frozenset({"required", "weight", "needs_golden"})
 MAX_PROGRAM_BYTES: Final = 16 * 1024**2
 
 
 class Fingerprints:
-    """The digests of one run, each made once.
+    """The digests of one run, each computed once.
 
-    Of a program it is its own file that counts, and of a command the files that it names: what
-    they import is not looked at.
+    A program counts with its own file, and a command with the files that it names; modules that
+    they import are not part of the digest.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._known: dict[int, tuple[object, str]] = {}
 
-    def of(self, evaluator: Evaluator, expected: object) -> str:
-        """The digest of an evaluator with what it is to expect of a case."""
+    def compute(self, evaluator: Evaluator, expected: object) -> str:
+        """The digest of an evaluator and of what it expects of a case."""
         if expected is None:
             return self._digest(evaluator)
         both = f"{self._digest(evaluator)} {self._digest(expected)}"
         return _sha256(both.encode())
 
     def _digest(self, value: object) -> str:
-        """Kept with the value, so that its id is not given to another one."""
+        """The digest of a value, cached by its id; holds the value, so that its id stays unique."""
         found = self._known.get(id(value))
         if found is None:
             facts = json_text.dumps(self._facts(value))
@@ -73,16 +73,16 @@ class Fingerprints:
         return [self._facts(each) for each in value]
 
     def _object_facts(self, value: object) -> Json:
-        """The fields of a value; of anything else what it is, which may be all that it is."""
+        """The name of a value's type, and its fields if it has any."""
         return {"": type(value).__qualname__, **dict(self._field_facts(value))}
 
     def _field_facts(self, value: object) -> Iterator[tuple[str, Json]]:
-        left_out = (
+        ignored = (
             IGNORED_FIELDS | GATE_FIELDS if isinstance(value, EvaluatorIdentity) else IGNORED_FIELDS
         )
         for name in list_field_names(value):
             member = getattr(value, name)
-            if name not in left_out and not isinstance(member, Place):
+            if name not in ignored and not isinstance(member, Place):
                 yield name, self._facts(member)
         command, folder = getattr(value, "command", None), getattr(value, "folder", None)
         if isinstance(command, tuple) and isinstance(folder, str):
@@ -90,7 +90,7 @@ class Fingerprints:
             yield "files", [self._digest_file(path) for path in named if is_file(path)]
 
     def _text(self, text: str) -> str:
-        """A text, or a path as it is seen from the workspace."""
+        """A text; absolute paths of the workspace are made relative to it."""
         root = str(self._workspace.root)
         return text.replace(root, ".") if root in text else text
 

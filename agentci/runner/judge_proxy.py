@@ -1,4 +1,4 @@
-"""Lets a program ask a language model while it runs, by AgentV's target proxy."""
+"""Let a program call a language model while it runs, through AgentV's target proxy."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from agentci.model.values import replace
 from agentci.runner.services import Services
 
 TOKEN_BYTES: Final = 32
-# Of the names that AgentV's SDKs look for, the older ones and the newer ones.
+# The names that older and newer versions of AgentV's SDKs read.
 VARIABLE_PREFIXES: Final = ("AGENTV_TARGET_PROXY", "AGENTV_PROVIDER_PROXY")
-# What is not asked for by way of a company's proxy.
+# Hosts that are not reached through a company's proxy.
 NO_PROXY_VARIABLES: Final = ("NO_PROXY", "no_proxy")
 
 
@@ -23,17 +23,17 @@ NO_PROXY_VARIABLES: Final = ("NO_PROXY", "no_proxy")
 def open_judge_proxy(
     job: ProgramJob, access: ModelAccess, services: Services
 ) -> Iterator[ProgramJob]:
-    """The job of a program that may ask a model while the block lasts.
+    """The job of a program with the address of a proxy that runs during the block.
 
     Raises:
-        EvaluatorError: there is no port, as the end of a sentence about the program.
-        SkippedError: it asked, and nobody may be asked here; whatever it made of that.
+        EvaluatorError: no port is available; the message continues "Evaluator `x` ...".
+        SkippedError: the program called the model, which this run cannot do, e.g. without a key.
     """
     settings, judge = access.judge.settings, services.judges[access.judge.budget_id]
     skipped: list[SkippedError] = []
 
     def ask(question: JudgePrompt) -> ModelResponse:
-        # Its own time is up first: it began before it asked.
+        # The program's own time limit ends earlier, since it started before the call.
         try:
             return judge.generate_text(question, settings, seconds=job.timeout_seconds)
         except SkippedError as error:
@@ -48,11 +48,11 @@ def open_judge_proxy(
             port = stack.enter_context(serve_target(target))
         except OSError as error:
             raise EvaluatorError(
-                f"could not be given a port to ask its model by: {error}"
+                f"could not be given a port for calls of its model: {error}"
             ) from None
-        told = {"URL": f"http://{HOST}:{port}", "TOKEN": token}
+        values = {"URL": f"http://{HOST}:{port}", "TOKEN": token}
         variables = {
-            f"{p}_{name}": value for p in VARIABLE_PREFIXES for name, value in told.items()
+            f"{p}_{name}": value for p in VARIABLE_PREFIXES for name, value in values.items()
         }
         yield replace(
             job,
@@ -64,6 +64,6 @@ def open_judge_proxy(
 
 
 def _bypass_proxy(environment: Mapping[str, str], host: str) -> Mapping[str, str]:
-    """What keeps a program from asking a company's proxy for ``host``."""
+    """The variables with which a program reaches ``host`` without a company's proxy."""
     given = {environment.get(name, "") for name in NO_PROXY_VARIABLES}
     return dict.fromkeys(NO_PROXY_VARIABLES, ",".join(sorted({*given, host} - {""})))

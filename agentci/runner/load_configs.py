@@ -33,12 +33,18 @@ if TYPE_CHECKING:
 
 
 MAX_TEXT_BYTES = 1024**2
-# Where one of these lies, the requirements beside it are those of a project.
+# A folder with one of these is a project; its requirements.txt is not for evaluators only.
 PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
 
 
 class FileLocator:
-    """Finds what one config names; remembers what the user should know about that."""
+    """Finds the files that one config names.
+
+    Attributes:
+        executors: names of the executors that evaluators can use.
+        folder: the config's folder.
+        notices: notes about files found so far.
+    """
 
     def __init__(
         self, folder: Path, workspace: Workspace, *, sources: Sources, executors: Collection[str]
@@ -54,12 +60,12 @@ class FileLocator:
         self.notices: list[Problem] = []
 
     def type_named(self, name: str) -> "EvaluatorType[Any] | None":
-        """The type of evaluators that another package brings under ``name``.
+        """The evaluator type ``name`` of an installed plugin; None if there is none.
 
         Raises:
-            InputError: it is broken.
+            InputError: the plugin cannot be loaded.
         """
-        from agentci._util.plugins import (  # noqa: PLC0415 (of no use to most runs)
+        from agentci._util.plugins import (  # noqa: PLC0415 (most runs do not need it)
             find_plugin_package,
             make_plugin_error,
             named,
@@ -76,14 +82,14 @@ class FileLocator:
         if not is_evaluator_type(found):
             raise make_plugin_error(ENTRY_POINT_GROUP, name, wanted="an EvaluatorType")
         return wrap_plugin_type(
-            found, title=f"the type {name!r} of {find_plugin_package(ENTRY_POINT_GROUP, name)}"
+            found, title=f"the type `{name}` of {find_plugin_package(ENTRY_POINT_GROUP, name)}"
         )
 
     def find(self, named: str, place: Place) -> LocalProgram:
         """The evaluator's program ``named`` at ``place``.
 
         Raises:
-            InputError: it does not exist, lies outside of the workspace, or cannot be run.
+            InputError: it does not exist, is outside the workspace, or cannot be run.
         """
         path = self.locate(named, place)
         if reason := find_unsupported_reason(path):
@@ -95,10 +101,10 @@ class FileLocator:
         if self._is_project(path.parent):
             self.notices.append(
                 Problem(
-                    message=f"the {REQUIREMENTS_NAME} beside {named} is not installed for it:"
-                    " it is the whole project's",
+                    message=f"the {REQUIREMENTS_NAME} next to {named} is not installed:"
+                    " it belongs to the whole project",
                     place=place,
-                    hint="give evaluators that need packages a folder of their own",
+                    hint="move evaluators that need packages into a folder of their own",
                     severity="note",
                 )
             )
@@ -109,7 +115,7 @@ class FileLocator:
         """The text of the file ``named`` at ``place``.
 
         Raises:
-            InputError: it does not exist, lies outside of the workspace, or is no text.
+            InputError: it does not exist, is outside the workspace, or is not text.
         """
         from agentci.evaluators.evaluator_type import TextFile  # noqa: PLC0415 (loads pydantic)
 
@@ -119,10 +125,13 @@ class FileLocator:
         return TextFile(name=name, text=decode_utf8(data, file=name))
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
-        """Fill in what an entry, whose fields are at ``place_of``, leaves to the program's source.
+        """Fill in the fields that an entry leaves to the program's source.
+
+        Args:
+            place_of: the place of a field of the entry.
 
         Raises:
-            InputError: there is no such source, or no such place in it.
+            InputError: the source is unknown, or cannot have such a program.
         """
         if program.is_local and program.repository:
             folder = self._folder_of(program.repository, place_of("repo"))
@@ -140,14 +149,14 @@ class FileLocator:
     def _folder_of(self, named: str, place: Place) -> Path:
         paths = self.matches(named, place)
         if not paths or not is_folder(paths[0]):
-            message = f"there is no folder {named}"
+            message = f"folder {named} not found"
             raise InputError.from_message(
                 message, place=place, hint="`repo` is relative to this config"
             )
         return paths[0]
 
     def _is_project(self, folder: Path) -> bool:
-        """Whether ``folder`` holds more than evaluators, so that what it requires is not theirs."""
+        """Whether ``folder`` is the root of a project, whose requirements are not evaluators'."""
         is_root = folder in (self._workspace.root, self._home.root)
         return is_root or any((folder / name).exists() for name in PROJECT_NAMES)
 
@@ -155,30 +164,30 @@ class FileLocator:
         """The real path of the file ``named`` at ``place``.
 
         Raises:
-            InputError: it does not exist, or lies outside of the workspace.
+            InputError: it does not exist, or is outside the workspace.
         """
         paths = self.matches(named, place)
         if not paths:
             raise InputError.from_message(
                 f"{named} does not exist",
                 place=place,
-                hint="paths are relative to the config's folder, else to the working directory",
+                hint="paths are relative to the config's folder or the working directory",
             )
         if is_folder(paths[0]):
             message = f"{named} is a folder, not a file"
             raise InputError.from_message(message, place=place, hint="name the file")
         if not is_file(paths[0]):
-            message = f"{named} is not a regular file, or is a link that leads nowhere"
+            message = f"{named} is not a regular file, or is a broken link"
             raise InputError.from_message(message, place=place)
         return paths[0]
 
     def matches(self, pattern: str, place: Place) -> tuple[Path, ...]:
-        """The real paths that ``pattern`` matches beside the config, else from where we run.
+        """The real paths that match ``pattern``, relative to the config or the working directory.
 
-        Configs written for agentevals name paths from the directory it was started in.
+        The latter is for configs written for agentevals, which resolves paths there.
 
         Raises:
-            InputError: one of them lies outside of the workspace.
+            InputError: one of them is outside the workspace.
         """
         paths = find_matching_paths(self._folder, pattern)
         if not paths and (paths := find_matching_paths(self._workspace.cwd, pattern)):
@@ -186,12 +195,12 @@ class FileLocator:
         return tuple(self._inside(path, pattern, place) for path in paths)
 
     def _note_fallback(self, named: str, place: Place) -> None:
-        """Say once a config that it depends on the working directory."""
+        """Note, once per config, that it depends on the working directory."""
         if not self._has_fallen_back:
             self._has_fallen_back = True
             self.notices.append(
                 Problem(
-                    message=f"{named} was found from the working directory, not beside the config",
+                    message=f"{named} was found in the working directory, not next to the config",
                     place=place,
                     hint="paths in a config are relative to its folder",
                     severity="note",
@@ -201,9 +210,9 @@ class FileLocator:
     def _inside(self, path: Path, named: str, place: Place) -> Path:
         if not self._workspace.contains(path) and not self._home.contains(path):
             raise InputError.from_message(
-                f"{named} leads out of the workspace",
+                f"{named} is outside the workspace",
                 place=place,
-                hint="a config may only name files inside of it, symbolic links followed",
+                hint="a config can only name files in the workspace, also through symbolic links",
             )
         return resolve_path(path)
 
@@ -212,22 +221,22 @@ MAX_CONFIG_BYTES = 1024**2
 
 
 class LoadedSuite(Struct, frozen=True, kw_only=True):
-    """A suite, and what finds the files that its config names."""
+    """A suite, and the locator of the files that its config names."""
 
     suite: Suite
     locator: FileLocator
 
     @property
     def notices(self) -> tuple[Problem, ...]:
-        """What the user should know about the config, by what was looked for so far."""
+        """Warnings and notes about the config, from what was loaded so far."""
         return (*self.suite.notices, *self.locator.notices)
 
 
 def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ...]:
-    """Read all configs that ``settings`` name; none is read where they name metrics alone.
+    """Read the configs that ``settings`` name, or make one of ``--metric`` without a config.
 
     Raises:
-        InputError: with every problem of every config.
+        InputError: with the errors of all configs.
     """
     overrides = Overrides(
         metrics=settings.metrics,
@@ -255,18 +264,18 @@ def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ..
 
 
 def _warn_unused_configs(workspace: Workspace) -> Iterator[Problem]:
-    """Configs that a run without metrics of its own would have found first."""
+    """Warn of configs that a run without ``--metric`` would use."""
     for name in CONFIG_NAMES:
         if is_file(workspace.cwd / name):
             yield Problem(
-                message=f"{name} is not judged by: --metric stands alone where no config is named",
-                hint=f"name {name}, too, to judge by both",
+                message=f"{name} is not used: --metric without a config runs only that metric",
+                hint=f"name {name} on the command line to run both",
                 severity="warning",
             )
 
 
 def _select_suites(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[LoadedSuite, ...]:
-    """The suites that have an evaluator to run; each name has to be in one of them."""
+    """The suites that have an evaluator to run; each name in ``only`` must match one."""
     names = [name for loaded in suites for name in loaded.suite.names]
     if problems := tuple(find_only_option_problems(only, names)):
         raise InputError(problems)
@@ -277,12 +286,12 @@ def load_suite(path: Path, overrides: Overrides, services: Services) -> LoadedSu
     """Read one config.
 
     Raises:
-        InputError: with every problem of it.
+        InputError: with all of its errors.
     """
     document = _read_document(path, services)
     locator = _make_locator(path.parent, services)
     if is_eval_file(document):
-        # They load much that eval configs have no use for.
+        # Imported late: eval configs do not need these modules, and they are slow to import.
         from agentci.config.agentv.eval_file import read_eval_file  # noqa: PLC0415
         from agentci.config.agentv.files import WorkspaceFileResolver  # noqa: PLC0415
 
@@ -297,7 +306,7 @@ def load_suite(path: Path, overrides: Overrides, services: Services) -> LoadedSu
 
 
 def _read_document(path: Path, services: Services) -> YamlDocument:
-    """A config, or an eval file; one of JSON Lines with what the file beside it adds."""
+    """A config or eval file; one in JSON Lines together with its sidecar file."""
     if path.suffix != ".jsonl":
         return _read_yaml_file(path, services)
     from agentci.config.agentv.external_files import read_jsonl  # noqa: PLC0415 (likewise)
@@ -332,7 +341,7 @@ def _make_locator(folder: Path, services: Services) -> FileLocator:
 
 
 def _find_missing_files(document: YamlDocument, locator: FileLocator) -> Iterator[Problem]:
-    """Look for the other files of a config that is wrong anyway, to tell all of it at once."""
+    """Report missing files of a config that already has errors, so that all appear at once."""
     for key in ("eval_set", "dataset"):
         named = document.data.get(key)
         try:

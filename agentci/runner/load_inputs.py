@@ -1,10 +1,11 @@
-"""Find and read the recordings, eval set and dataset of a suite."""
+"""Find and read the traces, eval set and dataset of a suite."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from agentci._util.files import SpooledChunks
+from agentci._util.text import truncate
 from agentci._util.workspace import Workspace, is_folder, read_chunks, read_file
 from agentci.config.discovery import find_matching_paths
 from agentci.config.settings import Settings
@@ -19,18 +20,22 @@ from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.services import Services
 
 MAX_DATASET_BYTES: Final = 64 * 1024**2
+MAX_NAME_LENGTH: Final = 40
+MAX_QUESTION_LENGTH: Final = 60
+# Questions compared in search of a closest one; 10,000 comparisons take about 0.2 s.
+MAX_COMPARISONS: Final = 10_000
 
 
 def load_suite_dataset(
     loaded: LoadedSuite, workspace: Workspace, *, carries_runs: bool
 ) -> Dataset | None:
-    """The dataset of a suite, if it names one.
+    """The dataset of a suite; None if it names none.
 
     Args:
-        carries_runs: there are no recordings beside it.
+        carries_runs: the rows hold the responses, since the suite has no traces.
 
     Raises:
-        InputError: it is not there, or with every row that is wrong.
+        InputError: it does not exist, or has invalid rows; with all of them.
     """
     named, place = loaded.suite.dataset, loaded.suite.place_of("dataset")
     if named is None:
@@ -40,8 +45,8 @@ def load_suite_dataset(
 
 
 def load_dataset(path: Path, workspace: Workspace, *, carries_runs: bool) -> Dataset:
-    """The rows of a file; as ``load_suite_dataset``."""
-    from agentci.recordings.dataset import read_dataset  # noqa: PLC0415 (of no use to most runs)
+    """The rows of a dataset file; errors as in ``load_suite_dataset``."""
+    from agentci.recordings.dataset import read_dataset  # noqa: PLC0415 (most runs do not need it)
 
     name = workspace.display_path(path)
     data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES)
@@ -54,15 +59,13 @@ MAX_EVAL_SET_BYTES = 64 * 1024**2
 def load_eval_set(
     loaded: LoadedSuite, workspace: Workspace, *, given: str | None = None
 ) -> EvalSet | None:
-    """Read the golden cases of a suite, if it names any.
+    """Read the eval set of a suite; None if there is none.
 
     Args:
-        loaded: names an eval set inside of the workspace, or none.
-        workspace: what paths are relative to.
-        given: any file that the command line names in its place.
+        given: the file of ``--eval-set``, which replaces the one in the config.
 
     Raises:
-        InputError: with every problem of the eval set.
+        InputError: with all errors of the eval set.
     """
     named, place = loaded.suite.eval_set, loaded.suite.place_of("eval_set")
     if given is not None:
@@ -79,52 +82,78 @@ def load_eval_set(
         return read_eval_set(data, file=name)
     except InputError:
         if is_recording(data):
-            message = "the file is a recording, not an eval set"
-            hint = "name it as `traces:`, or give it with --traces"
+            message = "the file is a trace, not an eval set"
+            hint = "name it under `traces:`, or pass it with --traces"
             raise InputError.from_message(message, place=Place(file=name), hint=hint) from None
         raise
 
 
 def find_coverage_problems(
-    suite: Suite, goldens: EvalSet | None, uncovered: Sequence[EvalCase] = ()
+    suite: Suite,
+    eval_set: EvalSet | None,
+    uncovered: Sequence[EvalCase] = (),
+    questions: Sequence[str] = (),
 ) -> Iterator[Problem]:
-    """Warn of evaluators without anything to compare with, and of golden cases without a run."""
-    needy = [each.identity for each in suite.evaluators if each.identity.needs_expected]
-    if needy and goldens is None:
-        names = ", ".join(identity.name for identity in needy)
+    """Warn of evaluators without expected answers, and of eval cases without a trace.
+
+    Args:
+        uncovered: the eval cases without a trace.
+        questions: the first user messages of the traces without an eval case.
+    """
+    comparing = [each.identity for each in suite.evaluators if each.identity.needs_expected]
+    if comparing and eval_set is None:
+        names = ", ".join(identity.name for identity in comparing)
         yield Problem(
-            message=f"there is no eval set for {names} to compare with",
-            place=needy[0].place,
-            hint="add `eval_set:`, or give --eval-set",
+            message=f"{names} cannot be evaluated without an eval set",
+            place=comparing[0].place,
+            hint="add `eval_set:`, or pass --eval-set",
             severity="warning",
         )
-    elif needy and goldens is not None and not any(golden.turns for golden in goldens.cases):
+    elif (
+        comparing
+        and eval_set is not None
+        and not any(eval_case.turns for eval_case in eval_set.cases)
+    ):
         yield Problem(
-            message="the eval set has no case with turns to compare with",
-            place=goldens.place,
+            message="no case of the eval set has a turn to compare with",
+            place=eval_set.place,
             severity="warning",
         )
-    for golden in uncovered:
+    comparisons = len(uncovered) * len(questions)
+    for eval_case in uncovered:
+        closest = ""
+        if comparisons <= MAX_COMPARISONS:
+            closest = _find_closest(eval_case.turns[0].user_text, questions)
         yield Problem(
-            message=f"no recording is judged by the golden case {golden.id!r}",
-            place=golden.place,
-            hint="a recording belongs to the case that begins with the same question; "
-            "`gate: {on_skip: fail}` shuts the gate on a case without one",
+            message=f"no trace matches eval case `{truncate.short(eval_case.id, MAX_NAME_LENGTH)}`",
+            place=eval_case.place,
+            hint="traces are matched by their first user message"
+            + (f' (closest: "{closest}")' if closest else "")
+            + "; `gate: {on_skip: fail}` fails the gate if a case has no trace",
             severity="warning",
         )
+
+
+def _find_closest(text: str, questions: Sequence[str]) -> str:
+    """The question most similar to ``text``, on one short line; empty if none is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415 (most runs do not need it)
+
+    one_line = (" ".join(each.split()) for each in (text, *questions))
+    wanted, *known = (truncate.short(each, MAX_QUESTION_LENGTH) for each in one_line)
+    return next(iter(get_close_matches(wanted, known, n=1)), "")
 
 
 def find_input_files(
     loaded: LoadedSuite, settings: Settings, workspace: Workspace
 ) -> tuple[Path, ...]:
-    """The files that a suite judges: recordings, or the outputs of an eval file.
+    """The files of a suite's recorded runs: traces, or the outputs of an eval file.
 
     Raises:
-        InputError: there are none, or one that is named is missing.
+        InputError: there are none, or a pattern matches no file.
     """
     if loaded.suite.eval_cases is None:
         return _find_recordings(loaded, settings, workspace)
-    from agentci.runner.load_outputs import find_outputs  # noqa: PLC0415 (of no use to most runs)
+    from agentci.runner.load_outputs import find_outputs  # noqa: PLC0415 (most runs do not need it)
 
     return find_outputs(loaded, settings, workspace)
 
@@ -137,32 +166,32 @@ def read_recordings(
     *,
     spool: SpooledChunks,
 ) -> tuple[list[StoredTrace], list[Problem]]:
-    """All traces of a suite's recordings, and what was wrong with the recordings that broke."""
-    recorded: list[StoredTrace] = []
-    broken: list[Problem] = []
+    """The traces of a suite, and the problems of the files that could not be read."""
+    traces: list[StoredTrace] = []
+    problems: list[Problem] = []
     trace_format = settings.trace_format or loaded.suite.trace_format or AUTO
     for path in paths:
         if services.interruption.is_requested():
             break
         name = services.workspace.display_path(path)
         if is_folder(path):
-            hint = f"name its recordings, as with {name}/*.jsonl"
-            broken.append(Problem(message=f"{name} is a folder", hint=hint))
+            hint = f"name the files in it, e.g. {name}/*.jsonl"
+            problems.append(Problem(message=f"{name} is a folder", hint=hint))
             continue
         try:
             chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
-            recorded += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)
+            traces += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)
         except RecordingError as error:
-            broken.append(error.problem)
+            problems.append(error.problem)
         except InputError as error:
-            broken += error.problems
-    return recorded, broken
+            problems += error.problems
+    return traces, problems
 
 
 def _find_recordings(
     loaded: LoadedSuite, settings: Settings, workspace: Workspace
 ) -> tuple[Path, ...]:
-    """The recordings of the command line (any files), else the config's."""
+    """The trace files of the command line, else those of the config."""
     suite, place = loaded.suite, loaded.suite.place_of("traces")
     if settings.traces:
         place = COMMAND_LINE
@@ -173,12 +202,12 @@ def _find_recordings(
         found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
     if not found and suite.dataset is None:
         raise InputError.from_message(
-            "there are no recordings to judge",
+            "the config names no traces",
             place=suite.place,
-            hint="add `traces:`, or give --traces",
+            hint="add `traces:`, or pass --traces",
         )
     for pattern, paths in found.items():
         if not paths:
-            message = f"no recording matches {pattern}"
+            message = f"no trace file matches {pattern}"
             raise InputError.from_message(message, place=place, hint="check the path or the glob")
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))

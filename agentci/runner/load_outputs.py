@@ -34,65 +34,65 @@ from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem
 
 MAX_LISTED_CASES: Final = 5
-NO_RUN: Final = "no recorded output is of this case"
+NO_RUN: Final = "this case has no recorded output"
 
 
 class CaseTrials(Struct, frozen=True, kw_only=True, eq=False):
-    """What is known of the runs of one case before any is judged; all its checks share it.
+    """The recorded runs of one case, and how to make more; shared by all checks of the case.
 
     Attributes:
         recorded: by attempt, counted from 0.
-        agent: makes the runs that are not recorded; None where nothing does.
-        trials: how many are wanted; None for one.
+        agent: makes the runs that are not recorded; None if nothing does.
+        trials: the number of runs to check; None for one.
     """
 
-    sample: AgentvCase
+    eval_case: AgentvCase
     recorded: Mapping[int, RecordedRun]
     agent: Agent | None = None
     trials: TrialSettings | None = None
 
     def list_attempts(self, *, runs_agent: bool) -> Sequence[int]:
-        """The attempts that there can be, in order; the first one, if none is recorded."""
+        """The attempts to check, in order; without an agent, those recorded, or else the first."""
         if runs_agent and self.agent is not None:
             return range(1 if self.trials is None else self.trials.count)
         return sorted(self.recorded) or (0,)
 
     def make_first_case(self) -> Case:
-        """The case with the first run that is recorded."""
+        """The case with its first recorded run, if there is one."""
         if not self.recorded:
-            return make_case_without_run(self.sample)
-        return make_case_with_run(self.sample, self.recorded[min(self.recorded)])
+            return make_case_without_run(self.eval_case)
+        return make_case_with_run(self.eval_case, self.recorded[min(self.recorded)])
 
 
 def assign_runs(
     runs: Sequence[RecordedRun], suite: Suite
 ) -> tuple[tuple[CaseTrials, ...], tuple[Problem, ...]]:
-    """Give each case of a suite its recorded runs; there may be none."""
-    samples = [each.eval_case for each in suite.eval_cases or ()]
-    by_case, problems = _group_by_case(runs, samples)
-    most = 1 if suite.trials is None else suite.trials.count
-    numbered = {case_id: _number_runs(own, most) for case_id, own in by_case.items()}
-    problems += [problem for _, found in numbered.values() for problem in found]
-    attempts = tuple(
+    """Assign the recorded runs to the cases of a suite; a case may have none."""
+    eval_cases = [each.eval_case for each in suite.eval_cases or ()]
+    by_case, problems = _group_by_case(runs, eval_cases)
+    max_trials = 1 if suite.trials is None else suite.trials.count
+    runs_by_attempt = {case_id: _number_runs(own, max_trials) for case_id, own in by_case.items()}
+    problems += [problem for _, found in runs_by_attempt.values() for problem in found]
+    case_trials = tuple(
         CaseTrials(
-            sample=sample,
-            recorded=numbered[sample.id][0] if sample.id in numbered else {},
+            eval_case=eval_case,
+            recorded=runs_by_attempt[eval_case.id][0] if eval_case.id in runs_by_attempt else {},
             agent=suite.agent,
             trials=suite.trials,
         )
-        for sample in samples
+        for eval_case in eval_cases
     )
     if suite.trials is not None and suite.agent is None:
-        problems += _find_missing_trials(suite.trials, attempts)
-    return attempts, tuple(problems)
+        problems += _find_missing_trials(suite.trials, case_trials)
+    return case_trials, tuple(problems)
 
 
 def _group_by_case(
-    runs: Sequence[RecordedRun], samples: Sequence[AgentvCase]
+    runs: Sequence[RecordedRun], eval_cases: Sequence[AgentvCase]
 ) -> tuple[Mapping[str, list[RecordedRun]], list[Problem]]:
-    """The runs of each case, and those that are of none."""
-    questions = {extract_question(each): each.id for each in reversed(samples)}
-    ids = {each.id for each in samples}
+    """The runs of each case, and a problem for each run without a case."""
+    questions = {extract_question(each): each.id for each in reversed(eval_cases)}
+    ids = {each.id for each in eval_cases}
     by_case: dict[str, list[RecordedRun]] = {}
     problems: list[Problem] = []
     for run in runs:
@@ -107,104 +107,110 @@ def _group_by_case(
 
 
 def _number_runs(
-    runs: Sequence[RecordedRun], most: int
+    runs: Sequence[RecordedRun], max_trials: int
 ) -> tuple[Mapping[int, RecordedRun], list[Problem]]:
     """The first ``most`` runs of a case by attempt; those without a number take the free ones."""
-    numbered: dict[int, RecordedRun] = {}
+    runs_by_attempt: dict[int, RecordedRun] = {}
     problems: list[Problem] = []
     for run in sorted(runs, key=lambda run: run.attempt is None):
-        free = next(number for number in range(most + 1) if number not in numbered)
+        free = next(number for number in range(max_trials + 1) if number not in runs_by_attempt)
         attempt = free if run.attempt is None else run.attempt
-        if attempt in numbered or (run.attempt is None and attempt == most):
-            first = numbered[attempt if attempt in numbered else 0]
-            problems.append(_make_duplicate_problem(run, first, most))
-        elif attempt < most:
-            numbered[attempt] = replace(run, attempt=attempt)
-    return numbered, problems
+        if attempt in runs_by_attempt or (run.attempt is None and attempt == max_trials):
+            first = runs_by_attempt[attempt if attempt in runs_by_attempt else 0]
+            problems.append(_make_duplicate_problem(run, first, max_trials))
+        elif attempt < max_trials:
+            runs_by_attempt[attempt] = replace(run, attempt=attempt)
+    return runs_by_attempt, problems
 
 
-def _make_duplicate_problem(run: RecordedRun, first: RecordedRun, most: int) -> Problem:
-    many = "two recorded outputs" if most == 1 else f"more recorded outputs than trials ({most})"
-    if most > 1 and run.attempt is not None:
+def _make_duplicate_problem(run: RecordedRun, first: RecordedRun, max_trials: int) -> Problem:
+    many = (
+        "two recorded outputs"
+        if max_trials == 1
+        else f"more recorded outputs than trials ({max_trials})"
+    )
+    if max_trials > 1 and run.attempt is not None:
         many = f"two recorded outputs of attempt {run.attempt}"
     return Problem(
-        message=f"the case {quote_name(run.case_id or '')} has {many}",
+        message=f"case {quote_name(run.case_id or '')} has {many}",
         place=run.place,
-        hint=f"the first is {first.place}; keep one of them",
+        hint=f"the first is {first.place}; keep only one",
     )
 
 
 def _find_missing_trials(
-    trials: TrialSettings, attempts: Sequence[CaseTrials]
+    trials: TrialSettings, case_trials: Sequence[CaseTrials]
 ) -> Iterator[Problem]:
-    """Tell of cases with fewer runs than would be made; the best of fewer is no easier to be."""
+    """Warn of cases with fewer runs than ``trials``.
+
+    Not for ``pass_at_k``: fewer runs make it harder to pass, not easier.
+    """
     fewer = [
-        f"{quote_name(each.sample.id)} has {len(each.recorded)}"
-        for each in attempts
+        f"{quote_name(each.eval_case.id)} has {len(each.recorded)}"
+        for each in case_trials
         if 0 < len(each.recorded) < trials.count
         and (trials.cost_limit_usd is None or sum_costs(each.recorded) < trials.cost_limit_usd)
     ]
     if fewer and trials.strategy != "pass_at_k":
         yield Problem(
-            message=f"`trials` wants {trials.count} outputs of a case: "
+            message=f"`trials` needs {trials.count} recorded outputs per case: "
             + ", ".join(truncate.truncate_list(fewer, MAX_LISTED_CASES)),
             place=trials.place,
-            hint="record the others, with the same `id` and `attempt: 1`, 2 and so on",
+            hint="record the others with the same `id` and `attempt: 1`, `attempt: 2`, ...",
             severity="warning",
         )
 
 
 def _make_unmatched_problem(run: RecordedRun) -> Problem:
-    what = "a recorded output" if run.case_id is None else f"the output {quote_name(run.case_id)}"
+    what = "a recorded output" if run.case_id is None else f"output {quote_name(run.case_id)}"
     return Problem(
-        message=f"{what} belongs to no case",
+        message=f"{what} matches no case",
         place=run.place,
-        hint="it names the id of its case, or a trace begins with the case's question",
+        hint="an output needs the `id` of its case; a trace, the case's question as first message",
         severity="warning",
     )
 
 
 def sum_costs(runs: Mapping[int, RecordedRun]) -> float:
-    """What runs cost together, in US dollars, as far as they say."""
+    """The total of the runs' reported costs, in US dollars."""
     return math.fsum(run.transcript.cost_usd or 0 for run in runs.values())
 
 
-def make_case_with_run(sample: AgentvCase, run: RecordedRun) -> Case:
+def make_case_with_run(eval_case: AgentvCase, run: RecordedRun) -> Case:
     """A case with one of its runs."""
     turn = convert_transcript_to_turn(
         run.transcript,
-        question=extract_question(sample),
+        question=extract_question(eval_case),
         answer=extract_candidate_answer(run.transcript),
     )
     trace = Trace(
-        id=sample.id, key=sample.id, turns=(turn,), place=run.place, warnings=run.warnings
+        id=eval_case.id, key=eval_case.id, turns=(turn,), place=run.place, warnings=run.warnings
     )
-    return Case(id=sample.id, trace=trace, agentv_case=sample, transcript=run.transcript)
+    return Case(id=eval_case.id, trace=trace, agentv_case=eval_case, transcript=run.transcript)
 
 
-def make_case_without_run(sample: AgentvCase, why: str = NO_RUN) -> Case:
-    """A case that cannot be judged: its checks are errored."""
-    trace = Trace(id=sample.id, key=sample.id, turns=(), place=sample.place)
-    return Case(id=sample.id, trace=trace, agentv_case=sample, missing_run_reason=why)
+def make_case_without_run(eval_case: AgentvCase, why: str = NO_RUN) -> Case:
+    """A case without a run; its checks are errored."""
+    trace = Trace(id=eval_case.id, key=eval_case.id, turns=(), place=eval_case.place)
+    return Case(id=eval_case.id, trace=trace, agentv_case=eval_case, missing_run_reason=why)
 
 
-# What follows the id of a case in the names of files beside its eval file.
+# Endings of files next to an eval file that are named after one of its cases.
 CASE_OUTPUT_ENDINGS: Final = (".output.json", ".output.txt", ".output.md", ".json", ".txt")
 
 
 class PairedOutputs(Struct, frozen=True, kw_only=True):
-    """The runs of each case of an eval file, and what is worth knowing about them."""
+    """The runs of each case of an eval file, and the problems with them."""
 
     case_trials: tuple[CaseTrials, ...]
     problems: tuple[Problem, ...]
 
 
 def find_outputs(loaded: LoadedSuite, settings: Settings, workspace: Workspace) -> tuple[Path, ...]:
-    """The files of recorded outputs: the command line's, else the file's, else those beside it.
+    """The files of recorded outputs: of the command line, the eval file, or next to the eval file.
 
     Raises:
-        InputError: there are none, nor an agent that could be asked, or one that is named is
-            missing.
+        InputError: a pattern matches no file, or there are neither files nor an agent.
     """
     if settings.traces:
         found = {each: find_matching_paths(workspace.cwd, each) for each in settings.traces}
@@ -216,7 +222,7 @@ def find_named_outputs(loaded: LoadedSuite) -> tuple[Path, ...]:
     """The files of recorded outputs that an eval file names.
 
     Raises:
-        InputError: one of them is missing.
+        InputError: a pattern matches no file.
     """
     suite, place = loaded.suite, loaded.suite.place_of("outputs")
     return _require_matches(
@@ -251,11 +257,9 @@ def _find_adjacent_outputs(suite: Suite, workspace: Workspace) -> tuple[Path, ..
     found = tuple(file.parent / name for name in names if is_file(file.parent / name))
     if not found and suite.agent is None:
         raise InputError.from_message(
-            "there are no recorded outputs to judge, and no `target` with a `command` to make them",
+            "the eval file has neither recorded outputs nor a `target` with a `command`",
             place=suite.place,
-            hint=(
-                f"add `outputs:`, give --traces, or put {stem}{OUTPUT_SUFFIXES[0]} beside the file"
-            ),
+            hint=f"add `outputs:`, pass --traces, or create {stem}{OUTPUT_SUFFIXES[0]} next to it",
         )
     return found
 
@@ -263,15 +267,15 @@ def _find_adjacent_outputs(suite: Suite, workspace: Workspace) -> tuple[Path, ..
 def pair_outputs(
     loaded: LoadedSuite, paths: Sequence[Path], settings: Settings, workspace: Workspace
 ) -> PairedOutputs:
-    """Read the outputs of a suite and give each case its runs; there may be none."""
+    """Read the outputs of a suite, and assign them to its cases; a case may have none."""
     suite = loaded.suite
     reader = _OutputReader(suite=suite, settings=settings, workspace=workspace)
-    attempts, problems = assign_runs(reader.runs(paths), suite)
-    return PairedOutputs(case_trials=attempts, problems=(*reader.problems, *problems))
+    case_trials, problems = assign_runs(reader.runs(paths), suite)
+    return PairedOutputs(case_trials=case_trials, problems=(*reader.problems, *problems))
 
 
 class _OutputReader:
-    """Reads files of outputs; what is wrong with one leaves the others alone."""
+    """Reads files of outputs; after an error in one file, the others are still read."""
 
     def __init__(self, *, suite: Suite, settings: Settings, workspace: Workspace) -> None:
         self._suite = suite

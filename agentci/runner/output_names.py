@@ -1,23 +1,23 @@
-"""How files of recorded outputs are called, by the eval files that they belong to."""
+"""Names of the files of recorded outputs, derived from the names of their eval files."""
 
 from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import PurePath
 from typing import Final
 
-# What follows the name of an eval file in the names of files beside it.
+# Endings of output files, after the name of the eval file.
 OUTPUT_SUFFIXES: Final = (".outputs.jsonl", ".outputs.json")
 EVAL_FILE_SUFFIXES: Final = (".eval.yaml", ".eval.yml", ".yaml", ".yml", ".jsonl")
 
 
 def get_eval_file_stem(name: str) -> str:
-    """The name of an eval file without what says that it is one."""
+    """The name of an eval file without its suffix."""
     bare = (name.removesuffix(each) for each in EVAL_FILE_SUFFIXES if name.endswith(each))
     return next(bare, PurePath(name).stem)
 
 
 def make_output_names(configs: Iterable[str]) -> Mapping[str, str]:
-    """The name of the file for each config: as if it lay beside it; numbered where two are one."""
+    """The name of the output file of each config; equal names are numbered."""
     names: dict[str, str] = {}
     for config in dict.fromkeys(configs):
         stem = get_eval_file_stem(PurePath(config).name)

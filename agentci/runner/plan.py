@@ -1,4 +1,8 @@
-"""Plan a run: pair the cases of every config with its evaluators, and select a shard of them."""
+"""Plan a run: pair the cases of every config with its evaluators, and select a shard of them.
+
+A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare_programs.py`,
+`prepare_judges.py` and `run_checks.py`; `check.py` and `execute.py` then run a single check.
+"""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,34 +46,38 @@ if TYPE_CHECKING:
     from agentci.runner.load_outputs import CaseTrials
 
 
-# Evaluators judge a case one after the other.
+# All evaluators of a case run close together in time, so few cases are in use at once.
 MAX_RECENT_CASES: Final = 8
 
 
 class StoredCase(Struct, frozen=True, kw_only=True, eq=False):
-    """A case that was set aside; what it is compared with stays in memory, where many share it."""
+    """A case whose trace is on disk; what it is compared with stays in memory.
+
+    Attributes:
+        number: index of the trace in ``spool``.
+    """
 
     summary: CaseSummary
-    golden: EvalCase | None
+    expected: EvalCase | None
     row: DatasetRow | None
     spool: SpooledChunks
     number: int
 
     def load(self) -> Case:
-        """All that was recorded of it: the same case for as long as it was asked for lately."""
+        """The whole case; the last ``MAX_RECENT_CASES`` cases are not read again."""
         return _load_stored_case(self)
 
 
 def store_case(case: Case, spool: SpooledChunks) -> StoredCase:
-    """Set ``case`` aside."""
-    synopsis, number = make_case_summary(case), spool.append(pack_trace(case.trace))
+    """Write the trace of ``case`` to ``spool``."""
+    summary, number = make_case_summary(case), spool.append(pack_trace(case.trace))
     return StoredCase(
-        summary=synopsis, golden=case.expected, row=case.dataset_row, spool=spool, number=number
+        summary=summary, expected=case.expected, row=case.dataset_row, spool=spool, number=number
     )
 
 
 class InMemoryCase(Struct, frozen=True, kw_only=True):
-    """A case that stays in memory: one of an eval file is more than its trace."""
+    """A case that stays in memory. Those of eval files hold more than a trace."""
 
     summary: CaseSummary
     case: Case
@@ -80,20 +88,20 @@ class InMemoryCase(Struct, frozen=True, kw_only=True):
 
 
 def keep_in_memory(case: Case) -> InMemoryCase:
-    """Leave ``case`` in memory."""
+    """Wrap ``case`` without writing it to disk."""
     return InMemoryCase(summary=make_case_summary(case), case=case)
 
 
 @lru_cache(maxsize=MAX_RECENT_CASES)
-def _load_stored_case(kept: StoredCase) -> Case:
-    synopsis = kept.summary
-    packed = kept.spool.read(kept.number)
+def _load_stored_case(stored: StoredCase) -> Case:
+    summary = stored.summary
+    packed = stored.spool.read(stored.number)
     return Case(
-        id=synopsis.id,
-        trace=unpack_trace(packed, place=synopsis.recording, warnings=synopsis.warnings),
-        expected=kept.golden,
-        dataset_row=kept.row,
-        unmatched_reason=synopsis.unmatched_reason,
+        id=summary.id,
+        trace=unpack_trace(packed, place=summary.recording, warnings=summary.warnings),
+        expected=stored.expected,
+        dataset_row=stored.row,
+        unmatched_reason=summary.unmatched_reason,
     )
 
 
@@ -108,15 +116,15 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Everything that a run will do.
 
     Attributes:
-        problems: what the reports tell beside the results: broken recordings, warnings, notices.
-        provenance: of the evaluators that are kept elsewhere, once they are there.
-        portion: what of a whole it is; None where it is the whole.
+        problems: unreadable traces, warnings and notes for the reports.
+        provenance: where remote evaluators come from, once they are fetched.
+        shard_info: the shard that the plan is; None for a whole plan.
     """
 
     suites: tuple[PlannedSuite, ...]
     problems: tuple[Problem, ...]
     provenance: tuple[Provenance, ...] = ()
-    portion: ShardInfo | None = None
+    shard_info: ShardInfo | None = None
 
     @property
     def gates(self) -> tuple[Gate, ...]:
@@ -130,34 +138,38 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def make_plan(settings: Settings, services: Services) -> Plan:
-    """Read configs, eval sets and recordings, and pair them.
+    """Read configs, eval sets and traces, and pair cases with evaluators.
 
-    A broken recording is a problem of the plan and leaves the others alone.
+    An unreadable trace file is a problem of the plan; the other files are still evaluated.
 
     Raises:
-        InputError: a config, an eval set or an option cannot be used; with every problem.
+        InputError: a config, an eval set or an option is invalid; with all errors.
     """
     if settings.trace_format not in (None, AUTO, *FORMATS):
         known = ", ".join((AUTO, *FORMATS))
-        message = f"there is no trace format {settings.trace_format!r}"
-        raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use {known}")
+        message = f"unknown trace format `{settings.trace_format}`"
+        raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use one of {known}")
     return plan_suites(load_suites(settings, services), settings, services)
 
 
 def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, services: Services) -> Plan:
-    """Read the eval sets and recordings of ``suites``, and pair them; as ``make_plan``.
+    """Read the eval sets and traces of ``suites``, and pair cases with evaluators.
 
     Raises:
-        InputError: an eval set cannot be used, or there are no recordings.
+        InputError: an eval set is invalid, or there are no traces.
     """
     return _plan_inputs(_load_inputs(suites, settings, services), settings, services)
 
 
 class _SuiteInputs(Struct, frozen=True, kw_only=True):
-    """What one suite judges: golden cases, a dataset, and the files of recordings."""
+    """The inputs of one suite.
+
+    Attributes:
+        recordings: the files of recorded runs.
+    """
 
     loaded: LoadedSuite
-    goldens: EvalSet | None
+    eval_set: EvalSet | None
     dataset: Dataset | None
     recordings: tuple[Path, ...]
 
@@ -165,15 +177,19 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
 def _load_inputs(
     suites: Sequence[LoadedSuite], settings: Settings, services: Services
 ) -> tuple[_SuiteInputs, ...]:
-    """Find and read what is cheap to read; whatever is wrong with it is raised together."""
+    """Read eval sets and datasets, and find the files of recorded runs.
+
+    Raises:
+        InputError: with the errors of all suites.
+    """
     sources: list[_SuiteInputs] = []
     problems: list[Problem] = []
     for loaded in suites:
-        goldens: EvalSet | None = None
+        eval_set: EvalSet | None = None
         dataset: Dataset | None = None
         recordings: tuple[Path, ...] = ()
         try:
-            goldens = load_eval_set(loaded, services.workspace, given=settings.eval_set)
+            eval_set = load_eval_set(loaded, services.workspace, given=settings.eval_set)
         except InputError as error:
             problems += error.problems
         try:
@@ -186,7 +202,7 @@ def _load_inputs(
         except InputError as error:
             problems += error.problems
         sources.append(
-            _SuiteInputs(loaded=loaded, goldens=goldens, dataset=dataset, recordings=recordings)
+            _SuiteInputs(loaded=loaded, eval_set=eval_set, dataset=dataset, recordings=recordings)
         )
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
@@ -196,13 +212,13 @@ def _load_inputs(
 def _plan_inputs(sources: Sequence[_SuiteInputs], settings: Settings, services: Services) -> Plan:
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
-    cases, prints = SpooledChunks(), Fingerprints(services.workspace)
+    cases, fingerprints = SpooledChunks(), Fingerprints(services.workspace)
     for source in sources:
-        samples = source.loaded.suite.eval_cases
+        eval_cases = source.loaded.suite.eval_cases
         planned.append(
-            _plan_recordings(source, cases, problems, prints, settings, services)
-            if samples is None
-            else _plan_eval_file(source, samples, problems, prints, settings, services)
+            _plan_recordings(source, cases, problems, fingerprints, settings, services)
+            if eval_cases is None
+            else _plan_eval_file(source, eval_cases, problems, fingerprints, settings, services)
         )
     return Plan(suites=tuple(planned), problems=tuple(problems))
 
@@ -211,11 +227,11 @@ def _plan_recordings(
     source: _SuiteInputs,
     cases: SpooledChunks,
     problems: dict[Problem, None],
-    prints: Fingerprints,
+    fingerprints: Fingerprints,
     settings: Settings,
     services: Services,
 ) -> PlannedSuite:
-    """The checks of a config, whose evaluators judge every recording, and every row."""
+    """The checks of a config: each evaluator with each trace and each dataset row."""
     suite, recordings = source.loaded.suite, SpooledChunks()
     recorded, broken = read_recordings(
         source.recordings, source.loaded, settings, services, spool=recordings
@@ -224,45 +240,50 @@ def _plan_recordings(
         recorded,
         recordings,
         group_by=settings.group_by or suite.group_by,
-        multi_turn_eval_cases=has_multi_turn_case(source.goldens),
+        multi_turn_eval_cases=has_multi_turn_case(source.eval_set),
     )
-    matching = EvalCaseMatcher(source.goldens, are_alone=len(groups) == 1)
+    matching = EvalCaseMatcher(source.eval_set, are_alone=len(groups) == 1)
     traces = (convert_to_trace(group, recordings) for group in groups)
     checks = tuple(
         Check(
             config=suite.file,
             evaluator=evaluator,
-            case=kept.summary,
-            load=kept.load,
-            fingerprint=prints.of(evaluator, expected),
+            case=stored.summary,
+            load=stored.load,
+            fingerprint=fingerprints.compute(evaluator, expected),
         )
         for case in _match_cases(source, traces, matching, problems)
-        for kept, expected in ((store_case(case, cases), _find_expected(case)),)
+        for stored, expected in ((store_case(case, cases), _find_expected(case)),)
         for evaluator in suite.evaluators
     )
     problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
-    problems.update(
-        dict.fromkeys(find_coverage_problems(suite, source.goldens, matching.unmatched))
+    uncovered = matching.unmatched
+    questions = dict.fromkeys(
+        check.case.dialogue[0].question
+        for check in checks
+        if uncovered and check.case.dialogue and check.case.eval_case_id is None
     )
+    coverage = find_coverage_problems(suite, source.eval_set, uncovered, tuple(questions))
+    problems.update(dict.fromkeys(coverage))
     gate = Gate(
         config=suite.file,
         policy=suite.gate,
         evaluators=tuple(each.identity.name for each in suite.evaluators),
-        uncovered=len(matching.unmatched),
+        uncovered=len(uncovered),
     )
     return PlannedSuite(gate=gate, checks=checks)
 
 
 def _plan_eval_file(
     source: _SuiteInputs,
-    samples: Sequence[EvalFileCase],
+    eval_cases: Sequence[EvalFileCase],
     problems: dict[Problem, None],
-    prints: Fingerprints,
+    fingerprints: Fingerprints,
     settings: Settings,
     services: Services,
 ) -> PlannedSuite:
-    """The checks of an eval file, each of whose cases has evaluators of its own."""
-    from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (of no use to most runs)
+    """The checks of an eval file, in which each case has evaluators of its own."""
+    from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (most runs do not need it)
 
     paired = pair_outputs(source.loaded, source.recordings, settings, services.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
@@ -271,14 +292,14 @@ def _plan_eval_file(
         Check(
             config=suite.file,
             evaluator=evaluator,
-            case=held.summary,
-            load=held.load,
-            case_trials=attempts if suite.agent or suite.trials else None,
-            fingerprint=prints.of(evaluator, held.case.agentv_case),
+            case=stored.summary,
+            load=stored.load,
+            case_trials=case_trials if suite.agent or suite.trials else None,
+            fingerprint=fingerprints.compute(evaluator, stored.case.agentv_case),
         )
-        for attempts, judged in zip(paired.case_trials, samples, strict=True)
-        for held in (keep_in_memory(attempts.make_first_case()),)
-        for evaluator in judged.evaluators
+        for case_trials, eval_file_case in zip(paired.case_trials, eval_cases, strict=True)
+        for stored in (keep_in_memory(case_trials.make_first_case()),)
+        for evaluator in eval_file_case.evaluators
     )
     names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
     gate = Gate(config=suite.file, policy=suite.gate, evaluators=names)
@@ -291,7 +312,7 @@ def _match_cases(
     matching: EvalCaseMatcher,
     problems: dict[Problem, None],
 ) -> Iterator[Case]:
-    """The recordings of a config, and the rows that none of them is of."""
+    """The cases of a config: its traces, and the dataset rows without a trace."""
     if source.dataset is None:
         yield from map(matching.make_case, traces)
         return
@@ -303,7 +324,7 @@ def _match_cases(
 
 
 def _find_expected(case: Case) -> object:
-    """What an evaluator compares with, of a case."""
+    """What an evaluator compares a case with, for its fingerprint."""
     return (
         case.expected
         if case.dataset_row is None
@@ -312,7 +333,7 @@ def _find_expected(case: Case) -> object:
 
 
 def select_shard(plan: Plan, shard: Shard | None) -> Plan:
-    """The plan with the checks of ``shard`` alone; the whole plan where there is none."""
+    """The plan with only the checks of ``shard``; without one, the whole plan."""
     if shard is None:
         return plan
     checks = plan.checks
@@ -324,7 +345,7 @@ def select_shard(plan: Plan, shard: Shard | None) -> Plan:
             )
             for suite in plan.suites
         ),
-        portion=ShardInfo(
+        shard_info=ShardInfo(
             shard=shard,
             plan_digest=digest_plan(plan),
             checks=tuple(check.id for check in checks),
@@ -336,10 +357,10 @@ def select_shard(plan: Plan, shard: Shard | None) -> Plan:
 
 
 def digest_plan(plan: Plan) -> str:
-    """What tells plans apart: the version of agentci, the gates, and every check.
+    """A digest of a plan: the version of agentci, the gates, and every check.
 
-    A check is more than its id here: another threshold, another program, another recording of the
-    same golden case make another plan.
+    A check counts with more than its id: another threshold, program or trace of the same eval case
+    changes the digest.
     """
     digest = hashlib.sha256()
     for line in _plan_lines(plan):
@@ -371,14 +392,14 @@ def _check_facts(check: Check) -> list[str | int | float | bool | None]:
         case.performance,
         case.eval_case_id,
         check.fingerprint,
-        *(said for each in case.dialogue for said in (each.question, each.answer)),
+        *(text for each in case.dialogue for text in (each.question, each.answer)),
         *_trial_facts(check.case_trials),
     ]
 
 
-def _trial_facts(attempts: "CaseTrials | None") -> Iterator[str]:
-    if attempts is not None:
-        agent, trials = attempts.agent, attempts.trials
+def _trial_facts(case_trials: "CaseTrials | None") -> Iterator[str]:
+    if case_trials is not None:
+        agent, trials = case_trials.agent, case_trials.trials
         yield repr(agent and agent.command)
         yield repr(trials and (trials.count, trials.strategy, trials.cost_limit_usd))
-        yield repr(sorted(attempts.recorded))
+        yield repr(sorted(case_trials.recorded))

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 OPENAI_HOST: Final = "api.openai.com"
 OPENAI_EVALS_ENDED: Final = (
-    "OpenAI takes no evals since 2026-10-31; leave `backend` out, and agentci grades by itself"
+    "OpenAI ended its Evals API on 2026-10-31; remove `backend` to have agentci run the graders"
 )
 
 
 def prepare_graders(plan: Plan, settings: Settings, services: Services) -> Services:
-    """Have what asks services there, where the plan's evaluators want that.
+    """Add the client of grading services to ``services`` if the plan's evaluators need one.
 
     Raises:
-        InputError: one of them cannot be asked.
+        InputError: a service has an invalid address or no API key.
     """
     graded = collect_needs((check.evaluator for check in plan.checks), RequiredService)
     if not graded:
         return services
-    from agentci.judges.evals_api_client import (  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.evals_api_client import (  # noqa: PLC0415 (most runs do not need it)
         EvalsApiClient,
         OfflineEvalsApiClient,
     )
@@ -60,55 +60,57 @@ def prepare_graders(plan: Plan, settings: Settings, services: Services) -> Servi
     return replace(services, remote_grading=EvalsApiClient(transport, variables=services.variables))
 
 
-def find_service_problems(wanted: Iterable[RequiredService]) -> Iterator[Problem]:
-    """What is wrong with services, as far as one can tell from a config alone."""
+def find_service_problems(required: Iterable[RequiredService]) -> Iterator[Problem]:
+    """Errors in the settings of grading services; no request is made."""
     # requests is slow to import, and most runs ask no service.
     from agentci._util.http.addresses import parse_base_url  # noqa: PLC0415 (see above)
 
-    for each in wanted:
+    for each in required:
         service = each.service
         try:
             address = parse_base_url(service.base_url, unencrypted=not service.key_variable)
         except FetchError as error:
-            yield _make_service_problem(each, f"base_url cannot be used: {error}; {error.hint}")
+            yield _make_service_problem(each, f"invalid `base_url`: {error}; {error.hint}")
         else:
             if address.origin[1] == OPENAI_HOST:
                 yield _make_service_problem(each, OPENAI_EVALS_ENDED)
 
 
 def _find_missing_service_keys(
-    wanted: Iterable[RequiredService], services: Services
+    required: Iterable[RequiredService], services: Services
 ) -> Iterator[Problem]:
-    for each in wanted:
+    for each in required:
         variable = each.service.key_variable
         if variable and not services.variables.get(variable, "").strip():
-            said = f"the environment variable {variable}, for the key of the service, is not set"
-            yield _make_service_problem(each, said)
+            message = f"the API key of the service is missing: `{variable}` is not set"
+            yield _make_service_problem(each, message)
 
 
-def _make_service_problem(wanted: RequiredService, said: str) -> Problem:
-    return Problem(message=f"{wanted.name} cannot be graded: {said}", place=wanted.place)
+def _make_service_problem(required: RequiredService, message: str) -> Problem:
+    return Problem(message=f"evaluator `{required.name}`: {message}", place=required.place)
 
 
 SECRETS_HINT: Final = "see docs/judges.md#without-secrets"
-KEY_HINT: Final = "set it, in a workflow by `env:` of the step, or name another with `api_key_env`"
+KEY_HINT: Final = (
+    "set it, in a workflow with `env:` of the step, or name another with `api_key_env`"
+)
 
 
 def prepare_judges(
     plan: Plan, settings: Settings, services: Services, *, missing_secrets_reason: str
 ) -> tuple[Plan, Services]:
-    """Prepare the judges that the plan's evaluators need; the returned plan has their problems.
+    """Prepare the judges that the plan's evaluators need; adds their warnings to the plan.
 
     Args:
-        missing_secrets_reason: why there can be no API keys; empty where there should be.
+        missing_secrets_reason: why this run cannot have API keys; empty if it should have them.
 
     Raises:
-        InputError: one of them cannot be asked.
+        InputError: a judge has invalid settings, a missing key or a model that no longer exists.
     """
-    wanted = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
-    if not wanted:
+    required = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
+    if not required:
         return plan, services
-    from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (of no use to most runs)
+    from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (most runs do not need it)
     from agentci.judges.judge import Judge  # noqa: PLC0415 (likewise)
     from agentci.judges.keys import ApiKeys  # noqa: PLC0415
     from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS  # noqa: PLC0415
@@ -119,28 +121,30 @@ def prepare_judges(
         stopped=services.interruption.is_requested,
     )
     keys = ApiKeys(services.variables, transport, withheld=missing_secrets_reason)
-    asked = (
-        () if settings.fetch_settings.offline else tuple(e for e in wanted if _calls_model(e.judge))
+    called = (
+        ()
+        if settings.fetch_settings.offline
+        else tuple(e for e in required if _calls_model(e.judge))
     )
-    problems = [*find_judge_problems(wanted), *_find_missing_keys(asked, keys)]
-    if not _has_errors(problems):  # else services would be asked about models that nobody named
-        problems += _find_deprecations(asked, keys, transport)
+    problems = [*find_judge_problems(required), *_find_missing_keys(called, keys)]
+    if not _has_errors(problems):  # requests about models need valid settings and keys
+        problems += _find_deprecations(called, keys, transport)
     if _has_errors(problems):
         raise InputError([*plan.problems, *problems])
-    payers = {each.judge.budget_id: each.judge for each in wanted}
-    budgets = _make_budgets(payers, services)
+    judge_configs = {each.judge.budget_id: each.judge for each in required}
+    budgets = _make_budgets(judge_configs, services)
     offline = settings.fetch_settings.offline
     service_of = _make_client_factory(keys, transport, offline=offline)
     clients = {budget_id: service_of(budget) for budget_id, budget in budgets.items()}
     judges: dict[str, Judge] = {}
-    for budget_id, panel in payers.items():
+    for budget_id, config in judge_configs.items():
         service = clients[budget_id]
-        program = _make_command_client(panel, budgets[budget_id], keys, transport, services)
-        askers = {
+        program = _make_command_client(config, budgets[budget_id], keys, transport, services)
+        by_provider = {
             **dict.fromkeys(PROVIDERS, service),
             COMMAND_PROVIDER: service if offline else program,
         }
-        judges[budget_id] = Judge(askers, clock=transport.clock)
+        judges[budget_id] = Judge(by_provider, clock=transport.clock)
     comparers = {
         budget_id: EmbeddingComparer(service, clock=transport.clock)
         for budget_id, service in clients.items()
@@ -149,21 +153,21 @@ def prepare_judges(
     return plan, replace(services, judges=judges, embedding_clients=comparers, budgets=budgets)
 
 
-def find_judge_problems(wanted: Iterable[RequiredJudge]) -> Iterator[Problem]:
-    """What is wrong with panels, as far as one can tell before anything is asked."""
-    from agentci.judges.validate import find_settings_problems  # noqa: PLC0415 (of no use to most runs)
+def find_judge_problems(required: Iterable[RequiredJudge]) -> Iterator[Problem]:
+    """Errors in the settings of judges; no request is made."""
+    from agentci.judges.validate import find_settings_problems  # noqa: PLC0415 (most runs do not need it)
 
-    for each in wanted:
-        for said in find_settings_problems(each.judge.settings):
-            yield _make_judge_problem(each, said)
+    for each in required:
+        for message in find_settings_problems(each.judge.settings):
+            yield _make_judge_problem(each, message)
 
 
 def collect_spending(plan: Plan, services: Services) -> tuple[JudgeSpending, ...]:
-    """What the judges of a plan have cost so far."""
+    """The calls, tokens and costs of the plan's judges so far, by budget."""
     if not services.budgets:
         return ()
-    wanted = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
-    unpriced = {each.judge.budget_id for each in wanted if each.judge.settings.prices is None}
+    required = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
+    unpriced = {each.judge.budget_id for each in required if each.judge.settings.prices is None}
     return tuple(
         JudgeSpending(
             config=budget_id,
@@ -179,85 +183,94 @@ def _has_errors(problems: Iterable[Problem]) -> bool:
     return any(each.severity == "error" for each in problems)
 
 
-def _calls_model(panel: JudgeConfig) -> bool:
-    return panel.replay != "only"
+def _calls_model(config: JudgeConfig) -> bool:
+    return config.replay != "only"
 
 
-def _make_judge_problem(wanted: RequiredJudge, said: str, *, hint: str | None = None) -> Problem:
-    return Problem(message=f"{wanted.name} cannot be judged: {said}", place=wanted.place, hint=hint)
+def _make_judge_problem(
+    required: RequiredJudge, message: str, *, hint: str | None = None
+) -> Problem:
+    return Problem(
+        message=f"evaluator `{required.name}`: {message}", place=required.place, hint=hint
+    )
 
 
-def _find_missing_keys(asked: Iterable[RequiredJudge], keys: "ApiKeys") -> Iterator[Problem]:
-    """Keys that are missing, each once; where they cannot be there, that is a warning."""
+def _find_missing_keys(called: Iterable[RequiredJudge], keys: "ApiKeys") -> Iterator[Problem]:
+    """Missing API keys, each once: errors, or warnings if this run cannot have secrets."""
     missing: dict[str, RequiredJudge] = {}
-    for each in asked:
-        if said := keys.explain_missing(each.judge.settings):
-            missing.setdefault(said, each)
-    for said, each in missing.items():
+    for each in called:
+        if message := keys.explain_missing(each.judge.settings):
+            missing.setdefault(message, each)
+    for message, each in missing.items():
         if keys.unavailable_reason:
-            why = (
-                f"what no recorded reply judges is skipped: {said}, since {keys.unavailable_reason}"
+            yield Problem(
+                message="checks without a cached response are skipped:"
+                f" {message} ({keys.unavailable_reason})",
+                place=each.place,
+                hint=SECRETS_HINT,
+                severity="warning",
             )
-            yield Problem(message=why, place=each.place, hint=SECRETS_HINT, severity="warning")
         else:
             is_key = each.judge.settings.federation is None
-            yield _make_judge_problem(each, said, hint=KEY_HINT if is_key else None)
+            yield _make_judge_problem(each, message, hint=KEY_HINT if is_key else None)
 
 
 def _find_deprecations(
-    asked: Iterable[RequiredJudge], keys: "ApiKeys", transport: "Transport"
+    called: Iterable[RequiredJudge], keys: "ApiKeys", transport: "Transport"
 ) -> Iterator[Problem]:
-    """Models that have ended or are about to; each is looked up once."""
+    """Models that were shut down (errors) or will be (warnings); each is looked up once."""
     from agentci.judges.validate import find_shutdown_warning, reports_shutdown_dates  # noqa: PLC0415 (likewise)
 
     known: dict[Hashable, RequiredJudge] = {}
-    for each in asked:
+    for each in called:
         settings = each.judge.settings
         if reports_shutdown_dates(settings):
-            way = (settings.base_url, settings.key_variable, settings.federation)
-            known.setdefault((settings.model, way), each)
+            account = (settings.base_url, settings.key_variable, settings.federation)
+            known.setdefault((settings.model, account), each)
     for each in known.values():
         settings = each.judge.settings
         try:
-            said = find_shutdown_warning(
+            message = find_shutdown_warning(
                 settings, transport, keys=keys, today=datetime.now(UTC).date()
             )
         except EvaluatorError as error:
             yield _make_judge_problem(each, str(error))
         else:
-            if said:
-                yield Problem(message=said, place=each.place, severity="warning")
+            if message:
+                yield Problem(message=message, place=each.place, severity="warning")
 
 
-def _make_budgets(payers: Mapping[str, JudgeConfig], services: Services) -> dict[str, "Budget"]:
+def _make_budgets(
+    judge_configs: Mapping[str, JudgeConfig], services: Services
+) -> dict[str, "Budget"]:
     from agentci.judges.budget import Budget  # noqa: PLC0415 (likewise)
 
     return {
-        budget_id: Budget(panel.caps, stopped=services.interruption.is_requested)
-        for budget_id, panel in payers.items()
+        budget_id: Budget(config.caps, stopped=services.interruption.is_requested)
+        for budget_id, config in judge_configs.items()
     }
 
 
 def _make_client_factory(
     keys: "ApiKeys", transport: "Transport", *, offline: bool
 ) -> Callable[["Budget"], "ServiceClient | OfflineModelClient"]:
-    """What makes those who ask services; what one learns of an account, all know."""
+    """A function that makes the client of one budget; all share rate limits per account."""
     from agentci.judges.client import ServiceClient  # noqa: PLC0415
     from agentci.judges.judge import OfflineModelClient  # noqa: PLC0415
     from agentci.judges.transport import ServiceStates  # noqa: PLC0415 (likewise)
 
-    accounts = ServiceStates()
+    service_states = ServiceStates()
 
     def service(budget: "Budget") -> "ServiceClient | OfflineModelClient":
         if offline:
             return OfflineModelClient()
-        return ServiceClient(transport, budget, keys=keys, accounts=accounts)
+        return ServiceClient(transport, budget, keys=keys, accounts=service_states)
 
     return service
 
 
 def _make_command_client(
-    panel: JudgeConfig,
+    config: JudgeConfig,
     budget: "Budget",
     keys: "ApiKeys",
     transport: "Transport",
@@ -265,11 +278,11 @@ def _make_command_client(
 ) -> "CommandClient":
     from agentci.judges.command import CommandClient, CommandSandbox  # noqa: PLC0415 (likewise)
 
-    folder = Path(panel.folder) if panel.folder else services.workspace.cwd
-    seat = CommandSandbox(
+    folder = Path(config.folder) if config.folder else services.workspace.cwd
+    sandbox = CommandSandbox(
         executor=services.executors[LOCAL_EXECUTOR],
         cwd=folder,
         environment=services.child_environment,
         sandbox_policy=SandboxPolicy(readable=(services.workspace.root, folder)),
     )
-    return CommandClient(seat, budget, keys=keys, clock=transport.clock)
+    return CommandClient(sandbox, budget, keys=keys, clock=transport.clock)

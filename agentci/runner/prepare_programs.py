@@ -1,4 +1,8 @@
-"""Has the programs of a plan ready before anything is judged by them."""
+"""Fetch and install the programs of a plan before its checks run.
+
+Programs of the workspace without a requirements.txt need no preparation: `dispatch.py` runs them
+from where they are.
+"""
 
 import atexit
 import os
@@ -32,12 +36,12 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
     """Fetch the programs that the plan's evaluators need, and add them to the services.
 
     Raises:
-        InputError: what a config names is not there, or not what was pinned.
+        InputError: a program was not found, or does not match its pinned digest.
     """
     wanted = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
     if not any(needs_preparation(each) for each in wanted):
         return plan, services
-    from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (of no use to most runs)
+    from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (most runs do not need it)
 
     try:
         gathered = prepare_wanted_programs(
@@ -53,13 +57,13 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
 
 
 def needs_preparation(wanted: RequiredProgram) -> bool:
-    """Whether a program is not ready as it lies there."""
+    """Whether a program has to be fetched, or packages installed for it."""
     program = wanted.program
     return not isinstance(program, LocalProgram) or program.requirements is not None
 
 
 def load_lock(services: Services) -> "Lock | None":
-    """The lock of the workspace, None where there is none.
+    """The lock file of the workspace; None if there is none.
 
     Raises:
         InputError: it cannot be read.
@@ -67,10 +71,10 @@ def load_lock(services: Services) -> "Lock | None":
     from agentci.model.lock import LOCK_NAME  # noqa: PLC0415 (likewise)
 
     path = services.workspace.root / LOCK_NAME
-    # What is there and cannot be read is no reason to go without.
+    # Not `exists`: a broken link is an error, not a missing lock file.
     if not os.path.lexists(path):
         return None
-    from agentci.remote.lock.file import read_lock  # noqa: PLC0415 (of no use to most runs)
+    from agentci.remote.lock.file import read_lock  # noqa: PLC0415 (most runs do not need it)
 
     return read_lock(read_file(path, name=LOCK_NAME, limit_bytes=MAX_LOCK_BYTES), file=LOCK_NAME)
 
@@ -78,7 +82,7 @@ def load_lock(services: Services) -> "Lock | None":
 def make_fetch_options(
     access: FetchSettings, services: Services, *, lock: "Lock | None"
 ) -> "FetchOptions":
-    """Where programs are taken from."""
+    """Sources, cache and lock, from which programs are fetched."""
     from agentci.remote.cache.store import EvaluatorCache  # noqa: PLC0415
     from agentci.remote.fetch import (  # noqa: PLC0415
         FetchOptions,
@@ -115,7 +119,7 @@ def _make_environment_store(
 
 
 def make_installer_runner(services: Services) -> "InstallerRunner":
-    """Where installers of packages do their work."""
+    """The runner of package installers."""
     from agentci.execution.environments.installers import InstallerRunner  # noqa: PLC0415 (likewise)
 
     return InstallerRunner(
@@ -126,27 +130,27 @@ def make_installer_runner(services: Services) -> "InstallerRunner":
 
 
 def find_cache_folder(access: FetchSettings, services: Services) -> Path:
-    """The folder of the cache: what the user names, from the working directory.
+    """The cache folder: that of --cache-dir, relative to the working directory, or the default.
 
     Raises:
-        InputError: the repository brings it along, or leads it elsewhere.
+        InputError: it is committed to the repository, or a link leads out of the workspace.
     """
     named, workspace = access.cache_dir, services.workspace
     folder = workspace.cwd / named if named else services.cache_folder
     if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
         if not workspace.contains(folder):
             return folder
-        folder = resolve_path(folder)  # a link leads in, as one to the whole workspace does
+        folder = resolve_path(folder)  # e.g. a link to the workspace
     shown = workspace.display_path(folder)
     if not workspace.contains(folder):
-        message = f"the cache {shown} leads out of the workspace by a link"
+        message = f"the cache {shown} is a link to a folder outside the workspace"
         raise InputError.from_message(
-            message, hint="remove the link, or name the folder with --cache-dir"
+            message, hint="remove the link, or name the target with --cache-dir"
         )
     if is_tracked(folder, workspace):
         raise InputError.from_message(
-            f"the cache {shown} is committed: evaluators would come from it that nobody reviewed",
-            hint=f"git rm -r --cached {shown}, or name another folder with --cache-dir",
+            f"the cache {shown} is committed, so its evaluators could change unreviewed",
+            hint=f"run `git rm -r --cached {shown}`, or name another folder with --cache-dir",
         )
     return folder
 

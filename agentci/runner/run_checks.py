@@ -1,4 +1,7 @@
-"""Run all checks of a plan in parallel, in a fair order, and show the progress."""
+"""Run all checks of a plan in parallel threads, and show the progress.
+
+`check.py` runs a single check.
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -15,15 +18,15 @@ from agentci.runner.services import Services
 
 
 class CheckSchedule:
-    """Hands out the numbers of checks: of the evaluator that has the fewest running, the first.
+    """Selects the next check to start; safe to share between threads.
 
-    Of several such evaluators it is the one whose check stands first in the plan. So all have their
-    share of the slots while they have checks, and a slow one has all that the others leave. May be
-    asked by several threads at a time.
+    It is the first check of the evaluator with the fewest running checks; among several such
+    evaluators, the check that comes first in the plan. So a slow evaluator does not hold up the
+    others, and uses all threads once they have finished.
     """
 
     def __init__(self, evaluators: Iterable[Hashable]) -> None:
-        """Begin with the evaluator of every check, in the order of the plan."""
+        """Take the evaluator of every check, in the order of the plan."""
         self._waiting: dict[Hashable, deque[int]] = {}
         for number, evaluator in enumerate(evaluators):
             self._waiting.setdefault(evaluator, deque()).append(number)
@@ -32,7 +35,7 @@ class CheckSchedule:
         self._lock = Lock()
 
     def start_next(self) -> int | None:
-        """The number of the check to start now, None where all are started."""
+        """The index of the check to start now; None if all are started."""
         with self._lock:
             if not self._waiting:
                 return None
@@ -45,7 +48,7 @@ class CheckSchedule:
             return number
 
     def finish(self, number: int) -> None:
-        """Tell that a check that was started has come to its end."""
+        """Record that a started check has ended."""
         with self._lock:
             self._running[self._taken.pop(number)] -= 1
 
@@ -64,7 +67,7 @@ SECONDS_BETWEEN_FRAMES = 0.1
 
 
 class ProgressDisplay:
-    """Counts results as they come in and shows the count on ``err``."""
+    """Shows on ``err`` how many checks are done, failed and errored."""
 
     def __init__(self, total: int, services: Services, *, quiet: bool) -> None:
         self._total = total
@@ -76,7 +79,7 @@ class ProgressDisplay:
         self._shown_at = services.clock()
 
     def count(self, result: CheckResult) -> None:
-        """Take one more result into account."""
+        """Count a result."""
         self._counts[result.status] += 1
         now = self._services.clock()
         if self._is_shown and now - self._shown_at >= self._every:
@@ -84,24 +87,24 @@ class ProgressDisplay:
             self._show()
 
     def announce(self, text: str) -> None:
-        """Say what is about to take a while."""
+        """Show a line of text before a long step."""
         if self._is_shown:
             write_to_stream(
                 f"\r{text}\x1b[K" if self._terminal else f"{text}\n", self._services.err
             )
 
     def finish(self) -> None:
-        """Clear the bar away."""
+        """Clear the progress bar."""
         if self._is_shown and self._terminal:
             write_to_stream("\r\x1b[K", self._services.err)
 
     def _show(self) -> None:
         done = self._counts.total()
         text = f"{done} of {self._total} checks"
-        bad = [
+        problem_counts = [
             f"{self._counts[name]} {name}" for name in ("failed", "errored") if self._counts[name]
         ]
-        text = ", ".join([text, *bad])
+        text = ", ".join([text, *problem_counts])
         if self._terminal:
             filled = BAR_WIDTH * done // self._total
             bar = "█" * filled + "░" * (BAR_WIDTH - filled)
@@ -110,21 +113,21 @@ class ProgressDisplay:
             write_to_stream(f"{text}\n", self._services.err)
 
 
-# What is computed here seldom takes as long.
+# A further thread starts if no check ends for this long; computed metrics end sooner.
 THREAD_START_SECONDS: Final = 0.03
-# Woken for each end that comes, the thread that takes them would hold up those that work, too.
+# Pause between collecting results: a thread that wakes for each result would slow down the others.
 COLLECT_PAUSE_SECONDS: Final = 0.01
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
-        results: of the checks that were judged, in the plan's order.
-        complete: False where some were not.
-        bug: an exception of ours that broke the run off, to be raised once all is written.
-        spending: of the judges.
-        transcripts: what evaluators were sent and what came back.
+        results: of the checks that were run, in the plan's order.
+        complete: whether all checks were run.
+        bug: an exception of agentci that ended the run, to be raised once reports are written.
+        spending: calls, tokens and costs of the judges.
+        transcripts: inputs and outputs of the evaluators.
     """
 
     results: tuple[CheckResult, ...]
@@ -135,20 +138,24 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def run_checks(
-    checks: Sequence[Check], *, services: Services, jobs: int, tell: Callable[[CheckResult], None]
+    checks: Sequence[Check],
+    *,
+    services: Services,
+    jobs: int,
+    on_result: Callable[[CheckResult], None],
 ) -> Outcome:
-    """Judge ``checks``, ``jobs`` at a time, until all are done or an interruption is requested.
+    """Run ``checks``, ``jobs`` at a time, until all are done or an interruption is requested.
 
     Args:
-        tell: is called from this thread with every result, in the order in which they come.
+        on_result: called in this thread with every result as it comes.
     """
     results: dict[int, CheckResult] = {}
     bug: Exception | None = None
-    for end in _run_in_threads(checks, services, jobs):
-        bug = bug or end.bug
-        if end.result is not None:
-            results[end.number] = end.result
-            tell(end.result)
+    for ended_check in _run_in_threads(checks, services, jobs):
+        bug = bug or ended_check.bug
+        if ended_check.result is not None:
+            results[ended_check.number] = ended_check.result
+            on_result(ended_check.result)
     return Outcome(
         results=tuple(results[number] for number in sorted(results)),
         complete=len(results) == len(checks),
@@ -157,11 +164,11 @@ def run_checks(
 
 
 class _FinishedCheck(Struct, frozen=True, kw_only=True):
-    """What became of a check that was started.
+    """A check that was started and has ended.
 
     Attributes:
-        number: its place in the plan.
-        result: None where the run was to end before the check had one, or a bug kept it from one.
+        number: its index in the plan.
+        result: None if the check was interrupted, or ended by a bug.
     """
 
     number: int
@@ -172,15 +179,15 @@ class _FinishedCheck(Struct, frozen=True, kw_only=True):
 def _run_in_threads(
     checks: Sequence[Check], services: Services, jobs: int
 ) -> Iterator[_FinishedCheck]:
-    """The ends of all checks that were started, as they come.
+    """Yield the checks as they end.
 
-    Threads that compute hold each other up: a further one begins only when none of those that work
-    has come to an end for a while, and so waits for a program.
+    Threads that compute slow each other down, so further threads start only while no check ends,
+    which means that the running ones wait for programs or services.
     """
-    most = max(1, min(jobs, len(checks)))
+    max_threads = max(1, min(jobs, len(checks)))
     schedule = CheckSchedule((check.config, check.evaluator.identity.name) for check in checks)
-    ends: SimpleQueue[_FinishedCheck | None] = SimpleQueue()
-    over = Event()
+    finished: SimpleQueue[_FinishedCheck | None] = SimpleQueue()
+    any_thread_ended = Event()
 
     def work() -> None:
         try:
@@ -188,21 +195,23 @@ def _run_in_threads(
                 not services.interruption.is_requested()
                 and (number := schedule.start_next()) is not None
             ):
-                ends.put(_finish_check(number, checks[number], services))
+                finished.put(_finish_check(number, checks[number], services))
                 schedule.finish(number)
         finally:
-            ends.put(None)
-            over.set()
+            finished.put(None)
+            any_thread_ended.set()
 
     threads: list[Thread] = []
 
-    def begin() -> None:
+    def start_thread() -> None:
         thread = Thread(target=work)
         thread.start()
         threads.append(thread)
 
     try:
-        yield from _collect_finished(ends, over, begin=begin, most=most)
+        yield from _collect_finished(
+            finished, any_thread_ended, start_thread=start_thread, max_threads=max_threads
+        )
     finally:
         schedule.close()
         for thread in threads:
@@ -210,36 +219,42 @@ def _run_in_threads(
 
 
 def _collect_finished(
-    ends: SimpleQueue[_FinishedCheck | None], over: Event, *, begin: Callable[[], object], most: int
+    finished: SimpleQueue[_FinishedCheck | None],
+    any_thread_ended: Event,
+    *,
+    start_thread: Callable[[], object],
+    max_threads: int,
 ) -> Iterator[_FinishedCheck]:
-    """All that comes from threads, which tell by None when they are done.
+    """Yield what the threads put into ``finished``; None there means that a thread has ended.
 
     Args:
-        over: is set as soon as one of them is done.
-        begin: begins a thread; is called up to ``most`` times.
+        any_thread_ended: set as soon as one thread has ended.
+        start_thread: called up to ``max_threads`` times.
     """
-    begin()
-    begun, done = 1, 0
-    while done < begun:
+    start_thread()
+    started, done = 1, 0
+    while done < started:
         try:
-            end = ends.get(timeout=THREAD_START_SECONDS if begun < most else None)
+            ended_check = finished.get(
+                timeout=THREAD_START_SECONDS if started < max_threads else None
+            )
         except Empty:
-            for _ in range(min(begun, most - begun)):
-                begin()
-            begun = min(2 * begun, most)
+            for _ in range(min(started, max_threads - started)):
+                start_thread()
+            started = min(2 * started, max_threads)
             continue
-        if end is None:
+        if ended_check is None:
             done += 1
             continue
-        yield end
-        if ends.empty():
-            over.wait(COLLECT_PAUSE_SECONDS)
+        yield ended_check
+        if finished.empty():
+            any_thread_ended.wait(COLLECT_PAUSE_SECONDS)
 
 
 def _finish_check(number: int, check: Check, services: Services) -> _FinishedCheck:
     try:
         result = run_check(check, services)
-    except Exception as error:  # noqa: BLE001 (a bug of ours must not lose what was judged)
+    except Exception as error:  # noqa: BLE001 (a bug must not lose the other results)
         return _FinishedCheck(number=number, bug=error)
     stopped = result.status == "errored" and services.interruption.is_requested()
     return _FinishedCheck(number=number, result=None if stopped else result)

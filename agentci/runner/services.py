@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class Interruption:
-    """Whether somebody asked the run to end: set by a signal, looked at between checks.
+    """A request to end the run: set by a signal handler, checked between checks.
 
-    Without a lock, because a second signal may come in the middle of the first one's handler.
+    It has no lock, since a second signal may interrupt the handler of the first.
 
     Attributes:
-        is_immediate_allowed: what is being done may be broken off: nothing would be lost.
+        is_immediate_allowed: the current step can be aborted without losing results.
     """
 
     def __init__(self) -> None:
@@ -34,18 +34,18 @@ class Interruption:
         self.is_immediate_allowed = True
 
     def request_stop(self, signal_number: int) -> None:
-        """End the run as soon as that loses nothing."""
+        """Request the end of the run."""
         self.signal_number = signal_number
 
     def is_requested(self) -> bool:
-        """True from the first signal on."""
+        """Whether a signal was received."""
         return self.signal_number is not None
 
     def raise_if_allowed(self) -> None:
-        """Leave what is being done, once.
+        """Abort the current step if that is allowed; at most once.
 
         Raises:
-            InterruptionError: it may be left.
+            InterruptionError: a signal was received.
         """
         if self.is_immediate_allowed and self.signal_number is not None:
             self.is_immediate_allowed = False
@@ -58,22 +58,22 @@ class Services:
 
     Attributes:
         executors: by the names that configs use.
-        child_environment: all that evaluators' programs see of the environment.
-        variables: the environment without the action's inputs, for what a config names of it.
-        installer_environment: all that installers of packages see of it.
-        search_path: folders in which runtimes look for interpreters, as in ``PATH``.
+        child_environment: the environment variables of evaluators' programs.
+        variables: all environment variables except the action's inputs; configs name some of them.
+        installer_environment: the environment variables of package installers.
+        search_path: folders with interpreters, as in ``PATH``.
         sources: where remote evaluators come from.
-        cache_folder: for what is fetched, where the user names no other.
-        ready_programs: the programs that are ready to run.
-        judges: that ask models, by whose budget it is.
-        embedding_clients: that ask for embeddings, likewise.
-        remote_grading: asks services to grade; None where nobody wants that.
-        budgets: of the judges.
-        cached_responses: what they replied in earlier runs; None where that is of no interest.
-        transcript_log: takes down what evaluators are sent and what comes back; None for nothing.
+        cache_folder: the default folder of the cache.
+        ready_programs: the programs that were fetched or installed.
+        judges: by budget id.
+        embedding_clients: by budget id.
+        remote_grading: the client of grading services; None if no evaluator needs it.
+        budgets: calls, tokens and costs of the judges, by budget id.
+        cached_responses: the response cache; None if it is not used.
+        transcript_log: records the inputs and outputs of evaluators; None if nothing is recorded.
         err: the stream for progress and warnings.
-        clock: seconds from any fixed point on.
-        processors: how many this process may use.
+        clock: a monotonic time in seconds.
+        processors: number of processors that this process can use.
     """
 
     workspace: Workspace

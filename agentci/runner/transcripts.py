@@ -1,4 +1,4 @@
-"""Record what evaluators sent and received, without secrets and within size limits."""
+"""Record the inputs and outputs of evaluators, without secrets and within size limits."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -26,35 +26,35 @@ from agentci.model.requests import (
 from agentci.model.result import CallPayload, CheckResult, EvaluatorCall, EvaluatorCalls
 from agentci.model.values import replace
 
-# Of one text; what protocols send is a tenth of it.
+# Characters of one text; typical ones have a tenth of it.
 MAX_TEXT: Final = 64 * 1024
-# Of all texts of a check, which are many where an evaluator has parts.
+# Characters of all texts of a check; an evaluator that consists of several has many.
 MAX_TEXTS: Final = 1024 * 1024
-# Executors keep the last 64 KiB of stderr. Of these the first half is not shown where there was
-# more, since it may begin in the middle of a secret.
+# Executors keep the last 64 KiB of stderr, whose start may cut a secret in two, so that it would
+# not be found. Only the last half is shown.
 MAX_STDERR: Final = 32 * 1024
 MAX_OUTCOME: Final = 2_000
-# Shorter values are no secrets, but words and numbers that stand everywhere.
+# Shorter values are common words and numbers, not secrets.
 MIN_SECRET_LENGTH: Final = 6
 
-ESCAPED_NOTE: Final = "bytes that are not UTF-8 are written \\xNN"
-REDACTED_NOTE: Final = "values of variables are written ***"
-SHORTENED_NOTE: Final = "the middle is left out"
-TAIL_ONLY_NOTE: Final = "only the end is kept"
+ESCAPED_NOTE: Final = "bytes that are not UTF-8 are shown as \\xNN"
+REDACTED_NOTE: Final = "values of environment variables are shown as ***"
+SHORTENED_NOTE: Final = "the middle is omitted"
+TAIL_ONLY_NOTE: Final = "only the end is shown"
 
 CallRequest: TypeAlias = RunProgram | RunCommand | AskModel | CompareEmbeddings | GradeWithService
 
 
 class ExternalCall(Struct, frozen=True, kw_only=True):
-    """One request that left us, with all that came of it.
+    """One call of a program, a model or a service, and its response.
 
     Attributes:
-        name: on whose behalf, an evaluator or a part of one.
-        response: None where there is none.
-        error: why.
-        model_responses: all that a model replied, also what gave no verdict.
-        seconds: from asking on.
-        cached: it is the reply of an earlier run.
+        name: the evaluator, or the part of one, that made the call.
+        response: None if it failed.
+        error: why it failed.
+        model_responses: all responses of a model, including those without a valid verdict.
+        seconds: duration of the call.
+        cached: the response is cached.
     """
 
     name: str
@@ -67,20 +67,20 @@ class ExternalCall(Struct, frozen=True, kw_only=True):
 
 
 def find_call_secrets(
-    dealings: Sequence[ExternalCall], variables: Mapping[str, str]
+    calls: Sequence[ExternalCall], variables: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The values of all variables that requests of a check let somebody see.
+    """The values of all variables that a check's programs and services received.
 
     Args:
         variables: the environment.
     """
     return find_secret_values(
-        (name for each in dealings for name in _visible_variables(each.request)), variables
+        (name for each in calls for name in _visible_variables(each.request)), variables
     )
 
 
 def find_secret_values(names: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of variables that are long enough to be secrets.
+    """The values of the named variables that are long enough to be secrets.
 
     Args:
         variables: the environment.
@@ -90,45 +90,47 @@ def find_secret_values(names: Iterable[str], variables: Mapping[str, str]) -> tu
 
 
 def redact_result(result: CheckResult, secrets: tuple[str, ...]) -> CheckResult:
-    """The result of a check with none of its secrets in what the evaluator said."""
+    """The result of a check without secrets in the texts of its evaluator."""
     if not secrets:
         return result
     clean = partial(redact, secrets=secrets)
-    said, repeats = result.judgement, result.repeats
-    if said is not None:
-        said = replace(
-            said,
-            reason=said.reason and clean(said.reason),
-            hits=tuple(map(clean, said.hits)),
-            misses=tuple(map(clean, said.misses)),
-            reasoning=said.reasoning and clean(said.reasoning),
-            details=redact_members(said.details, secrets),
+    judgement, repeats = result.judgement, result.repeats
+    if judgement is not None:
+        judgement = replace(
+            judgement,
+            reason=judgement.reason and clean(judgement.reason),
+            hits=tuple(map(clean, judgement.hits)),
+            misses=tuple(map(clean, judgement.misses)),
+            reasoning=judgement.reasoning and clean(judgement.reasoning),
+            details=redact_members(judgement.details, secrets),
         )
     if repeats is not None:
-        each = (replace(one, reason=one.reason and clean(one.reason)) for one in repeats.repeats)
-        repeats = replace(repeats, repeats=tuple(each))
+        redacted = (
+            replace(each, reason=each.reason and clean(each.reason)) for each in repeats.repeats
+        )
+        repeats = replace(repeats, repeats=tuple(redacted))
     reason = result.reason and clean(result.reason)
-    return replace(result, reason=reason, judgement=said, repeats=repeats)
+    return replace(result, reason=reason, judgement=judgement, repeats=repeats)
 
 
 def format_calls(
-    dealings: Sequence[ExternalCall], secrets: tuple[str, ...]
+    calls: Sequence[ExternalCall], secrets: tuple[str, ...]
 ) -> tuple[EvaluatorCall, ...]:
-    """What can be shown of ``dealings``, which are of one check."""
-    sheets = [(*_sent_texts(each.request), *_received_texts(each)) for each in dealings]
-    limit = min(MAX_TEXT, MAX_TEXTS // max(1, sum(map(len, sheets))))
+    """The calls of one check as they are shown: without secrets, and shortened."""
+    texts_by_call = [(*_sent_texts(each.request), *_received_texts(each)) for each in calls]
+    limit = min(MAX_TEXT, MAX_TEXTS // max(1, sum(map(len, texts_by_call))))
     return tuple(
         EvaluatorCall(
             name=each.name,
             outcome=truncate.middle(redact(_format_outcome(each), secrets), MAX_OUTCOME),
-            texts=tuple(_make_shown_text(sheet, secrets, limit) for sheet in own),
+            texts=tuple(_make_shown_text(raw_text, secrets, limit) for raw_text in own),
         )
-        for each, own in zip(dealings, sheets, strict=True)
+        for each, own in zip(calls, texts_by_call, strict=True)
     )
 
 
 class _RawText(Struct, frozen=True, kw_only=True):
-    """A text before anything is hidden or left out; of a log the end is what counts."""
+    """A text before redaction and truncation; of a log, the end is shown."""
 
     name: str
     content: bytes
@@ -137,7 +139,7 @@ class _RawText(Struct, frozen=True, kw_only=True):
 
 
 def _visible_variables(request: CallRequest) -> tuple[str, ...]:
-    """The variables that a request lets a program see, or a service know the value of."""
+    """The variables whose values a request passes to a program or a service."""
     match request:
         case RunProgram():
             return request.variables
@@ -153,12 +155,12 @@ def _visible_variables(request: CallRequest) -> tuple[str, ...]:
             assert_never(request)
 
 
-def _format_outcome(dealing: ExternalCall) -> str:
-    """A sentence without its full stop."""
-    taken = "in an earlier run" if dealing.cached else f"after {format_number(dealing.seconds)} s"
-    if dealing.response is None:
-        return f"{_format_recipient(dealing.request)}: {dealing.error}"
-    match dealing.response:
+def _format_outcome(call: ExternalCall) -> str:
+    """What was called and how it ended, such as ``program: exit code 0 after 0.1 s``."""
+    when = "(cached)" if call.cached else f"after {format_number(call.seconds)} s"
+    if call.response is None:
+        return f"{_format_recipient(call.request)}: {call.error}"
+    match call.response:
         case ProgramOutput(exit_code=code):
             what = f"exit code {code}"
         case ServiceGrades(grades=grades):
@@ -166,9 +168,8 @@ def _format_outcome(dealing: ExternalCall) -> str:
         case EmbeddingSimilarity():
             what = "vectors compared"
         case _:
-            replies = len(dealing.model_responses)
-            what = "1 reply" if replies == 1 else f"{replies} replies"
-    return f"{_format_recipient(dealing.request)}: {what} {taken}"
+            what = format_count(len(call.model_responses), "response")
+    return f"{_format_recipient(call.request)}: {what} {when}"
 
 
 def _format_recipient(request: CallRequest) -> str:
@@ -196,8 +197,8 @@ def _sent_texts(request: CallRequest) -> Iterator[_RawText]:
                 yield _make_raw_text("system", question.system)
             yield _make_raw_text("user", question.user)
         case CompareEmbeddings(texts=(one, other)):
-            yield _make_raw_text("one text", one)
-            yield _make_raw_text("the other", other)
+            yield _make_raw_text("text 1", one)
+            yield _make_raw_text("text 2", other)
         case GradeWithService():
             yield _make_raw_text("grader", dumps_compact(request.criterion))
             yield _make_raw_text("items", dumps_compact(request.items))
@@ -205,12 +206,16 @@ def _sent_texts(request: CallRequest) -> Iterator[_RawText]:
             assert_never(request)
 
 
-def _received_texts(dealing: ExternalCall) -> Iterator[_RawText]:
-    for index, said in enumerate(dealing.model_responses, start=1):
-        name = "reply" if len(dealing.model_responses) == 1 else f"reply {index}"
-        early = () if said.ending == "complete" else (f"it ended early: {said.finish_reason}",)
-        yield _make_raw_text(name, said.text, *early)
-    match dealing.response:
+def _received_texts(call: ExternalCall) -> Iterator[_RawText]:
+    for index, response in enumerate(call.model_responses, start=1):
+        name = "response" if len(call.model_responses) == 1 else f"response {index}"
+        notes = (
+            ()
+            if response.ending == "complete"
+            else (f"the response ended early: {response.finish_reason}",)
+        )
+        yield _make_raw_text(name, response.text, *notes)
+    match call.response:
         case ProgramOutput(stdout=stdout, stderr=stderr):
             yield _RawText(name="stdout", content=stdout)
             yield _RawText(name="stderr", content=stderr.encode(), is_log=True)
@@ -226,43 +231,43 @@ def _make_raw_text(name: str, text: str, *notes: str) -> _RawText:
     return _RawText(name=name, content=text.encode("utf-8", "backslashreplace"), notes=notes)
 
 
-def _make_shown_text(sheet: _RawText, secrets: tuple[str, ...], limit: int) -> CallPayload:
-    text = sheet.content.decode("utf-8", "backslashreplace")
-    spelt = text.encode("utf-8") != sheet.content
+def _make_shown_text(raw_text: _RawText, secrets: tuple[str, ...], limit: int) -> CallPayload:
+    text = raw_text.content.decode("utf-8", "backslashreplace")
+    is_escaped = text.encode("utf-8") != raw_text.content
     shown = redact(text, secrets)
-    end = shown[-MAX_STDERR:] if sheet.is_log else shown
-    kept = truncate.middle(end, limit)
+    end = shown[-MAX_STDERR:] if raw_text.is_log else shown
+    shortened = truncate.middle(end, limit)
     notes = {
-        ESCAPED_NOTE: spelt,
+        ESCAPED_NOTE: is_escaped,
         REDACTED_NOTE: shown != text,
         TAIL_ONLY_NOTE: end != shown,
-        SHORTENED_NOTE: kept != end,
+        SHORTENED_NOTE: shortened != end,
     }
     return CallPayload(
-        name=sheet.name,
-        content=kept,
-        size=len(sheet.content),
-        notes=(*sheet.notes, *(note for note, holds in notes.items() if holds)),
+        name=raw_text.name,
+        content=shortened,
+        size=len(raw_text.content),
+        notes=(*raw_text.notes, *(note for note, holds in notes.items() if holds)),
     )
 
 
-# Of all checks of a run, as the page holds them.
+# Characters of JSON in report.html, for all checks of a run.
 MAX_CHARACTERS: Final = 8 * 1024**2
 
 
 class TranscriptLog:
-    """The exchanges of the worst checks, from any number of threads.
+    """The calls of the worst checks; safe to share between threads.
 
-    Never more than twice the room is taken, however many checks there are.
+    It never holds more than twice the limit, however many checks there are.
 
     Args:
-        of: which checks they are kept of.
-        room: characters for all of them.
+        scope: the checks whose calls are recorded.
+        max_characters: limit for all of them.
     """
 
-    def __init__(self, of: CallScope, *, room: int = MAX_CHARACTERS) -> None:
-        self._selection = of
-        self._max_characters = room
+    def __init__(self, scope: CallScope, *, max_characters: int = MAX_CHARACTERS) -> None:
+        self._scope = scope
+        self._max_characters = max_characters
         self._lock = Lock()
         self._logged: dict[str, _LoggedCheck] = {}
         self._left_out: set[str] = set()
@@ -270,32 +275,32 @@ class TranscriptLog:
         self._limit = _NO_LIMIT
 
     def add(
-        self, result: CheckResult, dealings: Sequence[ExternalCall], secrets: tuple[str, ...]
+        self, result: CheckResult, calls: Sequence[ExternalCall], secrets: tuple[str, ...]
     ) -> None:
-        """Take what a check was about; of several runs of one, the last that is of interest.
+        """Record the calls of a check. Of several trials, the last one in scope is kept.
 
         Args:
-            secrets: what nobody is to read of it.
+            secrets: texts to redact.
         """
-        if self._selection == "none" or (self._selection == "failed" and result.status == "passed"):
+        if self._scope == "none" or (self._scope == "failed" and result.status == "passed"):
             return
-        badness = _rank_result(result)
-        has_room = badness < self._limit
-        packed = dumps_for_html(to_builtins(format_calls(dealings, secrets))) if has_room else ""
+        rank = _rank_result(result)
+        has_room = rank < self._limit
+        packed = dumps_for_html(to_builtins(format_calls(calls, secrets))) if has_room else ""
         with self._lock:
             if before := self._logged.pop(result.id, None):
                 self._size -= len(before.packed)
             if not has_room:
                 self._left_out.add(result.id)
                 return
-            self._logged[result.id] = _LoggedCheck(packed=packed, badness=badness)
+            self._logged[result.id] = _LoggedCheck(packed=packed, rank=rank)
             self._size += len(packed)
             self._left_out.discard(result.id)
             if self._size > 2 * self._max_characters:
                 self._make_room()
 
     def select_worst(self) -> EvaluatorCalls:
-        """What there is room for, the worst first."""
+        """The calls of the worst checks that fit the limit, the worst first."""
         with self._lock:
             self._make_room()
             return EvaluatorCalls(
@@ -304,13 +309,13 @@ class TranscriptLog:
             )
 
     def _make_room(self) -> None:
-        """Keep the worst; nothing that is less bad has room where something else had none."""
-        found = sorted(self._logged.items(), key=lambda item: item[1].badness)
+        """Keep the worst checks that fit, and reject checks that are better than those left out."""
+        found = sorted(self._logged.items(), key=lambda item: item[1].rank)
         self._logged, self._size = {}, 0
         for index, (id_, each) in enumerate(found):
             if self._size + len(each.packed) > self._max_characters:
                 self._left_out.update(left for left, _ in found[index:])
-                self._limit = each.badness
+                self._limit = each.rank
                 return
             self._logged[id_] = each
             self._size += len(each.packed)
@@ -321,7 +326,7 @@ _Rank: TypeAlias = tuple[int, bool, float, str]
 
 class _LoggedCheck(Struct, frozen=True, kw_only=True):
     packed: str
-    badness: _Rank
+    rank: _Rank
 
 
 _STATUS_ORDER: Final = {"failed": 0, "errored": 0, "skipped": 1, "passed": 2}
@@ -329,9 +334,10 @@ _NO_LIMIT: Final[_Rank] = (len(_STATUS_ORDER), False, 0.0, "")
 
 
 def _rank_result(result: CheckResult) -> _Rank:
-    """Less for what is worse; what has no score is worst.
+    """A sort key with the worst result first; a result without a score is worse than one with.
 
-    Of equals some have room, the same ones whenever they come, and of all evaluators.
+    The id breaks ties, so that the selection does not depend on the order of the results and
+    includes all evaluators.
     """
     score = None if result.judgement is None else result.judgement.score
     order = _STATUS_ORDER[result.status]

@@ -39,11 +39,11 @@ def write_outputs(
     settings: Settings,
     services: Services,
 ) -> tuple[Problem, ...]:
-    """Write the runs of each config, whole; tell which could not be.
+    """Write the runs of each config to a file; returns a problem for each failed write.
 
     Args:
-        runs: by their config.
-        gates: of all configs of the plan.
+        runs: by config.
+        gates: of all configs of the plan; they decide the file names.
     """
     names = make_output_names(gate.config for gate in gates)
     files = {names[config]: map(_format_output_line, own) for config, own in runs.items()}
@@ -51,9 +51,9 @@ def write_outputs(
         folder = prepare_output_folder(settings.output_dir, services.workspace)
     except InputError as error:
         return error.problems
-    refused = write_output_files(folder, files, services.workspace)
+    errors = write_output_files(folder, files, services.workspace)
     return tuple(
-        Problem(message=f"{name} cannot be written: {why}") for name, why in refused.items()
+        Problem(message=f"{name} cannot be written: {error}") for name, error in errors.items()
     )
 
 
@@ -62,14 +62,14 @@ def _format_output_line(run: RecordedRun) -> str:
 
 
 class TrialSequence(Struct, kw_only=True):
-    """The attempts of one case.
+    """The attempts of one case and their results.
 
     Attributes:
-        pending: numbers of those that are still to be judged.
-        runs: by attempt, recorded or made.
+        pending: the attempts that are still to be checked.
+        runs: by attempt, recorded or made by the agent.
         failures: why there is no run, by attempt.
         results: of all checks, in their order, by attempt.
-        cost_limited: whether there would be more if they cost less.
+        cost_limited: the cost limit ended the trials early.
     """
 
     case_trials: CaseTrials
@@ -83,21 +83,23 @@ class TrialSequence(Struct, kw_only=True):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether its results are made of several."""
+        """Whether the results of several attempts are combined."""
         return self.case_trials.trials is not None
 
     def next_checks(self) -> Iterator[Check]:
-        """The checks over the run of the attempt that is next."""
-        sample, run = self.case_trials.sample, self.runs.get(self.pending[0])
+        """The checks of the next attempt's run."""
+        eval_case, run = self.case_trials.eval_case, self.runs.get(self.pending[0])
         if run is None:
-            held = keep_in_memory(make_case_without_run(sample, self.failures[self.pending[0]]))
+            stored = keep_in_memory(
+                make_case_without_run(eval_case, self.failures[self.pending[0]])
+            )
         else:
-            held = keep_in_memory(make_case_with_run(sample, run))
+            stored = keep_in_memory(make_case_with_run(eval_case, run))
         for check in self.checks:
-            yield replace(check, case=held.summary, load=held.load)
+            yield replace(check, case=stored.summary, load=stored.load)
 
     def add_results(self, found: Mapping[str, CheckResult]) -> None:
-        """Take the results of the attempt that was next, and see whether more are needed."""
+        """Add the results of the next attempt, and decide whether more are needed."""
         attempt = self.pending.popleft()
         self.results[attempt] = tuple(found[check.id] for check in self.checks)
         trials = self.case_trials.trials
@@ -112,7 +114,7 @@ class TrialSequence(Struct, kw_only=True):
             self.cost_limited = len(self.results) < trials.count
 
     def combine_results(self) -> Iterator[CheckResult]:
-        """One result a check, of all attempts together."""
+        """One result per check, combined from all attempts."""
         trials = self.case_trials.trials
         best = max(self.results, key=self._rank_attempt)
         for index, result in enumerate(self.results[best]):
@@ -124,56 +126,56 @@ class TrialSequence(Struct, kw_only=True):
             )
 
     def _rank_attempt(self, attempt: int) -> tuple[bool, float]:
-        """Whether an attempt would open the gate by itself, and the score of its case."""
+        """Whether the case would pass with this attempt only, and its score; for comparisons."""
         results = self.results[attempt]
         score = next(iter(compute_case_scores(results).values()), -1.0)
         needed = [each for each in results if each.evaluator.required] or results
-        bar = self.policy.cases
-        if bar is not None:
+        case_policy = self.policy.cases
+        if case_policy is not None:
             needed = [
                 each
                 for each in needed
                 if each.status == "errored" or each.evaluator.name in self.policy.evaluators
             ]
         passes = all(each.status == "passed" for each in needed)
-        return passes and (bar is None or score >= bar.threshold - TOLERANCE), score
+        return passes and (case_policy is None or score >= case_policy.threshold - TOLERANCE), score
 
 
 def make_trial_sequences(
     checks: Iterable[Check], gates: Iterable[Gate], *, runs_agents: bool
 ) -> tuple[TrialSequence, ...]:
-    """The courses of all cases that have attempts, in the order of their checks."""
+    """The trials of all cases that have any, in the order of their checks."""
     policies = {gate.config: gate.policy for gate in gates}
-    courses: dict[CaseTrials, TrialSequence] = {}
+    sequences: dict[CaseTrials, TrialSequence] = {}
     for check in checks:
-        attempts = check.case_trials
-        if attempts is None:
+        case_trials = check.case_trials
+        if case_trials is None:
             continue
-        if attempts not in courses:
-            courses[attempts] = TrialSequence(
-                case_trials=attempts,
+        if case_trials not in sequences:
+            sequences[case_trials] = TrialSequence(
+                case_trials=case_trials,
                 policy=policies[check.config],
-                pending=deque(attempts.list_attempts(runs_agent=runs_agents)),
-                runs=dict(attempts.recorded),
+                pending=deque(case_trials.list_attempts(runs_agent=runs_agents)),
+                runs=dict(case_trials.recorded),
             )
-        courses[attempts].checks.append(check)
-    return tuple(courses.values())
+        sequences[case_trials].checks.append(check)
+    return tuple(sequences.values())
 
 
-AGENT_OFFLINE: Final = f"{NO_RUN}, and the agent is not run with --offline"
-AGENT_NOT_STARTED: Final = "the agent was not run: the run was to end"
+AGENT_OFFLINE: Final = f"{NO_RUN}, and agents do not run with --offline"
+AGENT_NOT_STARTED: Final = "interrupted before the agent was run"
 
 
 class TrialRunner(Struct, kw_only=True):
-    """Runs the agents of a plan, and has all of its checks judged.
+    """Runs the agents and all checks of a plan.
 
     Attributes:
-        jobs: how many agents run, or checks are judged, at a time.
-        offline: no agent is run.
-        on_result: is called with every result.
-        on_progress: is called with what is about to take a while, in words.
-        save_runs: is called with all runs so far, by their config, whenever agents have run.
-        problems: what came up.
+        jobs: how many agents or checks run at a time.
+        offline: do not run agents.
+        on_result: called with every result.
+        on_progress: called with a line of text before a long step.
+        save_runs: called with all runs so far, by config, after agents have run.
+        problems: found so far; an ordered set.
     """
 
     services: Services
@@ -185,17 +187,17 @@ class TrialRunner(Struct, kw_only=True):
     problems: dict[Problem, None] = field(default_factory=dict)
 
     def run(self, plan: Plan) -> Outcome:
-        """Judge all checks of ``plan``, some of which have attempts; as ``run_checks``."""
+        """Run all checks of ``plan``, round by round: one attempt of each case per round."""
         checks = plan.checks
-        courses = make_trial_sequences(checks, plan.gates, runs_agents=not self.offline)
+        sequences = make_trial_sequences(checks, plan.gates, runs_agents=not self.offline)
         others = [check for check in checks if check.case_trials is None]
         found: dict[str, CheckResult] = {}
         bug: Exception | None = None
-        while bug is None and (others or any(course.pending for course in courses)):
-            due = [course for course in courses if course.pending]
+        while bug is None and (others or any(sequence.pending for sequence in sequences)):
+            due = [sequence for sequence in sequences if sequence.pending]
             try:
-                self._run_agents(due, courses)
-            except Exception as error:  # noqa: BLE001 (a bug of ours must not lose what was judged)
+                self._run_agents(due, sequences)
+            except Exception as error:  # noqa: BLE001 (a bug must not lose the other results)
                 bug = error
                 break
             outcome = self._run_round(others, due, found)
@@ -203,7 +205,7 @@ class TrialRunner(Struct, kw_only=True):
             if not outcome.complete:
                 break
         self.problems.update(
-            dict.fromkeys(map(_make_cost_limit_problem, filter(_has_unknown_costs, courses)))
+            dict.fromkeys(map(_make_cost_limit_problem, filter(_has_unknown_costs, sequences)))
         )
         results = tuple(found[check.id] for check in checks if check.id in found)
         return Outcome(results=results, complete=len(results) == len(checks), bug=bug)
@@ -211,8 +213,10 @@ class TrialRunner(Struct, kw_only=True):
     def _run_round(
         self, others: Sequence[Check], due: Sequence[TrialSequence], found: dict[str, CheckResult]
     ) -> Outcome:
-        """Judge one round, and add to ``found`` what is final."""
-        repeated = {check.id for course in due if course.is_repeated for check in course.checks}
+        """Run the checks of one round, and add the final results to ``found``."""
+        repeated = {
+            check.id for sequence in due if sequence.is_repeated for check in sequence.checks
+        }
         of_this_round: dict[str, CheckResult] = {}
 
         def take(result: CheckResult) -> None:
@@ -221,69 +225,69 @@ class TrialRunner(Struct, kw_only=True):
                 found[result.id] = result
                 self.on_result(result)
 
-        checks = [*others, *(check for course in due for check in course.next_checks())]
-        outcome = run_checks(checks, services=self.services, jobs=self.jobs, tell=take)
-        for course in due:
-            if all(check.id in of_this_round for check in course.checks):
-                course.add_results(of_this_round)
-                if course.is_repeated and not course.pending:
-                    for result in course.combine_results():
+        checks = [*others, *(check for sequence in due for check in sequence.next_checks())]
+        outcome = run_checks(checks, services=self.services, jobs=self.jobs, on_result=take)
+        for sequence in due:
+            if all(check.id in of_this_round for check in sequence.checks):
+                sequence.add_results(of_this_round)
+                if sequence.is_repeated and not sequence.pending:
+                    for result in sequence.combine_results():
                         found[result.id] = result
                         self.on_result(result)
         return outcome
 
-    def _run_agents(self, due: Sequence[TrialSequence], courses: Sequence[TrialSequence]) -> None:
-        """Have a run of the next attempt of each case, or the reason why there is none."""
-        waiting = [course for course in due if course.pending[0] not in course.runs]
-        asked = [course for course in waiting if self._should_run_agent(course)]
-        if not asked:
+    def _run_agents(self, due: Sequence[TrialSequence], sequences: Sequence[TrialSequence]) -> None:
+        """Run the agent for the next attempt of each case that has no recorded run."""
+        waiting = [sequence for sequence in due if sequence.pending[0] not in sequence.runs]
+        agent_runs = [sequence for sequence in waiting if self._should_run_agent(sequence)]
+        if not agent_runs:
             return
-        self.on_progress(f"running the agent over {format_count(len(asked), 'case')}")
-        with ThreadPoolExecutor(max_workers=max(1, min(self.jobs, len(asked)))) as pool:
-            list(pool.map(self._run_agent, asked))
+        self.on_progress(f"running the agent on {format_count(len(agent_runs), 'case')}")
+        with ThreadPoolExecutor(max_workers=max(1, min(self.jobs, len(agent_runs)))) as pool:
+            list(pool.map(self._run_agent, agent_runs))
         runs: dict[str, list[RecordedRun]] = {}
-        for course in courses:
-            own = [course.runs[number] for number in sorted(course.runs)]
-            runs.setdefault(course.checks[0].config, []).extend(own)
-        used = {course.checks[0].config for course in asked}
+        for sequence in sequences:
+            own = [sequence.runs[number] for number in sorted(sequence.runs)]
+            runs.setdefault(sequence.checks[0].config, []).extend(own)
+        used = {sequence.checks[0].config for sequence in agent_runs}
         kept = {config: own for config, own in runs.items() if config in used}
         self.problems.update(dict.fromkeys(self.save_runs(kept)))
 
-    def _should_run_agent(self, course: TrialSequence) -> bool:
-        """Whether its agent is to be run; else the reason is noted."""
-        if course.case_trials.agent is not None and not self.offline:
+    def _should_run_agent(self, sequence: TrialSequence) -> bool:
+        """Whether to run the agent; if not, the reason is recorded."""
+        if sequence.case_trials.agent is not None and not self.offline:
             return True
-        course.failures[course.pending[0]] = (
-            NO_RUN if course.case_trials.agent is None else AGENT_OFFLINE
+        sequence.failures[sequence.pending[0]] = (
+            NO_RUN if sequence.case_trials.agent is None else AGENT_OFFLINE
         )
         return False
 
-    def _run_agent(self, course: TrialSequence) -> None:
-        from agentci.runner.agent import run_agent  # noqa: PLC0415 (of no use to most runs)
+    def _run_agent(self, sequence: TrialSequence) -> None:
+        from agentci.runner.agent import run_agent  # noqa: PLC0415 (most runs do not need it)
 
-        agent, attempt = course.case_trials.agent, course.pending[0]
+        agent, attempt = sequence.case_trials.agent, sequence.pending[0]
         if agent is None or self.services.interruption.is_requested():
-            course.failures[attempt] = AGENT_NOT_STARTED
+            sequence.failures[attempt] = AGENT_NOT_STARTED
             return
         try:
-            course.runs[attempt] = run_agent(
-                agent, course.case_trials.sample, attempt, self.services
+            sequence.runs[attempt] = run_agent(
+                agent, sequence.case_trials.eval_case, attempt, self.services
             )
         except EvaluatorError as error:
-            course.failures[attempt] = str(error)
+            sequence.failures[attempt] = str(error)
 
 
-def _has_unknown_costs(course: TrialSequence) -> bool:
-    """Whether a limit of costs was to be held, and no run said what it cost."""
-    trials = course.case_trials.trials
-    costs = [run.transcript.cost_usd for run in course.runs.values()]
+def _has_unknown_costs(sequence: TrialSequence) -> bool:
+    """Whether there is a cost limit, but no run reported its costs."""
+    trials = sequence.case_trials.trials
+    costs = [run.transcript.cost_usd for run in sequence.runs.values()]
     return bool(costs) and not any(costs) and trials is not None and bool(trials.cost_limit_usd)
 
 
-def _make_cost_limit_problem(course: TrialSequence) -> Problem:
-    trials = course.case_trials.trials
+def _make_cost_limit_problem(sequence: TrialSequence) -> Problem:
+    trials = sequence.case_trials.trials
     return Problem(
-        message="`cost_limit_usd` has no effect: outputs do not say their `cost_usd`",
+        message="`cost_limit_usd` has no effect: no output reports its `cost_usd`",
         place=None if trials is None else trials.place,
         severity="warning",
     )

@@ -119,7 +119,7 @@ REFUSED = {
         "mode any_order needs `minimums`",
         "mode exact needs `expected`",
     ),
-    "67b-llm-template-file-invalid": ("bad.md shows the judge nothing of what it is to judge",),
+    "67b-llm-template-file-invalid": ("bad.md uses no variable with the agent's output",),
 }
 # What is read differently by the version that wrote the answers: as it is said in the test's name.
 LEFT_TO_OTHER_TESTS = {
@@ -222,7 +222,7 @@ def test_a_template_is_filled_as_agentv_fills_it(tmp_path: Path) -> None:
     recorded = json.loads((folder / "case1.output.json").read_text())["output_messages"]
     theirs = theirs.replace("OM=[]", f"OM={json.dumps(recorded, indent=2)}")  # theirs is a fault
     assert _bare(asked[0]).strip() == theirs.strip()
-    assert "tpl.md names 'nope', which is no variable" in ran.out
+    assert "tpl.md uses the unknown variable 'nope'" in ran.out
 
 
 def test_a_program_that_writes_prompts_reads_what_agentv_gives_it(tmp_path: Path) -> None:

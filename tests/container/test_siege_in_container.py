@@ -54,7 +54,7 @@ def test_reaches_nothing_and_leaves_nothing(
 ) -> None:
     said = _besieged(image, tree, tmp_path, *options, names=NAMES)
 
-    assert said["shortcomings"] == []
+    assert said["limitations"] == []
     assert said["left"] == []
     for name, found in said["found"].items():
         allowed = OPEN_TO_THE_SAME_USER.get(name, []) if said["user"] != 0 else []
@@ -78,7 +78,7 @@ def test_a_root_that_may_not_change_users_says_so(image: str, tree: Path, tmp_pa
         image, tree, tmp_path, "--cap-drop", "ALL", names=["reads_the_environment", "outlives"]
     )
 
-    assert ["run as root" in each for each in said["shortcomings"]] == [True]
+    assert ["run as root" in each for each in said["limitations"]] == [True]
     assert said["found"]["reads_the_environment"]["reached"] == []
     assert said["found"]["outlives"]["living"] == 0
 
@@ -92,8 +92,8 @@ def test_a_workspace_that_only_root_can_read_is_read_by_root_in_the_rest_of_the_
 
     said = _besieged(image, tree, closed, *AS_GITHUB_RUNS_IT, names=names, mode=0o700)
 
-    assert [each.partition(":")[0] for each in said["shortcomings"]] == [
-        "evaluators' programs run as root"
+    assert [each.partition(":")[0] for each in said["limitations"]] == [
+        "evaluator programs run as root"
     ]
     reached = {name: found["reached"] for name, found in said["found"].items() if found["reached"]}
     assert reached == {"reads_the_runners_files": ["chmod"]}

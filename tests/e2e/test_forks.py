@@ -38,7 +38,7 @@ WHY = (
 )
 
 
-SINCE = WHY.replace("set: pull", "set, since pull")
+IN_WARNING = WHY.replace("set: pull", "set (pull") + ")"
 
 
 def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
     why = " ".join(found.report["decision"]["reasons"])
     assert f"2 checks skipped (j): {WHY}" in why
     [warning] = [each for each in found.report["problems"] if each["severity"] == "warning"]
-    assert warning["message"] == f"what no recorded reply judges is skipped: {SINCE}"
+    assert warning["message"] == f"checks without a cached response are skipped: {IN_WARNING}"
     assert WHY in (tmp_path / "agentci-results" / "summary.md").read_text().replace("\\", "")
     assert server.asked == []
 
@@ -126,7 +126,7 @@ def test_a_program_without_its_key_is_skipped_too(tmp_path: Path) -> None:
 def test_elsewhere_a_missing_key_is_wrong_input(tmp_path: Path, others: Mapping[str, str]) -> None:
     found = judge(tmp_path, at("http://localhost:1"), environ=environ(tmp_path, **others))
     assert found.ran.code == 2
-    assert "j cannot be judged: the environment variable KEY" in found.ran.out
+    assert "evaluator `j`: the environment variable KEY" in found.ran.out
 
 
 def test_what_dependabot_starts_has_no_secrets_either(tmp_path: Path) -> None:

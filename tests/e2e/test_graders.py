@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.replies import Judged, run
+from tests.e2e.cached_runs import Judged, run
 from tests.helpers.recordings import otlp
 from tests.helpers.support import run_agentci
 
@@ -78,7 +78,7 @@ def test_a_score_below_the_threshold_fails(folder: Path) -> None:
         ("def short(s, i): return {'score': 1, 'x': float('nan')}", "returned what is no JSON"),
         ("def other(s, i): return 'short'", "graders.py defines no function 'short'"),
         ("import os\ndef short(s, i): os._exit(0)", "produced no output on stdout"),
-        ("def short(s, i):\n while True: pass", "timed out after 1s"),
+        ("def short(s, i):\n while True: pass", "timed out after 1 s"),
         ("def short(s, i): return open('words', 'w').close()", "(it may write to its TMPDIR alone"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_gives_no_score_is_an_error_and_no_zero(
     judged = _grade(folder, source, "timeout: 1")
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (3, "errored", None)
-    assert result["reason"].startswith("Custom evaluator 'short' ")
+    assert result["reason"].startswith("Evaluator `short` ")
     assert reason in result["reason"]
 
 

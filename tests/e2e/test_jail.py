@@ -103,7 +103,7 @@ def _reason(ran: Ran) -> str:
 class Weak(LocalExecutor):
     """Lacks something, as on an old kernel."""
 
-    def shortcomings(self) -> Collection[str]:
+    def limitations(self) -> Collection[str]:
         return ("evaluators' programs run wild here",)
 
 

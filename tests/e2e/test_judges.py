@@ -109,7 +109,7 @@ def test_a_program_can_judge(tmp_path: Path) -> None:
             {"provider": "openai", "model": "m", "base_url": "http://x", "api_key_env": "K"},
             "base_url cannot be used",
         ),
-        ({"provider": "gemini", "model": "m", "effort": "low"}, "j cannot be judged: "),
+        ({"provider": "gemini", "model": "m", "effort": "low"}, "evaluator `j`: "),
     ],
 )
 def test_a_judge_that_cannot_be_asked_makes_a_config_invalid(
@@ -131,7 +131,7 @@ def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
     ("judge", "why"),
     [
         (None, "e.yaml:1:133: error: it asks a model, and no `judge` says which one"),
-        ({"provider": "openai"}, "j cannot be judged: no model is named"),
+        ({"provider": "openai"}, "evaluator `j`: no model is named"),
         (
             {"provider": "openai", "model": "m", "api_key_env": "NOPE"},
             "the environment variable NOPE, for the judge's key, is not set; set it, in a workflow",
@@ -163,7 +163,7 @@ def test_a_judge_that_cannot_be_asked_is_no_valid_one(tmp_path: Path) -> None:
     ran = run_agentci(["validate", "e.yaml"], cwd=tmp_path)
     assert ran.code == 2
     assert ran.out.startswith("e.yaml:1:")
-    assert "error: j cannot be judged: no model is named" in ran.out
+    assert "error: evaluator `j`: no model is named" in ran.out
 
 
 def test_keys_and_other_things_of_the_machine_are_no_matter_of_validation(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_program_that_fails_leaves_the_check_errored_and_asks_nothing(tmp_path
         ran = judged(tmp_path, server.url, {"evaluators": evaluators})
     assert (ran.code, server.asked) == (3, [])
     [result] = ran.results["results"]
-    assert result["reason"] == "the prompt template of 'j' exited with code 1: no"
+    assert result["reason"] == "the prompt program of `j` exited with code 1: no"
 
 
 def checked(**met: bool) -> Answer:
@@ -280,7 +280,7 @@ def test_a_criterion_that_the_model_leaves_out_shuts_the_gate(tmp_path: Path) ->
         ran = judged(tmp_path, server.url, {"rubrics": rubrics})
     [result] = ran.results["results"]
     assert (ran.code, result["status"], result["score"]) == (1, "failed", 1.0)
-    assert result["misses"] == ["[b] is brief: the judge said nothing of it"]
+    assert result["misses"] == ["[b] is brief: not graded by the judge"]
 
 
 def test_a_program_that_judges_runs_in_the_folder_of_its_file(tmp_path: Path) -> None:

@@ -368,7 +368,7 @@ class TestAModelThatEnds:
         with openai_with_models(monkeypatch, "2026-01-01") as server:
             found = judge(tmp_path, self.GIVEN)
         assert found.ran.code == 2
-        assert "j cannot be judged: the model m ended on 2026-01-01" in found.ran.out
+        assert "evaluator `j`: the model m ended on 2026-01-01" in found.ran.out
         assert {each.method for each in server.asked} == {"GET"}
 
     def test_is_looked_up_once_for_all(

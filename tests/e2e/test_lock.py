@@ -295,4 +295,6 @@ class TestACacheInTheRepository:
         (folder / ".agentci").symlink_to(tmp_path_factory.mktemp("elsewhere"))
         ran = agentci(folder, github, "run")
         assert (ran.code, github.count()) == (2, 0)
-        assert "leads out of the workspace" in ran.results["problems"][0]["message"]
+        assert (
+            "is a link to a folder outside the workspace" in ran.results["problems"][0]["message"]
+        )

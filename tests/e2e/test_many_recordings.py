@@ -85,4 +85,4 @@ def test_a_broken_line_far_down_loses_all_of_its_file_and_no_other(tmp_path: Pat
     (tmp_path / "b.jsonl").write_text(otlp(trace=999))
     ran = run_agentci([*ARGUMENTS, "*.jsonl"], cwd=tmp_path)
     assert [result["file"] for result in ran.results["results"]] == ["b.jsonl"]
-    assert json.dumps(ran.results["problems"]).count("line 301 is no JSON") == 1
+    assert json.dumps(ran.results["problems"]).count("invalid JSON") == 1

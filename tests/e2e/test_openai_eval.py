@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests._util.http.servers import Answer, script, serve
-from tests.e2e.replies import Judged, run
+from tests.e2e.cached_runs import Judged, run
 from tests.e2e.test_forks import environ as fork
 from tests.helpers.recordings import otlp
 from tests.helpers.support import Ran, run_agentci
@@ -218,7 +218,7 @@ def test_a_key_that_is_missing_is_told_before_anything_is_compared(tmp_path: Pat
     configure(tmp_path, COSINE, judge={"embedding_model": "e"}, eval_set="set.json")
     ran = run_agentci(["run"], cwd=tmp_path)
     assert ran.code == 2
-    assert "g cannot be judged: the environment variable OPENAI_API_KEY" in ran.out
+    assert "evaluator `g`: the environment variable OPENAI_API_KEY" in ran.out
 
 
 def test_without_secrets_nothing_is_compared_and_that_is_a_skip(tmp_path: Path) -> None:
@@ -278,9 +278,9 @@ def test_offline_no_service_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "key", "why"),
     [
-        ("https://x.example", "", "the environment variable GRADER_KEY, for the key of the"),
-        ("http://x.example", "k", "g cannot be graded: base_url cannot be used"),
-        ("https://api.openai.com", "k", "OpenAI takes no evals since 2026-10-31"),
+        ("https://x.example", "", "the API key of the service is missing: `GRADER_KEY` is not set"),
+        ("http://x.example", "k", "evaluator `g`: invalid `base_url`"),
+        ("https://api.openai.com", "k", "OpenAI ended its Evals API on 2026-10-31"),
     ],
 )
 def test_a_service_that_cannot_be_asked_is_told_before_anything_is(
@@ -295,7 +295,7 @@ def test_a_service_that_cannot_be_asked_is_told_before_anything_is(
     ("url", "code", "why"),
     [
         ("https://api.openai.com", 2, "agentci.yaml:1:"),
-        ("http://x.example", 2, "g cannot be graded: base_url cannot be used"),
+        ("http://x.example", 2, "evaluator `g`: invalid `base_url`"),
         ("https://x.example", 0, "no problems in 1 file"),
     ],
 )

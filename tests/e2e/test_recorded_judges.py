@@ -67,7 +67,7 @@ class TestTheSameQuestion:
             other = at(server.url, api_key_env="OTHER", price={"input": 1, "output": 1})
             second = judge(tmp_path, other, environ={"OTHER": "k2"})
         assert (len(server.asked), second.cached) == (1, [True])
-        assert KEY.encode() not in (tmp_path / ".agentci/cache/replies.sqlite3").read_bytes()
+        assert KEY.encode() not in (tmp_path / ".agentci/cache/responses.sqlite3").read_bytes()
 
     def test_by_a_program_runs_it_once(self, tmp_path: Path) -> None:
         (tmp_path / "rate.py").write_text("print('{\"score\": 1}')")
@@ -232,7 +232,7 @@ class TestRecordingsAlone:
         )
 
     def test_are_of_no_use_without_the_cache(self, tmp_path: Path, url: str) -> None:
-        (tmp_path / ".agentci/cache/replies.sqlite3").unlink()
+        (tmp_path / ".agentci/cache/responses.sqlite3").unlink()
         found = judge(tmp_path, at(url, replay="only"), environ={})
         assert (found.ran.code, found.statuses) == (3, ["errored"])
 
@@ -240,8 +240,8 @@ class TestRecordingsAlone:
 def test_a_damaged_recording_is_asked_for_again(tmp_path: Path) -> None:
     with serve(script(GOOD)) as server:
         judge(tmp_path, at(server.url))
-        with sqlite3.connect(tmp_path / ".agentci/cache/replies.sqlite3") as file:
-            file.execute("UPDATE replies SET stdout = replace(stdout, '0.9', '0.1')")
+        with sqlite3.connect(tmp_path / ".agentci/cache/responses.sqlite3") as file:
+            file.execute("UPDATE responses SET stdout = replace(stdout, '0.9', '0.1')")
         file.close()
         found = [judge(tmp_path, at(server.url)) for _ in "12"]
     assert (len(server.asked), [run.cached for run in found]) == (2, [[False], [True]])

@@ -13,7 +13,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from agentci.remote.run_sources import Sources, read_source_context
 from tests._util.http.servers import Answer, Asked, Raw, head, script, serve
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, Ran, make_session, run_agentci
+from tests.helpers.waiting import wait_until
 from tests.remote.sources.archives import tar_info, tarred, zipped
 from tests.remote.sources.fake_github import FakeGitHub, Kept
 
@@ -90,7 +91,7 @@ def check_errored(ran: Ran, *said: str) -> None:
     """The remote evaluator alone could not judge, and says why and what to do."""
     own, fixed = ran.results["results"]
     assert (ran.code, own["status"], fixed["status"]) == (ERRORED, "passed", "errored")
-    assert fixed["reason"].startswith("Custom evaluator 'fixed' could not be fetched: ")
+    assert fixed["reason"].startswith("Evaluator `fixed` could not be fetched: ")
     assert fixed["reason"].endswith(")"), "there is no way out in it"
     assert all(each in fixed["reason"] for each in said), fixed["reason"]
     check_clean(ran)
@@ -381,7 +382,7 @@ class Started:
     process: "subprocess.Popen[str]"
 
     def end(self) -> tuple[int, str]:
-        out, _ = self.process.communicate(timeout=50)
+        out, _ = self.process.communicate()
         assert "Traceback" not in out
         return self.process.returncode, out
 
@@ -407,13 +408,6 @@ def start(
         text=True,
     )
     return Started(process=process)
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.01)
 
 
 class TestProcesses:
@@ -458,7 +452,7 @@ class TestProcesses:
                 Answer(status=429, headers={"Retry-After": "50"}), id="that is waited for"
             ),
             pytest.param(
-                Raw(pieces=[head(200, "Content-Length: 9")], endlessly=b"x", pause_seconds=5),
+                Raw(pieces=[head(200, "Content-Length: 9")], endlessly=b"x", pause_seconds=900),
                 id="that drips",
             ),
         ],
@@ -469,11 +463,8 @@ class TestProcesses:
         with serve(script(answer)) as server:
             started = start(bench, "run", raw=server.url)
             wait_until(lambda: server.asked)
-            time.sleep(0.1)
-            begun = time.monotonic()
             started.process.send_signal(number)
             assert started.end()[0] == code
-            assert time.monotonic() - begun < 2
         assert (
             '"complete": false' in (bench.folder / "agentci-results" / "results.json").read_text()
         )

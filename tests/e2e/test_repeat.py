@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ import pytest
 
 from agentci.reports.results_schema import make_results_schema
 from tests._util.http.servers import script, serve
-from tests.e2e.dice import cached_entry, dice, entry, judge
+from tests.e2e.dice import PROGRAM, cached_entry, dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
 from tests.e2e.judged import judge as judge_cases
 from tests.helpers.support import ROOT, Ran, run_agentci
+from tests.helpers.waiting import wait_until
 
 FLIPS = (0.9, 0.1, 0.8)
 RANDOM = """\
@@ -25,12 +25,8 @@ import json, random, sys
 json.load(sys.stdin)
 print(json.dumps({"score": random.random()}))
 """
-SLOW = """\
-import pathlib, sys, time
-sys.stdin.read()
-time.sleep(0.3)
-print('{"score": 1}')
-"""
+HANGS_AT = 0.5
+HANGS = f"{PROGRAM}import time\nif json.loads(text)['score'] == {HANGS_AT}: time.sleep(300)\n"
 
 
 def answered(said: str) -> dict[str, str]:
@@ -81,20 +77,22 @@ class TestAProgram:
         assert len({each["score"] for each in repeats}) == 5
 
     def test_that_is_stopped_by_a_signal_is_not_judged_by_fewer(self, tmp_path: Path) -> None:
-        with dice(tmp_path, {"a": FLIPS}) as thrown:
-            (tmp_path / "own.py").write_text(SLOW)
-            config = {"traces": "a.json", "evaluators": [entry(thrown, repeat=99)]}
-        (tmp_path / "agentci.yaml").write_text(json.dumps(config))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agentci", "run"],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        time.sleep(3)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        throws = (0.9, 0.9, 0.9, *(HANGS_AT for _ in range(96)))
+        with dice(tmp_path, {"a": throws}) as thrown:
+            (tmp_path / "own.py").write_text(HANGS)
+            own = entry(thrown, repeat=99, timeout=900)
+            config = {"traces": "a.json", "evaluators": [own]}
+            (tmp_path / "agentci.yaml").write_text(json.dumps(config))
+            process = subprocess.Popen(
+                [sys.executable, "-m", "agentci", "run"],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            wait_until(lambda: thrown.thrown["a"] > 3)
+            process.send_signal(signal.SIGINT)
+            process.communicate()
         assert process.returncode == 130
         report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
         assert (report["complete"], report["results"]) == (False, [])
@@ -368,7 +366,7 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
                 "aggregator": {"type": "weighted_average"},
                 "evaluators": [{**JUDGE, "repeat": 2}],
             },
-            "the member 'j' of a composite cannot have a `repeat`",
+            "the member 'j' of a composite cannot have `repeat`",
         ),
         (
             {

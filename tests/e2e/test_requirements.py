@@ -157,7 +157,7 @@ class TestRun:
         assert index.requested == []
         [problem] = ran.results["problems"]
         assert problem["severity"] == "note"
-        assert "it is the whole project's" in problem["message"]
+        assert "it belongs to the whole project" in problem["message"]
 
 
 class TestFailures:

@@ -28,7 +28,7 @@ class TestAnEvalSetThatIsNotThere:
     @pytest.mark.parametrize("command", ["run", "validate", "plan"])
     def test_is_told_at_the_evaluator_that_needs_it(self, folder: Path, command: str) -> None:
         ran = run_agentci([command], cwd=folder)
-        [line] = _lines(ran, "there is no eval set for tool_trajectory_avg_score")
+        [line] = _lines(ran, "tool_trajectory_avg_score cannot be evaluated without an eval set")
         assert "eval_config.yaml:2" in line
 
     def test_is_no_matter_where_the_command_line_gives_one(self, folder: Path) -> None:
@@ -42,16 +42,16 @@ class TestAnEvalSetThatIsNotThere:
     def test_may_be_there_and_empty(self, folder: Path) -> None:
         (folder / "golden.json").write_text('{"eval_set_id": "x", "eval_cases": []}')
         ran = run_agentci(["run", "--eval-set", "golden.json"], cwd=folder)
-        assert _lines(ran, "no case with turns")
+        assert _lines(ran, "no case of the eval set has a turn")
 
 
 class TestAConfigThatIsLeftOut:
     def test_is_told_where_a_metric_stands_alone(self, folder: Path) -> None:
         arguments = ["--metric", "response_match_score", "--eval-set", "golden.json"]
         ran = run_agentci(["run", *arguments, "--traces", "trace.json"], cwd=folder)
-        assert _lines(ran, "eval_config.yaml is not judged by")
+        assert _lines(ran, "eval_config.yaml is not used")
         both = run_agentci(["run", "eval_config.yaml", *arguments], cwd=folder)
-        assert not _lines(both, "is not judged by")
+        assert not _lines(both, "is not used")
         assert both.results["totals"]["checks"] == 2
 
 
@@ -78,7 +78,7 @@ class TestAPlan:
         (folder / "http.json").write_text('[{"traceId": "1", "spanId": "1", "name": "GET /"}]')
         ran = run_agentci(["plan", "--traces", "*.json"], cwd=folder)
         assert _lines(ran, "skip: no eval set provided")
-        assert _lines(ran, "error: No invocations extracted from trace")
+        assert _lines(ran, "error: No agent turns found in trace")
 
     def test_tells_of_recordings_that_cannot_be_read(self, folder: Path) -> None:
         ran = run_agentci(["plan", "--traces", "ev.py"], cwd=folder)

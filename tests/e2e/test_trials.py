@@ -114,7 +114,7 @@ class TestTheBestRun:
         [row] = _run(folder).results["results"]
         assert (row["status"], _scores(row)) == ("passed", [None, 0.9])
         reason = row["trials"]["trials"][0]["reason"]
-        assert reason.startswith("the agent exited with code 1: no API key\n(of your environment")
+        assert reason.startswith("the agent exited with code 1: no API key\n(the agent sees only")
 
     def test_of_none_that_could_be_judged_is_errored(self, folder: Path) -> None:
         _file(folder, [None, None, None])
@@ -150,7 +150,7 @@ class TestCosts:
     def test_that_nobody_tells_are_warned_of(self, folder: Path) -> None:
         _file(folder, [0.7, 0.9, 0.8], strategy="mean", cost_limit_usd=1.0)
         ran = _run(folder)
-        assert _told(ran) == ["`cost_limit_usd` has no effect: outputs do not say their `cost_usd`"]
+        assert _told(ran) == ["`cost_limit_usd` has no effect: no output reports its `cost_usd`"]
         assert not ran.results["results"][0]["trials"]["cost_limited"]
 
 
@@ -166,7 +166,10 @@ class TestRecordedRuns:
         _file(folder, None, strategy="mean", cost_limit_usd=2)
         _record(folder, {"text": "0.9", "cost_usd": 1})
         ran = _run(folder)
-        assert (ran.code, _told(ran)) == (0, ["`trials` wants 3 outputs of a case: 'a' has 1"])
+        assert (ran.code, _told(ran)) == (
+            0,
+            ["`trials` needs 3 recorded outputs per case: 'a' has 1"],
+        )
         _record(folder, {"text": "0.9", "cost_usd": 2})
         assert _told(_run(folder)) == []
 
@@ -179,15 +182,15 @@ class TestRecordedRuns:
     def test_have_a_number_each(self, folder: Path) -> None:
         _file(folder, None)
         _record(folder, *[{"text": "0.9"}] * 4)
-        assert _told(_run(folder)) == ["the case 'a' has more recorded outputs than trials (3)"]
+        assert _told(_run(folder)) == ["case 'a' has more recorded outputs than trials (3)"]
         _record(folder, *[{"text": "0.9", "attempt": 1}] * 2)
-        assert _told(_run(folder)) == ["the case 'a' has two recorded outputs of attempt 1"]
+        assert _told(_run(folder)) == ["case 'a' has two recorded outputs of attempt 1"]
 
     def test_that_say_an_odd_number_are_a_problem(self, folder: Path) -> None:
         _file(folder, None)
         _record(folder, {"text": "0.9", "attempt": -1})
         [told] = _told(_run(folder))
-        assert "line 1 has an attempt that is no number from 0 on" in told
+        assert "`attempt` is not a whole number from 0" in told
 
     def test_are_not_made_again(self, folder: Path) -> None:
         _file(folder, [0.1, 0.2, 0.3], strategy="mean")

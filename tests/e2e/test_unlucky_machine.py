@@ -46,7 +46,6 @@ def _shell(
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
         capture_output=True,
         text=True,
-        timeout=30,
         check=False,
     )
 

@@ -1,9 +1,8 @@
 """Programs run by a fresh executor, and a look at what they leave behind."""
 
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from agentci.execution.executor_api import Executor
 from agentci.execution.local import LocalExecutor
 from agentci.model.requests import ProgramOutput
 from tests.helpers.support import EVALUATORS
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS, find_processes, wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Marked:
     cwd: Path
 
     def run(
-        self, program: str, *, stdin: bytes = b"{}", timeout_seconds: float = 30
+        self, program: str, *, stdin: bytes = b"{}", timeout_seconds: float = NO_TIMEOUT_SECONDS
     ) -> ProgramOutput:
         return self.executor.run(
             (sys.executable, str(EVALUATORS / program), self.word),
@@ -35,17 +35,13 @@ class Marked:
             environment=make_child_environment({}),
         )
 
-    def left(self) -> list[str]:
-        """The numbers of those that are still there."""
-        return [
-            entry.name
-            for entry in Path("/proc").glob("[0-9]*")
-            if self.word in _command_line(entry)
-        ]
+    def left(self) -> list[int]:
+        """The ids of those that still run."""
+        return find_processes(self.word)
 
-    def are_gone(self) -> bool:
-        """Whether none is left, once the system had time to bury the dead."""
-        return _soon(lambda: not self.left())
+    def wait_for_end(self) -> None:
+        """Wait until none is left; those that are not ended sleep longer than a test may take."""
+        wait_until(lambda: not self.left())
 
 
 @pytest.fixture
@@ -54,19 +50,3 @@ def marked(tmp_path: Path) -> Iterator[Marked]:
     executor = LocalExecutor()
     yield Marked(executor=executor, word=f"mark-{uuid.uuid4().hex}", cwd=tmp_path)
     executor.stop()
-
-
-def _command_line(process: Path) -> str:
-    try:
-        return (process / "cmdline").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _soon(happens: Callable[[], bool], within_seconds: float = 10) -> bool:
-    end = time.monotonic() + within_seconds
-    while not happens():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True

@@ -12,7 +12,6 @@ import os
 import socket
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from tests.helpers.support import EVALUATORS
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 ATTACKS = EVALUATORS / "attacks"
 SECRET = "SIEGE_SECRET"
@@ -50,7 +50,7 @@ def main() -> None:
             found = {name: _attacked(executor, name, scene) for name in names}
         LAUNCHER_POOL.close()
         left = [str(path) for path in Path(scene["temporary"]).iterdir()]
-    facts = {"shortcomings": [*executor.shortcomings()], "user": os.geteuid(), "left": left}
+    facts = {"limitations": [*executor.limitations()], "user": os.geteuid(), "left": left}
     sys.stdout.write(json.dumps({"found": found, **facts}))
 
 
@@ -136,11 +136,10 @@ def _has_ipv6() -> bool:
 @contextlib.contextmanager
 def _a_program_beside(executor: LocalExecutor, scene: dict[str, Any]) -> Iterator[None]:
     """Another program of the same run, there all the time."""
-    sleeper = threading.Thread(target=_run, args=(executor, "sleeps", scene, 60))
+    sleeper = threading.Thread(target=_run, args=(executor, "sleeps", scene, NO_TIMEOUT_SECONDS))
     sleeper.start()
     try:
-        while not any((path / "tmp").exists() for path in _private_folders(scene)):
-            time.sleep(0.01)
+        wait_until(lambda: any((path / "tmp").exists() for path in _private_folders(scene)))
         yield
     finally:
         executor.stop()
@@ -149,12 +148,12 @@ def _a_program_beside(executor: LocalExecutor, scene: dict[str, Any]) -> Iterato
 
 def _attacked(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict[str, Any]:
     """What one attack came to, and what is left of it."""
-    before, begun = {*_private_folders(scene)}, time.monotonic()
-    found = _run(executor, name, scene, 1.5 if name.startswith("never_stops") else 30)
-    seconds = time.monotonic() - begun
+    before = {*_private_folders(scene)}
+    seconds = 1.5 if name.startswith("never_stops") else NO_TIMEOUT_SECONDS
+    found = _run(executor, name, scene, seconds)
     living = [path for path in Path("/proc").glob("[0-9]*") if scene["word"] in _line(path)]
     left = [str(path) for path in {*_private_folders(scene)} - before]
-    return found | {"living": len(living), "left": left, "seconds": seconds}
+    return found | {"living": len(living), "left": left}
 
 
 def _private_folders(scene: dict[str, Any]) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import pytest
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
 SECRET = "s3cr3t-of-another-check-"
 # It puts the word together by itself: what it looks for must not be there because it looks for it.
@@ -51,7 +52,7 @@ def test_a_secret_of_one_is_not_in_the_memory_of_the_next(
         response = executor.run(
             (sys.executable, str(program)),
             stdin=b"",
-            timeout_seconds=20,
+            timeout_seconds=NO_TIMEOUT_SECONDS,
             cwd=tmp_path,
             environment={**make_child_environment(os.environ), **secrets},
             sandbox_policy=SandboxPolicy(

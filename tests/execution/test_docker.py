@@ -5,7 +5,6 @@ import os
 import subprocess
 import tarfile
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from agentci.execution.docker.executor import DockerExecutor
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 NARROW = SandboxPolicy(network=False, memory_mb=64, processes=7, image="some/image:1")
 # Answers as a script for each command says; tells what it was asked, and what it saw and read.
@@ -70,7 +70,7 @@ class Engine:
         self,
         *,
         stdin: bytes = b"",
-        seconds: float = 20,
+        seconds: float = NO_TIMEOUT_SECONDS,
         environment: Mapping[str, str] | None = None,
         sandbox_policy: SandboxPolicy | None = NARROW,
     ) -> ProgramOutput:
@@ -146,10 +146,10 @@ class TestARun:
     def test_tells_what_the_engine_cannot_do(self, engine: Engine) -> None:
         engine.answer("create", "echo 'WARNING: no swap limit' >&2; echo other >&2")
         executors = Executors({"docker": lambda: engine.executor})
-        assert executors["docker"].shortcomings() == ()
+        assert executors["docker"].limitations() == ()
         engine.run()
         engine.run()
-        assert list(executors.shortcomings()) == ["the container engine: no swap limit"]
+        assert list(executors.limitations()) == ["container engine: no swap limit"]
 
     def test_leaves_an_exit_code_that_is_the_programs(self, engine: Engine) -> None:
         engine.answer("start", "echo words >&2; exit 7")
@@ -157,7 +157,7 @@ class TestARun:
 
     def test_is_of_an_image(self, engine: Engine) -> None:
         for sandbox_policy in (None, SandboxPolicy()):
-            assert "has no image to run in" in engine.refused(sandbox_policy=sandbox_policy)
+            assert "has no container image" in engine.refused(sandbox_policy=sandbox_policy)
         assert engine.asked() == []
 
 
@@ -165,11 +165,11 @@ class TestWhatGoesWrong:
     @pytest.mark.parametrize(
         ("state", "complaint"),
         [
-            ('{"OOMKilled": true}', "used more than its 64 MiB of memory and was ended; raise"),
-            ('{"Running": true}', "the engine was lost: no such thing"),
+            ('{"OOMKilled": true}', "used more than its 64 MiB of memory and was killed; raise"),
+            ('{"Running": true}', "lost the connection to the engine: no such thing"),
             (
                 '{"Status": "created"}',
-                "in a container: no such thing; does the image 'some/image:1' have what it needs?",
+                "in a container: no such thing; check that the image `some/image:1` contains",
             ),
             ('{"Error": "x"}', "could not be started in a container: no such thing"),
         ],
@@ -185,11 +185,11 @@ class TestWhatGoesWrong:
     def test_may_be_that_the_container_is_gone(self, engine: Engine) -> None:
         engine.answer("start", "exit 137")
         engine.answer("inspect", "exit 1")
-        assert engine.refused().endswith("the engine was lost: `docker` exited with code 137")
+        assert engine.refused().endswith("to the engine: `docker` exited with code 137")
 
     def test_may_be_time(self, engine: Engine) -> None:
-        engine.answer("start", "exec sleep 60")
-        assert engine.refused(seconds=0.3).startswith("timed out after 0.3s")
+        engine.answer("start", "exec sleep 300")
+        assert engine.refused(seconds=0.3).startswith("timed out after 0.3 s")
         assert len(engine.asked("rm")) == 1
 
     @pytest.mark.parametrize("command", ["create", "cp", "ps"])
@@ -201,8 +201,8 @@ class TestWhatGoesWrong:
     def test_may_be_that_there_is_no_docker(self, engine: Engine) -> None:
         engine.executor = DockerExecutor({"PATH": "/nonexistent"})
         message = engine.refused()
-        assert "there is no `docker` on PATH; install" in message
-        assert "the action's own image has none" in message
+        assert "`docker` not found on PATH; install" in message
+        assert "the image of the action does not" in message
 
     def test_may_be_an_engine_that_is_down_and_is_not_asked_again(self, engine: Engine) -> None:
         said = "Cannot connect to the Docker daemon at tcp://h:1. Is the docker daemon running?"
@@ -211,13 +211,13 @@ class TestWhatGoesWrong:
         assert message == engine.refused()
         assert message == (
             f"could not be run in a container: {said};"
-            " start the engine, or check DOCKER_HOST and the context"
+            " start the engine, or check DOCKER_HOST and the Docker context"
         )
         assert len(engine.asked()) == 1
 
     def test_may_be_that_it_does_not_answer(self, engine: Engine) -> None:
-        engine.answer("ps", "exec sleep 60")
-        with pytest.raises(EvaluatorError, match="the engine did not answer"):
+        engine.answer("ps", "exec sleep 300")
+        with pytest.raises(EvaluatorError, match="the engine did not respond"):
             DockerClient(engine.variables).run("ps", seconds=0.2)
 
     def test_may_be_that_it_answers_without_end(self, engine: Engine) -> None:
@@ -243,15 +243,15 @@ class TestAnImage:
         message = engine.refused()
         assert message == engine.refused()
         assert message == (
-            "could not be run in a container: the image 'some/image:1' is not there, and cannot be"
-            " pulled: no such host;"
-            " check its name, or build, pull or log in for it in an earlier step"
+            "could not be run in a container: the image `some/image:1` was not found and could not"
+            " be pulled: no such host;"
+            " check its name, or build it, pull it or log in in an earlier step"
         )
         assert len(engine.asked("pull")) == 1
 
     def test_may_not_be_there_after_all(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
-        assert "is not there, and cannot be pulled" in engine.refused()
+        assert "was not found and could not be pulled" in engine.refused()
 
     def test_may_be_pulled_with_more_words_than_anybody_reads(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
@@ -259,9 +259,13 @@ class TestAnImage:
         assert "`docker pull some/image:1` printed more than" in engine.refused()
 
 
+STARTED = ': > "$here/started"'
+UNTIL_STOPPED = 'while ! [ -e "$here/stopped" ]; do sleep 0.05; done'
+
+
 class TestTheEnd:
     def test_of_a_run_ends_programs_and_removes_their_containers(self, engine: Engine) -> None:
-        engine.answer("start", ': > "$here/started"; exec sleep 60')
+        engine.answer("start", f"{STARTED}; exec sleep 300")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("rm")
         asked = engine.asked()
@@ -270,7 +274,7 @@ class TestTheEnd:
         assert engine.asked() == asked
 
     def test_may_come_while_a_container_is_made(self, engine: Engine) -> None:
-        engine.answer("create", ': > "$here/started"; sleep 0.5')
+        engine.answer("create", f"{STARTED}; {UNTIL_STOPPED}")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("start") == []
         assert engine.asked("rm")
@@ -279,12 +283,12 @@ class TestTheEnd:
     def test_may_take_a_container_away_that_is_being_made(
         self, engine: Engine, command: str
     ) -> None:
-        engine.answer(command, ': > "$here/started"; sleep 0.5; echo gone >&2; exit 1')
+        engine.answer(command, f"{STARTED}; {UNTIL_STOPPED}; echo gone >&2; exit 1")
         assert self.stopped_at("started", engine) == "was interrupted"
 
     def test_may_come_while_an_image_is_pulled(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
-        engine.answer("pull", ': > "$here/started"; exec sleep 60')
+        engine.answer("pull", f"{STARTED}; exec sleep 300")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("rm") == []
 
@@ -302,11 +306,10 @@ class TestTheEnd:
         said: list[str] = []
         thread = threading.Thread(target=lambda: said.append(engine.refused()))
         thread.start()
-        deadline = time.monotonic() + 20
-        while not (engine.folder / file).exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until((engine.folder / file).exists)
         engine.executor.stop()
-        thread.join(20)
+        (engine.folder / "stopped").touch()
+        thread.join()
         return said[0]
 
 
@@ -343,7 +346,9 @@ def dead() -> str:
 
 class TestTheWalls:
     def test_are_up_by_themselves(self) -> None:
-        options = make_sandbox_options(NARROW, variables=["K"], of_docker=["HTTP_PROXY", "K"])
+        options = make_sandbox_options(
+            NARROW, variables=["K"], docker_variables=["HTTP_PROXY", "K"]
+        )
         assert {
             "--network=none", "--read-only", "--cap-drop=ALL", "--user=65534:65534",
             "--security-opt=no-new-privileges", "--memory=64m", "--memory-swap=64m",
@@ -353,11 +358,11 @@ class TestTheWalls:
 
     def test_have_a_gap_where_one_is_wanted(self) -> None:
         wide = SandboxPolicy(network=True, image="x")
-        assert "--network=bridge" in make_sandbox_options(wide, variables=[], of_docker=[])
+        assert "--network=bridge" in make_sandbox_options(wide, variables=[], docker_variables=[])
 
     def test_keep_proxies_out_that_docker_adds_by_itself(self) -> None:
         given = make_sandbox_options(
-            NARROW, variables=["NO_PROXY"], of_docker=["HTTP_PROXY", "NO_PROXY"]
+            NARROW, variables=["NO_PROXY"], docker_variables=["HTTP_PROXY", "NO_PROXY"]
         )
         assert {"--env=NO_PROXY", "--env=HTTP_PROXY=", "--env=https_proxy"} <= set(given)
         assert not {"--env=HTTP_PROXY", "--env=NO_PROXY="} & set(given)
@@ -418,9 +423,7 @@ class TestLuggage:
         for number in range(MAX_ARCHIVE_FILES + 1):
             (tmp_path / f"many/{number}").touch()
         for folder in ("big", "many"):
-            with pytest.raises(
-                EvaluatorError, match=r"holds more than 64 MiB or 10000 files; give"
-            ):
+            with pytest.raises(EvaluatorError, match=r"exceeds 64 MiB or 10,000 files; move"):
                 FolderArchives().pack(tmp_path / folder)
 
     def test_has_to_be_there(self, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ class TestAnExecutorOfAnotherPackage:
     def test_is_refused_where_it_is_none(self, site: Path) -> None:
         package = bring(site, {"elsewhere": "NOTHING", "gone": "GONE"})
         complaints = {
-            "elsewhere": "which is not something that makes an executor",
+            "elsewhere": "which is not a function that returns an executor",
             "gone": "which cannot be loaded: AttributeError",
         }
         for name, complaint in complaints.items():
@@ -153,8 +153,8 @@ class TestAnExecutorOfAnotherPackage:
         with pytest.raises(EvaluatorError) as error:
             run(Executors()["elsewhere"])
         assert str(error.value) == (
-            f"could not be run: the executor 'elsewhere' of the package {package} does not work:"
-            " OSError: no daemon; tell the authors of that package"
+            f"could not be run: the executor `elsewhere` of the package {package} failed:"
+            " OSError: no daemon; report this to the authors of that package"
         )
 
 
@@ -175,16 +175,16 @@ class TestAForeignExecutor:
         ("response", "complaint"),
         [
             (KeyError("x"), "KeyError: 'x'"),
-            (None, "`run` gave a NoneType, not a whole ProgramReply"),
-            (ProgramOutput(stdout="1", stderr="", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (as others may)
-            (ProgramOutput(stdout=b"", stderr=b"", exit_code=0), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
-            (ProgramOutput(stdout=b"", stderr="", exit_code=None), "not a whole ProgramReply"),  # type: ignore[arg-type]  # (likewise)
+            (None, "`run` returned NoneType; expected a complete ProgramOutput"),
+            (ProgramOutput(stdout="1", stderr="", exit_code=0), "a complete ProgramOutput"),  # type: ignore[arg-type]  # (as others may)
+            (ProgramOutput(stdout=b"", stderr=b"", exit_code=0), "a complete ProgramOutput"),  # type: ignore[arg-type]  # (likewise)
+            (ProgramOutput(stdout=b"", stderr="", exit_code=None), "a complete ProgramOutput"),  # type: ignore[arg-type]  # (likewise)
         ],
     )
     def test_is_held_to_what_an_executor_is(self, response: object, complaint: str) -> None:
         with pytest.raises(EvaluatorError) as error:
-            run(PluginExecutor(Scripted(response), title="the executor 'x'"))
-        assert str(error.value).startswith("could not be run: the executor 'x' does not work: ")
+            run(PluginExecutor(Scripted(response), title="the executor `x`"))
+        assert str(error.value).startswith("could not be run: the executor `x` failed: ")
         assert complaint in str(error.value)
 
     def test_is_stopped_whatever_it_says_to_that(self) -> None:
@@ -210,7 +210,7 @@ class TestAForeignExecutor:
 
         def make() -> Any:
             making.set()
-            assert may_go_on.wait(5)
+            may_go_on.wait()
             return scripted()
 
         executor = PluginExecutor(make, title="it")
@@ -223,10 +223,10 @@ class TestAForeignExecutor:
 
         thread = threading.Thread(target=attempt)
         thread.start()
-        assert making.wait(5)
+        making.wait()
         executor.stop()
         may_go_on.set()
-        thread.join(5)
+        thread.join()
         assert said == ["was interrupted"]
 
 
@@ -258,32 +258,32 @@ class TestConfinements:
                 asked.append(given["sandbox_policy"])
                 return REPLY
 
-            def shortcomings(self) -> list[str]:
+            def limitations(self) -> list[str]:
                 return ["it has no walls"]
 
         made: Any = New
         executor = PluginExecutor(made, title="the executor 'new' of p")
         assert _run_confined(executor) == REPLY
         assert asked == [SandboxPolicy(network=False)]
-        assert list(executor.shortcomings()) == ["it has no walls"]
+        assert list(executor.limitations()) == ["it has no walls"]
 
     def test_are_kept_from_one_that_does_not_and_it_is_told(self) -> None:
         made: Any = Old
         executor = PluginExecutor(made, title="the executor 'old' of p")
-        assert list(executor.shortcomings()) == []
+        assert list(executor.limitations()) == []
         assert _run_confined(executor) == REPLY
-        assert list(executor.shortcomings()) == [
-            "the executor 'old' of p does not confine evaluators' programs as agentci does"
+        assert list(executor.limitations()) == [
+            "the executor 'old' of p runs evaluator programs without agentci's sandbox"
         ]
 
     def test_that_it_cannot_tell_of_are_told_as_that(self) -> None:
         class Broken(Scripted):
-            def shortcomings(self) -> object:
+            def limitations(self) -> object:
                 return 7
 
         executor = PluginExecutor(Broken(), title="the executor 'broken' of p")
         assert _run_confined(executor) == REPLY
-        assert "does not say what it cannot" in "".join(executor.shortcomings())
+        assert "failed to list its limitations" in "".join(executor.limitations())
 
 
 def _run_confined(executor: PluginExecutor) -> ProgramOutput:

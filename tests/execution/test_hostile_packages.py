@@ -4,17 +4,18 @@ import marshal
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agentci.execution.child_process import launcher_client, supervised_process
 from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.model.requests import ProgramOutput
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
 # What has been taken over speaks on all of its sockets.
 SPEAKS = """\
@@ -47,16 +48,16 @@ def _message(content: bytes, length: int | None = None) -> bytes:
 WORDS = {
     "nonsense": _message(b"\xff" * 40),
     "no object": _message(b"[1, 2]"),
-    "what only Python reads": _message(marshal.dumps({"gone": True, "code": 0})),
-    "a code that is none": _message(b'{"gone": true, "code": "zero"}'),
-    "a code that no program ends with": _message(b'{"gone": true, "code": 99999999999}'),
-    "a refusal without a reason": _message(b'{"refusal": {}}'),
+    "what only Python reads": _message(marshal.dumps({"ended": True, "code": 0})),
+    "a code that is none": _message(b'{"ended": true, "code": "zero"}'),
+    "a code that no program ends with": _message(b'{"ended": true, "code": 99999999999}'),
+    "a refusal without a reason": _message(b'{"failure": {}}'),
     "facts of another machine": _message(
         b'{"system": "Linux", "users": null, "tasks": 0, "searches": false, "searching": false,'
         b' "root": true, "landlock": 7, "filters": true, "machine": "abacus"}'
     ),
     "the beginning of a long message": _message(b"{", length=0xFFFFFFFF),
-    "a deep message": _message(b'{"refusal": ' + b"[" * 50_000),
+    "a deep message": _message(b'{"failure": ' + b"[" * 50_000),
 }
 
 pytestmark = [
@@ -74,7 +75,10 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def executor() -> Iterator[LocalExecutor]:
+def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalExecutor]:
+    """An executor for which a message that never comes is a test that never ends."""
+    monkeypatch.setattr(launcher_client, "MAX_START_SECONDS", NO_TIMEOUT_SECONDS)
+    monkeypatch.setattr(supervised_process, "MAX_KILL_SECONDS", NO_TIMEOUT_SECONDS)
     executor = LocalExecutor()
     yield executor
     executor.stop()
@@ -90,13 +94,11 @@ def test_what_it_says_harms_nobody_but_its_own_checks(
     module, program = packages / f"{when}.py", tmp_path / "program.py"
     program.write_text("print('judged')")
     module.write_text(SPEAKS.format(words=words))
-    begun = time.monotonic()
     try:
         response = _run(executor, python, program)
     finally:
         module.unlink()
     assert (response.stdout, response.exit_code) == (b"judged\n", 0)
-    assert time.monotonic() - begun < 20
 
 
 def test_who_never_stops_telling_that_a_program_has_exited_is_not_listened_to_for_ever(
@@ -106,13 +108,11 @@ def test_who_never_stops_telling_that_a_program_has_exited_is_not_listened_to_fo
     module, program = packages / "pydantic.py", tmp_path / "program.py"
     program.write_text("")
     module.write_text(FLOODS.format(words=_message(b'{"code": 0}')))
-    begun = time.monotonic()
     try:
         response = _run(executor, python, program)
     finally:
         module.unlink()
     assert response.stdout == b""
-    assert time.monotonic() - begun < 20
 
 
 def test_a_check_that_closes_the_folder_of_its_user_keeps_no_other_from_being_judged(
@@ -134,7 +134,7 @@ def _run(executor: LocalExecutor, python: Path, program: Path) -> ProgramOutput:
     return executor.run(
         (str(python), str(program)),
         stdin=b"",
-        timeout_seconds=3,
+        timeout_seconds=NO_TIMEOUT_SECONDS,
         cwd=program.parent,
         environment=make_child_environment({"PATH": "/usr/bin"}),
         sandbox_policy=SandboxPolicy(

@@ -20,10 +20,9 @@ from agentci.execution.registry import EXECUTORS
 from agentci.model.requests import ProgramOutput
 from tests.execution.conftest import Marked
 from tests.helpers.support import EVALUATORS, ROOT
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 RESULT = {"score": 1.0}
-# Far more than anything here takes, and far less than the programs that hang would take.
-PROMPTLY_SECONDS = 10
 
 COUNT_THE_DEAD = """\
 import os, pathlib, sys
@@ -32,7 +31,7 @@ from agentci.execution.local import LocalExecutor
 executor = LocalExecutor()
 for _ in range(3):
     executor.run(
-        (sys.executable, sys.argv[1]), stdin=b"", timeout_seconds=9,
+        (sys.executable, sys.argv[1]), stdin=b"", timeout_seconds=900,
         cwd=pathlib.Path.cwd(), environment={},
     )
 files = pathlib.Path("/proc").glob("[0-9]*/stat")
@@ -96,7 +95,7 @@ class TestPipes:
     ) -> None:
         with pytest.raises(EvaluatorError, match=f"^{complaint}"):
             marked.run(program)
-        assert marked.are_gone()
+        marked.wait_for_end()
 
     def test_undecodable_log_bytes_are_replaced(self, tmp_path: Path) -> None:
         program = tmp_path / "log.py"
@@ -116,17 +115,21 @@ class TestTimeOut:
     )
     def test_ends_the_program_with_its_children_on_time(self, program: str, marked: Marked) -> None:
         begun = time.monotonic()
-        with pytest.raises(EvaluatorError, match=r"^timed out after 0\.5s"):
+        with pytest.raises(EvaluatorError, match=r"^timed out after 0\.5 s"):
             marked.run(program, timeout_seconds=0.5)
-        assert 0.5 <= time.monotonic() - begun < PROMPTLY_SECONDS
-        assert marked.are_gone()
+        assert time.monotonic() - begun >= 0.5
+        marked.wait_for_end()
 
     def test_tells_a_way_out_and_the_last_words(self, marked: Marked) -> None:
-        with pytest.raises(EvaluatorError) as caught:
-            marked.run("hangs.py", timeout_seconds=2)
-        assert str(caught.value) == (
-            "timed out after 2s; raise its timeout if it needs longer;"
-            " its last words on stderr: waiting for the model"
+        seconds, message = 1, ""
+        while "last line" not in message:  # until the program had time to print it
+            seconds *= 2
+            with pytest.raises(EvaluatorError) as caught:
+                marked.run("hangs.py", timeout_seconds=seconds)
+            message = str(caught.value)
+        assert message == (
+            f"timed out after {seconds} s; raise `timeout` if it needs longer;"
+            " last line on stderr: waiting for the model"
         )
 
     def test_reaches_a_daemon_of_a_program_that_hangs(self, marked: Marked, tmp_path: Path) -> None:
@@ -136,16 +139,14 @@ class TestTimeOut:
         )
         with pytest.raises(EvaluatorError, match="timed out"):
             marked.run(str(program), timeout_seconds=0.5)
-        assert marked.are_gone()
+        marked.wait_for_end()
 
 
 class TestWhatAProgramLeavesBehind:
     @pytest.mark.parametrize("program", ["leaves_a_background_process.py", "leaves_a_daemon.py"])
     def test_does_not_delay_its_result_and_is_ended(self, program: str, marked: Marked) -> None:
-        begun = time.monotonic()
         assert json.loads(marked.run(program).stdout) == RESULT
-        assert time.monotonic() - begun < PROMPTLY_SECONDS
-        assert marked.are_gone()
+        marked.wait_for_end()
 
     def test_takes_up_no_number_once_it_is_dead(self, tmp_path: Path) -> None:
         program = EVALUATORS / "leaves_a_background_process.py"
@@ -155,7 +156,6 @@ class TestWhatAProgramLeavesBehind:
             env={"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=PROMPTLY_SECONDS,
             check=True,
         )
         assert ran.stdout == "0\n"
@@ -173,12 +173,11 @@ class TestStop:
         programs = ["forks_and_sleeps.py", "leaves_a_daemon.py", "ignores_sigterm.py", "hangs.py"]
         with ThreadPoolExecutor(max_workers=40) as pool:
             runs = [pool.submit(marked.run, programs[number % 4]) for number in range(40)]
-            while not marked.left():
-                time.sleep(0.01)
-            time.sleep(0.3)
+            wait_until(marked.left)
+            time.sleep(0.3)  # so that others start meanwhile
             marked.executor.stop()
-            errors = [run.exception(PROMPTLY_SECONDS) for run in runs]
-        assert marked.are_gone()
+            errors = [run.exception() for run in runs]
+        marked.wait_for_end()
         assert Counter(str(error) for error in errors if error)["was interrupted"] >= 30
 
     def test_lets_nothing_start_any_more(self, marked: Marked) -> None:
@@ -196,7 +195,7 @@ class TestStop:
         finally:
             timer.join()
             signal.signal(signal.SIGUSR1, before)
-        assert marked.are_gone()
+        marked.wait_for_end()
 
 
 def test_many_programs_at_once_do_not_mix_their_output(marked: Marked) -> None:
@@ -211,7 +210,7 @@ def test_the_program_sees_its_environment_its_folder_and_no_more(tmp_path: Path)
     response = LocalExecutor().run(
         (sys.executable, str(program)),
         stdin=b"",
-        timeout_seconds=30,
+        timeout_seconds=NO_TIMEOUT_SECONDS,
         cwd=tmp_path,
         environment={"ONLY": "this"},
     )
@@ -250,7 +249,7 @@ class TestStart:
         interpreter.write_text("")
         program.write_text(f"#!{interpreter}\n")
         program.chmod(0o755)
-        with pytest.raises(EvaluatorError, match=r"started: .*\(the interpreter of its first line"):
+        with pytest.raises(EvaluatorError, match=r"started: .*; the interpreter in its first line"):
             _run_command((str(program),), tmp_path)
 
     def test_of_what_is_not_there_is_explained(self, tmp_path: Path) -> None:
@@ -266,7 +265,7 @@ def _run_command(command: tuple[str, ...], cwd: Path) -> ProgramOutput:
     return LocalExecutor().run(
         command,
         stdin=b"",
-        timeout_seconds=30,
+        timeout_seconds=NO_TIMEOUT_SECONDS,
         cwd=cwd,
         environment=make_child_environment({}),
     )

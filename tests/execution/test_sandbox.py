@@ -81,7 +81,7 @@ class TestTheUser:
     def test_is_another_one_for_each_program_that_runs_at_a_time(self, opened: Path) -> None:
         users = [_jail(_cell(opened, number=number))["user"] for number in range(3)]
         assert users == [FIRST_USER + 1024, FIRST_USER + 1025, FIRST_USER + 1026]
-        assert _cell(opened).alone
+        assert _cell(opened).has_own_user
 
     def test_may_search_closed_folders_where_landlock_says_what_can_be_read(
         self, opened: Path
@@ -91,7 +91,7 @@ class TestTheUser:
         inside = opened / "inside"
         inside.mkdir()
         assert _jail(_cell(inside))["searches"]
-        assert _cell(inside).shortcomings == ()
+        assert _cell(inside).limitations == ()
 
     @pytest.mark.parametrize("lacking", [{"searches": False}, {"landlock": 0}])
     @pytest.mark.parametrize("users", [FIRST_USER, NOBODY_USER])
@@ -101,18 +101,22 @@ class TestTheUser:
         opened.chmod(0o700)
         cell = _cell(opened, users=users, **lacking)
         assert _jail(cell)["user"] is None
-        assert not cell.alone
+        assert not cell.has_own_user
         if os.geteuid() == 0:
-            assert any(f"no other user can read {opened}" in each for each in cell.shortcomings)
+            assert any(f"no other user can read {opened}" in each for each in cell.limitations)
 
     def test_is_nobody_where_there_are_few(self, opened: Path) -> None:
         cell = _cell(opened, users=NOBODY_USER)
-        assert (_jail(cell)["user"], cell.alone, cell.shortcomings) == (NOBODY_USER, False, ())
+        assert (_jail(cell)["user"], cell.has_own_user, cell.limitations) == (
+            NOBODY_USER,
+            False,
+            (),
+        )
 
     def test_is_ours_where_we_may_choose_none(self, opened: Path) -> None:
         cell = _cell(opened, users=None)
         assert _jail(cell)["user"] is None
-        assert cell.shortcomings == ((ROOT_WARNING,) if os.geteuid() == 0 else ())
+        assert cell.limitations == ((ROOT_WARNING,) if os.geteuid() == 0 else ())
 
 
 class TestShortcomings:
@@ -127,22 +131,22 @@ class TestShortcomings:
         ],
     )
     def test_are_told(self, opened: Path, facts: dict[str, Any], told: str) -> None:
-        assert told in _cell(opened, **facts).shortcomings
+        assert told in _cell(opened, **facts).limitations
 
     def test_are_none_that_an_own_user_makes_good(self, opened: Path) -> None:
-        assert _cell(opened, landlock=1).shortcomings == ()
-        assert TRUNCATE_WARNING not in _cell(opened, users=None, landlock=3).shortcomings
+        assert _cell(opened, landlock=1).limitations == ()
+        assert TRUNCATE_WARNING not in _cell(opened, users=None, landlock=3).limitations
 
     def test_of_ports_are_told_where_a_program_may_reach_one(self, opened: Path) -> None:
         def told(**walls: Any) -> tuple[str, ...]:
-            return _cell(opened, sandbox_policy=SandboxPolicy(**walls), landlock=3).shortcomings
+            return _cell(opened, sandbox_policy=SandboxPolicy(**walls), landlock=3).limitations
 
         assert told(network=False, port=80) == (ALL_PORTS_WARNING,)
         assert told(network=True, port=80) == told(network=False) == ()
 
     def test_are_everything_on_other_systems(self, opened: Path) -> None:
         cell = _cell(opened, system="Darwin", users=None, landlock=0, filters=False)
-        assert cell.shortcomings == (NOT_LINUX_WARNING,)
+        assert cell.limitations == (NOT_LINUX_WARNING,)
 
     def test_leave_out_what_cannot_be_had(self, opened: Path) -> None:
         jail = _jail(_cell(opened, landlock=0, filters=False))
@@ -154,7 +158,7 @@ class TestThePort:
         held = _jail(_cell(opened, sandbox_policy=SandboxPolicy(network=False, port=80)))
         assert (held["port"], held["filter"]) == (
             80,
-            seccomp.make_filter("x86_64", network=False, local=True, asks=True),
+            seccomp.make_filter("x86_64", network=False, local=True, notify=True),
         )
 
     def test_is_one_of_many_where_there_is_a_network(self, opened: Path) -> None:

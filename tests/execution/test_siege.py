@@ -31,9 +31,9 @@ OPEN_TO_THE_SAME_USER = {
     "reads_the_runners_files": ["chmod"],
 }
 ENDED = {
-    "never_stops_forking": "timed out after 1.5s",
-    "never_stops_forking_into_sessions": "timed out after 1.5s",
-    "bombs_with_files": "wrote more than 128 MiB of files and was ended",
+    "never_stops_forking": "timed out after 1.5 s",
+    "never_stops_forking_into_sessions": "timed out after 1.5 s",
+    "bombs_with_files": "wrote more than 128 MiB of files and was killed",
 }
 
 Besiege: TypeAlias = Callable[..., Any]
@@ -104,8 +104,8 @@ def _besieged(
     assert done.returncode == 0, done.stderr
     assert "forged" not in done.stdout + done.stderr
     said = json.loads(done.stdout)
-    if said["shortcomings"]:
-        pytest.skip(f"this machine cannot: {said['shortcomings']}")
+    if said["limitations"]:
+        pytest.skip(f"this machine cannot: {said['limitations']}")
     assert said["left"] == []
     return said
 

@@ -136,9 +136,9 @@ class TestTheScoreOfACase:
 
 @pytest.mark.parametrize("strategy", ["mean", "confidence_interval"])
 def test_a_run_that_fails_whatever_its_score_is_not_made_up_for(strategy: TrialStrategy) -> None:
-    missed = make_result("failed", 0.9, reason="required, and not reached: [a]")
+    missed = make_result("failed", 0.9, reason="required criteria not met: [a]")
     runs = [(0, _result(0.9)), (1, missed), (2, _result(0.9))]
     result = aggregate_trials(runs, 0, strategy, cost_limited=False)
     assert (result.status, result.judgement and result.judgement.score) == ("failed", 0.9)
     assert result.reason is not None
-    assert result.reason.startswith("trial 1: required, and not reached: [a]; ")
+    assert result.reason.startswith("trial 1: required criteria not met: [a]; ")

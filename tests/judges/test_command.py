@@ -98,7 +98,7 @@ def test_a_program_that_is_not_there_is_named(asker: CommandClient) -> None:
 
 def test_a_program_that_hangs_is_ended(asker: CommandClient) -> None:
     started = time.monotonic()
-    with pytest.raises(EvaluatorError, match=r"the judge's program timed out after 0\.3s"):
+    with pytest.raises(EvaluatorError, match=r"the judge's program timed out after 0\.3 s"):
         ask(asker, settings("import time; time.sleep(60)"), seconds=0.3)
     assert time.monotonic() - started < 10
 

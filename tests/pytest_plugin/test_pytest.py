@@ -183,7 +183,7 @@ def test_kind(evaluator_results):
     try:
         evaluator_results.other
     except AttributeError as error:
-        assert str(error) == "there is no evaluator 'other' at this test; there are: kind, also"
+        assert str(error) == "the test has no evaluator 'other'; its evaluators: kind, also"
 """
         tested = _pytest(tmp_path, tests, rows=ROWS[:1])
         assert tested.code == 0, tested.out
@@ -193,10 +193,10 @@ def test_kind(evaluator_results):
         ("body", "said"),
         [
             ("return item['price']", "KeyError: 'price'"),
-            ("return None", "Custom evaluator 'odd' odd returned None, which is no number"),
-            ("return float('nan')", "Custom evaluator 'odd' odd returned nan, which is no score"),
-            ("return 7", "Custom evaluator 'odd' returned 7, not a score from 0 to 1"),
-            ("sys.exit(3)", "Custom evaluator 'odd' called sys.exit(3)"),
+            ("return None", "Evaluator `odd` odd returned None, which is no number"),
+            ("return float('nan')", "Evaluator `odd` odd returned nan, which is no score"),
+            ("return 7", "Evaluator `odd` returned 7, not a score from 0 to 1"),
+            ("sys.exit(3)", "Evaluator `odd` called `sys.exit(3)`"),
             ("__import__('pytest').fail('not mine')", "not mine"),
         ],
     )
@@ -222,7 +222,7 @@ def test_odd(evaluator_results):
         other = '@evals.evaluator(CustomCodeEvaluatorConfig("short", grader=lambda s, i: 0))'
         tests = SHORT.replace("    @evals.evaluator", f"    {other}\n    @evals.evaluator")
         tested = _pytest(tmp_path, tests, rows=ROWS[:1])
-        assert "two evaluators of a test are called 'short'" in tested.out
+        assert "a test has two evaluators named 'short'" in tested.out
         assert (tested.code, tested.report["decision"]["exit_code"]) == (1, 2)
 
 
@@ -260,16 +260,16 @@ class TestPrompt:
     @pytest.mark.parametrize(
         ("old", "new", "said"),
         [
-            (JUDGED, "", 'put `@evals.judge_model("PROVIDER/MODEL")` at the test'),
-            (JUDGED, "@evals.judge_model('m')", "nothing says which one of which provider"),
+            (JUDGED, "", 'add `@evals.judge_model("PROVIDER/MODEL")` to the test'),
+            (JUDGED, "@evals.judge_model('m')", "a prompt evaluator needs a judge model"),
             ("prompt=TEMPLATE", 'prompt="none.md"', "none.md does not exist"),
             ("{{response}}", "{{ response", "the prompt is no template on its line 4"),
             (
                 "command=",
                 "comand=",
-                "judge_model: there is no field 'comand'; did you mean 'command'?",
+                "judge_model: unknown field 'comand'; did you mean 'command'?",
             ),
-            (JUDGED, "@evals.judge_model('gemini/m')", "relevance cannot be judged: "),
+            (JUDGED, "@evals.judge_model('gemini/m')", "evaluator `relevance`: "),
         ],
     )
     def test_that_nobody_can_judge_by_is_broken_input(
@@ -318,15 +318,24 @@ class TestLooks:
         ("agent", "said"),
         [
             ("lambda item: 1 / 0", "ZeroDivisionError: division by zero"),
-            ("lambda item: sys.exit()", "the agent called sys.exit(None)"),
-            ("lambda item: None", "the agent returned a NoneType; an agent returns text, or"),
+            ("lambda item: sys.exit()", "the agent called `sys.exit(None)`"),
+            (
+                "lambda item: None",
+                "the agent returned a value of type `NoneType`; an agent returns text, or",
+            ),
             ("lambda item: {}", "the agent returned no response; an agent returns text, or"),
-            ("lambda item: {'response': 1}", "of what the agent returned `response` is no text"),
+            (
+                "lambda item: {'response': 1}",
+                "the agent's response is invalid: `response` is no text",
+            ),
             (
                 "lambda item: {'response': '', 'tool_calls': [{'name': object()}]}",
-                "what the agent returned is no JSON: a value in it is of type object; an agent",
+                "the agent's response cannot be written as JSON: it has a value of type `object`",
             ),
-            ("'me'", "the fixture `agent` is a str, not a function of a row"),
+            (
+                "'me'",
+                "the fixture `agent` is of type `str`; it must be a function that takes a row",
+            ),
         ],
     )
     def test_that_does_not_answer_is_an_error(self, tmp_path: Path, agent: str, said: str) -> None:
@@ -377,19 +386,19 @@ class TestCollection:
     @pytest.mark.parametrize(
         ("tests", "said"),
         [
-            (SHORT.replace('@evals.dataset("data.jsonl")', ""), "has no @evals.dataset(...)"),
-            (re.sub("@evals.evaluator.*", "", SHORT), "has no @evals.evaluator(...)"),
+            (SHORT.replace('@evals.dataset("data.jsonl")', ""), "has no `@evals.dataset(...)`"),
+            (re.sub("@evals.evaluator.*", "", SHORT), "has no `@evals.evaluator(...)`"),
             (
                 re.sub(r"self, .*", "self): pass", SHORT.partition("        assert")[0]),
-                "does not ask for evaluator_results: nothing would be judged",
+                "does not use the fixture `evaluator_results`; add it",
             ),
             (
                 SHORT.replace("data.jsonl", "none.jsonl"),
-                "there is no dataset none.jsonl, neither beside",
+                "dataset none.jsonl not found, neither next to",
             ),
-            (SHORT.replace("length_check, thr", "3, thr"), "the grader of 'short' is no function"),
-            (SHORT.replace("0.9", "9"), "the threshold of 'short' is no number from 0 to 1"),
-            (SHORT.replace('"short"', '""'), "the name of an evaluator has to be text"),
+            (SHORT.replace("length_check, thr", "3, thr"), "the grader of 'short' is not callable"),
+            (SHORT.replace("0.9", "9"), "the threshold of 'short' is not a number from 0 to 1"),
+            (SHORT.replace('"short"', '""'), "the name of an evaluator must be a non-empty string"),
             (PROMPT.replace("prompt=TEMPLATE", "prompt=' '"), "the prompt of 'relevance' is empty"),
             (PROMPT.replace("threshold=3", "threshold='3'"), "neither a number nor a boolean"),
             ("@evals.evaluator(3)\ndef test_x(evaluator_results): pass", "evals.evaluator takes a"),
@@ -404,7 +413,7 @@ class TestCollection:
     def test_tells_rows_that_are_wrong_on_their_lines(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, SHORT, rows=(ROWS[0], ROWS[0]))
         assert tested.code == 2
-        assert "data.jsonl:2: the id 'good' is taken by the row on line 1" in tested.out
+        assert "data.jsonl:2: duplicate id 'good'; line 1 has the same id" in tested.out
 
     def test_finds_a_dataset_from_the_root_too(self, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir()

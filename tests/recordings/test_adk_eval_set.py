@@ -1,4 +1,4 @@
-"""Eval sets of ADK become golden cases; what is wrong with them is said with its line."""
+"""Eval sets of ADK become eval cases; errors name their line."""
 
 import json
 import time
@@ -255,7 +255,7 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
     [
         pytest.param(
             [],
-            [f"the file holds no eval set: it is not an object ({SET_HINT})"],
+            [f"the file is not an eval set: found a list ({SET_HINT})"],
             id="a list",
         ),
         pytest.param(
@@ -274,17 +274,15 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
         pytest.param(a_set("c"), ["a case is a string, not an object"], id="a case is a string"),
         pytest.param(
             a_set({"eval_id": "c"}),
-            ["a case has either a 'conversation' or a 'conversation_scenario'"],
+            ["a case needs either 'conversation' or 'conversation_scenario'"],
             id="neither conversation nor scenario",
         ),
         pytest.param(
             a_set({**a_case(), "conversation_scenario": {}}),
-            ["a case has either a 'conversation' or a 'conversation_scenario'"],
+            ["a case needs either 'conversation' or 'conversation_scenario'"],
             id="both conversation and scenario",
         ),
-        pytest.param(
-            a_set(a_case(), a_case()), ["an earlier case has the eval_id 'c'"], id="twin ids"
-        ),
+        pytest.param(a_set(a_case(), a_case()), ["duplicate eval_id 'c'"], id="twin ids"),
         pytest.param(
             a_set(a_case({})), ["an invocation needs 'user_content'"], id="no user content"
         ),
@@ -333,7 +331,7 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
                 )
             ),
             [
-                "'invocation_events' leaves no room for 'tool_uses' and 'tool_responses'",
+                "'invocation_events' cannot be combined with 'tool_uses' or 'tool_responses'",
                 "an event needs 'author'",
             ],
             id="both kinds of trajectory, and an event of nobody",
@@ -369,7 +367,7 @@ def test_every_complaint_has_its_line_and_they_come_in_its_order() -> None:
     assert complaints(text) == [
         f"{FILE}:5:35: 'text' is a number, not a string",
         f"{FILE}:6:8: an invocation has no key 'bogus'",
-        f"{FILE}:8:6: an earlier case has the eval_id 'a'",
+        f"{FILE}:8:6: duplicate eval_id 'a'",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Datasets: rows as their authors write them, flat or as in OpenAI's evals."""
+"""Datasets with flat rows, and in the format of OpenAI's evals."""
 
 import json
 from typing import Any
@@ -111,14 +111,20 @@ def test_beside_recordings_nobody_asks_what_rows_say_of_the_answer() -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ([], "1: a row of a dataset is an object, with a column a member"),
-        ("x y", "1:1: line 1 is no JSON: expecting value (a dataset has an object a line, such as"),
-        ({"id": True}, "1: `id` is neither text nor a whole number"),
-        ({"id": " "}, "1: `id` is neither text nor a whole number"),
-        ({"sample": "s"}, "1: `sample` is no object"),
-        ({"tool_definitions": "f"}, "1: `tool_definitions` is no list"),
-        ({"response": ["x"]}, "1: `response` is no text; tool calls have a column of their own"),
-        ({"response": "r", "tool_calls": {"name": "f"}}, "1: `tool_calls` is no list"),
+        ([], "1: the row is a list, not an object with one key per column"),
+        (
+            "x y",
+            "1:1: invalid JSON: expecting value (a dataset has one JSON object per line, such as",
+        ),
+        ({"id": True}, "1: `id` is not text or a whole number"),
+        ({"id": " "}, "1: `id` is not text or a whole number"),
+        ({"sample": "s"}, "1: `sample` is a string, not an object"),
+        ({"tool_definitions": "f"}, "1: `tool_definitions` is a string, not a list"),
+        ({"response": ["x"]}, "1: `response` is a list, not text; put tool calls in `tool_calls`"),
+        (
+            {"response": "r", "tool_calls": {"name": "f"}},
+            "1: `tool_calls` is an object, not a list",
+        ),
         ({"response": "r", "tool_calls": ["f"]}, "1: a tool call has no `name`"),
     ],
 )
@@ -129,8 +135,8 @@ def test_what_is_wrong_is_told_on_its_line(row: Any, problem: str) -> None:
 
 def test_all_rows_that_are_wrong_are_told() -> None:
     assert _problems({"id": "a"}, {"id": "a"}, {"id": []}) == [
-        "data.jsonl:2: the id 'a' is taken by the row on line 1",
-        "data.jsonl:3: `id` is neither text nor a whole number",
+        "data.jsonl:2: duplicate id 'a'; line 1 has the same id",
+        "data.jsonl:3: `id` is not text or a whole number",
     ]
 
 
@@ -142,4 +148,4 @@ def test_a_byte_order_mark_and_ends_of_lines_of_windows_are_no_part_of_rows() ->
 
 def test_an_empty_file_is_no_dataset() -> None:
     [told] = _problems("")
-    assert told.startswith("data.jsonl:1: is empty")
+    assert told.startswith("data.jsonl:1: the file is empty")

@@ -1,4 +1,4 @@
-"""OTLP JSON, in the shapes that collectors, Tempo and exporters write."""
+"""OTLP JSON, as collectors, Tempo and exporters write it."""
 
 import base64
 import json

@@ -26,7 +26,7 @@ STATUSES: Final = {"fine": "passed", "low": "failed", "broken": "errored", "idle
 REASONS: Final = {
     "low": "score 0.1, threshold 0.5",
     "broken": "Custom evaluator 'broken' exited with code 1",
-    "idle": "the evaluator declined to judge",
+    "idle": "the evaluator returned no verdict",
 }
 CONFIGS: Final = ("evals/a.yaml", "evals/b.yaml")
 RECORDINGS: Final = ("one", "two")

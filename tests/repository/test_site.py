@@ -16,7 +16,7 @@ REPOSITORY = "https://github.com/org/agent-eval-action"
     [
         ("docs", "reports.md", "reports.md"),
         ("docs", "reports.md#junitxml", "reports.md#junitxml"),
-        ("docs", "../README.md#exit-codes", "index.md#exit-codes"),
+        ("docs", "../README.md#try-it-here", "index.md#try-it-here"),
         ("", "docs/reports.md", "reports.md"),
         ("", "SECURITY.md", "reporting.md"),
         ("", "LICENSE", f"{REPOSITORY}/blob/main/LICENSE"),

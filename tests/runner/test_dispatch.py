@@ -66,7 +66,7 @@ class TestCommand:
     @pytest.mark.parametrize("program", ["no-such-program", "./judge"])
     def test_that_is_not_there_is_named(self, program: str, tmp_path: Path) -> None:
         command = _command(tmp_path, program)
-        with pytest.raises(EvaluatorError, match=rf"'a' could not be started: '{program}'"):
+        with pytest.raises(EvaluatorError, match=rf"`a` could not be started: `{program}`"):
             dispatch_request(command, name="a", services=make_services(tmp_path, {}))
 
     @pytest.mark.parametrize("words", [("node",), ("bun",), ("bun", "run")])
@@ -118,7 +118,9 @@ class TestCommand:
 
     def test_that_is_not_executable_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
-        with pytest.raises(EvaluatorError, match=r"'\./judge\.ts' is not there, or not executable"):
+        with pytest.raises(
+            EvaluatorError, match=r"`\./judge\.ts` does not exist or is not executable"
+        ):
             dispatch_request(
                 _command(tmp_path, "./judge.ts"), name="a", services=make_services(tmp_path, {})
             )
@@ -213,7 +215,7 @@ class TestCommand:
     def test_without_its_script_is_what_it_says(
         self, words: tuple[str, ...], tmp_path: Path
     ) -> None:
-        with pytest.raises(EvaluatorError, match=f"'{words[0]}' is not on this machine"):
+        with pytest.raises(EvaluatorError, match=f"`{words[0]}` is not installed"):
             dispatch_request(
                 _command(tmp_path, *words), name="a", services=make_services(tmp_path, {})
             )
@@ -275,7 +277,7 @@ class TestComposition:
         parts = (("part", _command(tmp_path, "no-such-program")),)
         request = Compose(parts=parts, then=lambda _: parts[0][1])
         services = make_services(tmp_path, {})
-        with pytest.raises(EvaluatorError, match="'part'"):
+        with pytest.raises(EvaluatorError, match="`part`"):
             execute_request(request, [], name="whole", read=read, services=services)
 
 

@@ -15,7 +15,7 @@ from agentci.model.values import replace
 from agentci.runner.execute import execute_request
 from agentci.runner.response_cache.cache import ResponseCache
 from agentci.runner.response_cache.content_digests import ContentDigests
-from agentci.runner.response_cache.interpreter_key import Interpreters
+from agentci.runner.response_cache.program_key import Interpreters
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.runner.services import Services
 from agentci.runner.transcripts import ExternalCall

@@ -30,12 +30,12 @@ def printed(folder: Path, config: str, *, program: str = "print(1)") -> str:
     (folder / "e.yaml").write_text(config)
     services = make_services(folder, {})
     [evaluator] = load_suite(folder / "e.yaml", Overrides(), services).suite.evaluators
-    return Fingerprints(services.workspace).of(evaluator, None)
+    return Fingerprints(services.workspace).compute(evaluator, None)
 
 
 def of_metric(folder: Path, golden: EvalCase | None = None, **others: Any) -> str:
     evaluator = make_builtin_evaluator("response_match_score", **{"place": PLACE, **others})
-    return Fingerprints(make_services(folder, {}).workspace).of(evaluator, golden)
+    return Fingerprints(make_services(folder, {}).workspace).compute(evaluator, golden)
 
 
 def test_it_is_the_same_wherever_the_workspace_lies(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_it_is_made_of_anything_that_an_evaluator_may_hold(tmp_path: Path) -> No
         make_builtin_evaluator("response_match_score", place=PLACE),
         options={"f": partial(print, 1), "n": None, "l": [1.5, True]},  # type: ignore[dict-item]
     )
-    assert prints.of(evaluator, None) == prints.of(evaluator, None)
+    assert prints.compute(evaluator, None) == prints.compute(evaluator, None)
 
 
 def test_a_model_of_embeddings_counts_only_where_embeddings_are_compared(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def result(
 def log_of(
     *results: CheckResult, of: CallScope = "failed", stdin: str = "x" * 300
 ) -> TranscriptLog:
-    log = TranscriptLog(of, room=ROOM)
+    log = TranscriptLog(of, max_characters=ROOM)
     for each in results:
         log.add(each, [dealing(stdin)], ())
     return log
@@ -101,7 +101,7 @@ def test_no_more_than_the_room_is_taken_in_the_end() -> None:
 
 
 def test_of_several_runs_of_a_check_the_last_is_kept() -> None:
-    log = TranscriptLog("failed", room=ROOM)
+    log = TranscriptLog("failed", max_characters=ROOM)
     for stdin in ("x", "y"):
         log.add(result("1"), [dealing(stdin)], ())
     exchanges = log.select_worst()
@@ -123,7 +123,7 @@ def test_they_are_packed_as_a_page_can_hold_them() -> None:
 
 
 def test_several_threads_may_keep_some_at_a_time() -> None:
-    log = TranscriptLog("failed", room=100 * ROOM)
+    log = TranscriptLog("failed", max_characters=100 * ROOM)
     with ThreadPoolExecutor(max_workers=4) as pool:
         list(pool.map(lambda n: log.add(result(f"{n}"), [dealing("x")], ()), range(500)))
     exchanges = log.select_worst()

@@ -81,7 +81,7 @@ class TestFinding:
         ran = _run(folder)
         assert ran.code == 2
         [problem] = ran.results["problems"]
-        assert problem["hint"].endswith("put x.outputs.jsonl beside the file")
+        assert problem["hint"].endswith("create x.outputs.jsonl next to it")
 
     def test_says_what_is_not_there(self, folder: Path) -> None:
         (folder / "x.eval.yaml").write_text(f"{FILE}outputs: gone.json\n")
@@ -103,18 +103,18 @@ class TestPairing:
         (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}')
         ran = _run(folder)
         assert (ran.code, _statuses(ran)) == (3, {"a": "passed", "b": "errored"})
-        assert ran.results["results"][1]["reason"] == "no recorded output is of this case"
+        assert ran.results["results"][1]["reason"] == "this case has no recorded output"
 
     def test_is_planned_as_that(self, folder: Path) -> None:
         (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}')
         out = run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
         assert "a, says_it: evaluate without a call" in out
-        assert "b, says_it: error: no recorded output is of this case" in out
+        assert "b, says_it: error: this case has no recorded output" in out
 
     def test_two_outputs_of_a_case_are_a_problem(self, folder: Path) -> None:
         (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}\n' * 2)
         ran = _run(folder)
-        assert (ran.code, _told(ran)) == (2, ["the case 'a' has two recorded outputs"])
+        assert (ran.code, _told(ran)) == (2, ["case 'a' has two recorded outputs"])
 
     def test_attempts_after_the_first_are_passed_over(self, folder: Path) -> None:
         rows = [{"id": "a", "attempt": 1, "text": "no"}, {"id": "a", "text": "it"}]
@@ -129,7 +129,7 @@ class TestPairing:
         ran = _run(folder)
         assert (ran.code, _told(ran)) == (
             0,
-            ["the output 'c' belongs to no case", "a recorded output belongs to no case"],
+            ["output 'c' matches no case", "a recorded output matches no case"],
         )
 
     def test_traces_belong_to_the_case_that_they_ask(self, folder: Path) -> None:
@@ -145,7 +145,7 @@ class TestPairing:
         (folder / "b.output.json").mkdir()
         ran = _run(folder, "x.eval.yaml", "--traces", "*.json*", "--traces", "b.output.json")
         assert ran.code == 2
-        assert any("line 2 holds no output" in message for message in _told(ran))
+        assert any("no output of the agent" in message for message in _told(ran))
         assert any("is a folder" in message for message in _told(ran))
 
 

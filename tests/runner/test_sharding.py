@@ -94,15 +94,15 @@ class TestTakingAShard:
             check.id for check in plan.checks if shard.contains(check.id)
         ]
         assert taken.gates == plan.gates
-        assert taken.portion is not None
-        assert taken.portion.checks == tuple(check.id for check in plan.checks)
+        assert taken.shard_info is not None
+        assert taken.shard_info.checks == tuple(check.id for check in plan.checks)
 
 
 class TestTheDigestOfAPlan:
     def test_is_the_same_for_every_shard(self) -> None:
         cases = [make_case(str(number)) for number in range(5)]
         portions = [
-            select_shard(_plan(*cases), Shard(index=i, total=3)).portion for i in range(1, 4)
+            select_shard(_plan(*cases), Shard(index=i, total=3)).shard_info for i in range(1, 4)
         ]
         assert len({portion.plan_digest for portion in portions if portion}) == 1
 

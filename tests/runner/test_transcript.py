@@ -93,7 +93,7 @@ class TestOfAProgram:
     def test_a_reply_of_an_earlier_run_is_said_to_be_one(self) -> None:
         command = RunCommand(command=("judge",), folder="/w", timeout_seconds=1)
         [found] = shown(ExternalCall(name="tone", request=command, response=ended(), cached=True))
-        assert found.outcome == "program: exit code 0 in an earlier run"
+        assert found.outcome == "program: exit code 0 (cached)"
 
     def test_bytes_that_are_no_text_are_spelt_out(self) -> None:
         stdout = texts(ExternalCall(name="x", request=running(), response=ended(b"caf\xe9")))[
@@ -145,12 +145,12 @@ class TestOfAModel:
             seconds=2,
         )
         [found] = shown(dealing)
-        assert found.outcome == "model m: 2 replies after 2 s"
+        assert found.outcome == "model m: 2 responses after 2 s"
         assert [(each.name, each.content, each.notes) for each in found.texts] == [
             ("system", "You judge.", ()),
             ("user", "Is it so?", ()),
-            ("reply 1", '{"sc', ("it ended early: length",)),
-            ("reply 2", '{"score": 1}', ()),
+            ("response 1", '{"sc', ("the response ended early: length",)),
+            ("response 2", '{"score": 1}', ()),
         ]
 
     def test_what_gave_no_verdict_is_shown_as_well(self) -> None:
@@ -161,7 +161,7 @@ class TestOfAModel:
             ExternalCall(name="j", request=request, model_responses=(SAID,), error="no verdict")
         )
         assert found.outcome == "model ./judge -v: no verdict"
-        assert [each.name for each in found.texts] == ["user", "reply"]
+        assert [each.name for each in found.texts] == ["user", "response"]
 
     def test_one_reply_is_counted_as_one(self) -> None:
         ruling = AggregateVerdict(values={}, verdicts=())
@@ -169,7 +169,7 @@ class TestOfAModel:
         [found] = shown(
             ExternalCall(name="j", request=request, response=ruling, model_responses=(SAID,))
         )
-        assert found.outcome == "model m: 1 reply after 0 s"
+        assert found.outcome == "model m: 1 response after 0 s"
 
     def test_of_vectors_their_texts_are_shown_and_what_they_came_to(self) -> None:
         request = CompareEmbeddings(texts=("cat", "hat"), judge=PANEL)

@@ -33,7 +33,7 @@ def print_cache_folder(folder: Path, out: TextIO) -> int:
 
 
 def list_cache_entries(folder: Path, out: TextIO, *, as_json: bool = False) -> int:
-    """Print what the cache holds: a line an evaluator, and how many replies.
+    """Print what the cache holds: a line an evaluator, and the number of cached responses.
 
     Raises:
         InputError: the folder is used for something else, or cannot be read.
@@ -52,11 +52,11 @@ def list_cache_entries(folder: Path, out: TextIO, *, as_json: bool = False) -> i
     if rows:
         out.write(_format_table([HEADINGS, *rows]))
     _print_damaged(entries, out)
-    replies = inspect_responses(folder)
-    _print_unreadable_responses(replies, out)
+    responses = inspect_responses(folder)
+    _print_unreadable_responses(responses, out)
     kept = BaselineStore(folder).inspect()
-    others = [*_format_response_count(replies.valid), *_format_baseline_count(kept.sound)]
-    sizes = (*(entry.size_bytes for entry in entries), replies.size_bytes, kept.size_bytes)
+    others = [*_format_response_count(responses.valid), *_format_baseline_count(kept.sound)]
+    sizes = (*(entry.size_bytes for entry in entries), responses.size_bytes, kept.size_bytes)
     held = ", ".join([format_count(len(rows), "evaluator"), *others, _format_size(sum(sizes))])
     out.write(f"{held}, in {escape_for_log_line(str(folder))}\n")
     return 0
@@ -71,18 +71,18 @@ def verify_cache(folder: Path, out: TextIO) -> int:
     entries = _read_entries(folder)
     damaged = _print_damaged(entries, out)
     out.write(f"{format_count(len(entries) - damaged, 'evaluator')} verified, {damaged} damaged\n")
-    replies = inspect_responses(folder)
-    _print_unreadable_responses(replies, out)
+    responses = inspect_responses(folder)
+    _print_unreadable_responses(responses, out)
     out.writelines(
-        f"{held}, {replies.corrupt} of them damaged\n"
-        for held in _format_response_count(replies.valid + replies.corrupt)
+        f"{held}, {responses.corrupt} of them damaged\n"
+        for held in _format_response_count(responses.valid + responses.corrupt)
     )
     kept = BaselineStore(folder).inspect()
     out.writelines(
         f"{held}, {kept.damaged} of them damaged\n"
         for held in _format_baseline_count(kept.sound + kept.damaged)
     )
-    if damaged or replies.corrupt or kept.damaged or replies.error is not None:
+    if damaged or responses.corrupt or kept.damaged or responses.error is not None:
         out.write(
             "what is damaged is never used: the next run fetches it again, or runs the program,"
             " or empty the cache with `agentci cache clean`\n"
@@ -103,13 +103,13 @@ def clean_cache(folder: Path, out: TextIO) -> int:
             return 0
         if not is_cache(folder):
             raise _make_foreign_folder_error(folder)
-        replies = inspect_responses(folder).valid
+        responses = inspect_responses(folder).valid
         kept = BaselineStore(folder).inspect().sound
         cleared = clear_cache(folder)
         kept -= BaselineStore(folder).inspect().sound
     except OSError as error:
         raise _make_unreadable_error(folder, error) from None
-    return _print_cleared(cleared, replies, kept, out)
+    return _print_cleared(cleared, responses, kept, out)
 
 
 def _read_entries(folder: Path) -> Sequence[CacheEntry]:
@@ -144,19 +144,19 @@ def _print_damaged(entries: Sequence[CacheEntry], out: TextIO) -> int:
     return len(damaged)
 
 
-def _print_unreadable_responses(replies: CacheInspection, out: TextIO) -> None:
-    """Print why replies cannot be read, where they cannot."""
-    if replies.error is not None:
-        out.write(f"damaged: {escape_for_log_line(f'{RESPONSES_FILE}: {replies.error}')}\n")
+def _print_unreadable_responses(responses: CacheInspection, out: TextIO) -> None:
+    """Print why cached responses cannot be read, if so."""
+    if responses.error is not None:
+        out.write(f"damaged: {escape_for_log_line(f'{RESPONSES_FILE}: {responses.error}')}\n")
 
 
-def _print_cleared(cleared: ClearedCache, replies: int, baselines: int, out: TextIO) -> int:
+def _print_cleared(cleared: ClearedCache, responses: int, baselines: int, out: TextIO) -> int:
     is_left = any(path.name == RESPONSES_FILE for path in cleared.remaining)
     *others, last = (
         format_count(cleared.evaluators, "evaluator"),
         format_count(cleared.environments, "environment"),
         *_format_baseline_count(baselines),
-        *_format_response_count(0 if is_left else replies),
+        *_format_response_count(0 if is_left else responses),
     )
     out.write(
         f"removed {', '.join(others)} and {last}: {_format_size(cleared.freed_bytes)} freed\n"
@@ -214,8 +214,8 @@ def _results_to_json(results: CachedBaseline) -> Json:
 
 
 def _format_response_count(how_many: int) -> Sequence[str]:
-    """How many replies there are, where there are any."""
-    return [f"{how_many:,} {'reply' if how_many == 1 else 'replies'}"] if how_many else []
+    """The number of cached responses; nothing if there are none."""
+    return [format_count(how_many, "response")] if how_many else []
 
 
 def _format_baseline_count(how_many: int) -> Sequence[str]:

@@ -22,10 +22,10 @@ from agentci.model.values import replace
 from agentci.reports.calibration import render_json, render_text
 from agentci.reports.problems import render_problems
 from agentci.runner.check import Check
-from agentci.runner.open_response_cache import close_response_cache, open_response_cache
 from agentci.runner.plan import Plan, make_plan
 from agentci.runner.prepare_judges import prepare_graders, prepare_judges
 from agentci.runner.prepare_programs import prepare_programs
+from agentci.runner.response_cache.open import close_response_cache, open_response_cache
 from agentci.runner.run_checks import ProgressDisplay, run_checks
 from agentci.runner.services import Services
 
@@ -205,7 +205,7 @@ def _run_checks(
             checks,
             services=replace(services, cached_responses=cache),
             jobs=settings.jobs or services.processors,
-            tell=progress.count,
+            on_result=progress.count,
         )
     finally:
         tuple(close_response_cache(cache))

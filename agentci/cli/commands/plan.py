@@ -24,7 +24,7 @@ from agentci.model.requests import (
 )
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.reports.problems import render_problems
-from agentci.runner.check import NO_TURNS, Check
+from agentci.runner.check import Check
 from agentci.runner.plan import Plan, make_plan, select_shard
 from agentci.runner.services import Services
 
@@ -54,9 +54,9 @@ def show_plan(settings: Settings, services: Services, out: TextIO) -> int:
 
 def _format_check_count(plan: Plan) -> str:
     count = format_count(len(plan.checks), "check")
-    if plan.portion is None:
+    if plan.shard_info is None:
         return count
-    return f"{count} of {len(plan.portion.checks):,} in {plan.portion.shard}"
+    return f"{count} of {len(plan.shard_info.checks):,} in {plan.shard_info.shard}"
 
 
 def _describe_check(check: Check, settings: Settings) -> str:
@@ -64,7 +64,7 @@ def _describe_check(check: Check, settings: Settings) -> str:
     if not check.case.dialogue and agent is not None and not settings.fetch_settings.offline:
         return _describe_agent_run(agent)
     if not check.case.dialogue:
-        return f"error: {check.case.missing_run_reason or NO_TURNS}"
+        return f"error: {check.case.no_turns_reason}"
     try:
         request = check.evaluator.ask(check.load())
     except EvaluatorError as error:

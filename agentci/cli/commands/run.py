@@ -21,10 +21,10 @@ from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
 from agentci.model.values import replace
-from agentci.runner.open_response_cache import close_response_cache, open_response_cache
 from agentci.runner.plan import Plan, make_plan, select_shard
 from agentci.runner.prepare_judges import collect_spending, prepare_graders, prepare_judges
 from agentci.runner.prepare_programs import prepare_programs
+from agentci.runner.response_cache.open import close_response_cache, open_response_cache
 from agentci.runner.run_checks import Outcome, ProgressDisplay, run_checks
 from agentci.runner.services import Services
 from agentci.runner.transcripts import TranscriptLog
@@ -80,7 +80,7 @@ def _run_checks(
 ) -> tuple[Outcome, Iterable[Problem]]:
     """Run the checks; also returns the problems of the agents that they wait for."""
     if all(check.case_trials is None for check in plan.checks):
-        return run_checks(plan.checks, services=services, jobs=jobs, tell=progress.count), ()
+        return run_checks(plan.checks, services=services, jobs=jobs, on_result=progress.count), ()
     from agentci.runner.trial_runner import (  # noqa: PLC0415
         TrialRunner,
         write_outputs,
@@ -133,7 +133,7 @@ def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Sess
         problems=(*plan.problems, *_find_sandbox_warnings(session.services)),
         provenance=plan.provenance,
         gates=plan.gates,
-        shard_info=plan.portion,
+        shard_info=plan.shard_info,
         spending=outcome.spending,
         comparison=comparison,
         commit=commit,
@@ -145,7 +145,7 @@ def _compare_with_baseline(
     plan: Plan, outcome: Outcome, commit: str, settings: Settings, session: Session
 ) -> Comparison | None:
     """Compare the run with its baseline; shards are compared when they are merged."""
-    if not settings.baseline or plan.portion is not None:
+    if not settings.baseline or plan.shard_info is not None:
         return None
     from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (rarely used)
 
@@ -172,10 +172,10 @@ def _make_decision(
     complete: bool,
 ) -> Decision:
     groups = group_results_by_policy(plan.gates, outcome.results)
-    if plan.portion is not None:
+    if plan.shard_info is not None:
         return decide_shard(
             groups,
-            shard=plan.portion.shard,
+            shard=plan.shard_info.shard,
             problems=plan.problems,
             complete=complete,
             fail_on=settings.fail_on,
@@ -192,7 +192,7 @@ def _make_decision(
 
 def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:
     """Yield a warning for each sandbox feature that is not available."""
-    for text in services.executors.shortcomings():
+    for text in services.executors.limitations():
         yield Problem(message=text, severity="warning")
 
 

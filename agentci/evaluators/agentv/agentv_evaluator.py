@@ -38,22 +38,24 @@ class AgentvEntry(StrictModel):
     model_config = ConfigDict(json_schema_extra=leave_out_of_required("name"))
 
     name: Name = Field(
-        description="Name of the evaluator in reports. In files with `tests` it may be left out."
+        description="Name of the evaluator in reports; optional in files with `tests`."
     )
     type: str
     weight: NonNegative = Field(
-        default=DEFAULT_WEIGHT, description="How much its score counts in the score of its case."
+        default=DEFAULT_WEIGHT, description="Weight of its score in the score of the case."
     )
     required: bool | Share = Field(
         default=True,
-        description="Whether it can fail the gate; if `false`, it is advisory and only warns. "
-        "A number is the score that it has to reach.",
+        description="Whether it can fail the gate; if `false`, it only warns. A number is the "
+        "threshold of the score.",
     )
     min_score: Share | None = Field(
-        default=None, description="Score that it has to reach to pass; by default 0.8."
+        default=None, description="Threshold of the score; by default 0.8."
     )
     negate: bool = Field(
-        default=False, description="Whether what it looks for must not be: the score is turned."
+        default=False,
+        description="Whether the result is inverted: the score becomes 1 - score, and hits and "
+        "misses are swapped.",
     )
 
     @property
@@ -128,20 +130,20 @@ AnyAgentvEvaluatorType: TypeAlias = AgentvEvaluatorType[Any]
 
 def make_pass_threshold(entry: AgentvEntry, context: AgentvContext) -> PassThreshold:
     """Return the threshold of an entry's evaluator."""
-    line = context.pass_score if isinstance(entry.required, bool) else entry.required
+    pass_score = context.pass_score if isinstance(entry.required, bool) else entry.required
     return PassThreshold(
-        score=line if entry.min_score is None else entry.min_score, negated=entry.negate
+        score=pass_score if entry.min_score is None else entry.min_score, negated=entry.negate
     )
 
 
 def make_agentv_identity(entry: AgentvEntry, context: AgentvContext) -> EvaluatorIdentity:
     """Return how reports identify an evaluator."""
-    line = make_pass_threshold(entry, context).score
+    pass_score = make_pass_threshold(entry, context).score
     return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        criterion=format_pass_score(line),
-        threshold=line,
+        criterion=format_pass_score(pass_score),
+        threshold=pass_score,
         required=entry.required is not False,
         place=context.place,
         weight=entry.weight,
@@ -149,7 +151,7 @@ def make_agentv_identity(entry: AgentvEntry, context: AgentvContext) -> Evaluato
     )
 
 
-def make_wanted_panel(name: str, own: JudgeSpec | None, context: AgentvContext) -> RequiredJudge:
+def make_required_judge(name: str, own: JudgeSpec | None, context: AgentvContext) -> RequiredJudge:
     """Return the judge model of the evaluator ``name``.
 
     Args:

@@ -10,23 +10,25 @@ from agentci.model.trace import Transcript
 ASSISTANT = "assistant"
 
 
-def extract_question(sample: AgentvCase) -> str:
+def extract_question(agentv_case: AgentvCase) -> str:
     """Join the texts of all input messages of any role, without files.
 
     AgentV's reference describes this as the "first user message", but its code joins all messages.
     """
-    texts = (text.strip() for message in sample.input_messages for text in _extract_texts(message))
+    texts = (
+        text.strip() for message in agentv_case.input_messages for text in _extract_texts(message)
+    )
     return " ".join(text for text in texts if text)
 
 
-def extract_reference_answer(sample: AgentvCase) -> str:
+def extract_reference_answer(agentv_case: AgentvCase) -> str:
     """Return the content of the last expected message of any role, or else its tool calls."""
-    if not sample.expected_messages:
+    if not agentv_case.expected_messages:
         return ""
-    last = sample.expected_messages[-1]
+    last = agentv_case.expected_messages[-1]
     content = last.get("content")
-    told = last.get("tool_calls") if content is None else content
-    return "" if told is None else _format_content(told, indent=2)
+    answer = last.get("tool_calls") if content is None else content
+    return "" if answer is None else _format_content(answer, indent=2)
 
 
 def extract_candidate_answer(transcript: Transcript) -> str:
@@ -67,41 +69,41 @@ def _format_content(content: Json, *, indent: int | None) -> str:
 UNLABELED_ROLES = frozenset({"system", "user"})
 
 
-def format_agent_prompt(sample: AgentvCase) -> str:
+def format_agent_prompt(agentv_case: AgentvCase) -> str:
     """Format the agent's prompt: a single message as its text, several under their roles.
 
     Files are named, not copied: ``{FILES}`` gives their paths.
     """
-    told = [
-        (str(each["role"]), [*_format_message_texts(each, sample)])
-        for each in sample.input_messages
+    messages = [
+        (str(each["role"]), [*_format_message_texts(each, agentv_case)])
+        for each in agentv_case.input_messages
     ]
-    visible = [(role, texts) for role, texts in told if texts]
+    visible = [(role, texts) for role, texts in messages if texts]
     if len(visible) == 1 and visible[0][0] in UNLABELED_ROLES:
         prompt = "\n\n".join(visible[0][1])
     else:
         blocks = (f"@[{role.capitalize()}]:\n" + "\n".join(texts) for role, texts in visible)
         prompt = "\n\n".join(blocks)
-    return prompt or extract_question(sample)
+    return prompt or extract_question(agentv_case)
 
 
-def iterate_prompt_segments(sample: AgentvCase) -> Iterator[JsonObject]:
+def iterate_prompt_segments(agentv_case: AgentvCase) -> Iterator[JsonObject]:
     """Yield the parts of all messages in order, with the text of files and without guidelines."""
     for part in (
-        each for message in sample.input_messages for each in _list_content_parts(message)
+        each for message in agentv_case.input_messages for each in _list_content_parts(message)
     ):
         named = _get_file_name(part)
         if named is None:
             yield part
-        elif named in sample.input_texts:
-            yield {"type": "file", "path": named, "text": sample.input_texts[named]}
+        elif named in agentv_case.input_texts:
+            yield {"type": "file", "path": named, "text": agentv_case.input_texts[named]}
 
 
-def _format_message_texts(message: JsonObject, sample: AgentvCase) -> Iterator[str]:
+def _format_message_texts(message: JsonObject, agentv_case: AgentvCase) -> Iterator[str]:
     for part in _list_content_parts(message):
         named = _get_file_name(part)
         if named is not None:
-            is_guideline = sample.guideline_files and named not in sample.input_texts
+            is_guideline = agentv_case.guideline_files and named not in agentv_case.input_texts
             yield f"<Attached: {named}>" if is_guideline else f'<file: path="{named}">'
         elif isinstance(text := part.get("value"), str) and text.strip():
             yield text.strip()

@@ -63,7 +63,7 @@ MAX_KEPT_BYTES: Final = 256 * 1024
 MAX_LINES: Final = 100
 MAX_LINE_LENGTH: Final = 1_000
 
-NO_SCORE: Final = "the judge gave no `score` as a number, which counts as 0"
+NO_SCORE: Final = "the result has no numeric `score`; it counts as 0"
 
 
 def parse_finding(document: JsonObject, *, size: int, prefers_assertions: bool) -> Finding:
@@ -75,13 +75,13 @@ def parse_finding(document: JsonObject, *, size: int, prefers_assertions: bool) 
             given, as in AgentV 4.
     """
     asserted = list(_iterate_assertions(document.get("assertions")))
-    told = [*_iterate_texts(document.get("hits"))], [*_iterate_texts(document.get("misses"))]
-    if asserted and (prefers_assertions or not any(told)):
-        told = [t for t, passed in asserted if passed], [t for t, passed in asserted if not passed]
+    lists = [*_iterate_texts(document.get("hits"))], [*_iterate_texts(document.get("misses"))]
+    if asserted and (prefers_assertions or not any(lists)):
+        lists = [t for t, passed in asserted if passed], [t for t, passed in asserted if not passed]
     score, reason = _parse_score(document.get("score"), asserted)
     reasoning, details = document.get("reasoning"), document.get("details")
     kept = size <= MAX_KEPT_BYTES
-    hits, misses = (tuple(each) if kept else _truncate_lines(each) for each in told)
+    hits, misses = (tuple(each) if kept else _truncate_lines(each) for each in lists)
     return Finding(
         score=score,
         hits=hits,
@@ -122,8 +122,8 @@ def _truncate_lines(lines: list[str]) -> tuple[str, ...]:
 MAX_SHOWN_LINES: Final = 10
 NO_MODULE: Final = "No module named "
 UV_HINT: Final = (
-    "\nWhere there is no uv, packages that a script declares are not installed: install uv in a"
-    " step before, or name an `image` that has them, with `executor: docker`."
+    "\nWithout uv, the packages that a script declares are not installed: install uv in an earlier"
+    " step, or set `executor: docker` and an `image` that contains them."
 )
 
 
@@ -135,7 +135,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         config: the input's ``config``; None if the entry has no keys of its own.
         wire: the payload format of the input.
         prefers_assertions: see ``parse_finding``.
-        wanted: the judge model that the command may call; None if it calls none.
+        required_judge: the judge model that the command may call; None if it calls none.
     """
 
     identity: EvaluatorIdentity
@@ -144,12 +144,12 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
     config: JsonObject | None = None
     wire: PayloadFormat = "union"
     prefers_assertions: bool = False
-    wanted: RequiredJudge | None = None
+    required_judge: RequiredJudge | None = None
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """The judge model, if any; the command itself can be anything and is not prepared."""
-        return () if self.wanted is None else (self.wanted,)
+        return () if self.required_judge is None else (self.required_judge,)
 
     def ask(self, case: Case) -> RunCommand:
         """Run the command on the case and its run."""
@@ -171,11 +171,11 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
     def read_finding(self, response: Response) -> Finding:
         """Parse the printed result; raises the same errors as ``read``."""
         if not isinstance(response, ProgramOutput):
-            raise TypeError(f"a command was asked for, not {type(response).__name__}")
+            raise TypeError(f"expected the output of a command, got {type(response).__name__}")
         try:
             return self._read_finding(response)
         except EvaluatorError as error:
-            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+            raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
 
     def _read_finding(self, response: ProgramOutput) -> Finding:
         if response.exit_code != 0:
@@ -184,11 +184,11 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         if not response.stdout.removeprefix(codecs.BOM_UTF8).strip():
             raise EvaluatorError(describe_missing_output(response, EXAMPLE_RESULT))
         try:
-            return self._printed(response)
+            return self._parse_printed(response)
         except EvaluatorError as error:
-            raise EvaluatorError(f"produced invalid JSON: {error}") from None
+            raise EvaluatorError(f"printed an invalid result: {error}") from None
 
-    def _printed(self, response: ProgramOutput) -> Finding:
+    def _parse_printed(self, response: ProgramOutput) -> Finding:
         return parse_finding(
             parse_output(response.stdout),
             size=len(response.stdout),
@@ -200,16 +200,16 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         return UV_HINT if self.run.command[0] == "uv" and NO_MODULE in response.stderr else ""
 
     def _format_printed(self, response: ProgramOutput) -> str:
-        """List what a failed command printed: AgentV's own templates report their errors in it."""
+        """List the findings that a failed command printed; AgentV's templates put errors there."""
         try:
-            found = self._printed(response)
+            found = self._parse_printed(response)
         except EvaluatorError:
             return ""
-        said = [*found.misses, *([found.reasoning] if found.reasoning else [])]
+        texts = [*found.misses, *([found.reasoning] if found.reasoning else [])]
         lines = truncate.truncate_list(
-            [f"\n- {each}" for each in dict.fromkeys(said)], MAX_SHOWN_LINES
+            [f"\n- {each}" for each in dict.fromkeys(texts)], MAX_SHOWN_LINES
         )
-        return f"\nIt had printed:{''.join(lines)}" if lines else ""
+        return f"\nPrinted result:{''.join(lines)}" if lines else ""
 
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
@@ -230,9 +230,7 @@ Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
 class AccessSpec(StrictModel):
     """Access to a language model."""
 
-    max_calls: CallCount = Field(
-        default=MAX_CALLS, description="Questions that it may ask about each case."
-    )
+    max_calls: CallCount = Field(default=MAX_CALLS, description="Limit on model calls per case.")
 
 
 class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
@@ -243,63 +241,60 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
         json_schema_extra=leave_out_of_required("name", "script"),
     )
 
-    type: Literal["code_judge"] = Field(description="A command of your own.")
+    type: Literal["code_judge"] = Field(description="A command of your own that scores a run.")
     script: Command = Field(
-        description="The command: a list of words, or a line for the shell. `command` says the "
-        "same."
+        description="The command: a list of words, or one line for the shell. Alias: `command`."
     )
     cwd: Text | None = Field(
-        default=None, description="Folder that it runs in; by default that of this file."
+        default=None, description="Working directory; by default the folder of this file."
     )
     wire: PayloadFormat | None = Field(
         default=None,
-        description="The words that it is given the case in: those of one generation of AgentV "
-        "(`camel`, `snake`, `v4`), or of all at once (`union`, the default).",
+        description="Format of its input: of one generation of AgentV (`camel`, `snake`, `v4`), or "
+        "of all combined (`union`, the default).",
     )
-    timeout: Seconds = Field(
-        default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which it is stopped."
-    )
+    timeout: Seconds = Field(default=DEFAULT_TIMEOUT_SECONDS, description="Time limit in seconds.")
     executor: Literal["local", "docker"] = Field(
-        default="local", description="Where it runs: on this machine, or in a container."
+        default="local", description="Where it runs: on this machine or in a container."
     )
     image: Image | None = Field(
         default=None,
-        description="Image that it runs in, with the interpreter and the packages in it and a copy "
-        "of its folder; for `executor: docker`, which needs it.",
+        description="Container image with the interpreter and the packages; required by "
+        "`executor: docker`. The command's folder is copied into the container.",
     )
-    network: bool = Field(default=True, description="Whether it may use the network.")
+    network: bool = Field(default=True, description="Whether it can use the network.")
     env: list[VariableName] = Field(
         default=[],
-        description="Names of environment variables that it may see, beside the harmless ones.",
+        description="Names of environment variables to pass to it, besides the default ones.",
     )
     memory_mb: Count = Field(
-        default=DEFAULT_MEMORY_MB, description="MiB of memory that each process of it may use."
+        default=DEFAULT_MEMORY_MB, description="Memory limit of each of its processes, in MiB."
     )
     processes: Count = Field(
         default=DEFAULT_PROCESSES,
-        description="Processes that it may have at a time, threads included.",
+        description="Limit on processes at a time, including threads.",
     )
     isolation: IsolationMode = Field(
         default="fork",
-        description="How a script begins that the Python of agentci runs: as a `fork` of one that "
-        "has started already, or by itself (`spawn`), which takes longer.",
+        description="How agentci starts a Python script: as a `fork` of a running interpreter, or "
+        "as a new process (`spawn`), which is slower.",
     )
     cache: Cached = False
     target: AccessSpec | bool | None = Field(
         default=None,
-        description="Whether it may ask the language model of `judge`, through the address and the "
-        "token in `AGENTV_TARGET_PROXY_URL` and `AGENTV_TARGET_PROXY_TOKEN`.",
+        description="Whether it can call the judge model, with the URL and the token in "
+        "`AGENTV_TARGET_PROXY_URL` and `AGENTV_TARGET_PROXY_TOKEN`.",
     )
     judge: JudgeSpec | None = Field(
         default=None,
-        description="Which model answers what it asks, where that is not the one of the file.",
+        description="The model that it calls; by default the judge model of the file.",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _with_script(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if "command" in data and "script" in data:
-            raise ValueError("script and command are one field: keep one of them")
+            raise ValueError("`script` and `command` are the same field; keep one of them")
         if "command" not in data and "script" not in data:
             raise ValueError("code_judge needs `script`, such as [python3, judge.py]")
         return {"script" if key == "command" else key: value for key, value in data.items()}
@@ -308,14 +303,14 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
 def build_code_judge(entry: CodeJudgeEntry, context: AgentvContext) -> CodeJudge:
     """Make the evaluator; raises InputError if its folder or its judge model is missing."""
     _check_image(entry, context)
-    wanted = _make_target_panel(entry, context)
+    required_judge = _make_target_judge(entry, context)
     return CodeJudge(
         identity=make_agentv_identity(entry, context),
         run=RunCommand(
             command=_split_command(entry.script),
             folder=context.folder(entry.cwd),
             home=context.home,
-            model_access=_make_model_access(entry, wanted),
+            model_access=_make_model_access(entry, required_judge),
             timeout_seconds=entry.timeout,
             executor=entry.executor,
             network=entry.network,
@@ -330,33 +325,34 @@ def build_code_judge(entry: CodeJudgeEntry, context: AgentvContext) -> CodeJudge
         config=_extract_own_keys(entry, context),
         wire=entry.wire or context.wire,
         prefers_assertions=context.version == "v4",
-        wanted=wanted,
+        required_judge=required_judge,
     )
 
 
-def _make_model_access(entry: CodeJudgeEntry, wanted: RequiredJudge | None) -> ModelAccess | None:
-    if wanted is None:
+def _make_model_access(
+    entry: CodeJudgeEntry, required_judge: RequiredJudge | None
+) -> ModelAccess | None:
+    if required_judge is None:
         return None
     spec = entry.target if isinstance(entry.target, AccessSpec) else AccessSpec()
-    return ModelAccess(judge=wanted.judge, max_calls=spec.max_calls)
+    return ModelAccess(judge=required_judge.judge, max_calls=spec.max_calls)
 
 
-def _make_target_panel(entry: CodeJudgeEntry, context: AgentvContext) -> RequiredJudge | None:
+def _make_target_judge(entry: CodeJudgeEntry, context: AgentvContext) -> RequiredJudge | None:
     """Return the judge model that answers the command's calls, or None without ``target``."""
     if not entry.target:
         if entry.judge is not None:
             raise InputError.from_message(
-                "`judge` says who answers a `target`, and there is none",
+                "`judge` sets the model for `target`, but `target` is missing",
                 place=context.find_place("judge"),
-                hint="add `target: {}`, or give a setting of your own another name",
+                hint="add `target: {}`, or rename `judge` if it is a setting of your own",
             )
         return None
     if entry.executor == DOCKER_EXECUTOR:
         raise InputError.from_message(
-            f"`target` cannot be reached with `executor: {DOCKER_EXECUTOR}`",
+            f"`target` is not available with `executor: {DOCKER_EXECUTOR}`",
             place=context.find_place("target"),
-            hint="leave out `executor` and `image`: with `network: false` it reaches no more than "
-            "its model",
+            hint="remove `executor` and `image`; `network: false` limits the command to its model",
         )
     if entry.cache:
         raise InputError.from_message(
@@ -373,15 +369,15 @@ def _check_image(entry: CodeJudgeEntry, context: AgentvContext) -> None:
     in_image = entry.executor == DOCKER_EXECUTOR
     if in_image and entry.image is None:
         raise InputError.from_message(
-            f"`executor: {DOCKER_EXECUTOR}` needs an image that the command runs in",
+            f"`executor: {DOCKER_EXECUTOR}` needs an `image`",
             place=context.find_place("executor"),
             hint="add `image:`, such as `image: python:3.12-slim`",
         )
     if not in_image and entry.image is not None:
         raise InputError.from_message(
-            f"`image` is for `executor: {DOCKER_EXECUTOR}`",
+            f"`image` needs `executor: {DOCKER_EXECUTOR}`",
             place=context.find_place("image"),
-            hint=f"add `executor: {DOCKER_EXECUTOR}`, or leave the image out",
+            hint=f"add `executor: {DOCKER_EXECUTOR}`, or remove `image`",
         )
 
 

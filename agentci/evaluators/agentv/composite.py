@@ -16,7 +16,7 @@ from agentci.evaluators.agentv.agentv_evaluator import (
     NonNegative,
     make_agentv_identity,
     make_pass_threshold,
-    make_wanted_panel,
+    make_required_judge,
 )
 from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, SHELL, CodeJudge
 from agentci.evaluators.agentv.findings import (
@@ -56,16 +56,16 @@ from agentci.model.requests import (
 from agentci.model.values import replace
 
 RESULTS_NAME: Final = "EVALUATOR_RESULTS_JSON"
-COMPOSITE_TASK: Final = "You sum up what several evaluators found in one answer of an AI agent."
+COMPOSITE_TASK: Final = "You combine several evaluators' results for one answer of an AI agent."
 
 
-def append_results(words: str) -> str:
-    """Make a template with the results below ``words``."""
-    return f"{words}\n\n{{{{ {RESULTS_NAME} }}}}"
+def append_results(text: str) -> str:
+    """Make a template with the results below ``text``."""
+    return f"{text}\n\n{{{{ {RESULTS_NAME} }}}}"
 
 
 DEFAULT_TEMPLATE: Final = append_results(
-    "Say how good the answer is on the whole, by the results of all evaluators:"
+    "Rate the overall quality of the answer from the results of all evaluators:"
 )
 
 
@@ -90,7 +90,7 @@ class ProgramAggregator(Struct, frozen=True, kw_only=True):
 class ModelAggregator(Struct, frozen=True, kw_only=True):
     """A judge model whose prompt has the members' results in place of ``RESULTS_NAME``."""
 
-    wanted: RequiredJudge
+    required_judge: RequiredJudge
     template: str = DEFAULT_TEMPLATE
 
 
@@ -108,7 +108,11 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """The prerequisites of the members and of the aggregator."""
-        own = (self.aggregator.wanted,) if isinstance(self.aggregator, ModelAggregator) else ()
+        own = (
+            (self.aggregator.required_judge,)
+            if isinstance(self.aggregator, ModelAggregator)
+            else ()
+        )
         return (*(each for member in self.members for each in member.needs), *own)
 
     def ask(self, case: Case) -> Compose:
@@ -122,67 +126,76 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
         """Return the judgement."""
         return extract_judgement(response)
 
-    def _aggregate(self, replies: tuple[Response, ...]) -> Task:
-        judged = {
+    def _aggregate(self, responses: tuple[Response, ...]) -> Task:
+        judgements = {
             member.identity.name: member.read(response)
-            for member, response in zip(self.members, replies, strict=True)
+            for member, response in zip(self.members, responses, strict=True)
         }
         aggregator = self.aggregator
         if isinstance(aggregator, ProgramAggregator):
-            return self._ask_program(aggregator.code_judge, judged)
+            return self._ask_program(aggregator.code_judge, judgements)
         if isinstance(aggregator, ModelAggregator):
-            return self._ask_model(aggregator, judged)
+            return self._ask_model(aggregator, judgements)
         if isinstance(aggregator, PassRate):
-            return self._settled(_count_passes(judged, aggregator.threshold), judged)
-        return self._settled(_average_scores(judged, aggregator.weights), judged)
+            return self._make_composite_judgement(
+                _count_passes(judgements, aggregator.threshold), judgements
+            )
+        return self._make_composite_judgement(
+            _average_scores(judgements, aggregator.weights), judgements
+        )
 
-    def _ask_program(self, judge: CodeJudge, judged: Mapping[str, Judgement]) -> Compose:
-        request = judge.make_command(stringify_json({"results": _format_results(judged)}, indent=2))
+    def _ask_program(self, judge: CodeJudge, judgements: Mapping[str, Judgement]) -> Compose:
+        request = judge.make_command(
+            stringify_json({"results": _format_results(judgements)}, indent=2)
+        )
 
-        def read(replies: tuple[Response, ...]) -> Task:
-            return self._settled(judge.read_finding(replies[0]), judged)
+        def read(responses: tuple[Response, ...]) -> Task:
+            return self._make_composite_judgement(judge.read_finding(responses[0]), judgements)
 
         return Compose(parts=((self.identity.name, request),), then=read)
 
-    def _ask_model(self, model: ModelAggregator, judged: Mapping[str, Judgement]) -> Compose:
+    def _ask_model(self, model: ModelAggregator, judgements: Mapping[str, Judgement]) -> Compose:
         scale = HolisticScale()
         instructions = f"{COMPOSITE_TASK} {scale.instructions}"
-        results = {RESULTS_NAME: stringify_json(_format_results(judged), indent=2)}
+        results = {RESULTS_NAME: stringify_json(_format_results(judgements), indent=2)}
         question = make_question(
             instructions, model.template, results, scale.form, leaves_unknown=True
         )
-        request = AskModel(prompt=question, judge=model.wanted.judge)
+        request = AskModel(prompt=question, judge=model.required_judge.judge)
 
-        def read(replies: tuple[Response, ...]) -> Task:
-            if not isinstance(replies[0], AggregateVerdict):
-                raise TypeError(f"a model was asked, and {type(replies[0]).__name__} came")
-            return self._settled(scale.make_finding(replies[0]), judged)
+        def read(responses: tuple[Response, ...]) -> Task:
+            if not isinstance(responses[0], AggregateVerdict):
+                raise TypeError(f"expected a model's verdict, got {type(responses[0]).__name__}")
+            return self._make_composite_judgement(scale.make_finding(responses[0]), judgements)
 
         return Compose(parts=((self.identity.name, request),), then=read)
 
-    def _settled(self, finding: Finding, judged: Mapping[str, Judgement]) -> ConstantJudgement:
+    def _make_composite_judgement(
+        self, finding: Finding, judgements: Mapping[str, Judgement]
+    ) -> ConstantJudgement:
         judgement = make_agentv_judgement(finding, self.threshold)
-        members: JsonObject = {name: _summarize_member(each) for name, each in judged.items()}
+        members: JsonObject = {name: _summarize_member(each) for name, each in judgements.items()}
         details = {**judgement.details, "members": members}
         return ConstantJudgement(judgement=replace(judgement, details=details))
 
 
-def _average_scores(judged: Mapping[str, Judgement], weights: Mapping[str, float]) -> Finding:
-    total = sum(weights.get(name, 1.0) for name in judged)
-    weighted = sum(_get_score(each) * weights.get(name, 1.0) for name, each in judged.items())
+def _average_scores(judgements: Mapping[str, Judgement], weights: Mapping[str, float]) -> Finding:
+    total = sum(weights.get(name, 1.0) for name in judgements)
+    weighted = sum(_get_score(each) * weights.get(name, 1.0) for name, each in judgements.items())
     return Finding(
         score=weighted / total if total else 0.0,
-        hits=_prefix_lines({name: each.hits for name, each in judged.items()}),
-        misses=_prefix_lines({name: each.misses for name, each in judged.items()}),
-        reasoning=_join_reasoning(judged),
+        hits=_prefix_lines({name: each.hits for name, each in judgements.items()}),
+        misses=_prefix_lines({name: each.misses for name, each in judgements.items()}),
+        reasoning=_join_reasoning(judgements),
     )
 
 
-def _count_passes(judged: Mapping[str, Judgement], threshold: float) -> Finding:
-    passed = sum(each.passed is True for each in judged.values())
-    share = passed / len(judged)
-    found = _average_scores(judged, {})
-    line = f"{passed}/{len(judged)} evaluators passed (threshold: {format_js_number(threshold)})"
+def _count_passes(judgements: Mapping[str, Judgement], threshold: float) -> Finding:
+    passed = sum(each.passed is True for each in judgements.values())
+    share = passed / len(judgements)
+    found = _average_scores(judgements, {})
+    shown = format_js_number(threshold)
+    line = f"{passed}/{len(judgements)} evaluators passed (threshold: {shown})"
     if share >= threshold:
         return replace(found, score=share, hits=(line, *found.hits))
     return replace(found, score=share, misses=(line, *found.misses))
@@ -193,17 +206,17 @@ def _get_score(judgement: Judgement) -> float:
     return judgement.score or 0.0
 
 
-def _prefix_lines(told: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(f"[{name}] {line}" for name, lines in told.items() for line in lines)
+def _prefix_lines(findings: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(f"[{name}] {line}" for name, lines in findings.items() for line in lines)
 
 
-def _join_reasoning(judged: Mapping[str, Judgement]) -> str | None:
-    told = [f"{name}: {each.reasoning}" for name, each in judged.items() if each.reasoning]
-    return "; ".join(told) or None
+def _join_reasoning(judgements: Mapping[str, Judgement]) -> str | None:
+    lines = [f"{name}: {each.reasoning}" for name, each in judgements.items() if each.reasoning]
+    return "; ".join(lines) or None
 
 
-def _format_results(judged: Mapping[str, Judgement]) -> JsonObject:
-    return {name: _format_result(judgement) for name, judgement in judged.items()}
+def _format_results(judgements: Mapping[str, Judgement]) -> JsonObject:
+    return {name: _format_result(judgement) for name, judgement in judgements.items()}
 
 
 def _describe_verdict(judgement: Judgement) -> str:
@@ -214,7 +227,7 @@ def _describe_verdict(judgement: Judgement) -> str:
 
 def _format_result(judgement: Judgement) -> JsonObject:
     """Format a member's result for a program or a model, in AgentV's camelCase."""
-    told: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "score": judgement.score,
         "verdict": _describe_verdict(judgement),
         "hits": judgement.hits,
@@ -223,16 +236,16 @@ def _format_result(judgement: Judgement) -> JsonObject:
         "reasoning": judgement.reasoning,
         "details": judgement.details or None,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _summarize_member(judgement: Judgement) -> JsonObject:
     nested = judgement.details.get("members")
-    told: JsonObject = {
+    summary: JsonObject = {
         "score": judgement.score,
         "verdict": _describe_verdict(judgement),
     }
-    return told if nested is None else {**told, "members": nested}
+    return summary if nested is None else {**summary, "members": nested}
 
 
 COMPOSITE_VOCABULARY: Final = TemplateVocabulary(
@@ -245,7 +258,7 @@ class WeightedAverageSpec(StrictModel):
 
     type: Literal["weighted_average"]
     weights: dict[str, NonNegative] = Field(
-        default={}, description="How much each member counts; 1 where it is left out."
+        default={}, description="Weight of each member; by default 1."
     )
 
 
@@ -253,7 +266,7 @@ class ProgramAggregatorSpec(StrictModel):
     """A program that reads the members' results and prints a score."""
 
     type: Literal["code_judge", "code_grader", "code-judge", "code-grader"]
-    path: Text = Field(description="Line for the shell.")
+    path: Text = Field(description="The program, as one line for the shell.")
     cache: Cached = False
 
 
@@ -261,7 +274,7 @@ class CompositePassRateSpec(StrictModel):
     """The share of members that pass."""
 
     type: Literal["threshold"]
-    threshold: Share = Field(description="Share that passes.")
+    threshold: Share = Field(description="Share of members that must pass.")
 
 
 class ModelAggregatorSpec(StrictModel):
@@ -270,10 +283,11 @@ class ModelAggregatorSpec(StrictModel):
     type: Literal["llm_judge", "llm_grader", "llm-judge", "llm-grader"]
     prompt: Text | None = Field(
         default=None,
-        description=f"What it is asked, with `{{{{ {RESULTS_NAME} }}}}`: text, or a file of text.",
+        description=f"Prompt template with `{{{{ {RESULTS_NAME} }}}}`: text, or the path of a text "
+        "file.",
     )
     judge: JudgeSpec | None = Field(
-        default=None, description="Which model judges, where that is not the one of the file."
+        default=None, description="The judge model; by default that of the file."
     )
 
 
@@ -286,8 +300,8 @@ AggregatorSpec: TypeAlias = Annotated[
 class CompositeEntry(RepeatableEntry, AgentvEntry):
     """One score from the scores of other evaluators."""
 
-    type: Literal["composite"] = Field(description="One score out of those of other evaluators.")
-    aggregator: AggregatorSpec = Field(description="How their scores become one.")
+    type: Literal["composite"] = Field(description="One score from other evaluators' scores.")
+    aggregator: AggregatorSpec = Field(description="How the scores are combined.")
 
 
 def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeEvaluator:
@@ -298,9 +312,9 @@ def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeE
     """
     if not context.members:
         raise InputError.from_message(
-            "a composite needs `evaluators`",
+            "`composite` needs `evaluators`",
             place=context.place,
-            hint="list evaluators with `name` and `type` below it",
+            hint="list evaluators with `name` and `type`",
         )
     _reject_member_repeats(context)
     aggregator = _build_aggregator(entry, context)
@@ -308,20 +322,20 @@ def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeE
         isinstance(member, RuleEvaluator) for member in context.members
     ):
         reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
-    identity, standard = (
+    identity, threshold = (
         make_agentv_identity(entry, context),
         make_pass_threshold(entry, context),
     )
     if isinstance(aggregator, PassRate):
         # The aggregator has its own threshold.
-        line = aggregator.threshold
-        identity = replace(identity, criterion=format_pass_score(line), threshold=line)
-        standard = replace(standard, score=line)
+        pass_score = aggregator.threshold
+        identity = replace(identity, criterion=format_pass_score(pass_score), threshold=pass_score)
+        threshold = replace(threshold, score=pass_score)
     return CompositeEvaluator(
         identity=identity,
         members=context.members,
         aggregator=aggregator,
-        threshold=standard,
+        threshold=threshold,
     )
 
 
@@ -330,9 +344,9 @@ def _reject_member_repeats(context: AgentvContext) -> None:
         if member.identity.repetition.times > 1:
             raise InputError.from_message(
                 f"the member {quote_name(member.identity.name)} of a composite cannot "
-                "have a `repeat`",
+                "have `repeat`",
                 place=member.identity.place,
-                hint="give it to the composite, whose members are all asked as often then",
+                hint="set `repeat` on the composite; it repeats all members",
             )
 
 
@@ -367,8 +381,8 @@ def _build_model_aggregator(
     template = DEFAULT_TEMPLATE
     if spec.prompt is not None:
         template = context.templates.read(spec.prompt, place, COMPOSITE_VOCABULARY)
-    wanted = make_wanted_panel(entry.name, spec.judge, context)
-    return ModelAggregator(wanted=wanted, template=template)
+    required_judge = make_required_judge(entry.name, spec.judge, context)
+    return ModelAggregator(required_judge=required_judge, template=template)
 
 
 def _check_weights(spec: WeightedAverageSpec, context: AgentvContext) -> dict[str, float]:
@@ -380,8 +394,8 @@ def _check_weights(spec: WeightedAverageSpec, context: AgentvContext) -> dict[st
     for name in spec.weights:
         if name not in names:
             raise InputError.from_message(
-                f"there is no member {quote_name(name)} to weigh",
+                f"`weights` names {quote_name(name)}, which is not a member of the composite",
                 place=context.find_place("aggregator"),
-                hint=suggest_name(name, names) or f"there is {join_with_or(names)}",
+                hint=suggest_name(name, names) or f"use {join_with_or(names)}",
             )
     return spec.weights

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from agentci._util.text.format import format_count
 from agentci._util.text.javascript import stringify_json
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvEvaluator
@@ -71,23 +72,23 @@ class ConversationEvaluator(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: the run and the conversation differ in their number of turns.
         """
-        sample, transcript = get_recorded_run(case)
+        agentv_case, transcript = get_recorded_run(case)
         rounds = _select_rounds(self.conversation, transcript)
         if self.turn is None:
-            said = tuple(_iterate_history(self.conversation, rounds))
-            text = "\n\n".join(map(_format_message, said))
+            history = tuple(_iterate_history(self.conversation, rounds))
+            text = "\n\n".join(map(_format_message, history))
             return self.evaluator.ask(
                 replace(
                     case,
-                    agentv_case=replace(sample, input_messages=said, expected_messages=()),
+                    agentv_case=replace(agentv_case, input_messages=history, expected_messages=()),
                     transcript=replace(transcript, answer=text),
                 )
             )
-        said = tuple(_iterate_history(self.conversation, rounds[: self.turn + 1]))
+        history = tuple(_iterate_history(self.conversation, rounds[: self.turn + 1]))
         part = replace(
-            sample,
-            id=f"{sample.id}/turn-{self.turn + 1}",
-            input_messages=tuple(_apply_window(said, self.conversation.window)),
+            agentv_case,
+            id=f"{agentv_case.id}/turn-{self.turn + 1}",
+            input_messages=tuple(_apply_window(history, self.conversation.window)),
             expected_messages=self.conversation.turns[self.turn].expected_messages,
         )
         answers = tuple(m for m in rounds[self.turn] if m.role not in (USER, SYSTEM))
@@ -125,37 +126,38 @@ def _begins_after_answer(message: Message, before: list[Message]) -> bool:
     )
 
 
-def _select_rounds(talk: Conversation, transcript: Transcript) -> tuple[Round, ...]:
-    """Return the rounds that are turns of ``talk``, without those of its preamble."""
+def _select_rounds(conversation: Conversation, transcript: Transcript) -> tuple[Round, ...]:
+    """Return the rounds that are turns of ``conversation``, without those of its preamble."""
     rounds = split_rounds(transcript)
-    scripted = sum(message.get("role") == ASSISTANT for message in talk.preamble)
-    if len(rounds) == len(talk.turns) + scripted:
-        return rounds[scripted:]
-    if len(rounds) != len(talk.turns):
+    preamble_answers = sum(message.get("role") == ASSISTANT for message in conversation.preamble)
+    if len(rounds) == len(conversation.turns) + preamble_answers:
+        return rounds[preamble_answers:]
+    if len(rounds) != len(conversation.turns):
         raise EvaluatorError(
-            f"the recorded output has {len(rounds)} turns, the conversation {len(talk.turns)}"
+            f"the recorded run has {format_count(len(rounds), 'turn')}, but the conversation has"
+            f" {len(conversation.turns)}"
         )
     return rounds
 
 
-def _iterate_history(talk: Conversation, rounds: tuple[Round, ...]) -> Iterator[JsonObject]:
+def _iterate_history(conversation: Conversation, rounds: tuple[Round, ...]) -> Iterator[JsonObject]:
     """Yield all messages up to the response of the last of ``rounds``."""
-    yield from talk.preamble
-    for turn, messages in zip(talk.turns, rounds, strict=False):
+    yield from conversation.preamble
+    for turn, messages in zip(conversation.turns, rounds, strict=False):
         yield from turn.input_messages
         answer = extract_candidate_answer(Transcript(messages=messages))
         yield {"role": ASSISTANT, "content": answer}
 
 
-def _apply_window(said: tuple[JsonObject, ...], window: int | None) -> Iterator[JsonObject]:
+def _apply_window(history: tuple[JsonObject, ...], window: int | None) -> Iterator[JsonObject]:
     if window is None:
-        yield from said
+        yield from history
         return
-    yield from (each for each in said if each["role"] == SYSTEM)
-    yield from [each for each in said if each["role"] != SYSTEM][-2 * window :]
+    yield from (each for each in history if each["role"] == SYSTEM)
+    yield from [each for each in history if each["role"] != SYSTEM][-2 * window :]
 
 
 def _format_message(message: JsonObject) -> str:
     content = message.get("content")
-    told = content if isinstance(content, str) else stringify_json(content)
-    return f"{message['role']}: {told}"
+    text = content if isinstance(content, str) else stringify_json(content)
+    return f"{message['role']}: {text}"

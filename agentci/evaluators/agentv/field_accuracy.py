@@ -122,7 +122,7 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
     expected_name: str
     shows_all: bool
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
         candidate = extract_json(extract_candidate_answer(transcript))
         if candidate is None:
@@ -131,7 +131,7 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
                 misses=("Failed to parse candidate answer as JSON",),
                 reasoning="Candidate answer is not valid JSON",
             )
-        expected = _find_expected(sample)
+        expected = _find_expected(agentv_case)
         if expected is None:
             return Finding(
                 score=0.0,
@@ -174,9 +174,9 @@ def extract_json(text: str) -> Json:
         return None
 
 
-def _find_expected(sample: AgentvCase) -> Json:
+def _find_expected(agentv_case: AgentvCase) -> Json:
     """Return the data of the last expected assistant message that has any."""
-    for message in reversed(sample.expected_messages):
+    for message in reversed(agentv_case.expected_messages):
         if message.get("role") != ASSISTANT:
             continue
         content = message.get("content")
@@ -188,55 +188,54 @@ def _find_expected(sample: AgentvCase) -> Json:
 
 def _compare_field(rule: FieldRule, candidate: Json, expected: Json) -> _FieldResult:
     path, weight = rule.path, rule.weight
-    wanted_there, wanted = find_at_path(expected, path)
-    if not wanted_there:
+    is_expected, expected_value = find_at_path(expected, path)
+    if not is_expected:
         return _FieldResult(fits=True, line=f"{path}: no expected value", weight=weight)
-    given_there, given = find_at_path(candidate, path)
-    if given_there:
-        fits, remark = _COMPARE[rule.match](rule, given, wanted)
+    is_given, value = find_at_path(candidate, path)
+    if is_given:
+        fits, remark = _COMPARE[rule.match](rule, value, expected_value)
         return _FieldResult(fits=fits, line=f"{path}{remark and f' ({remark})'}", weight=weight)
     if rule.required:
         return _FieldResult(fits=False, line=f"{path} (required, missing)", weight=weight)
     return _FieldResult(fits=True, line=f"{path}: optional field missing", weight=0.0)
 
 
-def _compare_exactly(_: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
-    if equal_json(given, wanted):
+def _compare_exactly(_: FieldRule, value: Json, expected: Json) -> tuple[bool, str]:
+    if equal_json(value, expected):
         return True, ""
-    got, expected = get_javascript_type(given), get_javascript_type(wanted)
-    if got != expected:
-        return False, f"type mismatch: got {got}, expected {expected}"
+    got, wanted = get_javascript_type(value), get_javascript_type(expected)
+    if got != wanted:
+        return False, f"type mismatch: got {got}, expected {wanted}"
     return False, "value mismatch"
 
 
-def _compare_numbers(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
-    one, other = _parse_number(given), _parse_number(wanted)
-    if one is None or other is None:
+def _compare_numbers(rule: FieldRule, value: Json, expected: Json) -> tuple[bool, str]:
+    number, target = _parse_number(value), _parse_number(expected)
+    if number is None or target is None:
         return False, "non-numeric value"
-    if not (math.isfinite(one) and math.isfinite(other)):
+    if not (math.isfinite(number) and math.isfinite(target)):
         return False, "invalid numeric value"
-    off = abs(one - other)
-    off = off / abs(other) if rule.relative and other else off
-    if off <= rule.tolerance:
-        return True, f"within tolerance: diff={format_js_fixed(off, 2)}"
+    difference = abs(number - target)
+    if rule.relative and target:
+        difference /= abs(target)
+    shown = format_js_fixed(difference, 2)
+    if difference <= rule.tolerance:
+        return True, f"within tolerance: diff={shown}"
     return (
         False,
-        (
-            f"outside tolerance: diff={format_js_fixed(off, 2)}, "
-            f"tolerance={format_js_number(rule.tolerance)}"
-        ),
+        f"outside tolerance: diff={shown}, tolerance={format_js_number(rule.tolerance)}",
     )
 
 
-def _compare_dates(rule: FieldRule, given: Json, wanted: Json) -> tuple[bool, str]:
-    got, expected = (parse_day(_format_text(each), rule.formats) for each in (given, wanted))
-    if got is None:
+def _compare_dates(rule: FieldRule, value: Json, expected: Json) -> tuple[bool, str]:
+    day, expected_day = (parse_day(_format_text(each), rule.formats) for each in (value, expected))
+    if day is None:
         return False, "unparseable candidate date"
-    if expected is None:
+    if expected_day is None:
         return False, "unparseable expected date"
-    if got == expected:
+    if day == expected_day:
         return True, ""
-    return False, f"date mismatch: got {got.isoformat()}, expected {expected.isoformat()}"
+    return False, f"date mismatch: got {day.isoformat()}, expected {expected_day.isoformat()}"
 
 
 _COMPARE: Final = {
@@ -261,29 +260,34 @@ def _format_text(value: Json) -> str:
 class FieldSpec(StrictModel):
     """One field of the response."""
 
-    path: Text = Field(description="Where it is: `invoice.items[0].price`.")
+    path: Text = Field(description="Path of the field, such as `invoice.items[0].price`.")
     match: FieldMatch = Field(description="How it is compared: exact, numeric_tolerance or date.")
-    required: bool = Field(default=True, description="Whether it has to be there.")
-    weight: NonNegative = Field(default=1.0, description="How much it counts.")
-    tolerance: NonNegative = Field(default=0.0, description="How far a number may be off.")
+    required: bool = Field(default=True, description="Whether a missing field is a miss.")
+    weight: NonNegative = Field(default=1.0, description="Weight in the score.")
+    tolerance: NonNegative = Field(
+        default=0.0, description="Largest allowed difference of a number."
+    )
     relative: bool = Field(
-        default=False, description="Whether that is a share of the expected number."
+        default=False, description="Whether the tolerance is a share of the expected number."
     )
     formats: list[Text] = Field(
         default=[],
-        description="Of dates, such as DD/MM/YYYY: whether the day or the month comes first.",
+        description="Date formats, such as DD/MM/YYYY, which tell whether the day or the month "
+        "comes first.",
     )
 
 
 class FieldAccuracyEntry(AgentvEntry):
     """A JSON response, compared field by field."""
 
-    type: Literal["field_accuracy"] = Field(description="An answer in JSON, field by field.")
+    type: Literal["field_accuracy"] = Field(
+        description="Compares an answer in JSON with the expected one, field by field."
+    )
     fields: Annotated[list[FieldSpec], Field(min_length=1)] = Field(
-        description="The fields that are compared with the expected answer."
+        description="The fields to compare."
     )
     aggregation: Aggregation = Field(
-        default="weighted_average", description="How their scores become one."
+        default="weighted_average", description="How the scores of the fields are combined."
     )
 
 

@@ -54,14 +54,14 @@ class PassThreshold(Struct, frozen=True, kw_only=True):
     negated: bool = False
 
 
-def make_agentv_judgement(finding: Finding, standard: PassThreshold) -> Judgement:
+def make_agentv_judgement(finding: Finding, threshold: PassThreshold) -> Judgement:
     """Compare a finding with its threshold."""
-    if standard.negated:
+    if threshold.negated:
         finding = _negate(finding)
     falls_short = finding.fails or finding.is_partial
-    passed = finding.score >= standard.score and not falls_short
+    passed = finding.score >= threshold.score and not falls_short
     reason = finding.reason or (
-        None if passed else _describe_borderline(finding.score, standard.score)
+        None if passed else _describe_borderline(finding.score, threshold.score)
     )
     return Judgement(
         score=finding.score,
@@ -81,9 +81,9 @@ def format_verdict(score: float) -> str:
     return "borderline" if score >= BORDERLINE_SCORE else "fail"
 
 
-def format_pass_score(line: float) -> str:
+def format_pass_score(pass_score: float) -> str:
     """Describe the threshold."""
-    return format_criterion(line)
+    return format_criterion(pass_score)
 
 
 def clamp_score(score: float) -> float:
@@ -103,16 +103,16 @@ def _negate(finding: Finding) -> Finding:
     )
 
 
-def _describe_borderline(score: float, line: float) -> str | None:
+def _describe_borderline(score: float, pass_score: float) -> str | None:
     if score < BORDERLINE_SCORE:
         return None
-    return f"borderline: {BORDERLINE_SCORE:g} or more, less than {line:g}"
+    return f"borderline: at least {BORDERLINE_SCORE:g}, but below the threshold {pass_score:g}"
 
 
 class ScoringRule(Protocol):
     """How a recorded run is scored; a frozen value."""
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """Score ``transcript``, a run of ``sample``."""
         ...
 
@@ -143,7 +143,7 @@ class RuleEvaluator(Struct, frozen=True, kw_only=True):
 
 
 def get_recorded_run(case: Case) -> tuple[AgentvCase, Transcript]:
-    """Return the sample and transcript of a case, which every eval file case has when evaluated."""
+    """Return the AgentV case and the transcript of a case from an eval file."""
     if case.agentv_case is None or case.transcript is None:
-        raise TypeError(f"{case.id} is no case of an eval file")
+        raise TypeError(f"case {case.id} is not from an eval file")
     return case.agentv_case, case.transcript

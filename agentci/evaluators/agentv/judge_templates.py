@@ -39,30 +39,30 @@ TRUSTED_VARIABLES: Final = frozenset({"criteria", "expected_outcome", "rubrics",
 class TemplateSource(Struct, frozen=True, kw_only=True):
     """The case, its run and its rubrics, if any, that template variables are taken from."""
 
-    sample: AgentvCase
+    agentv_case: AgentvCase
     transcript: Transcript
     rubrics: Rubrics | None = None
 
 
-def make_template_values(template: str, matter: TemplateSource) -> JsonObject:
+def make_template_values(template: str, source: TemplateSource) -> JsonObject:
     """Return the values of the known variables that a template names."""
     known = (name for name in list_template_names(template) if name in TEMPLATE_VARIABLES)
-    return {name: TEMPLATE_VARIABLES[name](matter) for name in known}
+    return {name: TEMPLATE_VARIABLES[name](source) for name in known}
 
 
-def collect_untrusted_texts(matter: TemplateSource) -> Mapping[str, Iterator[str]]:
+def collect_untrusted_texts(source: TemplateSource) -> Mapping[str, Iterator[str]]:
     """Collect all untrusted texts of a case and its run by variable name."""
-    sample, transcript = matter.sample, matter.transcript
+    agentv_case, transcript = source.agentv_case, source.transcript
     return {
         "candidate_answer": iter((extract_candidate_answer(transcript),)),
         "output_messages": _iterate_leaf_texts(
             [
                 *(each.content for each in transcript.messages),
-                *(told for use in transcript.tool_uses for told in (use.input, use.output)),
+                *(value for use in transcript.tool_uses for value in (use.input, use.output)),
             ]
         ),
-        "input_messages": _iterate_leaf_texts([*iterate_prompt_segments(sample)]),
-        "expected_messages": _iterate_leaf_texts([*sample.expected_messages]),
+        "input_messages": _iterate_leaf_texts([*iterate_prompt_segments(agentv_case)]),
+        "expected_messages": _iterate_leaf_texts([*agentv_case.expected_messages]),
     }
 
 
@@ -80,43 +80,43 @@ def _iterate_leaf_texts(value: Json) -> Iterator[str]:
             return
 
 
-def _criteria(matter: TemplateSource) -> str:
-    return matter.sample.criteria.strip()
+def _criteria(source: TemplateSource) -> str:
+    return source.agentv_case.criteria.strip()
 
 
-def _question(matter: TemplateSource) -> str:
-    return format_agent_prompt(matter.sample).strip()
+def _question(source: TemplateSource) -> str:
+    return format_agent_prompt(source.agentv_case).strip()
 
 
-def _reference(matter: TemplateSource) -> str:
-    return extract_reference_answer(matter.sample).strip()
+def _reference(source: TemplateSource) -> str:
+    return extract_reference_answer(source.agentv_case).strip()
 
 
-def _candidate(matter: TemplateSource) -> str:
-    return extract_candidate_answer(matter.transcript).strip()
+def _candidate(source: TemplateSource) -> str:
+    return extract_candidate_answer(source.transcript).strip()
 
 
-def _input_messages(matter: TemplateSource) -> str:
-    return stringify_json([*iterate_prompt_segments(matter.sample)], indent=2)
+def _input_messages(source: TemplateSource) -> str:
+    return stringify_json([*iterate_prompt_segments(source.agentv_case)], indent=2)
 
 
-def _expected_messages(matter: TemplateSource) -> str:
+def _expected_messages(source: TemplateSource) -> str:
     return stringify_json(
-        encode_authored_messages(matter.sample.expected_messages, to_snake_case), indent=2
+        encode_authored_messages(source.agentv_case.expected_messages, to_snake_case), indent=2
     )
 
 
-def _output_messages(matter: TemplateSource) -> str:
-    return stringify_json(encode_messages(matter.transcript.messages, to_snake_case), indent=2)
+def _output_messages(source: TemplateSource) -> str:
+    return stringify_json(encode_messages(source.transcript.messages, to_snake_case), indent=2)
 
 
-def _tool_calls(matter: TemplateSource) -> str:
-    uses = matter.transcript.tool_uses
+def _tool_calls(source: TemplateSource) -> str:
+    uses = source.transcript.tool_uses
     return "\n".join(f"- {use.tool} {stringify_json(use.input)}" for use in uses)
 
 
-def _metadata(matter: TemplateSource) -> str:
-    return stringify_json(matter.sample.metadata, indent=2)
+def _metadata(source: TemplateSource) -> str:
+    return stringify_json(source.agentv_case.metadata, indent=2)
 
 
 def _file_changes(_: TemplateSource) -> str:
@@ -124,12 +124,12 @@ def _file_changes(_: TemplateSource) -> str:
     return ""
 
 
-def _rubrics(matter: TemplateSource) -> str:
-    return "" if matter.rubrics is None else matter.rubrics.text
+def _rubrics(source: TemplateSource) -> str:
+    return "" if source.rubrics is None else source.rubrics.text
 
 
-def _rubrics_json(matter: TemplateSource) -> str:
-    return stringify_json([] if matter.rubrics is None else matter.rubrics.data, indent=2)
+def _rubrics_json(source: TemplateSource) -> str:
+    return stringify_json([] if source.rubrics is None else source.rubrics.data, indent=2)
 
 
 # Variables of all AgentV generations, which have different names for some.
@@ -227,15 +227,15 @@ class TemplateReader(Struct, frozen=True, kw_only=True):
                 return self._checked(text, place, vocabulary, named)
         if given.startswith(FILE_SCHEME) or (is_word and not self.only_by_scheme):
             raise InputError.from_message(
-                f"there is no file {named}",
+                f"file not found: {named}",
                 place=place,
-                hint="it is looked for beside this file, and in the folders above",
+                hint="the folder of this file and the folders above it are searched",
             )
         if is_word:
             raise InputError.from_message(
-                f"the prompt is the word {quote_name(given)}",
+                f"the prompt is only a file name: {quote_name(given)}",
                 place=place,
-                hint=f"a file is named as {FILE_SCHEME}{named}",
+                hint=f"write `{FILE_SCHEME}{named}` to use the file",
             )
         return self._checked(given, place, vocabulary, "")
 
@@ -243,12 +243,10 @@ class TemplateReader(Struct, frozen=True, kw_only=True):
         self, template: str, place: Place, vocabulary: TemplateVocabulary, file: str
     ) -> str:
         names = list_template_names(template)
-        whose = file or "the prompt"
+        subject = file or "the prompt"
         for name in names:
             if name not in vocabulary.known:
-                message = (
-                    f"{whose} names {quote_name(name)}, which is no variable and stays as it is"
-                )
+                message = f"{subject} uses the unknown variable {quote_name(name)}; it is kept"
                 hint = suggest_name(name, sorted(vocabulary.known))
                 problem = Problem(message=message, place=place, hint=hint, severity="warning")
                 self.files.warn(problem)
@@ -256,12 +254,12 @@ class TemplateReader(Struct, frozen=True, kw_only=True):
             return template
         if not names and not file:
             return vocabulary.wrap(template)
-        wanted = " or ".join(f"{{{{ {name} }}}}" for name in sorted(vocabulary.required))
+        variables = " or ".join(f"{{{{ {name} }}}}" for name in sorted(vocabulary.required))
         is_program = PurePath(file).suffix in PROGRAM_SUFFIXES
         raise InputError.from_message(
-            f"{whose} shows the judge nothing of what it is to judge",
+            f"{subject} uses no variable with the agent's output",
             place=place,
-            hint=f"a program that writes prompts is named as `prompt: {{script: [..., {file}]}}`"
+            hint=f"to run a program that prints a prompt, write `prompt: {{script: [..., {file}]}}`"
             if is_program
-            else f"put in {wanted}",
+            else f"add {variables}",
         )

@@ -30,9 +30,9 @@ class ExecutionMetrics(Struct, frozen=True, kw_only=True):
     target_exploration_ratio: float | None
     exploration_tolerance: float
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del sample
+        del agentv_case
         checks = [*self._limits(transcript), *self._exploration(transcript)]
         measured = [each.measured for each in checks if each.measured is not None]
         return Finding(
@@ -46,12 +46,12 @@ class ExecutionMetrics(Struct, frozen=True, kw_only=True):
 
     def _limits(self, transcript: Transcript) -> Iterator["_LimitCheck"]:
         usage = transcript.token_usage
-        calls = sum(1 for _ in transcript.tool_uses)
-        asked = sum(message.role == ASSISTANT for message in transcript.messages)
+        tool_calls = sum(1 for _ in transcript.tool_uses)
+        llm_calls = sum(message.role == ASSISTANT for message in transcript.messages)
         tokens = None if usage is None else usage.input + usage.output
         limits = (
-            (_TOOL_CALLS, self.max_tool_calls, calls),
-            (_LLM_CALLS, self.max_llm_calls, asked),
+            (_TOOL_CALLS, self.max_tool_calls, tool_calls),
+            (_LLM_CALLS, self.max_llm_calls, llm_calls),
             (_TOKENS, self.max_tokens, tokens),
             (_COST, self.max_cost_usd, transcript.cost_usd),
             (_DURATION, self.max_duration_ms, transcript.duration_ms),
@@ -105,12 +105,12 @@ class _MetricFormat(Struct, frozen=True, kw_only=True):
     def check(self, taken: float | None, most: float) -> _LimitCheck:
         if taken is None:
             return _LimitCheck(fits=False, line=f"{self.source} data not available")
-        told, limit = self._format_value(taken), self._format_value(most)
+        text, limit = self._format_value(taken), self._format_value(most)
         fits = taken <= most
         return _LimitCheck(
             fits=fits,
-            line=f"{self.name} {told} {'<=' if fits else '>'} {limit} max",
-            measured=f"{self.key}={told}",
+            line=f"{self.name} {text} {'<=' if fits else '>'} {limit} max",
+            measured=f"{self.key}={text}",
         )
 
     def _format_value(self, value: float) -> str:
@@ -131,9 +131,9 @@ class LatencyLimit(Struct, frozen=True, kw_only=True):
 
     threshold: float
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del sample
+        del agentv_case
         taken = transcript.duration_ms
         if taken is None:
             return _make_missing_finding(
@@ -153,9 +153,9 @@ class CostLimit(Struct, frozen=True, kw_only=True):
 
     budget: float
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del sample
+        del agentv_case
         cost = transcript.cost_usd
         if cost is None:
             return _make_missing_finding(
@@ -177,9 +177,9 @@ class TokenLimits(Struct, frozen=True, kw_only=True):
     max_output: float | None
     max_total: float | None
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del sample
+        del agentv_case
         usage = transcript.token_usage
         if usage is None:
             return _make_missing_finding(
@@ -206,14 +206,14 @@ class TokenLimits(Struct, frozen=True, kw_only=True):
             f"input={format_js_number(usage.input)}",
             f"output={format_js_number(usage.output)}",
         )
-        told = ", ".join(
+        text = ", ".join(
             (*counts, f"cached={format_js_number(cached)}", f"total={format_js_number(total)}")
         )
         return Finding(
             score=0.0 if misses else 1.0,
             hits=tuple(hits),
             misses=tuple(misses),
-            reasoning=f"token_usage {told}",
+            reasoning=f"token_usage {text}",
         )
 
 
@@ -233,8 +233,8 @@ def _make_limit_finding(line: str, *, fits: bool, reasoning: str) -> Finding:
 class LatencyEntry(AgentvEntry):
     """How long the run took."""
 
-    type: Literal["latency"] = Field(description="How long the run took.")
-    threshold: NonNegative = Field(description="Milliseconds that it may take.")
+    type: Literal["latency"] = Field(description="Limit on the duration of the run.")
+    threshold: NonNegative = Field(description="Longest duration in milliseconds.")
 
 
 def make_latency_limit(entry: LatencyEntry, _: AgentvContext) -> LatencyLimit:
@@ -245,8 +245,8 @@ def make_latency_limit(entry: LatencyEntry, _: AgentvContext) -> LatencyLimit:
 class CostEntry(AgentvEntry):
     """What the run cost."""
 
-    type: Literal["cost"] = Field(description="What the run cost.")
-    budget: NonNegative = Field(description="US dollars that it may cost.")
+    type: Literal["cost"] = Field(description="Limit on the cost of the run.")
+    budget: NonNegative = Field(description="Highest cost in US dollars.")
 
 
 def make_cost_limit(entry: CostEntry, _: AgentvContext) -> CostLimit:
@@ -257,10 +257,12 @@ def make_cost_limit(entry: CostEntry, _: AgentvContext) -> CostLimit:
 class TokenUsageEntry(AgentvEntry):
     """How many tokens the run used."""
 
-    type: Literal["token_usage"] = Field(description="How many tokens the run took.")
-    max_total: NonNegative | None = Field(default=None, description="Of all kinds.")
-    max_input: NonNegative | None = Field(default=None, description="Read.")
-    max_output: NonNegative | None = Field(default=None, description="Written.")
+    type: Literal["token_usage"] = Field(description="Limits on the tokens of the run.")
+    max_total: NonNegative | None = Field(
+        default=None, description="Limit on all tokens: input, output and cached."
+    )
+    max_input: NonNegative | None = Field(default=None, description="Limit on input tokens.")
+    max_output: NonNegative | None = Field(default=None, description="Limit on output tokens.")
 
     @model_validator(mode="after")
     def _with_a_limit(self) -> Self:
@@ -277,19 +279,26 @@ def make_token_limits(entry: TokenUsageEntry, _: AgentvContext) -> TokenLimits:
 class ExecutionMetricsEntry(AgentvEntry):
     """Limits on several metrics of the run."""
 
-    type: Literal["execution_metrics"] = Field(
-        description="What the run took, in several respects."
+    type: Literal["execution_metrics"] = Field(description="Limits on several metrics of the run.")
+    max_tool_calls: NonNegative | None = Field(default=None, description="Limit on tool calls.")
+    max_llm_calls: NonNegative | None = Field(
+        default=None, description="Limit on messages of the agent."
     )
-    max_tool_calls: NonNegative | None = Field(default=None, description="Uses of tools.")
-    max_llm_calls: NonNegative | None = Field(default=None, description="Messages of the agent.")
-    max_tokens: NonNegative | None = Field(default=None, description="Tokens, read and written.")
-    max_cost_usd: NonNegative | None = Field(default=None, description="US dollars.")
-    max_duration_ms: NonNegative | None = Field(default=None, description="Milliseconds.")
+    max_tokens: NonNegative | None = Field(
+        default=None, description="Limit on input and output tokens."
+    )
+    max_cost_usd: NonNegative | None = Field(
+        default=None, description="Highest cost in US dollars."
+    )
+    max_duration_ms: NonNegative | None = Field(
+        default=None, description="Longest duration in milliseconds."
+    )
     target_exploration_ratio: Share | None = Field(
-        default=None, description="Share of uses of tools that only look around."
+        default=None,
+        description="Expected share of tool calls that only explore, such as `read` and `search`.",
     )
     exploration_tolerance: NonNegative = Field(
-        default=0.2, description="How far from that it may be."
+        default=0.2, description="Largest allowed difference from that share."
     )
 
     @model_validator(mode="after")

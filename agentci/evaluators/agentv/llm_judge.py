@@ -45,19 +45,19 @@ class HolisticScale(Struct, frozen=True, kw_only=True):
     @property
     def instructions(self) -> str:
         """The judge model's instructions besides the score."""
-        return "Be brief: name what is right (hits) and what is missing or wrong (misses)."
+        return "List briefly what is right (hits) and what is missing or wrong (misses)."
 
-    def make_finding(self, ruling: AggregateVerdict) -> Finding:
+    def make_finding(self, aggregate: AggregateVerdict) -> Finding:
         """Take the aggregate score, and the reasons of the verdict nearest to it."""
-        told = ruling.representative_verdict
-        votes = summarize_votes(HOLISTIC_FORM.value_name, ruling)
+        nearest = aggregate.representative_verdict
+        votes = summarize_votes(HOLISTIC_FORM.value_name, aggregate)
         split: JsonObject = {} if votes is None else {"samples": votes}
         return Finding(
-            score=float(ruling.value),
-            hits=told.notes[HITS][:MAX_NOTES],
-            misses=told.notes[MISSES][:MAX_NOTES],
-            reasoning=told.reason or None,
-            details={**told.details, **split},
+            score=float(aggregate.value),
+            hits=nearest.notes[HITS][:MAX_NOTES],
+            misses=nearest.notes[MISSES][:MAX_NOTES],
+            reasoning=nearest.reason or None,
+            details={**nearest.details, **split},
         )
 
 
@@ -77,28 +77,28 @@ class PromptProgram(Struct, frozen=True, kw_only=True):
             EvaluatorError: the program failed or printed nothing.
         """
         if not isinstance(response, ProgramOutput):
-            raise TypeError(f"a command was asked for, not {type(response).__name__}")
-        whose = f"the prompt template of '{self.code_judge.identity.name}'"
+            raise TypeError(f"expected the output of a command, got {type(response).__name__}")
+        subject = f"the prompt program of `{self.code_judge.identity.name}`"
         if response.exit_code != 0:
             ended = describe_exit(response, network=self.code_judge.run.network, in_image=False)
-            raise EvaluatorError(f"{whose} {ended}")
+            raise EvaluatorError(f"{subject} {ended}")
         try:
             prompt = decode_output(response.stdout).strip()
         except EvaluatorError as error:
-            raise EvaluatorError(f"{whose} printed no prompt: {error}") from None
+            raise EvaluatorError(f"{subject} printed an invalid prompt: {error}") from None
         if not prompt:
-            raise EvaluatorError(f"{whose} printed no prompt")
+            raise EvaluatorError(f"{subject} printed no prompt")
         return prompt
 
 
-JUDGE_TASK: Final = "You judge what an AI agent answered to a task."
-CRITERIA_INSTRUCTIONS: Final = "Say how well candidate_answer does what the criteria ask for."
+JUDGE_TASK: Final = "You evaluate an AI agent's answer to a task."
+CRITERIA_INSTRUCTIONS: Final = "Rate how well candidate_answer meets the criteria."
 REFERENCE_INSTRUCTIONS: Final = (
-    "A reference_answer, where there is one, is a good answer: others may be as good in other"
-    " words. Where it is a list of messages, the last of them is the answer. Length and formatting"
-    " count for nothing."
+    "If there is a reference_answer, it is an example of a good answer; an answer in other words"
+    " can be as good. If it is a list of messages, the last message is the answer. Ignore length"
+    " and formatting."
 )
-TEMPLATE_INSTRUCTIONS: Final = "How to judge it is said outside of the markers."
+TEMPLATE_INSTRUCTIONS: Final = "Follow the instructions that are outside of the markers."
 RUBRICS_SECTION: Final = "rubrics"
 TOOL_CALLS_SECTION: Final = "tool_calls"
 
@@ -130,7 +130,7 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
 
     identity: EvaluatorIdentity
     threshold: PassThreshold
-    wanted: RequiredJudge
+    required_judge: RequiredJudge
     scale: HolisticScale | Rubrics
     template: str = ""
     program: PromptProgram | None = None
@@ -138,7 +138,7 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """The judge model."""
-        return (self.wanted,)
+        return (self.required_judge,)
 
     @property
     def needs_case_criteria(self) -> bool:
@@ -147,21 +147,27 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
 
     def ask(self, case: Case) -> AskModel | Compose:
         """Have the judge model grade the response of a case, once the prompt is written."""
-        sample, transcript = get_recorded_run(case)
-        matter = TemplateSource(sample=sample, transcript=transcript, rubrics=self._rubrics)
+        agentv_case, transcript = get_recorded_run(case)
+        source = TemplateSource(
+            agentv_case=agentv_case, transcript=transcript, rubrics=self._rubrics
+        )
         program = self.program
         if program is None:
-            return self._request(self._filled(self.template or sample.judge_template, matter))
+            return self._request(
+                self._make_template_question(self.template or agentv_case.judge_template, source)
+            )
 
-        def then(replies: tuple[Response, ...]) -> Task:
-            return self._request(self._written(program.read_prompt(replies[0]), matter))
+        def then(responses: tuple[Response, ...]) -> Task:
+            return self._request(
+                self._make_written_question(program.read_prompt(responses[0]), source)
+            )
 
         return Compose(parts=((self.identity.name, program.ask(case)),), then=then)
 
     def read(self, response: Response) -> Judgement:
         """Make a judgement from the model's verdict."""
         if not isinstance(response, AggregateVerdict):
-            raise TypeError(f"a model was asked, and {type(response).__name__} came")
+            raise TypeError(f"expected a model's verdict, got {type(response).__name__}")
         return make_agentv_judgement(self.scale.make_finding(response), self.threshold)
 
     @property
@@ -169,14 +175,14 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         return self.scale if isinstance(self.scale, Rubrics) else None
 
     def _request(self, question: JudgePrompt) -> AskModel:
-        return AskModel(prompt=question, judge=self.wanted.judge)
+        return AskModel(prompt=question, judge=self.required_judge.judge)
 
-    def _filled(self, own: str, matter: TemplateSource) -> JudgePrompt:
+    def _make_template_question(self, own: str, source: TemplateSource) -> JudgePrompt:
         template = own or DEFAULT_TEMPLATE
         if self._rubrics is not None:
             names = (
                 (RUBRICS_SECTION,)
-                if own or not any(matter.transcript.tool_uses)
+                if own or not any(source.transcript.tool_uses)
                 else _RUBRIC_CONTEXT
             )
             added = [name for name in names if name not in list_template_names(template)]
@@ -184,32 +190,32 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         return make_question(
             self._instructions(by_template=bool(own)),
             template,
-            make_template_values(template, matter),
+            make_template_values(template, source),
             self.scale.form,
             trusted=TRUSTED_VARIABLES,
             leaves_unknown=True,
         )
 
-    def _written(self, prompt: str, matter: TemplateSource) -> JudgePrompt:
+    def _make_written_question(self, prompt: str, source: TemplateSource) -> JudgePrompt:
         rubrics = self._rubrics
-        told = "" if rubrics is None else rubrics.text
-        if told:
-            prompt = f"{prompt}\n\n[[ ## {RUBRICS_SECTION} ## ]]\n{told}"
+        rubrics_text = "" if rubrics is None else rubrics.text
+        if rubrics_text:
+            prompt = f"{prompt}\n\n[[ ## {RUBRICS_SECTION} ## ]]\n{rubrics_text}"
         return make_question_from_prompt(
             self._instructions(by_template=True),
             prompt,
-            collect_untrusted_texts(matter),
+            collect_untrusted_texts(source),
             self.scale.form,
-            trusted=(matter.sample.criteria, told),
+            trusted=(source.agentv_case.criteria, rubrics_text),
         )
 
     def _instructions(self, *, by_template: bool) -> str:
-        ours = (
+        default_instructions = (
             (REFERENCE_INSTRUCTIONS,)
             if self._rubrics
             else (CRITERIA_INSTRUCTIONS, REFERENCE_INSTRUCTIONS)
         )
-        how = (TEMPLATE_INSTRUCTIONS,) if by_template else ours
+        how = (TEMPLATE_INSTRUCTIONS,) if by_template else default_instructions
         return " ".join((JUDGE_TASK, *how, self.scale.instructions))
 
 

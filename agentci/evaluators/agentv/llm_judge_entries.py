@@ -15,7 +15,7 @@ from agentci.evaluators.agentv.agentv_evaluator import (
     NonNegative,
     make_agentv_identity,
     make_pass_threshold,
-    make_wanted_panel,
+    make_required_judge,
 )
 from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, CodeJudge
 from agentci.evaluators.agentv.judge_templates import (
@@ -43,42 +43,50 @@ GradeBounds: TypeAlias = Annotated[list[CriterionGrade], Field(min_length=2, max
 class RangeSpec(StrictModel):
     """The meaning of a range of grades."""
 
-    score_range: GradeBounds = Field(description="Its first and its last grade.")
-    outcome: Text = Field(description="What they mean.")
+    score_range: GradeBounds = Field(description="The lowest and the highest grade.")
+    outcome: Text = Field(description="The meaning of these grades.")
 
 
 class CriterionSpec(StrictModel):
     """One criterion, met or not met; if one in the list has `score_ranges`, all are graded."""
 
-    id: Name | None = Field(default=None, description="By default `rubric-1` and so on.")
+    id: Name | None = Field(
+        default=None, description="Unique id; by default `rubric-1`, `rubric-2` and so on."
+    )
     outcome: Text | None = Field(default=None, description="What a good answer does.")
-    criteria: Text | None = Field(default=None, description="The same.")
-    expected_outcome: Text | None = Field(default=None, description="The same, in older files.")
-    description: Text | None = Field(default=None, description="The same, in the oldest files.")
-    operator: JsonValue = Field(default=None, description="Not used, as in most of AgentV.")
-    weight: NonNegative = Field(default=1.0, description="How much it counts.")
+    criteria: Text | None = Field(default=None, description="Alias of `outcome`.")
+    expected_outcome: Text | None = Field(
+        default=None, description="Alias of `outcome` in older files."
+    )
+    description: Text | None = Field(
+        default=None, description="Alias of `outcome` in the oldest files."
+    )
+    operator: JsonValue = Field(default=None, description="Ignored, as in most AgentV versions.")
+    weight: NonNegative = Field(default=1.0, description="Weight in the score.")
     required: bool | None = Field(
         default=None,
-        description="Whether the evaluator fails without it: by default it does, but not where "
-        "criteria are graded; there `true` asks for the best grade.",
+        description="Whether the evaluator fails if the criterion is not met; by default `true`. "
+        "For graded criteria the default is `false`, and `true` requires the highest grade.",
     )
     min_score: Share | None = Field(
-        default=None, description="Share of the best grade without which the evaluator fails."
+        default=None,
+        description="Share of the highest grade below which the evaluator fails.",
     )
     required_min_score: CriterionGrade | None = Field(
-        default=None, description="The same as a grade from 0 to 10, in older files."
+        default=None,
+        description="The same threshold as a grade from 0 to 10, in older files.",
     )
     score_ranges: list[RangeSpec] | dict[str, Text] | None = Field(
         default=None,
-        description="What grades from 0 to 10 mean: ranges that leave none out, or the first "
-        "grade of each with its meaning.",
+        description="Meaning of the grades: a list of ranges that cover 0 to 10, or a mapping from "
+        "the lowest grade of each range to its meaning.",
     )
 
     @property
     def text(self) -> str:
         """The text of the criterion."""
-        told = (self.outcome, self.criteria, self.expected_outcome, self.description)
-        return next((each for each in told if each), "")
+        aliases = (self.outcome, self.criteria, self.expected_outcome, self.description)
+        return next(filter(None, aliases), "")
 
     @property
     def min_share(self) -> float | None:
@@ -93,16 +101,14 @@ class CriterionSpec(StrictModel):
         return tuple(_parse_ranges(self.score_ranges or []))
 
     @model_validator(mode="after")
-    def _as_it_should_be(self) -> Self:
+    def _check(self) -> Self:
         if not self.text:
-            raise ValueError("a criterion needs an `outcome`: what a good answer does")
+            raise ValueError("a criterion needs `outcome`: what a good answer does")
         ranges = self.ranges
         covered = [each.low for each in ranges[:1]] == [0] and ranges[-1].high == MAX_GRADE
-        in_turn = all(one.high + 1 == other.low for one, other in pairwise(ranges))
-        if self.score_ranges is not None and not (covered and in_turn):
-            raise ValueError(
-                f"score_ranges must go from 0 to {MAX_GRADE}, with no grade in two or none"
-            )
+        adjacent = all(one.high + 1 == other.low for one, other in pairwise(ranges))
+        if self.score_ranges is not None and not (covered and adjacent):
+            raise ValueError(f"`score_ranges` must cover 0 to {MAX_GRADE} without gaps or overlaps")
         return self
 
 
@@ -114,18 +120,18 @@ class RubricsEntry(RepeatableEntry, AgentvEntry):
     """A judge model that scores each of several criteria."""
 
     type: Literal["rubrics"] = Field(
-        description="A language model that judges each of several criteria."
+        description="A language model that grades each of several criteria."
     )
     rubrics: CriteriaList | None = Field(default=None, description="The criteria.")
-    criteria: CriteriaList | None = Field(default=None, description="The same.")
+    criteria: CriteriaList | None = Field(default=None, description="Alias of `rubrics`.")
     judge: JudgeSpec | None = Field(
-        default=None, description="Which model judges, where that is not the one of the file."
+        default=None, description="The judge model; by default that of the file."
     )
 
     @model_validator(mode="after")
     def _with_criteria(self) -> Self:
         if (self.rubrics is None) == (self.criteria is None):
-            raise ValueError("it needs its criteria, once: `criteria`, or `rubrics`")
+            raise ValueError("set either `criteria` or `rubrics`, which are the same field")
         return self
 
 
@@ -140,7 +146,7 @@ def build_rubrics(entry: RubricsEntry, context: AgentvContext) -> LlmJudge:
     return LlmJudge(
         identity=make_agentv_identity(entry, context),
         threshold=make_pass_threshold(entry, context),
-        wanted=make_wanted_panel(entry.name, entry.judge, context),
+        required_judge=make_required_judge(entry.name, entry.judge, context),
         scale=make_rubrics(listed, context.find_place(field)),
     )
 
@@ -154,7 +160,7 @@ def make_rubrics(listed: Sequence[str | CriterionSpec], place: Place) -> Rubrics
     criteria = tuple(_make_criterion(each, index + 1) for index, each in enumerate(listed))
     [(most, times)] = Counter(each.id for each in criteria).most_common(1)
     if times > 1:
-        hint = "give one of them another id"
+        hint = "ids must be unique"
         raise InputError.from_message(
             f"two criteria have the id {quote_name(most)}", place=place, hint=hint
         )
@@ -177,7 +183,7 @@ def _parse_ranges(given: Sequence[RangeSpec] | dict[str, str]) -> Iterator[Grade
     """Yield the ranges in order; in a mapping, each ends where the next one begins."""
     if isinstance(given, dict):
         if not all(each.isdecimal() for each in given):
-            raise ValueError("the keys of score_ranges must be grades from 0 to 10")
+            raise ValueError("the keys of `score_ranges` must be grades from 0 to 10")
         firsts = sorted((int(each), meaning) for each, meaning in given.items())
         ends = [first - 1 for first, _ in firsts[1:]] + [MAX_GRADE]
         for (first, meaning), last in zip(firsts, ends, strict=True):
@@ -197,13 +203,13 @@ class PromptProgramSpec(StrictModel):
     """A program that reads a case as code judges do and prints the prompt."""
 
     script: Annotated[list[Text], Field(min_length=1)] | None = Field(
-        default=None, description="The program and its arguments; the last one is its file."
+        default=None, description="The program and its arguments; the last one is the file."
     )
     command: Annotated[list[Text], Field(min_length=1)] | None = Field(
-        default=None, description="The same."
+        default=None, description="Alias of `script`."
     )
     config: dict[str, JsonValue] | None = Field(
-        default=None, description="What it is given under `config`."
+        default=None, description="Value of `config` in its input."
     )
     cache: Cached = False
 
@@ -215,33 +221,33 @@ class PromptProgramSpec(StrictModel):
     @model_validator(mode="after")
     def _with_program(self) -> Self:
         if (self.script is None) == (self.command is None):
-            raise ValueError("prompt needs its program, once: `script`, or `command`")
+            raise ValueError("set either `script` or `command`, which are the same field")
         return self
 
 
 class LlmJudgeEntry(RepeatableEntry, AgentvEntry):
     """A language model that grades how well a response meets its criteria."""
 
-    type: Literal["llm_judge"] = Field(description="A language model that judges.")
+    type: Literal["llm_judge"] = Field(description="A language model that grades an answer.")
     prompt: Text | PromptProgramSpec | None = Field(
         default=None,
-        description="What it is asked, with `{{ candidate_answer }}` and other variables: text, "
-        "a file of text, or a program that prints it.",
+        description="Prompt template with `{{ candidate_answer }}` and other variables: text, the "
+        "path of a text file, or a program that prints the prompt.",
     )
     evaluator_template: Text | None = Field(
         default=None,
         alias="evaluatorTemplate",
-        description="The same, where there is no `prompt`.",
+        description="Prompt template, used if there is no `prompt`.",
     )
     rubrics: CriteriaList | None = Field(
-        default=None, description="Criteria that are judged each by itself."
+        default=None, description="Criteria that are graded one by one."
     )
     config: dict[str, JsonValue] | None = Field(
-        default=None, description="What a program that prints the prompt is given under `config`."
+        default=None, description="Value of `config` in the input of a prompt program."
     )
-    model: JsonValue = Field(default=None, description="No effect: see `judge`.")
+    model: JsonValue = Field(default=None, description="Ignored; use `judge`.")
     judge: JudgeSpec | None = Field(
-        default=None, description="Which model judges, where that is not the one of the file."
+        default=None, description="The judge model; by default that of the file."
     )
 
 
@@ -263,7 +269,7 @@ def build_llm_judge(entry: LlmJudgeEntry, context: AgentvContext) -> LlmJudge:
     return LlmJudge(
         identity=make_agentv_identity(entry, context),
         threshold=make_pass_threshold(entry, context),
-        wanted=make_wanted_panel(entry.name, entry.judge, context),
+        required_judge=make_required_judge(entry.name, entry.judge, context),
         scale=HolisticScale()
         if entry.rubrics is None
         else make_rubrics(entry.rubrics, context.find_place("rubrics")),

@@ -37,18 +37,18 @@ def to_camel_case(name: str) -> str:
 
 
 def encode_fields(
-    known: JsonObject, spell: FieldNaming, *, without: Collection[str] = ()
+    known: JsonObject, naming: FieldNaming, *, without: Collection[str] = ()
 ) -> dict[str, Json]:
     """Encode fields that have a value; the SDKs reject null, so others are left out."""
     return {
-        spell(name): value
+        naming(name): value
         for name, value in known.items()
         if value is not None and name not in without
     }
 
 
 def encode_messages(
-    recorded: Sequence[Message], spell: FieldNaming, *, without: Collection[str] = ()
+    recorded: Sequence[Message], naming: FieldNaming, *, without: Collection[str] = ()
 ) -> list[Json]:
     """Encode recorded messages, without the message and tool call fields in ``without``."""
     return [
@@ -57,7 +57,7 @@ def encode_messages(
                 "role": message.role,
                 "name": message.name,
                 "content": message.content,
-                "tool_calls": [_encode_tool_use(use, spell, without) for use in message.tool_calls]
+                "tool_calls": [_encode_tool_use(use, naming, without) for use in message.tool_calls]
                 or None,
                 "timestamp": message.timestamp,
                 "start_time": message.start_time,
@@ -65,32 +65,32 @@ def encode_messages(
                 "duration_ms": message.duration_ms,
                 "metadata": message.metadata,
             },
-            spell,
+            naming,
             without=without,
         )
         for message in recorded
     ]
 
 
-def encode_authored_messages(written: Sequence[JsonObject], spell: FieldNaming) -> list[Json]:
+def encode_authored_messages(written: Sequence[JsonObject], naming: FieldNaming) -> list[Json]:
     """Return an eval file's messages unchanged, except for the path added to file parts."""
-    return [_encode_authored_message(message, spell) for message in written]
+    return [_encode_authored_message(message, naming) for message in written]
 
 
-def _encode_authored_message(message: JsonObject, spell: FieldNaming) -> JsonObject:
+def _encode_authored_message(message: JsonObject, naming: FieldNaming) -> JsonObject:
     parts = message.get("content")
     if not isinstance(parts, list):
         return message
-    return {**message, "content": [_encode_authored_part(part, spell) for part in parts]}
+    return {**message, "content": [_encode_authored_part(part, naming) for part in parts]}
 
 
-def _encode_authored_part(part: Json, spell: FieldNaming) -> Json:
+def _encode_authored_part(part: Json, naming: FieldNaming) -> Json:
     if not isinstance(part, dict) or "resolved_path" not in part or part.get("type") != "file":
         return part
-    return {spell(name) if name == "resolved_path" else name: v for name, v in part.items()}
+    return {naming(name) if name == "resolved_path" else name: v for name, v in part.items()}
 
 
-def _encode_tool_use(use: ToolUse, spell: FieldNaming, without: Collection[str]) -> JsonObject:
+def _encode_tool_use(use: ToolUse, naming: FieldNaming, without: Collection[str]) -> JsonObject:
     return encode_fields(
         {
             "tool": use.tool,
@@ -103,7 +103,7 @@ def _encode_tool_use(use: ToolUse, spell: FieldNaming, without: Collection[str])
             "end_time": use.end_time,
             "duration_ms": use.duration_ms,
         },
-        spell,
+        naming,
         without=without,
     )
 
@@ -186,9 +186,9 @@ TraceEventV4 = dict[str, Json]
 
 def make_trace_v4(case_id: str, transcript: Transcript, summary: JsonObject) -> JsonObject:
     """Make the trace of AgentV 4; ``summary`` is its trace summary."""
-    left = ("tool_names", "tool_calls_by_name")
+    omitted = ("tool_names", "tool_calls_by_name")
     return {
-        **{name: value for name, value in summary.items() if name not in left},
+        **{name: value for name, value in summary.items() if name not in omitted},
         "tool_calls": summary["tool_calls_by_name"],
         "messages": encode_messages(transcript.messages, to_snake_case),
         "events": [
@@ -257,110 +257,116 @@ _SINCE_SNAKE_CASE: Final = ("llm_call_count", "tool_durations", "start_time", "e
 
 
 def make_judge_input(
-    sample: AgentvCase, transcript: Transcript, config: JsonObject | None, wire: PayloadFormat
+    agentv_case: AgentvCase, transcript: Transcript, config: JsonObject | None, wire: PayloadFormat
 ) -> str:
     """Encode the input as AgentV prints it: indented by two spaces, non-ASCII unescaped."""
-    matter = _PayloadSource(sample=sample, transcript=transcript, config=config)
-    return stringify_json(_FORMATTERS[wire](matter), indent=2)
+    source = _PayloadSource(agentv_case=agentv_case, transcript=transcript, config=config)
+    return stringify_json(_FORMATTERS[wire](source), indent=2)
 
 
 class _PayloadSource(Struct, frozen=True, kw_only=True):
-    sample: AgentvCase
+    agentv_case: AgentvCase
     transcript: Transcript
     config: JsonObject | None
 
 
-def _format_camel(matter: _PayloadSource) -> dict[str, Json]:
+def _format_camel(source: _PayloadSource) -> dict[str, Json]:
     """Format the input for early 2026 (1.6.0): camelCase, without config."""
     return encode_fields(
         {
-            "question": extract_question(matter.sample),
-            "expected_outcome": matter.sample.criteria,
+            "question": extract_question(source.agentv_case),
+            "expected_outcome": source.agentv_case.criteria,
             "expected_messages": encode_authored_messages(
-                matter.sample.expected_messages, to_camel_case
+                source.agentv_case.expected_messages, to_camel_case
             ),
-            "reference_answer": extract_reference_answer(matter.sample),
-            "candidate_answer": extract_candidate_answer(matter.transcript),
+            "reference_answer": extract_reference_answer(source.agentv_case),
+            "candidate_answer": extract_candidate_answer(source.transcript),
             "output_messages": encode_messages(
-                matter.transcript.messages, to_camel_case, without=_TIMES
+                source.transcript.messages, to_camel_case, without=_TIMES
             ),
-            "guideline_files": matter.sample.guideline_files,
-            "input_files": matter.sample.input_files,
-            "input_messages": encode_authored_messages(matter.sample.input_messages, to_camel_case),
+            "guideline_files": source.agentv_case.guideline_files,
+            "input_files": source.agentv_case.input_files,
+            "input_messages": encode_authored_messages(
+                source.agentv_case.input_messages, to_camel_case
+            ),
             "trace_summary": encode_fields(
-                make_trace_summary(matter.transcript), to_camel_case, without=_SINCE_SNAKE_CASE
+                make_trace_summary(source.transcript), to_camel_case, without=_SINCE_SNAKE_CASE
             ),
         },
         to_camel_case,
     )
 
 
-def _format_snake(matter: _PayloadSource) -> dict[str, Json]:
+def _format_snake(source: _PayloadSource) -> dict[str, Json]:
     """Format the input for 1.6.1 to 2.x; ``criteria`` was called ``expected_outcome`` before."""
     return {
-        "question": extract_question(matter.sample),
-        "criteria": matter.sample.criteria,
-        "expected_outcome": matter.sample.criteria,
+        "question": extract_question(source.agentv_case),
+        "criteria": source.agentv_case.criteria,
+        "expected_outcome": source.agentv_case.criteria,
         "expected_messages": encode_authored_messages(
-            matter.sample.expected_messages, to_snake_case
+            source.agentv_case.expected_messages, to_snake_case
         ),
-        "reference_answer": extract_reference_answer(matter.sample),
-        "candidate_answer": extract_candidate_answer(matter.transcript),
-        "output_messages": encode_messages(matter.transcript.messages, to_snake_case),
-        "guideline_files": matter.sample.guideline_files,
-        "input_files": matter.sample.input_files,
-        "input_messages": encode_authored_messages(matter.sample.input_messages, to_snake_case),
-        "trace_summary": make_trace_summary(matter.transcript),
+        "reference_answer": extract_reference_answer(source.agentv_case),
+        "candidate_answer": extract_candidate_answer(source.transcript),
+        "output_messages": encode_messages(source.transcript.messages, to_snake_case),
+        "guideline_files": source.agentv_case.guideline_files,
+        "input_files": source.agentv_case.input_files,
+        "input_messages": encode_authored_messages(
+            source.agentv_case.input_messages, to_snake_case
+        ),
+        "trace_summary": make_trace_summary(source.transcript),
         "file_changes": None,
         "workspace_path": None,
-        "config": matter.config,
+        "config": source.config,
     }
 
 
-def _format_v4(matter: _PayloadSource) -> dict[str, Json]:
+def _format_v4(source: _PayloadSource) -> dict[str, Json]:
     """Format the input for 4.x."""
-    summary = make_trace_summary(matter.transcript)
-    metered = ("token_usage", "cost_usd", "duration_ms", "start_time", "end_time")
-    recorded = encode_messages(matter.transcript.messages, to_snake_case)
-    if all(message.role == ASSISTANT for message in matter.transcript.messages):
+    summary = make_trace_summary(source.transcript)
+    metric_names = ("token_usage", "cost_usd", "duration_ms", "start_time", "end_time")
+    recorded = encode_messages(source.transcript.messages, to_snake_case)
+    if all(message.role == ASSISTANT for message in source.transcript.messages):
         recorded = [
-            *encode_authored_messages(matter.sample.input_messages, to_snake_case),
+            *encode_authored_messages(source.agentv_case.input_messages, to_snake_case),
             *recorded,
         ]
     return {
-        "criteria": matter.sample.criteria,
-        "expected_output": encode_authored_messages(matter.sample.expected_messages, to_snake_case),
-        "output": extract_candidate_answer(matter.transcript),
-        "messages": recorded,
-        "input_files": matter.sample.input_files,
-        "input": encode_authored_messages(matter.sample.input_messages, to_snake_case),
-        **({"metadata": matter.sample.metadata} if matter.sample.metadata else {}),
-        "trace": make_trace_v4(matter.sample.id, matter.transcript, summary),
-        "trace_summary": _rename_summary_fields(
-            {name: value for name, value in summary.items() if name not in metered}
+        "criteria": source.agentv_case.criteria,
+        "expected_output": encode_authored_messages(
+            source.agentv_case.expected_messages, to_snake_case
         ),
-        **{name: summary[name] for name in metered if name in summary},
+        "output": extract_candidate_answer(source.transcript),
+        "messages": recorded,
+        "input_files": source.agentv_case.input_files,
+        "input": encode_authored_messages(source.agentv_case.input_messages, to_snake_case),
+        **({"metadata": source.agentv_case.metadata} if source.agentv_case.metadata else {}),
+        "trace": make_trace_v4(source.agentv_case.id, source.transcript, summary),
+        "trace_summary": _rename_summary_fields(
+            {name: value for name, value in summary.items() if name not in metric_names}
+        ),
+        **{name: summary[name] for name in metric_names if name in summary},
         "file_changes": None,
         "workspace_path": None,
-        "config": matter.config,
+        "config": source.config,
     }
 
 
-def _format_union(matter: _PayloadSource) -> dict[str, Json]:
+def _format_union(source: _PayloadSource) -> dict[str, Json]:
     """Merge all formats.
 
     The SDKs merge both spellings of the summary, so both have the same content.
     """
-    summary = make_trace_summary(matter.transcript)
+    summary = make_trace_summary(source.transcript)
     both = {
         **encode_fields(summary, to_camel_case),
         **summary,
         "tool_calls": summary[TOOL_CALLS_BY_NAME],
     }
     return {
-        **_format_camel(matter),
-        **_format_v4(matter),
-        **_format_snake(matter),
+        **_format_camel(source),
+        **_format_v4(source),
+        **_format_snake(source),
         "traceSummary": both,
         "trace_summary": both,
     }

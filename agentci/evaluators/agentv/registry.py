@@ -98,9 +98,9 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
 
 # AgentV types that agentci does not support, spelled with `_`, with the reason or advice.
 UNSUPPORTED_TYPES: Final[Mapping[str, str]] = {
-    "agent_judge": "it has an agent judge in a workspace",
-    "skill_trigger": "judge it by a program of your own, with `type: code_judge`",
-    "inline_assert": "judge it by a program of your own, with `type: code_judge`",
+    "agent_judge": "it runs an agent as judge in a workspace",
+    "skill_trigger": "use a program of your own, with `type: code_judge`",
+    "inline_assert": "use a program of your own, with `type: code_judge`",
 }
 
 

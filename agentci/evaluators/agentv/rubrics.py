@@ -12,20 +12,20 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AggregateVerdict, ChecklistSchema, ScoreValue
 
 
-def summarize_votes(name: str, ruling: AggregateVerdict) -> str | None:
+def summarize_votes(name: str, aggregate: AggregateVerdict) -> str | None:
     """Return ``2 of 3 passed`` or all grades in order; None if the model was asked once."""
-    values = [each.scores[name].value for each in ruling.verdicts if name in each.scores]
-    asked = len(ruling.verdicts) + len(ruling.failures)
+    values = [each.scores[name].value for each in aggregate.verdicts if name in each.scores]
+    asked = len(aggregate.verdicts) + len(aggregate.failures)
     if asked == 1:
         return None
     if all(isinstance(value, bool) for value in values):
-        said = f"{values.count(True)} of {len(values)} passed"
+        text = f"{values.count(True)} of {len(values)} passed"
     elif all(isinstance(value, str) for value in values):
-        said = ", ".join(f"{label} {times}" for label, times in Counter(values).most_common())
+        text = ", ".join(f"{label} {times}" for label, times in Counter(values).most_common())
     else:
-        said = ", ".join(format_number(value) for value in sorted(map(float, values)))
+        text = ", ".join(format_number(value) for value in sorted(map(float, values)))
     failed = asked - len(values)
-    return f"{said}; {failed} without a verdict" if failed else said
+    return f"{text}; {failed} without a verdict" if failed else text
 
 
 MAX_GRADE: Final = 10
@@ -76,7 +76,7 @@ class Criterion(Struct, frozen=True, kw_only=True):
         return next(found, "")
 
 
-class MarkedCriterion(Struct, frozen=True, kw_only=True):
+class ScoredCriterion(Struct, frozen=True, kw_only=True):
     """A criterion with its result.
 
     Attributes:
@@ -97,8 +97,8 @@ class MarkedCriterion(Struct, frozen=True, kw_only=True):
     @property
     def fails(self) -> bool:
         """Whether the criterion makes the evaluator fail."""
-        wanted = self.criterion.get_required_share(graded=not isinstance(self.value, bool))
-        return wanted is not None and self.share < wanted
+        required_share = self.criterion.get_required_share(graded=not isinstance(self.value, bool))
+        return required_share is not None and self.share < required_share
 
     @property
     def is_hit(self) -> bool:
@@ -108,14 +108,14 @@ class MarkedCriterion(Struct, frozen=True, kw_only=True):
     @property
     def line(self) -> str:
         """The report line, in AgentV's format."""
-        said = f"{self.criterion.name} {self.criterion.text}"
+        text = f"{self.criterion.name} {self.criterion.text}"
         if not isinstance(self.value, bool):
             grade = float(self.value)
             meaning = self.criterion.meaning(grade)
-            said += (
+            text += (
                 f" - Score: {format_number(grade)}/{MAX_GRADE}{f' ({meaning})' if meaning else ''}"
             )
-        return f"{said}: {self.reason}" if self.reason else said
+        return f"{text}: {self.reason}" if self.reason else text
 
     @property
     def details(self) -> JsonObject:
@@ -125,12 +125,12 @@ class MarkedCriterion(Struct, frozen=True, kw_only=True):
 
 
 SATISFIED_INSTRUCTIONS: Final = (
-    "Judge each item of the rubrics by itself, under its id, and leave none out: satisfied is true"
-    " where it is met, and false where it is not, or only in part."
+    "Check every item of the rubrics on its own, and report it under its id: satisfied is true if"
+    " the item is fully met, and false otherwise."
 )
 GRADE_INSTRUCTIONS: Final = (
-    "Grade each item of the rubrics by itself, under its id, and leave none out: a whole number"
-    " from 0 to 10. Where an item describes ranges, take the one that fits, and a number in it."
+    "Grade every item of the rubrics on its own, and report it under its id, with a whole number"
+    " from 0 to 10. If an item defines ranges, choose the range that fits and a number in it."
 )
 
 
@@ -167,44 +167,52 @@ class Rubrics(Struct, frozen=True, kw_only=True):
         """The criteria as JSON data."""
         return [self._data(each) for each in self.criteria]
 
-    def make_finding(self, ruling: AggregateVerdict) -> Finding:
+    def make_finding(self, aggregate: AggregateVerdict) -> Finding:
         """Compute the score from the criteria that the judge model scored.
 
         A criterion without a result is left out of the score, as in AgentV, but prevents a pass.
         """
-        marked = [self._marked(each, ruling) for each in self.criteria if each.id in ruling.values]
-        unsaid = [each for each in self.criteria if each.id not in ruling.values]
-        total = sum(each.criterion.weight for each in marked)
-        reached = sum(each.criterion.weight * each.share for each in marked)
-        failed = [each.criterion for each in marked if each.fails]
+        scored = [
+            self._score_criterion(each, aggregate)
+            for each in self.criteria
+            if each.id in aggregate.values
+        ]
+        missing = [each for each in self.criteria if each.id not in aggregate.values]
+        total = sum(each.criterion.weight for each in scored)
+        reached = sum(each.criterion.weight * each.share for each in scored)
+        failed = [each.criterion for each in scored if each.fails]
         return Finding(
             score=reached / total if total else 0.0,
-            hits=tuple(each.line for each in marked if each.is_hit),
+            hits=tuple(each.line for each in scored if each.is_hit),
             misses=(
-                *(each.line for each in marked if not each.is_hit),
-                *(f"{each.name} {each.text}: the judge said nothing of it" for each in unsaid),
+                *(each.line for each in scored if not each.is_hit),
+                *(f"{each.name} {each.text}: not graded by the judge" for each in missing),
             ),
-            reasoning=ruling.representative_verdict.reason or None,
-            details={"criteria": {each.criterion.id: each.details for each in marked}},
-            reason=_format_failure(failed, unsaid),
+            reasoning=aggregate.representative_verdict.reason or None,
+            details={"criteria": {each.criterion.id: each.details for each in scored}},
+            reason=_format_failure(failed, missing),
             fails=bool(failed),
-            is_partial=bool(unsaid),
+            is_partial=bool(missing),
         )
 
-    def _marked(self, criterion: Criterion, ruling: AggregateVerdict) -> MarkedCriterion:
+    def _score_criterion(
+        self, criterion: Criterion, aggregate: AggregateVerdict
+    ) -> ScoredCriterion:
         name = criterion.id
-        return MarkedCriterion(
+        return ScoredCriterion(
             criterion=criterion,
-            value=ruling.values[name],
-            reason=ruling.find_score(name).reason,
-            votes=summarize_votes(name, ruling),
+            value=aggregate.values[name],
+            reason=aggregate.find_score(name).reason,
+            votes=summarize_votes(name, aggregate),
         )
 
     def _lines(self, criterion: Criterion) -> Iterator[str]:
         labels = ""
-        wanted = criterion.get_required_share(graded=self.is_graded)
-        if wanted is not None:
-            least = f": at least {format_number(wanted * MAX_GRADE)}" if self.is_graded else ""
+        required_share = criterion.get_required_share(graded=self.is_graded)
+        if required_share is not None:
+            least = (
+                f": at least {format_number(required_share * MAX_GRADE)}" if self.is_graded else ""
+            )
             labels = f" (required{least})"
         if criterion.weight != 1:
             labels += f" (weight: {format_number(criterion.weight)})"
@@ -226,12 +234,12 @@ def _format_range(given: GradeRange) -> JsonObject:
     return {"score_range": [given.low, given.high], "outcome": given.meaning}
 
 
-def _format_failure(failed: Sequence[Criterion], unsaid: Sequence[Criterion]) -> str | None:
+def _format_failure(failed: Sequence[Criterion], missing: Sequence[Criterion]) -> str | None:
     """Return why the evaluator fails regardless of the score, or None."""
-    said = [f"required, and not reached: {_format_names(failed)}"] if failed else []
-    if unsaid:
-        said.append(f"the judge said nothing of {_format_names(unsaid)}")
-    return "; ".join(said) or None
+    reasons = [f"required criteria not met: {_format_names(failed)}"] if failed else []
+    if missing:
+        reasons.append(f"not graded by the judge: {_format_names(missing)}")
+    return "; ".join(reasons) or None
 
 
 def _format_names(criteria: Sequence[Criterion]) -> str:

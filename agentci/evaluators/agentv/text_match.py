@@ -36,9 +36,9 @@ class TextMatch(Struct, frozen=True, kw_only=True):
     kind: str
     values: tuple[str, ...]
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del sample
+        del agentv_case
         answer = extract_candidate_answer(transcript)
         if self.kind == "is_json":
             holds = _is_json(answer)
@@ -70,9 +70,9 @@ class RegexMatch(Struct, frozen=True, kw_only=True):
     shown: str
     flags: str
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del sample
+        del agentv_case
         holds = self.pattern.search(extract_candidate_answer(transcript)) is not None
         note = f" (flags: {self.flags})" if self.flags else ""
         verb = "matches" if holds else "does not match"
@@ -89,14 +89,14 @@ def compile_regex(pattern: str, flags: str) -> re.Pattern[str]:
     """
     unknown = [flag for flag in flags if flag not in FLAGS]
     if unknown:
-        raise ValueError(f"there is no flag {unknown[0]!r} of regular expressions")
+        raise ValueError(f"unknown flag of the regular expression: {unknown[0]!r}")
     chosen = re.NOFLAG
     for flag in flags:
         chosen |= FLAGS[flag]
     try:
         return re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", pattern), chosen)
     except re.error as error:
-        raise ValueError(f"the regular expression is broken: {error}") from None
+        raise ValueError(f"invalid regular expression: {error}") from None
 
 
 def _make_match_finding(line: str, *, holds: bool) -> Finding:
@@ -157,29 +157,31 @@ _CASE_NOTES: Final = ("", " (case-insensitive)")
 
 
 class TextEntry(AgentvEntry):
-    """Whether the response has a text."""
+    """Checks whether the response contains, starts with, ends with or equals a text."""
 
     type: Literal["contains", "icontains", "starts_with", "ends_with", "equals"] = Field(
-        description="Whether the answer has a text."
+        description="Checks the answer against a text."
     )
     value: str = Field(description="The text.")
 
 
 class TextsEntry(AgentvEntry):
-    """Whether the response has some or all of several texts."""
+    """Checks whether the response contains any or all of several texts."""
 
     type: Literal["contains_any", "contains_all", "icontains_any", "icontains_all"] = Field(
-        description="Whether the answer has some texts."
+        description="Checks whether the answer contains any or all of several texts."
     )
     value: Annotated[list[str], Field(min_length=1)] = Field(description="The texts.")
 
 
 class RegexEntry(AgentvEntry):
-    """Whether the response matches a regular expression."""
+    """Checks whether the response matches a regular expression."""
 
-    type: Literal["regex"] = Field(description="Whether the answer matches a regular expression.")
-    value: str = Field(description="The expression, without slashes.")
-    flags: str = Field(default="", description="Its flags, such as `i`.")
+    type: Literal["regex"] = Field(
+        description="Checks whether the answer matches a regular expression."
+    )
+    value: str = Field(description="The regular expression, without slashes.")
+    flags: str = Field(default="", description="Flags of the expression, such as `i`.")
 
     @model_validator(mode="after")
     def _compiles(self) -> Self:
@@ -188,9 +190,9 @@ class RegexEntry(AgentvEntry):
 
 
 class IsJsonEntry(AgentvEntry):
-    """Whether the response is JSON."""
+    """Checks whether the response is valid JSON."""
 
-    type: Literal["is_json"] = Field(description="Whether the answer is JSON.")
+    type: Literal["is_json"] = Field(description="Checks whether the answer is valid JSON.")
 
 
 def make_text_match(entry: TextEntry, _: AgentvContext) -> TextMatch:

@@ -38,27 +38,27 @@ class ExpectedToolCall(Struct, frozen=True, kw_only=True):
         return isinstance(use.input, Mapping) and _match_arguments(self.args, use.input, self.match)
 
 
-def _match_arguments(wanted: JsonObject, given: JsonObject, match: ArgsMatch) -> bool:
+def _match_arguments(expected: JsonObject, actual: JsonObject, match: ArgsMatch) -> bool:
     if match == "exact":
-        return equal_json(wanted, given)
+        return equal_json(expected, actual)
     if match == "superset":
-        return _contains_all(given, wanted)
+        return _contains_all(actual, expected)
     if match == "subset":
-        return _contains_all(wanted, given)
-    return all(_equal_at_path(path, wanted, given) for path in match)
+        return _contains_all(expected, actual)
+    return all(_equal_at_path(path, expected, actual) for path in match)
 
 
 def _contains_all(whole: JsonObject, part: JsonObject) -> bool:
     return all(key in whole and equal_json(value, whole[key]) for key, value in part.items())
 
 
-def _equal_at_path(path: str, wanted: Json, given: Json) -> bool:
-    """Compare the values at a path; a path that ``wanted`` does not have matches anything."""
-    found, value = find_at_path(wanted, path)
+def _equal_at_path(path: str, expected: Json, actual: Json) -> bool:
+    """Compare the values at a path; a path that ``expected`` does not have matches anything."""
+    found, value = find_at_path(expected, path)
     if not found:
         return True
-    there, actual = find_at_path(given, path)
-    return there and equal_json(value, actual)
+    is_given, given_value = find_at_path(actual, path)
+    return is_given and equal_json(value, given_value)
 
 
 TrajectoryMode: TypeAlias = Literal["any_order", "in_order", "exact", "superset", "subset"]
@@ -79,9 +79,9 @@ class Trajectory(Struct, frozen=True, kw_only=True):
     at_least: str = "≥"
     strict: bool = False
 
-    def evaluate(self, sample: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del sample
+        del agentv_case
         uses = tuple(transcript.tool_uses)
         if not self.expected and self._needs_expected(uses):
             return Finding(score=1.0, hits=("No tool sequence specified",))
@@ -103,72 +103,74 @@ class Trajectory(Struct, frozen=True, kw_only=True):
     def _counted(self, uses: Sequence[ToolUse]) -> Finding:
         if not self.minimums:
             return Finding(score=1.0, hits=("No tool requirements specified",))
-        tally = _TrajectoryScore()
+        score = _TrajectoryScore()
         for tool, least in self.minimums.items():
             count = sum(use.tool == tool for use in uses)
             line = f"{tool}: called {count} times (required {self.at_least}{least:g})"
-            tally.add(line, hit=count >= least)
-        return tally.make_finding(len(self.minimums))
+            score.add(line, hit=count >= least)
+        return score.make_finding(len(self.minimums))
 
     def _in_order(self, uses: Sequence[ToolUse]) -> Finding:
-        tally = _TrajectoryScore()
+        score = _TrajectoryScore()
         position = 0
-        for index, wanted in enumerate(self.expected):
-            found = self._next(wanted, uses, position)
+        for index, expected in enumerate(self.expected):
+            found = self._next(expected, uses, position)
             if found is None:
-                line = f"Expected {wanted.tool} at position {index}, not found in remaining trace"
-                tally.add(line, hit=False)
+                line = f"Expected {expected.tool} at position {index}, not found in remaining trace"
+                score.add(line, hit=False)
                 position = position if self.strict else len(uses)
-            elif wanted.matches(uses[found]):
-                tally.add(f"Found {wanted.tool} at position {found}", hit=True)
-                tally.add_duration(wanted, uses[found])
+            elif expected.matches(uses[found]):
+                score.add(f"Found {expected.tool} at position {found}", hit=True)
+                score.add_duration(expected, uses[found])
                 position = found + 1
             else:
-                where = f"Expected {wanted.tool} at position {index}"
-                tally.add(f"{where}: tool found at {found} but args mismatch", hit=False)
+                where = f"Expected {expected.tool} at position {index}"
+                score.add(f"{where}: tool found at {found} but args mismatch", hit=False)
                 position = position if self.strict else found + 1
-        return tally.make_finding(len(self.expected), self.expected)
+        return score.make_finding(len(self.expected), self.expected)
 
-    def _next(self, wanted: ExpectedToolCall, uses: Sequence[ToolUse], start: int) -> int | None:
+    def _next(self, expected: ExpectedToolCall, uses: Sequence[ToolUse], start: int) -> int | None:
         """Return the next call of the tool; with ``strict``, prefer one whose arguments match."""
-        named = [i for i in range(start, len(uses)) if uses[i].tool == wanted.tool]
-        fitting = (i for i in named if wanted.matches(uses[i]))
+        named = [i for i in range(start, len(uses)) if uses[i].tool == expected.tool]
+        fitting = (i for i in named if expected.matches(uses[i]))
         first = named[0] if named else None
         return next(fitting, first) if self.strict else first
 
     def _exact(self, uses: Sequence[ToolUse]) -> Finding:
-        tally = _TrajectoryScore()
+        score = _TrajectoryScore()
         if len(uses) != len(self.expected):
-            tally.add_uncounted_miss(f"Expected {len(self.expected)} tool calls, got {len(uses)}")
-        for index, wanted in enumerate(self.expected):
+            score.add_uncounted_miss(f"Expected {len(self.expected)} tool calls, got {len(uses)}")
+        for index, expected in enumerate(self.expected):
             if index >= len(uses):
-                line, hit = f"Position {index}: expected {wanted.tool}, got nothing", False
-            elif uses[index].tool != wanted.tool:
+                line, hit = f"Position {index}: expected {expected.tool}, got nothing", False
+            elif uses[index].tool != expected.tool:
                 got = uses[index].tool
-                line, hit = f"Position {index}: expected {wanted.tool}, got {got}", False
-            elif not wanted.matches(uses[index]):
-                line, hit = f"Position {index}: {wanted.tool} args mismatch", False
+                line, hit = f"Position {index}: expected {expected.tool}, got {got}", False
+            elif not expected.matches(uses[index]):
+                line, hit = f"Position {index}: {expected.tool} args mismatch", False
             else:
-                line, hit = f"Position {index}: {wanted.tool}", True
-            tally.add(line, hit=hit)
+                line, hit = f"Position {index}: {expected.tool}", True
+            score.add(line, hit=hit)
             if hit:
-                tally.add_duration(wanted, uses[index])
+                score.add_duration(expected, uses[index])
         total = max(len(self.expected), len(uses)) if self.strict else len(self.expected)
-        return tally.make_finding(total, self.expected)
+        return score.make_finding(total, self.expected)
 
     def _superset(self, uses: Sequence[ToolUse]) -> Finding:
-        tally = _TrajectoryScore()
-        left = list(range(len(uses)))
-        for wanted in self.expected:
-            fits = (i for i in left if uses[i].tool == wanted.tool and wanted.matches(uses[i]))
+        score = _TrajectoryScore()
+        unmatched = list(range(len(uses)))
+        for expected in self.expected:
+            fits = (
+                i for i in unmatched if uses[i].tool == expected.tool and expected.matches(uses[i])
+            )
             found = next(fits, None)
             if found is None:
-                tally.add(f"Expected {wanted.tool} not found in actual trajectory", hit=False)
+                score.add(f"Expected {expected.tool} not found in actual trajectory", hit=False)
             else:
-                left.remove(found)
-                tally.add(f"Found {wanted.tool} at position {found}", hit=True)
-                tally.add_duration(wanted, uses[found])
-        return tally.make_finding(len(self.expected), self.expected)
+                unmatched.remove(found)
+                score.add(f"Found {expected.tool} at position {found}", hit=True)
+                score.add_duration(expected, uses[found])
+        return score.make_finding(len(self.expected), self.expected)
 
     def _subset(self, uses: Sequence[ToolUse]) -> Finding:
         if not uses:
@@ -176,12 +178,12 @@ class Trajectory(Struct, frozen=True, kw_only=True):
         if not self.expected:
             line = f"{len(uses)} unexpected tool call(s) with empty allowed list"
             return Finding(score=0.0, misses=(line,))
-        tally = _TrajectoryScore()
+        score = _TrajectoryScore()
         for index, use in enumerate(uses):
             allowed = any(each.tool == use.tool and each.matches(use) for each in self.expected)
             line = f"Position {index}: {use.tool} is {'' if allowed else 'not '}in allowed set"
-            tally.add(line, hit=allowed)
-        return tally.make_finding(len(uses))
+            score.add(line, hit=allowed)
+        return score.make_finding(len(uses))
 
 
 class _TrajectoryScore:
@@ -190,7 +192,6 @@ class _TrajectoryScore:
     def __init__(self) -> None:
         self._hits: list[str] = []
         self._misses: list[str] = []
-        self._remarks = 0
         self._untimed = 0
 
     def add(self, line: str, *, hit: bool) -> None:
@@ -200,17 +201,17 @@ class _TrajectoryScore:
         """Report a miss that does not count in the score."""
         self._misses.append(line)
 
-    def add_duration(self, wanted: ExpectedToolCall, use: ToolUse) -> None:
+    def add_duration(self, expected: ExpectedToolCall, use: ToolUse) -> None:
         """Check the time limit of a matched call; a call without a duration does not count."""
-        most, taken = wanted.max_duration_ms, use.duration_ms
+        most, taken = expected.max_duration_ms, use.duration_ms
         if most is None:
             return
         if taken is None:
             self._untimed += 1
         elif taken <= most:
-            self.add(f"{wanted.tool} completed in {taken:g}ms (max: {most:g}ms)", hit=True)
+            self.add(f"{expected.tool} completed in {taken:g}ms (max: {most:g}ms)", hit=True)
         else:
-            self.add(f"{wanted.tool} took {taken:g}ms (max: {most:g}ms)", hit=False)
+            self.add(f"{expected.tool} took {taken:g}ms (max: {most:g}ms)", hit=False)
 
     def make_finding(self, total: int, expected: Sequence[ExpectedToolCall] = ()) -> Finding:
         """Score the share of hits; each checked time limit counts as one more item."""
@@ -230,38 +231,44 @@ class ExpectedCallSpec(StrictModel):
 
     tool: Text = Field(description="Name of the tool.")
     args: JsonValue = Field(
-        default=None, description="Its arguments; left out, or `any`, they may be what they like."
+        default=None, description="Its arguments; by default, and with `any`, all match."
     )
-    args_match: ArgsMatchSpec | None = Field(default=None, description="How they are compared.")
+    args_match: ArgsMatchSpec | None = Field(
+        default=None,
+        description="How its arguments are compared; by default as `args_match` of the evaluator.",
+    )
     max_duration_ms: NonNegative | None = Field(
         default=None,
-        description="Milliseconds that it may take; files without `tests` need `strict` for that.",
+        description="Longest duration in milliseconds; needs `strict` in files without `tests`.",
     )
 
 
 class TrajectoryEntry(AgentvEntry):
-    """Which tools were called."""
+    """Compares the tool calls of a run with the expected ones."""
 
-    type: Literal["tool_trajectory"] = Field(description="Which tools were used.")
+    type: Literal["tool_trajectory"] = Field(
+        description="Compares the tool calls with the expected ones."
+    )
     mode: TrajectoryMode = Field(
-        description="any_order (each at least so often), in_order (others may come between), "
-        "exact, superset (at least these), subset (none but these)."
+        description="any_order (minimum number of calls per tool), in_order (other calls may be in "
+        "between), exact, superset (at least these calls), subset (only these calls)."
     )
     minimums: dict[str, NonNegative] | None = Field(
-        default=None, description="How often each tool has to be used, for any_order."
+        default=None, description="Minimum number of calls per tool, for any_order."
     )
     expected: list[ExpectedCallSpec] | None = Field(
-        default=None, description="The uses that are looked for, for all other modes."
+        default=None, description="The expected tool calls, for all other modes."
     )
     args_match: ArgsMatchSpec | None = Field(
         default=None,
-        description="How arguments are compared: by default exactly in files with `tests`, else "
-        "those that are listed (superset).",
+        description="How arguments are compared: exact, superset (the expected ones, and others), "
+        "subset, ignore, or a list of the paths to compare. By default exact in files with "
+        "`tests`, else superset.",
     )
     strict: bool = Field(
         default=False,
-        description="Whether calls too many count against `exact`, and `in_order` looks on after "
-        "a call that does not fit; AgentV does neither.",
+        description="Whether extra calls lower the score of `exact`, and `in_order` continues "
+        "after a call that does not match; AgentV does neither.",
     )
 
     @model_validator(mode="after")

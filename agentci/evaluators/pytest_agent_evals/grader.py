@@ -90,7 +90,7 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
             grade = parse_grade(response, network=self.run.network, in_image=bool(self.run.image))
             return make_grade_judgement(grade, threshold=get_threshold(self.identity))
         except EvaluatorError as error:
-            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+            raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
 
 
 def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement:

@@ -114,20 +114,20 @@ def _succeeds_in_fork(attempt: Callable[[], None]) -> bool:
 
 
 NO_SECCOMP_NOTIFICATIONS: Final = (
-    "this kernel has no seccomp notifications (Linux 5.9), or forbids them; `target` needs them"
-    " where `network` is false"
+    "this kernel does not support seccomp notifications (Linux 5.9 or later), or forbids them;"
+    " `target` with `network: false` requires them"
 )
 # The score of the processes that the system ends first when it runs out of memory.
 OOM_SCORE: Final = b"1000"
 
 
-def enter_sandbox(jail: Message) -> int | None:
+def enter_sandbox(restrictions: Message) -> int | None:
     """Apply a sandbox to this process.
 
     Args:
-        jail: ``user`` (user id or None), ``searches``, ``limits`` (name to number), ``rules`` for
-            files (None: no Landlock), ``landlock`` (its version), ``filter`` (None: no seccomp),
-            ``port``, the only one that it may connect to (None: the filter decides).
+        restrictions: ``user`` (user id or None), ``searches``, ``limits`` (name to number),
+            ``rules`` for files (None: no Landlock), ``landlock`` (its version), ``filter`` (None:
+            no seccomp), ``port``, the only one that it may connect to (None: the filter decides).
 
     Returns:
         The descriptor on which the program's requests for sockets arrive, if ``port`` is set.
@@ -135,23 +135,25 @@ def enter_sandbox(jail: Message) -> int | None:
     Raises:
         OSError, ValueError: a part of the sandbox cannot be applied.
     """
-    _set_resource_limits(jail["limits"])
+    _set_resource_limits(restrictions["limits"])
     with suppress(OSError):
         _write_file(b"/proc/self/oom_score_adj", OOM_SCORE)
     if kernel.IS_LINUX:
-        privileges.drop_privileges(jail["user"], searches=jail["searches"])
+        privileges.drop_privileges(restrictions["user"], searches=restrictions["searches"])
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         # After the change of user, which resets it.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    if jail["rules"] is not None:
-        landlock.restrict_process(jail["rules"], jail["landlock"], port=jail["port"])
-    if jail["filter"] is None:
+    if restrictions["rules"] is not None:
+        landlock.restrict_process(
+            restrictions["rules"], restrictions["landlock"], port=restrictions["port"]
+        )
+    if restrictions["filter"] is None:
         return None
-    if jail["port"] is None:
-        seccomp.install_filter(jail["filter"])
+    if restrictions["port"] is None:
+        seccomp.install_filter(restrictions["filter"])
         return None
     try:
-        return seccomp.install_filter(jail["filter"], asks=True)
+        return seccomp.install_filter(restrictions["filter"], notify=True)
     except OSError as error:
         raise OSError(error.errno, NO_SECCOMP_NOTIFICATIONS) from error
 

@@ -18,21 +18,21 @@ MAX_PAUSE_SECONDS: Final = 0.02
 THREAD_COUNT_FIELD: Final = 17
 
 
-def kill_descendants(bury: Callable[[int, int], None], *, user: int | None) -> bool:
+def kill_descendants(record_exit: Callable[[int, int], None], *, user: int | None) -> bool:
     """Kill every descendant and wait for it; return whether none is left.
 
     Args:
-        bury: called with the process id and the wait status of each child that has ended.
+        record_exit: called with the process id and wait status of each child that has ended.
         user: user id that only these descendants run as on this machine; None if they share theirs.
     """
-    if not reap_children(bury):
+    if not reap_children(record_exit):
         return True
     if user is not None:
         _kill_user_processes(user)
     deadline, pause = time.monotonic() + MAX_KILL_SECONDS, PAUSE_SECONDS
     # Ended processes are not reaped while others live: they count toward the process limit, which
     # keeps a fork bomb from replacing them.
-    while (living := find_descendants()) or reap_children(bury):
+    while (living := find_descendants()) or reap_children(record_exit):
         if time.monotonic() > deadline:
             return False
         kill_processes(living)
@@ -57,26 +57,26 @@ def kill_processes(found: Mapping[int, int]) -> None:
                 os.kill(number, signal.SIGKILL)
 
 
-def reap_children(bury: Callable[[int, int], None]) -> bool:
+def reap_children(record_exit: Callable[[int, int], None]) -> bool:
     """Wait for the children that have ended; return whether any others are left."""
     try:
         while True:
             number, status = os.waitpid(-1, os.WNOHANG)
             if number == 0:
                 return True
-            bury(number, status)
+            record_exit(number, status)
     except ChildProcessError:
         return False
 
 
-def find_descendants(*, spared: Collection[int] = ()) -> Mapping[int, int]:
-    """Find the living descendants of this process, except the children in ``spared`` and theirs.
+def find_descendants(*, excluded: Collection[int] = ()) -> Mapping[int, int]:
+    """Find the living descendants of this process, except the children in ``excluded`` and theirs.
 
     Returns:
         Process id to process group.
     """
     children = _list_children()
-    unseen = [each for each in children.get(os.getpid(), ()) if each[0] not in spared]
+    unseen = [each for each in children.get(os.getpid(), ()) if each[0] not in excluded]
     found: dict[int, int] = {}
     while unseen:
         number, group = unseen.pop()

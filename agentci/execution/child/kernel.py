@@ -57,7 +57,7 @@ def _declare_function(name: str, *kinds: type) -> Callable[..., int]:
 
 
 def _raise_unsupported(*_: object) -> int:
-    raise OSError("only Linux has it")
+    raise OSError("only Linux supports this")
 
 
 _prctl: Final = _declare_function("prctl", ctypes.c_int, *[ctypes.c_ulong] * 4)

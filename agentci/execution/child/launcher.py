@@ -45,20 +45,20 @@ class LauncherServer:
     """Starts supervisors, each a fork of this process.
 
     Args:
-        foresee: called with the names of a program's modules before its supervisor is started.
-        imitate: see :func:`agentci.execution.child.supervisor.supervise`.
+        preload: called with the names of a program's modules before its supervisor is started.
+        become_program: see :func:`agentci.execution.child.supervisor.supervise`.
     """
 
     def __init__(
         self,
         channel: socket.socket,
         *,
-        foresee: Callable[[Sequence[str]], None] = lambda _: None,
-        imitate: Callable[[Message], None] = lambda _: None,
+        preload: Callable[[Sequence[str]], None] = lambda _: None,
+        become_program: Callable[[Message], None] = lambda _: None,
     ) -> None:
         self._channel = channel
-        self._preload = foresee
-        self._become_program = imitate
+        self._preload = preload
+        self._become_program = become_program
         self._supervisors: set[int] = set()
 
     def serve(self) -> None:
@@ -72,23 +72,23 @@ class LauncherServer:
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
-        wanted = True
-        while wanted or self._supervisors:
+        is_open = True
+        while is_open or self._supervisors:
             ready = {descriptor for descriptor, _ in poll.poll()}
             if self._wakeup in ready:
                 os.read(self._wakeup, 4096)
                 descendants.reap_children(self._forget_supervisor)
             if self._channel.fileno() in ready:
-                wanted = self._start()
-                if not wanted:
+                is_open = self._start()
+                if not is_open:
                     poll.unregister(self._channel)
 
     def _start(self) -> bool:
         """Start one supervisor; return False if the channel is closed."""
-        poke, descriptors, _, _ = socket.recv_fds(self._channel, MAX_REQUEST_BYTES, 1)
-        if not poke:
+        request, descriptors, _, _ = socket.recv_fds(self._channel, MAX_REQUEST_BYTES, 1)
+        if not request:
             return False
-        self._preload(poke.removeprefix(START_REQUEST).decode().split(SEPARATOR.decode()))
+        self._preload(request.removeprefix(START_REQUEST).decode().split(SEPARATOR.decode()))
         try:
             number = os.fork()
         except OSError:
@@ -106,7 +106,7 @@ class LauncherServer:
             signal.set_wakeup_fd(-1)
             for descriptor in (self._channel.detach(), self._wakeup, self._wake):
                 os.close(descriptor)
-            supervisor.supervise(socket.socket(fileno=channel), imitate=self._become_program)
+            supervisor.supervise(socket.socket(fileno=channel), become_program=self._become_program)
             os._exit(0)
         except supervisor.BecameProgram:
             raise
@@ -118,4 +118,4 @@ class LauncherServer:
         if number in self._supervisors:
             self._supervisors.discard(number)
             if status != 0:
-                descendants.kill_processes(descendants.find_descendants(spared=self._supervisors))
+                descendants.kill_processes(descendants.find_descendants(excluded=self._supervisors))

@@ -1,6 +1,6 @@
 """Send and receive messages on a socket between processes of agentci.
 
-Orders use Python's ``marshal``. Answers use JSON, because their sender may be untrusted.
+Orders use Python's ``marshal``. Reports use JSON, because their sender may be untrusted.
 """
 
 import marshal

@@ -70,7 +70,7 @@ class PreloadedModules:
                     import_module(name)
                     WARM_UPS.get(name, lambda: None)()
         if len(os.listdir("/proc/self/task")) > 1:
-            raise RuntimeError("there are threads")
+            raise RuntimeError("an import started a thread")
         self._freeze_modules()
 
     def shadows(self, folders: Sequence[str], at_start: Sequence[str]) -> bool:
@@ -326,9 +326,9 @@ def main(bare: Sequence[str]) -> None:
     imports = PreloadedModules(bare, ours=os.path.dirname(sys.argv[1]))
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE_NAME]:
         del sys.modules[name]  # a program imports its own
-    disguise = ProgramImpersonator(imports, hook=getattr(sys, "__interactivehook__", None))
+    impersonator = ProgramImpersonator(imports, hook=getattr(sys, "__interactivehook__", None))
     codes: deque[int] = deque(maxlen=1)
-    programs = _serve_programs(open_channel(os.dup(STDIN)), disguise, codes)
+    programs = _serve_programs(open_channel(os.dup(STDIN)), impersonator, codes)
     # Python calls the hook only if stdin is a terminal.
     os.dup2(STDERR, STDIN)
     os.dup2(STDOUT, STDERR)
@@ -337,7 +337,7 @@ def main(bare: Sequence[str]) -> None:
 
 
 def _serve_programs(
-    channel: socket.socket, disguise: ProgramImpersonator, codes: deque[int]
+    channel: socket.socket, impersonator: ProgramImpersonator, codes: deque[int]
 ) -> Iterator[InterpreterCall]:
     """Yield the calls that run and end a program, in a fork; the server itself exits in here.
 
@@ -349,11 +349,13 @@ def _serve_programs(
     with suppress(OSError):  # once for all forks, which then find nothing left to drop
         privileges.shrink_bounding_set()
     try:
-        LauncherServer(channel, foresee=disguise.preload, imitate=disguise.become_program).serve()
+        LauncherServer(
+            channel, preload=impersonator.preload, become_program=impersonator.become_program
+        ).serve()
         os._exit(0)
     except BecameProgram:
         pass
     except BaseException:  # noqa: BLE001 (nothing reads an error message here)
         os._exit(1)
-    yield disguise.prepare_run()
-    yield disguise.prepare_exit(failed=codes[-1] != 0)
+    yield impersonator.prepare_run()
+    yield impersonator.prepare_exit(failed=codes[-1] != 0)

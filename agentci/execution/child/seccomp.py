@@ -65,9 +65,9 @@ class LoopbackSockets:
         os.close(self._descriptor)
 
     def _respond(self) -> None:
-        asked = bytearray(SOCKET_REQUEST.size)
-        self._ioctl(RECEIVE_REQUEST, asked)
-        number, family, kind, protocol = SOCKET_REQUEST.unpack(asked)
+        request = bytearray(SOCKET_REQUEST.size)
+        self._ioctl(RECEIVE_REQUEST, request)
+        number, family, kind, protocol = SOCKET_REQUEST.unpack(request)
         value, error = 0, 0
         try:
             value = self._add_socket(number, family, kind, protocol)
@@ -81,13 +81,13 @@ class LoopbackSockets:
         Raises:
             OSError: the program may not have such a socket.
         """
-        wanted = (family, kind & ~SOCKET_FLAGS)
-        if wanted != (socket.AF_INET, socket.SOCK_STREAM) or protocol not in TCP_PROTOCOLS:
+        requested = (family, kind & ~SOCKET_FLAGS)
+        if requested != (socket.AF_INET, socket.SOCK_STREAM) or protocol not in TCP_PROTOCOLS:
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM | kind & SOCKET_FLAGS) as given:
-            given.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, LOOPBACK_DEVICE)
-            handed = ADDED_DESCRIPTOR.pack(number, 0, given.fileno(), 0, kind & os.O_CLOEXEC)
-            return self._ioctl(ADD_DESCRIPTOR, bytearray(handed))
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM | kind & SOCKET_FLAGS) as added:
+            added.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, LOOPBACK_DEVICE)
+            content = ADDED_DESCRIPTOR.pack(number, 0, added.fileno(), 0, kind & os.O_CLOEXEC)
+            return self._ioctl(ADD_DESCRIPTOR, bytearray(content))
 
     def _ioctl(self, command: int, content: bytearray) -> int:
         while True:
@@ -179,27 +179,27 @@ set_mode: Final = kernel.syscall(
 
 
 @cache
-def make_filter(machine: str, *, network: bool, local: bool = True, asks: bool = False) -> bytes:
+def make_filter(machine: str, *, network: bool, local: bool = True, notify: bool = False) -> bytes:
     """Make the filter for a processor, in the kernel's format.
 
     Args:
         machine: ``x86_64`` or ``aarch64``, as printed by ``uname -m``.
         network: whether sockets may be made; pairs connected only to each other always may.
         local: whether that includes Unix sockets.
-        asks: whether the supervisor is notified of each call of ``socket`` and makes the socket.
+        notify: whether the supervisor is notified of each call of ``socket`` and makes the socket.
 
     Raises:
         KeyError: the processor's system call numbers are unknown.
     """
     calls = SYSTEM_CALLS[machine]
-    return b"".join(_make_instructions(machine, calls, network=network, local=local, asks=asks))
+    return b"".join(_make_instructions(machine, calls, network=network, local=local, notify=notify))
 
 
-def install_filter(program: bytes, *, asks: bool = False) -> int:
+def install_filter(program: bytes, *, notify: bool = False) -> int:
     """Apply a filter to this process and all that it starts; requires NO_NEW_PRIVS.
 
     Returns:
-        The descriptor on which notifications arrive if ``asks`` is true; otherwise 0.
+        The descriptor on which notifications arrive if ``notify`` is true; otherwise 0.
 
     Raises:
         OSError: the kernel lacks filters or notifications, or the environment forbids them.
@@ -207,11 +207,11 @@ def install_filter(program: bytes, *, asks: bool = False) -> int:
     content = ctypes.create_string_buffer(program, len(program))
     count = len(program) // INSTRUCTION.size
     head = ctypes.create_string_buffer(struct.pack("@HP", count, ctypes.addressof(content)))
-    return set_mode(SET_MODE_FILTER, NEW_LISTENER if asks else 0, head)
+    return set_mode(SET_MODE_FILTER, NEW_LISTENER if notify else 0, head)
 
 
 def _make_instructions(
-    machine: str, calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
+    machine: str, calls: Mapping[str, int], *, network: bool, local: bool, notify: bool
 ) -> Iterator[bytes]:
     yield _make_instruction(LOAD, ARCHITECTURE)
     yield _make_instruction(JUMP_IF_EQUAL, ARCHITECTURES[machine], skip_if_so=1)
@@ -225,8 +225,8 @@ def _make_instructions(
             yield from _refuse_call(number, errno.EPERM)
     # Its flags are in memory, which a filter cannot read; on ENOSYS libraries use clone.
     yield from _refuse_call(calls["clone3"], errno.ENOSYS)
-    yield from _filter_sockets(calls, network=network, local=local, asks=asks)
-    if asks or not (network and local):
+    yield from _filter_sockets(calls, network=network, local=local, notify=notify)
+    if notify or not (network and local):
         yield from _filter_socket_pairs(calls["socketpair"])
     yield from _filter_other_processes(calls["prlimit64"])
     yield from _refuse_flags(calls["clone"], 0, NEW_NAMESPACES)
@@ -234,9 +234,9 @@ def _make_instructions(
 
 
 def _filter_sockets(
-    calls: Mapping[str, int], *, network: bool, local: bool, asks: bool
+    calls: Mapping[str, int], *, network: bool, local: bool, notify: bool
 ) -> Iterator[bytes]:
-    if asks:
+    if notify:
         yield _make_instruction(JUMP_IF_EQUAL, calls["socket"], skip_if_not=1)
         yield _make_instruction(RETURN, NOTIFY)
         for name in LISTEN_CALLS:

@@ -41,20 +41,20 @@ class BecameProgram(BaseException):
     """This process is now the program; unwind all frames of agentci."""
 
 
-def supervise(channel: socket.socket, *, imitate: Callable[[Message], None]) -> None:
+def supervise(channel: socket.socket, *, become_program: Callable[[Message], None]) -> None:
     """Run the programs ordered on ``channel``, and report their results on it.
 
     Each order comes with stdin, stdout and stderr of its program. The program's environment follows
     as a separate message that only the program's process reads: forks of the supervisor have in
     their memory everything it has ever read, which would include secrets of earlier programs.
 
-    The reports are ``refusal`` if the program was not started, or ``gone`` with its ``code`` when
+    The reports are ``failure`` if the program was not started, or ``ended`` with its ``code`` when
     nothing is left of it. If the program has ended but its processes have not, ``code`` is reported
-    first, and ``gone`` follows after any message on the channel or its end.
+    first, and ``ended`` follows after any message on the channel or its end.
 
     Args:
-        imitate: turns a fork of this process into what exec would, and raises BecameProgram;
-            returns if exec is needed.
+        become_program: turns a fork of this process into what exec would, and raises
+            BecameProgram; returns if exec is needed.
 
     Raises:
         BecameProgram: in that fork.
@@ -65,12 +65,12 @@ def supervise(channel: socket.socket, *, imitate: Callable[[Message], None]) -> 
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    goes_on = True
-    while goes_on:
+    may_continue = True
+    while may_continue:
         order, streams = receive_with_descriptors(channel, STREAM_COUNT)
-        goes_on = order is not None and _ProgramSupervisor(channel, order, imitate, wakeup).run(
-            streams
-        )
+        may_continue = order is not None and _ProgramSupervisor(
+            channel, order, become_program, wakeup
+        ).run(streams)
 
 
 class _ProgramSupervisor:
@@ -78,33 +78,38 @@ class _ProgramSupervisor:
         self,
         channel: socket.socket,
         order: Message,
-        imitate: Callable[[Message], None],
+        become_program: Callable[[Message], None],
         wakeup: int,
     ) -> None:
         self._channel = channel
         self._order = order
-        self._imitate = imitate
+        self._become_program = become_program
         self._wakeup = wakeup
-        self._user: int | None = order["jail"]["user"] if order["jail"] else None
+        self._user: int | None = order["sandbox"]["user"] if order["sandbox"] else None
         # None if the program shares its user: the user's processes and files may be others'.
-        self._own_user: int | None = self._user if order["alone"] else None
+        self._own_user: int | None = self._user if order["has_own_user"] else None
         self._leader = 0
         self._sockets: LoopbackSockets | None = None
         self._code: int | None = None
-        self._excess = ""
+        self._exceeded_limit = ""
 
     def run(self, streams: Sequence[int]) -> bool:
         """Run the program, remove all that is left of it; return whether another may follow."""
-        refusal = self._prepare(streams) or self._start(streams)
-        asked = refusal is None and self._wait_for_end()
+        failure = self._prepare(streams) or self._start(streams)
+        may_continue = failure is None and self._wait_for_end()
         if self._leader and self._code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._leader, signal.SIGKILL)
-        left = not descendants.kill_descendants(self._record_exit, user=self._own_user)
+        may_remain = not descendants.kill_descendants(self._record_exit, user=self._own_user)
         self._clean_up()
-        ending = {"gone": True, "code": self._code, "left": left, "excess": self._excess}
-        self._report(ending if refusal is None else {"refusal": refusal})
-        return asked and not left
+        ending = {
+            "ended": True,
+            "code": self._code,
+            "may_remain": may_remain,
+            "exceeded_limit": self._exceeded_limit,
+        }
+        self._report(ending if failure is None else {"failure": failure})
+        return may_continue and not may_remain
 
     def _prepare(self, streams: Sequence[int]) -> Message | None:
         try:
@@ -126,16 +131,16 @@ class _ProgramSupervisor:
             return _make_failure(error, "fork")
         if self._leader == 0:
             reports.detach()
-            _become_program(self._order, streams, self._channel, report, self._imitate)
+            _run_in_fork(self._order, streams, self._channel, report, self._become_program)
         report.close()
         for stream in streams:
             os.close(stream)
         with reports:
-            said, descriptors = receive_with_descriptors(reports, 1)
+            failure, descriptors = receive_with_descriptors(reports, 1)
             if descriptors:
                 self._sockets = LoopbackSockets(*descriptors)
-                said = receive(reports)
-        return said
+                failure = receive(reports)
+        return failure
 
     def _wait_for_end(self) -> bool:
         """Wait for the program's end; return whether the supervisor may be used again.
@@ -149,7 +154,7 @@ class _ProgramSupervisor:
         poll.register(self._wakeup, select.POLLIN)
         if self._sockets is not None:
             poll.register(self._sockets, select.POLLIN)
-        untold = True
+        unreported = True
         while not self._exceeds_disk_limit():
             ready = {descriptor for descriptor, _ in poll.poll(self._poll_timeout())}
             if self._wakeup in ready:
@@ -158,10 +163,10 @@ class _ProgramSupervisor:
             if sockets is not None and sockets.fileno() in ready and not sockets.handle_request():
                 poll.unregister(sockets)
             others = descendants.reap_children(self._record_exit)
-            if untold and self._code is not None:
+            if unreported and self._code is not None:
                 if not others:
                     return True
-                untold = False
+                unreported = False
                 self._report({"code": self._code})
             if self._channel.fileno() in ready:
                 return receive(self._channel) is not None
@@ -174,8 +179,8 @@ class _ProgramSupervisor:
         """Whether the private folder has exceeded its size limit."""
         limit, folder = self._order["disk"], self._order["scratch"]
         if limit and folder is not None and tmpdir.measure_size(folder, limit) >= limit:
-            self._excess = f"wrote more than {limit // 1024**2} MiB of files and was ended"
-        return bool(self._excess)
+            self._exceeded_limit = f"wrote more than {limit // 1024**2} MiB of files and was killed"
+        return bool(self._exceeded_limit)
 
     def _record_exit(self, number: int, status: int) -> None:
         if number == self._leader:
@@ -194,29 +199,29 @@ class _ProgramSupervisor:
             send_json(self._channel, message)
 
 
-def _become_program(
+def _run_in_fork(
     order: Message,
     streams: Sequence[int],
     channel: socket.socket,
     report: socket.socket,
-    imitate: Callable[[Message], None],
+    become_program: Callable[[Message], None],
 ) -> NoReturn:
-    """Become the program; report any error that prevents it."""
+    """Become the program of ``order``; report any error that prevents it."""
     stage = "start"
     try:
         order["environment"] = receive(channel)
         _reset_process(channel, streams, report.fileno())
         stage = "cwd"
         os.chdir(order["cwd"])
-        if order["jail"] is not None:
-            stage = "jail"
-            asking = apply_sandbox.enter_sandbox(order["jail"])
-            if asking is not None:
-                send(report, {}, [asking])
-                os.close(asking)
+        if order["sandbox"] is not None:
+            stage = "sandbox"
+            listener = apply_sandbox.enter_sandbox(order["sandbox"])
+            if listener is not None:
+                send(report, {}, [listener])
+                os.close(listener)
         stage = "start"
         try:
-            imitate(order)
+            become_program(order)
         except BecameProgram:
             report.close()
             raise

@@ -63,17 +63,17 @@ class SupervisorMessage(Struct, frozen=True):
 
     Attributes:
         code: exit code, or the negative number of a signal; None if there is none yet.
-        gone: whether the program and all that it started have been ended.
-        left: whether some of its processes may remain.
-        excess: the limit that it exceeded; completes a sentence about the program.
-        refusal: set if the program was not started.
+        ended: whether the program and all that it started have ended.
+        may_remain: whether some of its processes may still run.
+        exceeded_limit: the limit that it exceeded; completes a sentence about the program.
+        failure: set if the program was not started.
     """
 
     code: Annotated[int, Meta(ge=-64, le=255)] | None = None
-    gone: bool = False
-    left: bool = False
-    excess: str = ""
-    refusal: StartFailure | None = None
+    ended: bool = False
+    may_remain: bool = False
+    exceeded_limit: str = ""
+    failure: StartFailure | None = None
 
 
 class ChildMessageReader(Generic[MessageT]):
@@ -134,9 +134,7 @@ MAX_START_SECONDS: Final = 30.0
 MAX_END_SECONDS: Final = 1.0
 # An order fits into the socket's buffer, unless its environment is huge.
 MAX_ORDER_SECONDS: Final = 30.0
-LAUNCHER_LOST: Final = (
-    "could not be started: the process that starts programs was ended from outside"
-)
+LAUNCHER_LOST: Final = "could not be started: agentci's launcher process was killed"
 
 
 class LauncherClient:
@@ -146,12 +144,12 @@ class LauncherClient:
         channel: the channel to the launcher.
         end: called once the channel is closed; waits until the launcher has ended.
         number: the launcher's process id, if it is a child of this process; otherwise None.
-        warmth: the prefork interpreter that it runs as; None for a plain launcher.
+        interpreter: the prefork interpreter that it runs as; None for a plain launcher.
         folder: see the attribute.
 
     Attributes:
         process_id: the argument ``number``.
-        interpreter: the argument ``warmth``.
+        interpreter: the argument ``interpreter``.
         capabilities: what a sandbox can do here; see ``agentci.execution.child.apply_sandbox``.
         folder: the only folder that its programs can write to; empty if each has its own.
 
@@ -165,14 +163,14 @@ class LauncherClient:
         *,
         end: Callable[[], object],
         number: int | None,
-        warmth: PreforkInterpreter | None,
+        interpreter: PreforkInterpreter | None,
         folder: str = "",
     ) -> None:
         self._channel = channel
         self._end = end
         self._idle: defaultdict[tuple[str, ...], list[socket.socket]] = defaultdict(list)
         self.process_id = number
-        self.interpreter = warmth
+        self.interpreter = interpreter
         self.folder = folder
         channel.settimeout(MAX_START_SECONDS)
         facts = _receive_capabilities(channel)
@@ -227,13 +225,13 @@ class LauncherClient:
         self._end()
 
 
-def start_launcher(warmth: PreforkInterpreter | None) -> LauncherClient:
+def start_launcher(interpreter: PreforkInterpreter | None) -> LauncherClient:
     """Start a launcher without a sandbox: it imports only agentci or packages installed next to it.
 
     Raises:
         EvaluatorError, OSError: the launcher cannot be started.
     """
-    return _start_plain_launcher() if warmth is None else _start_prefork_launcher(warmth)
+    return _start_plain_launcher() if interpreter is None else _start_prefork_launcher(interpreter)
 
 
 def _start_plain_launcher() -> LauncherClient:
@@ -250,30 +248,33 @@ def _start_plain_launcher() -> LauncherClient:
             start_new_session=True,
         )
     return LauncherClient(
-        ours, end=partial(_wait_for_end, process), number=process.pid, warmth=None
+        ours, end=partial(_wait_for_end, process), number=process.pid, interpreter=None
     )
 
 
-def _start_prefork_launcher(warmth: PreforkInterpreter) -> LauncherClient:
+def _start_prefork_launcher(interpreter: PreforkInterpreter) -> LauncherClient:
     ends: list[int] = []
     try:
         for make in PREFORK_STREAMS:
             ends += make()
         its, ours, _, stdout, _, stderr = ends
         process = subprocess.Popen(
-            warmth.command,
+            interpreter.command,
             stdin=its,
             stdout=stdout,
             stderr=stderr,
             cwd="/",
-            env=dict(warmth.environment),
+            env=dict(interpreter.environment),
             start_new_session=True,
         )
         os.close(its)
         channel = socket.socket(fileno=ours)
         del ends[:2]
         return LauncherClient(
-            channel, end=partial(_wait_for_end, process), number=process.pid, warmth=warmth
+            channel,
+            end=partial(_wait_for_end, process),
+            number=process.pid,
+            interpreter=interpreter,
         )
     finally:
         for end in ends:
@@ -325,14 +326,14 @@ class _LauncherPool:
 
     def get_launcher(
         self,
-        warmth: PreforkInterpreter | None = None,
+        interpreter: PreforkInterpreter | None = None,
         *,
         start: Callable[[], LauncherClient] | None = None,
     ) -> LauncherClient:
-        """Return a launcher; a plain one if the prefork interpreter ``warmth`` cannot be started.
+        """Return a launcher; a plain one if the prefork ``interpreter`` cannot be started.
 
         Args:
-            warmth: the prefork interpreter; None for a plain launcher.
+            interpreter: the prefork interpreter; None for a plain launcher.
             start: starts a launcher in a sandbox; None to start one without.
 
         Raises:
@@ -341,19 +342,19 @@ class _LauncherPool:
         with self._lock:
             if self._process != os.getpid():  # a fork must not use its parent's launchers
                 self._launchers, self._process = {}, os.getpid()
-            if warmth in self._launchers and not self._launchers[warmth].is_alive():
-                self._launchers.pop(warmth).close()
-            if warmth not in self._launchers:
+            if interpreter in self._launchers and not self._launchers[interpreter].is_alive():
+                self._launchers.pop(interpreter).close()
+            if interpreter not in self._launchers:
                 try:
-                    self._launchers[warmth] = self._start(
-                        warmth, start or partial(start_launcher, warmth)
+                    self._launchers[interpreter] = self._start(
+                        interpreter, start or partial(start_launcher, interpreter)
                     )
                 except EvaluatorError:
-                    if warmth is None:
+                    if interpreter is None:
                         raise
-                    self._starts[warmth] = MAX_STARTS
+                    self._starts[interpreter] = MAX_STARTS
                     return self.get_launcher()
-            return self._launchers[warmth]
+            return self._launchers[interpreter]
 
     def list_process_ids(self) -> Collection[int]:
         """Return the process ids of the launchers that are children of this process."""
@@ -369,15 +370,15 @@ class _LauncherPool:
         self._starts.clear()
 
     def _start(
-        self, warmth: PreforkInterpreter | None, start: Callable[[], LauncherClient]
+        self, interpreter: PreforkInterpreter | None, start: Callable[[], LauncherClient]
     ) -> LauncherClient:
-        if self._starts[warmth] == MAX_STARTS:
+        if self._starts[interpreter] == MAX_STARTS:
             raise EvaluatorError(LAUNCHER_LOST)
         try:
             launcher = start()
         except OSError as error:
             raise EvaluatorError(f"could not be started: {error}") from error
-        self._starts[warmth] += 1
+        self._starts[interpreter] += 1
         return launcher
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from agentci.execution.child import kernel
 from agentci.execution.child.descendants import is_alive
 
 MARK_VARIABLE: Final = "AGENTCI_EVALUATOR_RUN"
@@ -42,8 +43,6 @@ def _find_marked(needle: bytes) -> Iterator[int]:
                 yield int(process.name)
 
 
-PR_SET_CHILD_SUBREAPER: Final = 36
-
 # A killed process is gone in about a millisecond.
 PAUSE_SECONDS: Final = 0.001
 MAX_PAUSES: Final = 50
@@ -55,26 +54,25 @@ def become_subreaper() -> bool:
     Return False if this process has children already: other code started them, and their orphans
     would be adopted too.
     """
-    import ctypes  # noqa: PLC0415 (needed only if programs are started)
-
     if _has_children():
         return False
     try:
-        return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-    except (OSError, AttributeError):
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    except OSError:
         return False
+    return True
 
 
-def kill_children(*, spared: Collection[int]) -> None:
+def kill_children(*, excluded: Collection[int]) -> None:
     """Kill all descendants of this process; requires ``become_subreaper`` to reach all of them.
 
     The killed children are not reaped: the code that started them does that.
 
     Args:
-        spared: process ids of children that stay, with all below them.
+        excluded: process ids of children that stay, with all below them.
     """
     for _ in range(MAX_PAUSES):
-        living = [child for child in _living_children() if child not in spared]
+        living = [child for child in _living_children() if child not in excluded]
         if not living:
             return
         for child in living:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import IO, Final, Protocol
 
 from agentci.errors import EvaluatorError
+from agentci.execution.executor_api import MEBIBYTE
 
-MEBIBYTE: Final = 1024**2
 MAX_OUTPUT_BYTES: Final = 10 * MEBIBYTE
 # Only the end of stderr is kept, but the total is limited too.
 MAX_LOG_BYTES: Final = 64 * MEBIBYTE
@@ -43,7 +43,7 @@ class OutputBuffer:
         self._received += len(chunk)
         if self._received > self._limit:
             size = f"{self._limit // MEBIBYTE} MiB"
-            raise EvaluatorError(f"printed more than {size} to {self._stream} and was ended")
+            raise EvaluatorError(f"printed more than {size} to {self._stream} and was killed")
         self._bytes += chunk
         if len(self._bytes) > 2 * self._kept:
             del self._bytes[: -self._kept]

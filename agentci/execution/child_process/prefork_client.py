@@ -45,7 +45,7 @@ class PreforkInterpreter(Struct, frozen=True):
     Attributes:
         python: path of the interpreter.
         environment: the part of a program's environment that it has used.
-        confinement: its own sandbox policy, if it imports untrusted packages; otherwise None.
+        sandbox_policy: its own sandbox policy, if it imports untrusted packages; otherwise None.
     """
 
     python: str
@@ -65,8 +65,10 @@ class PreforkInterpreter(Struct, frozen=True):
         ):
             return None
         seen = NO_USER_PACKAGES | {name: environment[name] for name in names}
-        jail = replace(sandbox_policy, imports=None) if sandbox_policy.untrusted_packages else None
-        return cls(python, tuple(sorted(seen.items())), jail)
+        restrictions = (
+            replace(sandbox_policy, imports=None) if sandbox_policy.untrusted_packages else None
+        )
+        return cls(python, tuple(sorted(seen.items())), restrictions)
 
     @staticmethod
     def make_policy(of_programs: SandboxPolicy) -> SandboxPolicy:
@@ -103,7 +105,7 @@ def find_prefork_interpreter(job: ProgramJob) -> PreforkInterpreter | None:
     return PreforkInterpreter.for_program(job.command[0], job.environment, job.sandbox_policy)
 
 
-def make_interpreter_job(warmth: PreforkInterpreter, job: ProgramJob) -> ProgramJob:
+def make_interpreter_job(interpreter: PreforkInterpreter, job: ProgramJob) -> ProgramJob:
     """Make the job that starts a prefork interpreter in its own sandbox, for programs like ``job``.
 
     Its environment has nothing that only ``job`` may see, because forks have the interpreter's
@@ -111,10 +113,10 @@ def make_interpreter_job(warmth: PreforkInterpreter, job: ProgramJob) -> Program
     """
     return replace(
         job,
-        command=warmth.command,
+        command=interpreter.command,
         stdin=b"",
         cwd=Path("/"),
-        environment=make_child_environment(job.environment) | dict(warmth.environment),
+        environment=make_child_environment(job.environment) | dict(interpreter.environment),
         timeout_seconds=INTERPRETER_SECONDS,
-        sandbox_policy=warmth.make_policy(job.sandbox_policy),
+        sandbox_policy=interpreter.make_policy(job.sandbox_policy),
     )

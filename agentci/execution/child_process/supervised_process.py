@@ -25,20 +25,19 @@ MAX_KILL_SECONDS: Final = 30.0
 
 FINISH_MESSAGE: Final[Message] = {}
 
+FEWER_JOBS_HINT: Final = "lower --jobs"
 ERRNO_HINTS: Final = {
-    errno.ENOEXEC: "begin the file with a line such as #!/usr/bin/env bash",
-    errno.EACCES: "run chmod +x on it, and commit that",
-    errno.ENOENT: "is the interpreter of its first line installed, and its folder there?",
-    errno.EMFILE: "run fewer at a time with --jobs",
-    errno.EAGAIN: "run fewer at a time with --jobs",
-    errno.ENOMEM: "run fewer at a time with --jobs",
+    errno.ENOEXEC: "begin the file with a line such as `#!/usr/bin/env bash`",
+    errno.EACCES: "run `chmod +x` on it and commit the change",
+    errno.ENOENT: "check that its folder and the interpreter in its first line exist",
+    errno.EMFILE: FEWER_JOBS_HINT,
+    errno.EAGAIN: FEWER_JOBS_HINT,
+    errno.ENOMEM: FEWER_JOBS_HINT,
 }
-TMPDIR_HINT: Final = (
-    "it needs a private folder below TMPDIR, else /tmp: have one of them where files can be made"
-)
+TMPDIR_HINT: Final = "it needs a private folder; make TMPDIR or /tmp writable"
 INTERPRETER_HINT: Final = (
-    "the interpreter of its first line is not executable, or lies where it may not read;"
-    " name one of the system, or put its folder on PATH"
+    "the interpreter in its first line is not executable, or the sandbox cannot read it;"
+    " use a system interpreter, or add its folder to PATH"
 )
 
 
@@ -74,11 +73,11 @@ class SupervisedProcess:
         self.exceeded_limit = ""
         self.may_remain = False
         self._killed = False
-        self._gone = False
+        self._ended = False
         self._has_exited = False
         self._code: int | None = None
-        self._refusal: str | None = None
-        self._answers = ChildMessageReader(channel, SupervisorMessage)
+        self._start_failure: str | None = None
+        self._reports = ChildMessageReader(channel, SupervisorMessage)
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when the supervisor has a report."""
@@ -87,7 +86,7 @@ class SupervisedProcess:
     def has_ended(self) -> bool:
         """Whether the program has exited or failed to start; its own children may still run."""
         try:
-            self._handle_message(self._answers.read_next(0))
+            self._handle_report(self._reports.read_next(0))
         except TimeoutError:
             return False
         return True
@@ -111,44 +110,48 @@ class SupervisedProcess:
             stream.close()
         deadline = time.monotonic() + MAX_KILL_SECONDS
         try:
-            if not self._gone:
+            if not self._ended:
                 with suppress(BrokenPipeError, ConnectionResetError):
                     send(self._channel, FINISH_MESSAGE)
-            while not self._gone:
-                self._handle_message(self._answers.read_next(deadline - time.monotonic()))
+            while not self._ended:
+                self._handle_report(self._reports.read_next(deadline - time.monotonic()))
         except TimeoutError:
             self.may_remain = True
-        if self._killed or self.may_remain or self.exceeded_limit or self._refusal is not None:
+        if (
+            self._killed
+            or self.may_remain
+            or self.exceeded_limit
+            or self._start_failure is not None
+        ):
             self._channel.close()
         else:
             self._launcher.return_supervisor(self._channel, self._imports)
-        if self._refusal is not None:
-            raise (LauncherLostError if self._refusal is LAUNCHER_LOST else EvaluatorError)(
-                self._refusal
-            )
+        if self._start_failure is not None:
+            is_lost = self._start_failure is LAUNCHER_LOST
+            raise (LauncherLostError if is_lost else EvaluatorError)(self._start_failure)
         return -signal.SIGKILL if self._code is None else self._code
 
-    def _handle_message(self, answer: SupervisorMessage | None) -> None:
+    def _handle_report(self, report: SupervisorMessage | None) -> None:
         """Record a report of the supervisor; None if its channel is closed or it is invalid."""
-        if answer is not None and self._has_exited and not (answer.gone or answer.refusal):
-            answer = None  # reported only once; a sender that repeats it may never stop
+        if report is not None and self._has_exited and not (report.ended or report.failure):
+            report = None  # reported only once; a sender that repeats it may never stop
         self._has_exited = True
-        self._gone = answer is None or answer.gone or answer.refusal is not None
-        if answer is None:
+        self._ended = report is None or report.ended or report.failure is not None
+        if report is None:
             self.may_remain = True
-            if self._code is None and self._refusal is None:
-                self._refusal = LAUNCHER_LOST
-        elif answer.refusal is not None:
+            if self._code is None and self._start_failure is None:
+                self._start_failure = LAUNCHER_LOST
+        elif report.failure is not None:
             # Checks in a prefork interpreter's folder share its user, so one of them may have
             # closed the folder to the others.
-            spoilt = answer.refusal.stage == "scratch" and self._launcher.folder
-            self._refusal = (
-                LAUNCHER_LOST if spoilt else _format_start_failure(answer.refusal, self._order)
+            is_closed = report.failure.stage == "scratch" and self._launcher.folder
+            self._start_failure = (
+                LAUNCHER_LOST if is_closed else _format_start_failure(report.failure, self._order)
             )
         else:
-            self._code = answer.code
-            self.exceeded_limit = answer.excess
-            self.may_remain = answer.left
+            self._code = report.code
+            self.exceeded_limit = report.exceeded_limit
+            self.may_remain = report.may_remain
 
 
 def start_program(
@@ -182,8 +185,8 @@ def start_program(
             os.close(end)
         if isinstance(error, ConnectionError | TimeoutError):
             raise LauncherLostError(LAUNCHER_LOST) from error
-        refusal = StartFailure("fork", error.errno, error.strerror or str(error))
-        raise EvaluatorError(_format_start_failure(refusal, order)) from error
+        failure = StartFailure("fork", error.errno, error.strerror or str(error))
+        raise EvaluatorError(_format_start_failure(failure, order)) from error
     for end in (stdin, stdout, stderr):
         os.close(end)
     streams = (our_stdin, our_stdout, our_stderr)
@@ -220,17 +223,15 @@ def _send_order(channel: socket.socket, order: Message, streams: tuple[int, int,
     send(channel, order["environment"])
 
 
-def _format_start_failure(refusal: StartFailure, order: Message) -> str:
-    number, stage = refusal.errno, refusal.stage
-    if stage in {"jail", "scratch"}:
-        where = "" if stage == "jail" else f" ({TMPDIR_HINT})"
-        return f"could not be confined: {refusal.reason}{where}"
-    hint = ERRNO_HINTS.get(number or 0)
-    started = order["command"][0] if stage == "start" else None
-    if number == errno.EACCES and started and os.access(started, os.X_OK):
+def _format_start_failure(failure: StartFailure, order: Message) -> str:
+    number, stage = failure.errno, failure.stage
+    if stage in {"sandbox", "scratch"}:
+        hint = "" if stage == "sandbox" else f"; {TMPDIR_HINT}"
+        return f"could not be sandboxed: {failure.reason}{hint}"
+    hint = ERRNO_HINTS.get(number or 0, "")
+    program = order["command"][0] if stage == "start" else None
+    if number == errno.EACCES and program and os.access(program, os.X_OK):
         hint = INTERPRETER_HINT
-    way_out = f" ({hint})" if hint else ""
-    named = order["cwd"] if stage == "cwd" else started
-    what = f": {os.fsdecode(named)!r}" if named else ""
-    code = f"[Errno {number}] " if number else ""
-    return f"could not be started: {code}{refusal.reason}{what}{way_out}"
+    path = order["cwd"] if stage == "cwd" else program
+    location = f": `{os.fsdecode(path)}`" if path else ""
+    return f"could not be started: {failure.reason}{location}{f'; {hint}' if hint else ''}"

@@ -14,9 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from agentci.errors import EvaluatorError
-from agentci.execution.child_process.pipes import MEBIBYTE
 from agentci.execution.environment_variables import PROXY_VARIABLES
-from agentci.execution.executor_api import CORE_BYTES, OPEN_FILES, SandboxPolicy
+from agentci.execution.executor_api import CORE_BYTES, MEBIBYTE, OPEN_FILES, SandboxPolicy
 
 # Where the program's folder is in the container.
 CONTAINER_FOLDER: Final = PurePosixPath("/evaluator")
@@ -58,20 +57,20 @@ SANDBOX_OPTIONS: Final = (
 
 
 def make_sandbox_options(
-    sandbox_policy: SandboxPolicy, *, variables: Iterable[str], of_docker: Iterable[str]
+    sandbox_policy: SandboxPolicy, *, variables: Iterable[str], docker_variables: Iterable[str]
 ) -> tuple[str, ...]:
     """Make the options that apply a sandbox policy to a container.
 
     Args:
-        confinement: the policy.
+        sandbox_policy: the policy.
         variables: names of the program's environment variables. `docker` takes their values from
             its own environment, because every process on a machine can read arguments.
-        of_docker: names of the variables in that environment that are for `docker` itself.
+        docker_variables: names of the variables in that environment that are for `docker` itself.
     """
     seen = set(variables)
     unseen = {spelled for name in DOCKER_PROXIES for spelled in (name, name.lower())} - seen
     # `--env=NAME` without a value passes the variable on if it is set, and removes it otherwise.
-    blank = unseen & set(of_docker)
+    blank = unseen & set(docker_variables)
     space = min(sandbox_policy.memory_mb, sandbox_policy.folder_mb)
     return (
         *SANDBOX_OPTIONS,
@@ -115,14 +114,14 @@ UNKNOWN_OWNER: Final = "unknown"
 def make_owner_label() -> str:
     """Make the label that marks containers of this process; identifies it only on Linux."""
     start = _read_start_time(os.getpid())
-    place = _find_machine()
-    return f"{place} {os.getpid()} {start}" if place and start else UNKNOWN_OWNER
+    machine = _find_machine()
+    return f"{machine} {os.getpid()} {start}" if machine and start else UNKNOWN_OWNER
 
 
 def has_owner_ended(label: str) -> bool:
     """Whether the process that wrote ``label`` has certainly ended."""
-    place, _, process = label.rpartition(" ")[0].rpartition(" ")
-    if not place or place != _find_machine() or not process.isdecimal():
+    machine, _, process = label.rpartition(" ")[0].rpartition(" ")
+    if not machine or machine != _find_machine() or not process.isdecimal():
         return False
     try:
         os.kill(int(process), 0)
@@ -154,7 +153,7 @@ MAX_ARCHIVE_FILES: Final = 10_000
 EXCLUDED_NAMES: Final = frozenset({"__pycache__"})
 FOLDER_MODE: Final = 0o755
 FILE_MODE: Final = 0o644
-OWN_FOLDER_HINT: Final = "give the program a folder of its own"
+OWN_FOLDER_HINT: Final = "move the program to a folder of its own"
 
 
 class FolderArchives:
@@ -192,9 +191,9 @@ def _make_archive(folder: Path) -> bytes:
             size += entry.size
             if size > MAX_ARCHIVE_BYTES or count > MAX_ARCHIVE_FILES:
                 raise EvaluatorError(
-                    f"could not be copied into a container: {folder} holds more than"
-                    f" {MAX_ARCHIVE_BYTES // MEBIBYTE} MiB or {MAX_ARCHIVE_FILES} "
-                    f"files; {OWN_FOLDER_HINT}"
+                    f"could not be copied into a container: {folder} exceeds"
+                    f" {MAX_ARCHIVE_BYTES // MEBIBYTE} MiB or {MAX_ARCHIVE_FILES:,} files;"
+                    f" {OWN_FOLDER_HINT}"
                 )
             if entry.isreg():
                 content = path.read_bytes()

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentci.errors import EvaluatorError
 from agentci.execution.environment_variables import PROXY_VARIABLES
-from agentci.execution.executor_api import INTERRUPTED
+from agentci.execution.executor_api import INTERRUPTED, ProgramTimeoutError
 from agentci.execution.local import LocalExecutor
 from agentci.model.requests import ProgramOutput
 
@@ -29,11 +29,12 @@ DOCKER_PREFIX: Final = "DOCKER_"
 MAX_ERROR_CHARS: Final = 500
 ERROR_PREFIX: Final = "could not be run in a container: "
 NO_CLI: Final = (
-    f"{ERROR_PREFIX}there is no `docker` on PATH; install Docker's command line,"
-    " or run agentci where it is (the action's own image has none)"
+    f"{ERROR_PREFIX}`docker` not found on PATH; install the Docker CLI, or run agentci on a"
+    " machine that has it (the image of the action does not)"
 )
 NO_RESPONSE: Final = (
-    f"{ERROR_PREFIX}the engine did not answer for {ENGINE_SECONDS:g}s; is it overloaded?"
+    f"{ERROR_PREFIX}the engine did not respond within {ENGINE_SECONDS:g} s;"
+    " check that it is not overloaded"
 )
 
 
@@ -48,7 +49,9 @@ class DockerClient:
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._search_path = variables.get("PATH", os.defpath)
-        self._own = {name: value for name, value in variables.items() if _is_docker_variable(name)}
+        self._environment = {
+            name: value for name, value in variables.items() if _is_docker_variable(name)
+        }
         self._executor = LocalExecutor()
 
     def command(self, *arguments: str) -> tuple[str, ...]:
@@ -64,7 +67,7 @@ class DockerClient:
 
     def environment(self) -> Mapping[str, str]:
         """Return the environment of the `docker` program."""
-        return self._own
+        return self._environment
 
     def run(
         self,
@@ -91,11 +94,12 @@ class DockerClient:
                 stdin=stdin,
                 timeout_seconds=seconds,
                 cwd=Path("/"),
-                environment={**self._own, **(variables or {})},
+                environment={**self._environment, **(variables or {})},
             )
+        except ProgramTimeoutError:
+            raise EvaluatorError(NO_RESPONSE) from None
         except EvaluatorError as error:
-            silent = str(error).startswith("timed out")
-            raise EvaluatorError(NO_RESPONSE if silent else f"{ERROR_PREFIX}{error}") from None
+            raise EvaluatorError(f"{ERROR_PREFIX}{error}") from None
 
     def run_checked(
         self, *arguments: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None
@@ -173,7 +177,7 @@ class ImageResolver:
             return None
         raise EvaluatorError(
             f"{ERROR_PREFIX}{extract_error(response)}; start the engine, or check "
-            "DOCKER_HOST and the context"
+            "DOCKER_HOST and the Docker context"
         )
 
     def _pull(self, name: str) -> str:
@@ -192,8 +196,8 @@ class ImageResolver:
         found = self._look_up(name) if response.exit_code == 0 else None
         if found is None:
             raise EvaluatorError(
-                f"{ERROR_PREFIX}the image {name!r} is not there, and cannot be "
-                f"pulled: {extract_error(response)};"
-                " check its name, or build, pull or log in for it in an earlier step"
+                f"{ERROR_PREFIX}the image `{name}` was not found and could not be pulled:"
+                f" {extract_error(response)}; check its name, or build it, pull it or log in in an"
+                " earlier step"
             )
         return found

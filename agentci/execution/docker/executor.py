@@ -30,7 +30,7 @@ from agentci.execution.executor_api import INTERRUPTED, SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.model.requests import ProgramOutput
 
-NO_IMAGE: Final = "has no image to run in; name one in its entry, such as `image: python:3.12-slim`"
+NO_IMAGE: Final = "has no container image; set one in its entry, such as `image: python:3.12-slim`"
 LIST_OPTIONS: Final = ("--all", "--no-trunc", "--filter", f"label={OWNER_LABEL}")
 LIST_FORMAT: Final = f'{{{{.ID}}}} {{{{.Label "{OWNER_LABEL}"}}}}'
 WARNING_PREFIX: Final = "WARNING: "
@@ -57,7 +57,7 @@ class DockerExecutor:
         self._has_removed_abandoned = False
         # Without a lock, because a signal handler reads these.
         self._names: set[str] = set()
-        self._shortcomings: dict[str, None] = {}
+        self._limitations: dict[str, None] = {}
         self._stopped = False
 
     def run(
@@ -86,11 +86,20 @@ class DockerExecutor:
         try:
             variables = select_variables(environment)
             options = (f"--name={name}", f"--label={OWNER_LABEL}={self._label}")
-            ours = self._client.environment()
-            walls = make_sandbox_options(sandbox_policy, variables=variables, of_docker=ours)
+            docker_variables = self._client.environment()
+            sandbox_options = make_sandbox_options(
+                sandbox_policy, variables=variables, docker_variables=docker_variables
+            )
             program, *arguments = translate_command(command, cwd)
             made = self._client.run_checked(
-                *("create", *options, *walls, f"--entrypoint={program}", image, *arguments),
+                *(
+                    "create",
+                    *options,
+                    *sandbox_options,
+                    f"--entrypoint={program}",
+                    image,
+                    *arguments,
+                ),
                 variables=variables,
             )
             self._record_warnings(made.stderr)
@@ -103,7 +112,7 @@ class DockerExecutor:
                 stdin=stdin,
                 timeout_seconds=timeout_seconds,
                 cwd=Path("/"),
-                environment=ours,
+                environment=docker_variables,
             )
             if response.exit_code != 0:
                 self._check_end(response, name, sandbox_policy)
@@ -123,9 +132,9 @@ class DockerExecutor:
         image = self._images.find(sandbox_policy.image)
         return sha256(image.encode() + self._archives.pack(cwd)).hexdigest()
 
-    def shortcomings(self) -> Collection[str]:
+    def limitations(self) -> Collection[str]:
         """Return the engine's warnings about options that it does not support."""
-        return tuple(self._shortcomings)
+        return tuple(self._limitations)
 
     def stop(self) -> None:
         """End all programs at once, and refuse to run more."""
@@ -139,30 +148,30 @@ class DockerExecutor:
             raise EvaluatorError(INTERRUPTED)
 
     def _remove_abandoned(self) -> None:
-        """Remove, once per run, the containers of killed processes of this machine."""
+        """Remove, once per run, the containers of agentci processes that were killed."""
         with self._lock:
             if self._has_removed_abandoned or self._label == UNKNOWN_OWNER:
                 return
             listed = self._client.run_checked("ps", *LIST_OPTIONS, "--format", LIST_FORMAT)
             lines = listed.stdout.decode("utf-8", "replace").splitlines()
             owners = dict(line.partition(" ")[::2] for line in lines)
-            left = [container for container, label in owners.items() if has_owner_ended(label)]
-            if left:
-                self._remove(left)
+            abandoned = [container for container, label in owners.items() if has_owner_ended(label)]
+            if abandoned:
+                self._remove(abandoned)
             self._has_removed_abandoned = True
 
     def _remove(self, names: Iterable[str]) -> None:
         """Kill and remove containers; those that fail are tried again on ``stop``."""
         names = tuple(names)
         with suppress(EvaluatorError):
-            gone = self._client.run("rm", "--force", "--volumes", *names).exit_code == 0
-            self._names.difference_update(names if gone else ())
+            response = self._client.run("rm", "--force", "--volumes", *names)
+            self._names.difference_update(names if response.exit_code == 0 else ())
 
     def _record_warnings(self, warnings: str) -> None:
         for line in warnings.splitlines():
             if line.startswith(WARNING_PREFIX):
-                text = f"the container engine: {line.removeprefix(WARNING_PREFIX)}"
-                self._shortcomings[text] = None
+                text = f"container engine: {line.removeprefix(WARNING_PREFIX)}"
+                self._limitations[text] = None
 
     def _check_end(self, response: ProgramOutput, name: str, sandbox_policy: SandboxPolicy) -> None:
         """Check that the program itself caused its exit code.
@@ -172,14 +181,19 @@ class DockerExecutor:
         """
         state = self._inspect_state(name)
         if state is None or state.get("Running"):
-            raise EvaluatorError(f"{ERROR_PREFIX}the engine was lost: {extract_error(response)}")
+            raise EvaluatorError(
+                f"{ERROR_PREFIX}lost the connection to the engine: {extract_error(response)}"
+            )
         if state.get("OOMKilled"):
-            used = f"used more than its {sandbox_policy.memory_mb} MiB of memory and was ended"
-            raise EvaluatorError(f"{used}; raise `memory_mb` in its entry if it needs more")
+            raise EvaluatorError(
+                f"used more than its {sandbox_policy.memory_mb} MiB of memory and was killed;"
+                " raise `memory_mb` if it needs more"
+            )
         if state.get("Error") or state.get("Status") == "created":
-            why = extract_error(response)
-            hint = f"; does the image {sandbox_policy.image!r} have what it needs?"
-            raise EvaluatorError(f"could not be started in a container: {why}{hint}")
+            raise EvaluatorError(
+                f"could not be started in a container: {extract_error(response)};"
+                f" check that the image `{sandbox_policy.image}` contains what the program needs"
+            )
 
     def _inspect_state(self, name: str) -> Mapping[str, Any] | None:
         answer = self._client.run("inspect", "--format", "{{json .State}}", "--", name)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci.errors import EvaluatorError
 from agentci.execution.environments.key import find_base_python
-from agentci.execution.executor_api import Executor
+from agentci.execution.executor_api import Executor, ProgramTimeoutError
 
 # uv reads settings from the folders above its working directory. Settings in the workspace must
 # not apply: a pull request may contain them.
@@ -23,16 +22,20 @@ CWD: Final = Path("/")
 LAST_LINES: Final = 10
 MAX_OUTPUT_CHARS: Final = 1200
 
+CHANGED_INDEX_HINT: Final = (
+    "the index serves other content than was locked; if this is intended, run `agentci lock` and"
+    " review the change"
+)
 # By text in the output of pip or uv, in lower case.
 HINTS: Final = {
-    "do not match the hashes": "an index has other content than was locked: if that is meant,"
-    " run `agentci lock` and review the change",
-    "hash mismatch": "an index has other content than was locked: if that is meant,"
-    " run `agentci lock` and review the change",
-    "ensurepip": "install uv, or pip beside the Python that runs agentci",
-    "no space left": "make room on the disk, or name another with --cache-dir",
+    "do not match the hashes": CHANGED_INDEX_HINT,
+    "hash mismatch": CHANGED_INDEX_HINT,
+    "ensurepip": "install uv, or install pip for the Python that runs agentci",
+    "no space left": "free disk space, or use another disk with --cache-dir",
 }
-DEFAULT_HINT: Final = "try the same with pip by hand; is an index that has it named and reachable?"
+DEFAULT_HINT: Final = (
+    "check that the configured package index has it and is reachable; try pip by hand"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,6 @@ class InstallerRunner:
         Raises:
             EvaluatorError: the step failed; the message completes a sentence about the evaluator.
         """
-        begun = time.monotonic()
         try:
             response = self.executor.run(
                 command,
@@ -67,17 +69,18 @@ class InstallerRunner:
                 cwd=CWD,
                 environment=self.environment,
             )
-        except EvaluatorError as error:
-            if time.monotonic() - begun < self.timeout_seconds:
-                raise make_install_error(f"{Path(command[0]).name} {error}") from None
-            took = f"it took longer than {self.timeout_seconds:g}s and was ended"
+        except ProgramTimeoutError:
             raise make_install_error(
-                f"{took} (is the package index slow, or much to be built?)"
+                f"{Path(command[0]).name} timed out after {self.timeout_seconds:g} s",
+                hint="the package index is slow, or a package takes long to build",
             ) from None
+        except EvaluatorError as error:
+            raise make_install_error(f"{Path(command[0]).name} {error}") from None
         if response.exit_code != 0:
-            said = response.stderr.strip() or response.stdout.decode("utf-8", "replace").strip()
+            output = response.stderr.strip() or response.stdout.decode("utf-8", "replace").strip()
             raise make_install_error(
-                _format_last_lines(said) or f"exit code {response.exit_code}", hint=_find_hint(said)
+                _format_last_lines(output) or f"exit code {response.exit_code}",
+                hint=_find_hint(output),
             )
         return response.stdout
 
@@ -92,20 +95,20 @@ class InstallerRunner:
 
 def make_install_error(reason: str, *, hint: str = "") -> EvaluatorError:
     """Make the error of an evaluator whose requirements cannot be installed."""
-    way_out = f"\n({hint})" if hint else ""
     return EvaluatorError(
-        f"could not install its requirements (requirements.txt): {reason}{way_out}"
+        f"could not install its requirements (requirements.txt): {reason}"
+        + (f"\n({hint})" if hint else "")
     )
 
 
-def _format_last_lines(said: str) -> str:
-    lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+def _format_last_lines(output: str) -> str:
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
     return truncate.middle("\n".join(lines[-LAST_LINES:]), MAX_OUTPUT_CHARS)
 
 
-def _find_hint(said: str) -> str:
-    heard = said.lower()
-    return next((hint for words, hint in HINTS.items() if words in heard), DEFAULT_HINT)
+def _find_hint(output: str) -> str:
+    text = output.lower()
+    return next((hint for words, hint in HINTS.items() if words in text), DEFAULT_HINT)
 
 
 InstallerCommand: TypeAlias = tuple[str, ...]
@@ -192,14 +195,14 @@ class Pip(Struct, frozen=True, kw_only=True):
         return (str(find_python(folder)), "-P", "-m", "pip")
 
 
-def choose_installer(workshop: InstallerRunner) -> Uv | Pip:
+def choose_installer(runner: InstallerRunner) -> Uv | Pip:
     """Find the fastest installer on this machine."""
-    uv = shutil.which("uv", path=workshop.search_path)
+    uv = shutil.which("uv", path=runner.search_path)
     if uv is not None:
         return Uv(program=os.path.abspath(uv))  # noqa: PTH100 (a shim must keep its own name)
     # In an image, agentci may run in an environment without pip, made by a Python with pip.
     for python in dict.fromkeys((sys.executable, find_base_python()[-1])):
-        if workshop.succeeds((python, "-P", "-m", "pip", "--version")):
+        if runner.succeeds((python, "-P", "-m", "pip", "--version")):
             return Pip(python=python)
     return Pip(python=None)
 

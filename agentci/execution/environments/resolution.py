@@ -39,7 +39,7 @@ class ResolvedRequirements(Struct, frozen=True, kw_only=True):
 
 
 def resolve_requirements(
-    requirements: Requirements, *, workshop: InstallerRunner
+    requirements: Requirements, *, runner: InstallerRunner
 ) -> ResolvedRequirements:
     """Find the newest compatible packages, ignoring ``requirements.locked``.
 
@@ -49,7 +49,7 @@ def resolve_requirements(
     """
     lines = Requirements(text=requirements.text).parse_lines()
     check_lockable(lines)
-    installer = choose_installer(workshop)
+    installer = choose_installer(runner)
     try:
         with tempfile.TemporaryDirectory(prefix="agentci-") as temporary:
             file = Path(temporary) / "requirements.in"
@@ -57,9 +57,9 @@ def resolve_requirements(
                 "".join(f"{line}\n" for line in (*lines.options, *list_wanted_lines(lines)))
             )
             if isinstance(installer, Uv):
-                found = _parse_compiled(workshop.run(installer.compile_command(file)).decode())
+                found = _parse_compiled(runner.run(installer.compile_command(file)).decode())
             else:
-                found = _resolve_with_pip(installer, file, workshop)
+                found = _resolve_with_pip(installer, file, runner)
     except OSError as error:
         raise make_install_error(str(error)) from None
     return ResolvedRequirements(lines=_check_locked(found), universal=isinstance(installer, Uv))
@@ -76,19 +76,19 @@ def _parse_compiled(printed: str) -> list[str]:
     ]
 
 
-def _resolve_with_pip(pip: Pip, file: Path, workshop: InstallerRunner) -> list[str]:
+def _resolve_with_pip(pip: Pip, file: Path, runner: InstallerRunner) -> list[str]:
     folder = file.parent / "environment"
-    workshop.run(pip.venv_command(folder))
-    report = json.loads(workshop.run(pip.report_command(folder, file)))
+    runner.run(pip.venv_command(folder))
+    report = json.loads(runner.run(pip.report_command(folder, file)))
     return [_format_reported_package(each) for each in report["install"]]
 
 
-def _format_reported_package(package: dict[str, Any]) -> str:
-    metadata = package["metadata"]
-    hashes = package["download_info"].get("archive_info", {}).get("hashes", {})
-    named = f"{normalize_name(metadata['name'])}=={metadata['version']}"
+def _format_reported_package(report: dict[str, Any]) -> str:
+    metadata = report["metadata"]
+    hashes = report["download_info"].get("archive_info", {}).get("hashes", {})
+    package = f"{normalize_name(metadata['name'])}=={metadata['version']}"
     return _format_locked_line(
-        named, [f"{algorithm}:{digest}" for algorithm, digest in hashes.items()]
+        package, [f"{algorithm}:{digest}" for algorithm, digest in hashes.items()]
     )
 
 
@@ -102,6 +102,6 @@ def _check_locked(lines: Iterable[str]) -> tuple[str, ...]:
     for line in checked:
         if not LOCKED_LINE.fullmatch(line):
             raise make_install_error(
-                f"{line.partition(' --hash')[0]} cannot be locked: its index tells no sha256"
+                f"{line.partition(' --hash')[0]} cannot be locked: its index provides no sha256"
             )
     return checked

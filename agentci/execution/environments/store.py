@@ -1,8 +1,17 @@
-"""The environments in the cache, each made once for all evaluators with equal requirements."""
+"""The environments in the cache, each made once for all evaluators with equal requirements.
 
+Each run verifies the files of an environment against its manifest. That detects environments that
+are incomplete, restored in part, or changed by accident or by a program. It does not protect
+against an attacker who can write to the cache, because the manifest is in the cache too.
+"""
+
+import errno
+import hashlib
+import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -10,10 +19,9 @@ from typing import Final
 
 from agentci._util.cache_folder import ENVIRONMENTS_FOLDER, hold_cache_lock, init_cache
 from agentci._util.files import give_to_owner, make_folder, remove_path, write_file_atomically
+from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci.errors import EvaluatorError, UnreachableError
-from agentci.execution.environments import installed
-from agentci.execution.environments import installed as kept
 from agentci.execution.environments.installers import (
     InstallerRunner,
     choose_installer,
@@ -88,36 +96,36 @@ class EnvironmentStore:
         except (EvaluatorError, UnreachableError) as error:
             return str(error)
         except OSError as error:
-            hint = "is there room, and may we write there? name another folder with --cache-dir"
+            hint = "check free space and permissions, or use another folder with --cache-dir"
             return str(make_install_error(str(error), hint=hint))
 
     def _find(self, home: Path, name: str) -> Path | None:
         try:
-            return kept.find_environment(home)
-        except kept.DamagedEnvironmentError as error:
+            return find_environment(home)
+        except DamagedEnvironmentError as error:
             if self.offline:
                 raise EvaluatorError(
-                    f"has its requirements in a damaged environment, {home} ({error});"
-                    " run once without --offline, so that it is made again"
+                    f"has a damaged environment, {home} ({error});"
+                    " run once without --offline to reinstall it"
                 ) from None
-            self.notify(f"the environment of {name} is damaged ({error}), and is made again")
+            self.notify(f"reinstalling the damaged environment of {name} ({error})")
             return None
 
     def _make(self, requirements: Requirements, home: Path, name: str) -> Path:
-        wanted = [line for line in requirements.install_lines() if not line.startswith("-")]
+        packages = [line for line in requirements.install_lines() if not line.startswith("-")]
         if self.offline:
+            names = ", ".join(line.partition(" --hash")[0] for line in packages)
             raise EvaluatorError(
-                f"needs {', '.join(line.partition(' --hash')[0] for line in wanted)} installed,"
-                " and the cache has no environment with that;"
+                f"requires {names}, and the cache has no environment with these packages;"
                 " run once without --offline and with the same --cache-dir"
             )
         with hold_cache_lock(self.folder, f"environment {home.name}", owner=self.owner):
             # Another process may have made it while this one waited for the lock.
-            with suppress(kept.DamagedEnvironmentError):
-                if there := kept.find_environment(home):
-                    return there
+            with suppress(DamagedEnvironmentError):
+                if found := find_environment(home):
+                    return found
             self.notify(
-                f"installing requirements of {name} ({format_count(len(wanted), 'package')})"
+                f"installing requirements of {name} ({format_count(len(packages), 'package')})"
             )
             return self._install(requirements, home)
 
@@ -129,9 +137,7 @@ class EnvironmentStore:
         try:
             self._install_packages(folder, requirements)
             self._set_owner(folder)
-            write_file_atomically(
-                home / installed.MANIFEST, installed.format_manifest(folder), owner=self.owner
-            )
+            write_file_atomically(home / MANIFEST, format_manifest(folder), owner=self.owner)
         except BaseException:
             remove_path(home)
             raise
@@ -151,3 +157,122 @@ class EnvironmentStore:
         if self.owner is not None:
             for path in (folder, *folder.rglob("*")):
                 give_to_owner(path, self.owner)
+
+
+MANIFEST: Final = "manifest.json"
+
+# From this size on, hashing a file takes longer than passing it to another thread.
+LARGE_BYTES: Final = 256 * 1024
+THREADS: Final = 4
+
+
+def hash_files(folder: Path) -> dict[str, str]:
+    """Return the digest of each file and the target of each link, by relative path.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    found: dict[str, str] = {}
+    large: list[str] = []
+    for entry in _list_entries(str(folder)):
+        name = os.path.relpath(entry.path, folder)
+        if entry.is_symlink():
+            found[name] = f"link:{os.readlink(entry.path)}"  # noqa: PTH115 (the target as stored)
+        elif not entry.is_file():
+            found[name] = "neither file nor folder"
+        elif entry.stat().st_size >= LARGE_BYTES:
+            large.append(name)
+        else:
+            found[name] = f"sha256:{hashlib.sha256(Path(entry.path).read_bytes()).hexdigest()}"
+    if large:
+        with ThreadPoolExecutor(THREADS) as pool:
+            digests = pool.map(lambda name: _hash_file(folder / name), large)
+            found.update(zip(large, digests, strict=True))
+    return found
+
+
+def format_manifest(folder: Path) -> bytes:
+    """Format the manifest of ``folder``, a complete environment.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    facts = {"folder": folder.name, "files": dict(sorted(hash_files(folder).items()))}
+    return json.dumps(facts, indent=0).encode()
+
+
+def find_differences(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """Return the names of changed, missing and new files, compared with a manifest.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    found = hash_files(folder)
+    return sorted(
+        name for name in found.keys() | files.keys() if found.get(name) != files.get(name)
+    )
+
+
+def _list_entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _list_entries(entry.path)
+            else:
+                yield entry
+
+
+def _hash_file(file: Path) -> str:
+    with file.open("rb") as stream:
+        return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+
+
+# Errors that do not show that the environment itself is damaged.
+RESOURCE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+MAX_NAMES: Final = 3
+
+
+class DamagedEnvironmentError(Exception):
+    """The environment is damaged; the message completes a sentence with the reason."""
+
+
+def find_environment(home: Path) -> Path | None:
+    """Return the verified environment in ``home``; None if none was completed.
+
+    Raises:
+        DamagedEnvironmentError: a completed environment has changed.
+        OSError: the machine lacks memory or file descriptors.
+    """
+    try:
+        content = (home / MANIFEST).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _make_read_error(error, f"{MANIFEST} cannot be read") from None
+    try:
+        manifest = json.loads(content)
+        folder = home / Path(manifest["folder"]).name
+        _verify(folder, manifest["files"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise DamagedEnvironmentError(f"{MANIFEST} is invalid") from None
+    except OSError as error:
+        raise _make_read_error(error, f"{error.filename} cannot be read") from None
+    return folder
+
+
+def _verify(folder: Path, files: Mapping[str, str]) -> None:
+    changed = find_differences(folder, files)
+    if changed:
+        raise DamagedEnvironmentError(
+            f"changed files: {', '.join(truncate.truncate_list(changed, MAX_NAMES))}"
+        )
+    if not os.access(find_python(folder), os.X_OK):
+        raise DamagedEnvironmentError(f"its Python is missing: {find_python(folder).resolve()}")
+
+
+def _make_read_error(error: OSError, message: str) -> Exception:
+    return (
+        error
+        if error.errno in RESOURCE_ERRORS
+        else DamagedEnvironmentError(f"{message}: {error.strerror}")
+    )

@@ -7,10 +7,10 @@ from typing import Final
 from agentci.errors import EvaluatorError
 
 EXTENSIONS: tuple[str, ...] = ()
-ELSEWHERE: tuple[str, ...] = ()
+IMAGE_COMMAND: tuple[str, ...] = ()
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-NOT_EXECUTABLE: Final = "{} is not executable; run chmod +x on it, and commit that"
+NOT_EXECUTABLE: Final = "{} is not executable; run `chmod +x` on it and commit the change"
 # How much of the first line Linux reads.
 SHEBANG_BYTES: Final = 256
 
@@ -24,9 +24,9 @@ def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:
     del search_path  # `env` in a shebang line searches PATH itself
     if not os.access(path, os.X_OK):
         raise EvaluatorError(NOT_EXECUTABLE.format(path))
-    flaw = _find_shebang_problem(path)
-    if flaw:
-        raise EvaluatorError(f"{path} cannot be started: {flaw}")
+    problem = _find_shebang_problem(path)
+    if problem:
+        raise EvaluatorError(f"{path} cannot be started: {problem}")
     return (str(path),)
 
 
@@ -39,14 +39,14 @@ def find_interpreter(path: Path) -> str:
 def _find_shebang_problem(path: Path) -> str | None:
     line = _read_first_line(path)
     if line.startswith(BYTE_ORDER_MARK):
-        return "it starts with a byte order mark, so its first line is not seen; save it without"
+        return "it begins with a byte order mark, which hides its first line; save it without one"
     if not line.startswith(b"#!"):
         return None
     if line.endswith(b"\r"):
-        return "its lines end as on Windows (CR LF); save it with LF (.gitattributes: eol=lf)"
+        return "its line endings are CR LF; save it with LF (.gitattributes: eol=lf)"
     interpreter = find_interpreter(path)
     if not Path(interpreter).exists():
-        return f"the interpreter of its first line, {interpreter!r}, is not on this machine"
+        return f"the interpreter in its first line, `{interpreter}`, does not exist on this machine"
     return None
 
 

@@ -13,7 +13,7 @@ NodeVersion: TypeAlias = tuple[int, int, int]
 
 TYPESCRIPT: Final = frozenset({".ts", ".mts", ".cts"})
 EXTENSIONS: tuple[str, ...] = (".js", ".mjs", ".cjs", *sorted(TYPESCRIPT))
-ELSEWHERE: tuple[str, ...] = ("node",)
+IMAGE_COMMAND: tuple[str, ...] = ("node",)
 
 # From these versions on, Node.js strips types by default.
 FIRST_WITH_TYPES: Final[NodeVersion] = (22, 18, 0)
@@ -48,12 +48,12 @@ def _find_typescript_node(search_path: str) -> str:
     for node, version in versions.items():
         if version is not None and _strips_types(version):
             return node
-    seen = " and ".join(
+    found = " and ".join(
         f"{_format_version(version)} at {node}" for node, version in versions.items()
     )
     raise EvaluatorError(
-        f"TypeScript needs Node.js 22.18 or later; found {seen or 'none'};"
-        f" install one, for instance with the Python package {NODE_WHEEL}"
+        f"TypeScript needs Node.js 22.18 or later; found {found or 'none'};"
+        f" install it, for example with the Python package {NODE_WHEEL}"
     )
 
 
@@ -80,12 +80,12 @@ def _read_version(node: str) -> NodeVersion | None:
     import subprocess  # noqa: PLC0415
 
     try:
-        asked = subprocess.run(
+        ran = subprocess.run(
             (node, "--version"), capture_output=True, text=True, timeout=VERSION_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    numbers = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)\S*", asked.stdout.strip())
+    numbers = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)\S*", ran.stdout.strip())
     return None if numbers is None else (int(numbers[1]), int(numbers[2]), int(numbers[3]))
 
 

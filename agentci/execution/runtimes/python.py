@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 EXTENSIONS: tuple[str, ...] = (".py",)
-ELSEWHERE: tuple[str, ...] = ("python3",)
+IMAGE_COMMAND: tuple[str, ...] = ("python3",)
 
 # Modules that evaluators and agentci's child programs import: the SDKs, Jinja2, and the slowest of
 # the standard library. Importing them starts no thread and has no other side effect.

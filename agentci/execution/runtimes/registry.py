@@ -17,14 +17,17 @@ from agentci.execution.runtimes.command import NOT_EXECUTABLE
 
 
 class Runtime(Protocol):
-    """Makes the command for a file with the interpreter that it needs; a module can be one."""
+    """Makes the command that runs a file of one language; a module can be a runtime.
+
+    Attributes:
+        EXTENSIONS: lower-case extensions of the files that it runs: ``(".py",)``.
+        IMAGE_COMMAND: the interpreter with its options, by its name in a container image:
+            ``("python3",)``; the file follows. Optional for plugins; without it, their files
+            cannot run in images.
+    """
 
     EXTENSIONS: tuple[str, ...]
-    """Of the files it runs, in lower case: ``(".py",)``."""
-
-    ELSEWHERE: tuple[str, ...]
-    """What goes before a file on another machine: ``("python3",)``; runtimes of other packages may
-    lack it, and do not run there then."""
+    IMAGE_COMMAND: tuple[str, ...]
 
     def command_for(self, path: Path, *, search_path: str) -> tuple[str, ...]:
         """Make the command that runs ``path``, an existing file.
@@ -49,7 +52,7 @@ class PluginRuntime:
 
     def __init__(self, runtime: Runtime, *, title: str) -> None:
         self.EXTENSIONS = runtime.EXTENSIONS
-        self.ELSEWHERE: tuple[str, ...] = getattr(runtime, "ELSEWHERE", ())
+        self.IMAGE_COMMAND: tuple[str, ...] = getattr(runtime, "IMAGE_COMMAND", ())
         self.title = title
         self._runtime = runtime
 
@@ -57,9 +60,11 @@ class PluginRuntime:
         """See :class:`Runtime`."""
         command = self._call_plugin(path, search_path)
         if not isinstance(command, (list, tuple)) or not command:
-            raise self._make_error(f"it made no command for {path.name!r}")
+            raise self._make_error(f"`command_for` returned no command for `{path.name}`")
         if not all(type(word) is str and "\0" not in word for word in command):
-            raise self._make_error(f"its command for {path.name!r} is not made of texts")
+            raise self._make_error(
+                f"`command_for` returned a command for `{path.name}` that is not a list of strings"
+            )
         return tuple(command)
 
     def _call_plugin(self, path: Path, search_path: str) -> object:
@@ -70,9 +75,9 @@ class PluginRuntime:
         except Exception as error:
             raise self._make_error(f"{type(error).__name__}: {error}") from error
 
-    def _make_error(self, what: str) -> EvaluatorError:
+    def _make_error(self, problem: str) -> EvaluatorError:
         return EvaluatorError(
-            f"{self.title} does not work: {what}; tell the authors of that package"
+            f"{self.title} failed: {problem}; report this to the authors of that package"
         )
 
 
@@ -91,8 +96,10 @@ def find_unsupported_reason(path: Path) -> str | None:
         return None
     runtimes = (*RUNTIMES.values(), *_list_plugins())
     extensions = dict.fromkeys(extension for each in runtimes for extension in each.EXTENSIONS)
-    known = ", ".join(extensions)
-    return f"{path.name!r} is none of {known}, nor executable (chmod +x, and a #! line)"
+    return (
+        f"`{path.name}` is not executable and has none of the supported extensions"
+        f" ({', '.join(extensions)}); run `chmod +x` on it and begin it with a `#!` line"
+    )
 
 
 def make_command(path: Path, *, search_path: str, python: str | None = None) -> tuple[str, ...]:
@@ -122,15 +129,15 @@ def make_image_command(path: Path) -> tuple[str, ...]:
         EvaluatorError: the file is missing, or its runtime names no such interpreter.
     """
     runtime = _find_runtime(path)
-    before = runtime.ELSEWHERE
-    if isinstance(runtime, PluginRuntime) and not before:
+    interpreter = runtime.IMAGE_COMMAND
+    if isinstance(runtime, PluginRuntime) and not interpreter:
         raise EvaluatorError(
-            f"{runtime.title} does not say what runs {path.suffix} files in an image;"
-            " use `executor: local`"
+            f"{runtime.title} cannot run {path.suffix} files in an image: it has no"
+            " `IMAGE_COMMAND`; use `executor: local`"
         )
-    if not before and not os.access(path, os.X_OK):
+    if not interpreter and not os.access(path, os.X_OK):
         raise EvaluatorError(NOT_EXECUTABLE.format(path))
-    return (*before, str(path))
+    return (*interpreter, str(path))
 
 
 def _find_runtime(path: Path) -> Runtime:
@@ -144,9 +151,9 @@ def _find_runtime(path: Path) -> Runtime:
 
 def _choose_runtime(path: Path) -> Runtime:
     extension = path.suffix.lower()
-    ours = _find_by_extension(extension, RUNTIMES.values())
-    if ours is not None or not extension:
-        return ours or command
+    built_in = _find_by_extension(extension, RUNTIMES.values())
+    if built_in is not None or not extension:
+        return built_in or command
     return _find_by_extension(extension, _list_plugins()) or command
 
 
@@ -184,7 +191,7 @@ def _check_plugin(name: str, found: object) -> PluginRuntime:
         raise make_plugin_error(
             RUNTIME_GROUP, name, wanted='a runtime: `EXTENSIONS = (".go",)` and `command_for`'
         )
-    title = f"the runtime {name!r} of {find_plugin_package(RUNTIME_GROUP, name)}"
+    title = f"the runtime `{name}` of {find_plugin_package(RUNTIME_GROUP, name)}"
     return PluginRuntime(cast(Runtime, found), title=title)
 
 
@@ -194,7 +201,7 @@ def _is_runtime(found: object) -> bool:
         isinstance(extensions, tuple)
         and all(isinstance(each, str) and _is_extension(each) for each in extensions)
         and callable(getattr(found, "command_for", None))
-        and _are_nonempty_texts(getattr(found, "ELSEWHERE", ()))
+        and _are_nonempty_texts(getattr(found, "IMAGE_COMMAND", ()))
     )
 
 

@@ -38,7 +38,7 @@ def read_message(raw: JsonObject) -> Message:
     """Read one message; raises as ``read_messages`` does."""
     role = raw.get("role")
     if not isinstance(role, str):
-        raise DocumentFormatError("has a message without a role")
+        raise DocumentFormatError("a message has no `role`")
     calls = _get_snake_or_camel(raw, "tool_calls", "toolCalls")
     metadata = raw.get("metadata")
     return Message(
@@ -63,7 +63,7 @@ def read_message(raw: JsonObject) -> Message:
 def _read_tool_use(raw: JsonObject) -> ToolUse:
     tool = raw.get("tool")
     if not isinstance(tool, str):
-        raise DocumentFormatError("has a tool call without the name of a tool")
+        raise DocumentFormatError("a tool call has no `tool`")
     return ToolUse(
         tool=tool,
         input=raw.get("input"),
@@ -89,6 +89,7 @@ TRANSCRIPT_SCHEMA: Final = "agentv.transcript.v1"
 # Keys of a run's messages; the first one present is used.
 MESSAGE_KEYS: Final = ("output_messages", "outputMessages", "output", "messages")
 ANSWER_KEY: Final = "text"
+NO_OUTPUT: Final = "no output of the agent: `output_messages` and `text` are missing"
 
 
 def is_run_row(document: Json) -> bool:
@@ -102,15 +103,13 @@ def read_runs(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]
     """Read the runs of one file, in its order; messages of one test make one run.
 
     Raises:
-        DocumentFormatError: if a row is invalid; the message names its line.
+        DocumentFormatError: if a row is invalid, with its line.
     """
     tests: dict[str | None, list[tuple[JsonObject, int]]] = {}
     for document in documents:
         row, line = document.value, document.line
         if not isinstance(row, dict) or not is_run_row(row):
-            raise DocumentFormatError(
-                f"line {line} holds no output, as `output_messages` or `text`"
-            )
+            raise DocumentFormatError(NO_OUTPUT, line=line)
         if _is_message_row(row):
             tests.setdefault(find_case_id(row), []).append((row, line))
         else:
@@ -139,7 +138,7 @@ def _read_run(row: JsonObject, place: Place) -> RecordedRun:
         attempt = read_attempt(row)
         start, end = (read_optional_text(row.get(key), key) for key in ("start_time", "end_time"))
     except DocumentFormatError as error:
-        raise DocumentFormatError(f"line {place.line} {error}") from None
+        raise DocumentFormatError(str(error), line=place.line) from None
     return RecordedRun(
         case_id=find_case_id(row),
         transcript=_make_transcript(messages, metrics, start=start, end=end),
@@ -158,7 +157,7 @@ def _read_row_messages(row: JsonObject) -> tuple[Message, ...]:
             return _make_answer_transcript(raw).messages
     answer = row.get(ANSWER_KEY)
     if answer is None:
-        raise DocumentFormatError("holds no output, as `output_messages` or `text`")
+        raise DocumentFormatError(NO_OUTPUT)
     return _make_answer_transcript(
         answer if isinstance(answer, str) else _format_compact_json(answer)
     ).messages
@@ -173,12 +172,12 @@ def _join_message_rows(
         try:
             messages.append(read_message(row))
         except DocumentFormatError as error:
-            raise DocumentFormatError(f"line {line} {error}") from None
+            raise DocumentFormatError(str(error), line=line) from None
     first, line = ordered[0]
     try:
         metrics = read_run_metrics(first, prefix="transcript_")
     except DocumentFormatError as error:
-        raise DocumentFormatError(f"line {line} {error}") from None
+        raise DocumentFormatError(str(error), line=line) from None
     return RecordedRun(
         case_id=test,
         transcript=_make_transcript(tuple(messages), metrics),
@@ -218,7 +217,7 @@ def _format_compact_json(value: Json) -> str:
 
 
 RECORDED_RUN_HINT: Final = (
-    'expected {"output_messages": [...]} or {"text": "..."} with the `id` of a case, one a line;'
+    'expected {"output_messages": [...]} or {"text": "..."} with the `id` of a case, one per line;'
     " agentv.transcript.v1; agentv.replay_fixture.v1; or traces as OTLP or Jaeger JSON"
 )
 
@@ -241,17 +240,18 @@ def read_recorded_runs(content: bytes, *, file: str, of_one_case: bool) -> tuple
     Raises:
         RecordingError: if nothing in the file can be used.
     """
-    bare = make_plain_answer_run(content.decode("utf-8", "replace").strip(), file)
+    plain_run = make_plain_answer_run(content.decode("utf-8", "replace").strip(), file)
     try:
         documents = _flatten_rows(list(read_documents(iter([content]), file=file)))
         if of_one_case and not is_run_row(documents[0].value):
-            return (bare,)
+            return (plain_run,)
         return tuple(read_runs(documents, file))
     except DocumentFormatError as error:
-        raise make_recording_error(file, str(error), hint=RECORDED_RUN_HINT) from None
+        line = error.line or 1
+        raise make_recording_error(file, str(error), hint=RECORDED_RUN_HINT, line=line) from None
     except RecordingError:
         if of_one_case:
-            return (bare,)
+            return (plain_run,)
         raise
 
 

@@ -45,7 +45,7 @@ def read_attempt(row: JsonObject) -> int | None:
     attempt = row.get("attempt")
     if attempt is None or (type(attempt) is int and attempt >= 0):
         return attempt
-    raise DocumentFormatError("has an attempt that is no number from 0 on")
+    raise DocumentFormatError("`attempt` is not a whole number from 0")
 
 
 class RunMetrics(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ def read_run_metrics(row: JsonObject, *, prefix: str = "") -> RunMetrics:
         value = row.get(f"{prefix}{key}")
         number = read_number(value, f"{prefix}{key}")
         if number is not None and number < 0:
-            warnings.append(f"{prefix}{key} is negative ({number:g}): taken as not recorded")
+            warnings.append(f"`{prefix}{key}` is negative ({number:g}) and was ignored")
             return None
         return number
 
@@ -93,7 +93,7 @@ def read_number(value: Json, name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DocumentFormatError(f"has a {name} that is no number")
+        raise DocumentFormatError(f"`{name}` is not a number")
     return value
 
 
@@ -105,7 +105,7 @@ def read_optional_text(value: Json, name: str) -> str | None:
     """
     if value is None or isinstance(value, str):
         return value
-    raise DocumentFormatError(f"has a {name} that is no text")
+    raise DocumentFormatError(f"`{name}` is not text")
 
 
 def read_objects(value: Json, name: str) -> Iterator[JsonObject]:
@@ -115,10 +115,10 @@ def read_objects(value: Json, name: str) -> Iterator[JsonObject]:
         DocumentFormatError: if the value is not a list of objects.
     """
     if not isinstance(value, list):
-        raise DocumentFormatError(f"has {name} that are no list")
+        raise DocumentFormatError(f"`{name}` is not a list")
     for each in value:
         if not isinstance(each, dict):
-            raise DocumentFormatError(f"has {name} that are no objects")
+            raise DocumentFormatError(f"an item of `{name}` is not an object")
         yield each
 
 
@@ -126,12 +126,12 @@ def _read_token_usage(value: Json) -> TokenUsage | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise DocumentFormatError("has a token_usage that is no object")
+        raise DocumentFormatError("`token_usage` is not an object")
     counts = {
         name: read_number(value.get(name), f"token_usage.{name}")
         for name in ("input", "output", "cached")
     }
     given, produced = counts["input"], counts["output"]
     if given is None or produced is None:
-        raise DocumentFormatError("has a token_usage without input and output")
+        raise DocumentFormatError("`token_usage` needs `input` and `output`")
     return TokenUsage(input=given, output=produced, cached=counts["cached"])

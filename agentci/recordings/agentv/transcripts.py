@@ -93,14 +93,14 @@ def _make_messages(turn: Turn) -> Iterator[Message]:
     for text in turn.intermediate_texts:
         yield Message(role="assistant", content=text)
     if turn.tool_calls:
-        answered = {each.call_index: each for each in turn.tool_responses}
+        responses = {each.call_index: each for each in turn.tool_responses}
         yield Message(
             role="assistant",
             tool_calls=tuple(
                 ToolUse(
                     tool=call.name,
                     input=call.args,
-                    output=answered[index].output if index in answered else None,
+                    output=responses[index].output if index in responses else None,
                     id=call.id,
                 )
                 for index, call in enumerate(turn.tool_calls)

@@ -29,7 +29,7 @@ from agentci.recordings.telemetry.turn_roots import (
     find_parentless_views,
     group_spans_by_root,
 )
-from agentci.recordings.telemetry.turns import TurnDraft, join_continuations, make_turn_draft
+from agentci.recordings.telemetry.turns import PartialTurn, join_continuations, make_partial_turn
 
 GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 
@@ -55,8 +55,8 @@ def group_traces(
 ) -> tuple[TraceGroup, ...]:
     """Group traces into conversations, in first-seen order."""
     traces: dict[str, list[StoredTrace]] = {}
-    for one in recorded:
-        traces.setdefault(one.id, []).append(one)
+    for stored in recorded:
+        traces.setdefault(stored.id, []).append(stored)
     keys = _find_conversation_keys(
         traces, spool, group_by=group_by, multi_turn_eval_cases=multi_turn_eval_cases
     )
@@ -69,15 +69,15 @@ def group_traces(
 def load_trees(recorded: Iterable[StoredTrace], spool: TraceSpool) -> list[SpanTree]:
     """Load the traces of a group, sorted by start; spans recorded twice count once."""
     traces: dict[str, list[SpanTree]] = {}
-    for one in recorded:
+    for stored in recorded:
         apart: list[SpanTree] = []
-        whole = load_tree(one, spool)
-        for part in traces.get(one.id, ()):
-            if _share_spans(part, whole):
-                whole = merge_trees(part, whole)
+        tree = load_tree(stored, spool)
+        for part in traces.get(stored.id, ()):
+            if _share_spans(part, tree):
+                tree = merge_trees(part, tree)
             else:
                 apart.append(part)
-        traces[one.id] = [*apart, whole]
+        traces[stored.id] = [*apart, tree]
     return sorted((tree for parts in traces.values() for tree in parts), key=_tree_start)
 
 
@@ -107,7 +107,7 @@ def _find_conversation_keys(
     """Map trace ids to conversation ids; empty if traces are not grouped."""
     surely = group_by == "conversation" or (group_by == "auto" and multi_turn_eval_cases)
     perhaps = group_by == "auto" and any(
-        one.may_have_session for parts in traces.values() for one in parts
+        stored.may_have_session for parts in traces.values() for stored in parts
     )
     if not (surely or perhaps):
         return {}
@@ -121,8 +121,8 @@ def _find_conversation_keys(
     return {trace_id: key.text for trace_id, key in found.items()}
 
 
-def _share_spans(one: SpanTree, other: SpanTree) -> bool:
-    return not {span.id for span in one.spans}.isdisjoint(span.id for span in other.spans)
+def _share_spans(first: SpanTree, second: SpanTree) -> bool:
+    return not {span.id for span in first.spans}.isdisjoint(span.id for span in second.spans)
 
 
 def _find_conversation_key(spans: Sequence[Span]) -> _ConversationKey | None:
@@ -150,7 +150,7 @@ NANOSECONDS_PER_MILLISECOND: Final = 1e6
 
 
 def measure_performance(
-    turns: Sequence[TurnDraft], uses: Sequence[ToolInvocation], root_durations: Sequence[int]
+    turns: Sequence[PartialTurn], uses: Sequence[ToolInvocation], root_durations: Sequence[int]
 ) -> JsonObject:
     """Summarize latency, tokens and counts of the turns.
 
@@ -215,52 +215,55 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
     """Convert a group of stored traces to one trace, which may have no turns."""
     trees = load_trees(group.traces, spool)
     views = [make_span_views(tree) for tree in trees]
-    found = [family for spans in views for family in group_spans_by_root(spans)]
-    drafts, undecided = join_continuations(
-        [make_turn_draft(family) for family in found if family.is_turn]
+    found = [turn_spans for spans in views for turn_spans in group_spans_by_root(spans)]
+    partial_turns, continuation_warnings = join_continuations(
+        [make_partial_turn(turn_spans) for turn_spans in found if turn_spans.is_turn]
     )
-    used = [find_tool_invocations(turn.calls, turn.runs) for turn in drafts]
+    used = [find_tool_invocations(turn.calls, turn.runs) for turn in partial_turns]
     uses = [tools for tools, _ in used]
     first = trees[0]
-    said = (
+    warnings = (
         *(warning for tree in trees for warning in (*tree.warnings, *find_unread_attributes(tree))),
         *(
-            _format_empty_span(family)
-            for family in found
-            if family.is_agentic and not family.is_turn
+            _format_empty_span(turn_spans)
+            for turn_spans in found
+            if turn_spans.is_agentic and not turn_spans.is_turn
         ),
-        *undecided,
+        *continuation_warnings,
         *(warning for _, guesses in used for warning in guesses),
     )
     return Trace(
         id=first.id,
         key=group.key,
         conversation=find_conversation_id(trees),
-        turns=tuple(map(_make_turn, drafts, uses)),
+        turns=tuple(map(_make_turn, partial_turns, uses)),
         place=Place(file=first.file),
         eval_case_id=find_eval_case_id(trees),
         performance=measure_performance(
-            drafts,
+            partial_turns,
             tuple(chain.from_iterable(uses)),
             [view.span.duration for spans in views for view in find_parentless_views(spans)],
         ),
-        warnings=tuple(sorted(set(said))),
+        warnings=tuple(sorted(set(warnings))),
     )
 
 
-def _make_turn(drawn: TurnDraft, uses: Sequence[ToolInvocation]) -> Turn:
-    answer = drawn.answer.text if drawn.answer is not None else None
+def _make_turn(turn: PartialTurn, uses: Sequence[ToolInvocation]) -> Turn:
+    answer = turn.answer.text if turn.answer is not None else None
     return Turn(
-        id=drawn.id,
-        user_text=drawn.question or "",
+        id=turn.id,
+        user_text=turn.question or "",
         answer_parts=(answer,) if answer is not None else (),
         tool_calls=make_tool_calls(uses),
         tool_responses=make_tool_responses(uses),
-        intermediate_texts=drawn.intermediate_texts,
-        trace_id=drawn.trace_id,
-        span_id=drawn.id,
+        intermediate_texts=turn.intermediate_texts,
+        trace_id=turn.trace_id,
+        span_id=turn.id,
     )
 
 
-def _format_empty_span(family: TurnSpans) -> str:
-    return f"agent span {family.root.span.id} has no inference, tools or messages; not a turn"
+def _format_empty_span(turn_spans: TurnSpans) -> str:
+    return (
+        f"agent span {turn_spans.root.span.id} has no model calls, tool calls or messages; it is"
+        " not a turn"
+    )

@@ -1,7 +1,7 @@
 """Parses the messages between user, model and tools in the forms that instrumentations record.
 
-The rules are those of agentevals 0.11.0. Content that it overlooks (for example ``tool_calls`` in
-the OpenAI or LangChain style) is kept in ``SpanMessage.overlooked`` and used only if the rules find
+The rules are those of agentevals 0.11.0. Content that it ignores (for example ``tool_calls`` in the
+OpenAI or LangChain style) is kept in ``SpanMessage.fallback`` and used only if the rules find
 nothing, so that it never changes their result.
 """
 
@@ -29,13 +29,13 @@ class ToolCallPart(Struct, frozen=True, kw_only=True):
     """A tool call in a model message.
 
     Attributes:
-        overlooked: whether agentevals 0.11.0 overlooks it.
+        is_fallback: whether agentevals 0.11.0 ignores it.
     """
 
     name: str
     id: str | None
     arguments: Json
-    overlooked: bool = False
+    is_fallback: bool = False
 
 
 class ToolResponsePart(Struct, frozen=True, kw_only=True):
@@ -71,11 +71,11 @@ EMPTY_CONTENT: Final = MessageContent()
 
 
 class SpanMessage(Struct, frozen=True, kw_only=True):
-    """One message, and the content in it that agentevals 0.11.0 overlooks."""
+    """One message; ``fallback`` is the content in it that agentevals 0.11.0 ignores."""
 
     role: str
     content: MessageContent
-    overlooked: MessageContent = EMPTY_CONTENT
+    fallback: MessageContent = EMPTY_CONTENT
 
     @property
     def is_tool_response(self) -> bool:
@@ -91,9 +91,9 @@ def has_content(messages: SpanMessages) -> bool:
     return any(message.content.is_present for message in messages)
 
 
-def has_overlooked_content(messages: SpanMessages) -> bool:
-    """Return whether any message has content that agentevals 0.11.0 overlooks."""
-    return any(message.overlooked.is_present for message in messages)
+def has_fallback_content(messages: SpanMessages) -> bool:
+    """Return whether any message has content that agentevals 0.11.0 ignores."""
+    return any(message.fallback.is_present for message in messages)
 
 
 def extract_text(messages: SpanMessages) -> str | None:
@@ -101,21 +101,21 @@ def extract_text(messages: SpanMessages) -> str | None:
     return "".join(message.content.text or "" for message in messages) or None
 
 
-def extract_overlooked_text(messages: SpanMessages) -> str | None:
-    """Join the text that agentevals 0.11.0 overlooks; None if there is none."""
-    return "".join(message.overlooked.text or "" for message in messages) or None
+def extract_fallback_text(messages: SpanMessages) -> str | None:
+    """Join the text that agentevals 0.11.0 ignores; None if there is none."""
+    return "".join(message.fallback.text or "" for message in messages) or None
 
 
 def extract_tool_calls(messages: SpanMessages) -> Iterator[ToolCallPart]:
     """Iterate over the tool calls in the messages."""
     for message in messages:
-        yield from message.content.calls or message.overlooked.calls
+        yield from message.content.calls or message.fallback.calls
 
 
 def extract_tool_responses(messages: SpanMessages) -> Iterator[ToolResponsePart]:
     """Iterate over the tool responses in the messages."""
     for message in messages:
-        yield from message.content.responses or message.overlooked.responses
+        yield from message.content.responses or message.fallback.responses
 
 
 def find_last_user_messages(messages: SpanMessages) -> SpanMessages:
@@ -128,24 +128,24 @@ def find_last_user_messages(messages: SpanMessages) -> SpanMessages:
     )
 
 
-def find_overlooked_question(messages: SpanMessages) -> str | None:
-    """Return the user's last question if agentevals 0.11.0 overlooks it, else None."""
-    return extract_overlooked_text(_find_last_consecutive(messages, _is_overlooked_question))
+def find_fallback_question(messages: SpanMessages) -> str | None:
+    """Return the user's last question if agentevals 0.11.0 ignores it, else None."""
+    return extract_fallback_text(_find_last_consecutive(messages, _is_fallback_question))
 
 
 def _make_role_filter(role: str) -> Callable[[SpanMessage], bool]:
     return lambda message: message.role == role and message.content.text is not None
 
 
-def _is_overlooked_question(message: SpanMessage) -> bool:
-    return message.role in (USER_ROLE, LANGCHAIN_USER_ROLE) and message.overlooked.text is not None
+def _is_fallback_question(message: SpanMessage) -> bool:
+    return message.role in (USER_ROLE, LANGCHAIN_USER_ROLE) and message.fallback.text is not None
 
 
 def _find_last_consecutive(
-    messages: SpanMessages, wanted: Callable[[SpanMessage], bool]
+    messages: SpanMessages, matches: Callable[[SpanMessage], bool]
 ) -> SpanMessages:
-    rest = dropwhile(lambda message: not wanted(message), reversed(messages))
-    return tuple(takewhile(wanted, rest))[::-1]
+    rest = dropwhile(lambda message: not matches(message), reversed(messages))
+    return tuple(takewhile(matches, rest))[::-1]
 
 
 def convert_google_message(content: JsonObject, default_role: str) -> JsonObject:
@@ -229,9 +229,9 @@ def make_text_part(content: Json) -> JsonObject:
     return {"type": "text", "content": content}
 
 
-def make_response_part(answered: Json, name: Json, answer: Json) -> JsonObject:
-    """Make a part with a tool's response to the call with id ``answered``."""
-    return {"type": "tool_call_response", "id": answered, "name": name, "response": answer}
+def make_response_part(call_id: Json, name: Json, answer: Json) -> JsonObject:
+    """Make a part with a tool's response to the call with id ``call_id``."""
+    return {"type": "tool_call_response", "id": call_id, "name": name, "response": answer}
 
 
 def parse_tool_call_parts(tool_calls: Json) -> list[JsonObject]:
@@ -242,12 +242,12 @@ def parse_tool_call_parts(tool_calls: Json) -> list[JsonObject]:
 
 def _make_tool_call_part(call: JsonObject) -> JsonObject:
     function = call.get("function")
-    said = function if isinstance(function, dict) else call
+    fields = function if isinstance(function, dict) else call
     return {
         "type": "tool_call",
         "id": call.get("id"),
-        "name": said.get("name"),
-        "arguments": said.get("arguments", said.get("args")),
+        "name": fields.get("name"),
+        "arguments": fields.get("arguments", fields.get("args")),
     }
 
 
@@ -323,19 +323,19 @@ def _parse_message(raw: JsonObject) -> SpanMessage:
     return SpanMessage(
         role=role if isinstance(role, str) and role else "user",
         content=parse_content(listed),
-        overlooked=_parse_overlooked(raw, listed),
+        fallback=_parse_fallback(raw, listed),
     )
 
 
-def _parse_overlooked(raw: JsonObject, parts: Sequence[JsonObject]) -> MessageContent:
+def _parse_fallback(raw: JsonObject, parts: Sequence[JsonObject]) -> MessageContent:
     """Parse the content that agentevals 0.11.0 keeps but never reads."""
     if "tool_calls" in raw:
         calls = parse_content(parse_tool_call_parts(raw["tool_calls"])).calls
-        return MessageContent(calls=tuple(replace(call, overlooked=True) for call in calls))
+        return MessageContent(calls=tuple(replace(call, is_fallback=True) for call in calls))
     if raw.get("role") == "tool" and raw.get("tool_call_id"):
         answer = parse_content(parse_parts(raw.get("content"))).text
         return parse_content([make_response_part(raw["tool_call_id"], raw.get("name"), answer)])
-    said = [
+    texts = [
         part["text"] for part in parts if "text" in part and part.get("type") in _TEXT_PART_TYPES
     ]
-    return parse_content([make_text_part(words) for words in said]) if said else EMPTY_CONTENT
+    return parse_content([make_text_part(text) for text in texts]) if texts else EMPTY_CONTENT

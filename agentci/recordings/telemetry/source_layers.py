@@ -78,7 +78,7 @@ def _parse_choice_event(payload: JsonObject) -> SpanMessage:
     return SpanMessage(
         role="assistant",
         content=parse_content(parse_parts(payload.get("content"))),
-        overlooked=_parse_choice_message(message) if isinstance(message, str) else EMPTY_CONTENT,
+        fallback=_parse_choice_message(message) if isinstance(message, str) else EMPTY_CONTENT,
     )
 
 
@@ -89,12 +89,12 @@ def _parse_event_content(payload: JsonObject) -> MessageContent:
 
 def _parse_choice_message(message: str) -> MessageContent:
     """Parse a ``message`` that is JSON text, as in span events, or plain text."""
-    said = parse_messages(message)
-    if not said:
+    parsed = parse_messages(message)
+    if not parsed:
         return parse_content([make_text_part(message)])
     return MessageContent(
-        text=extract_text(said),
-        calls=tuple(replace(call, overlooked=True) for call in extract_tool_calls(said)),
+        text=extract_text(parsed),
+        calls=tuple(replace(call, is_fallback=True) for call in extract_tool_calls(parsed)),
     )
 
 

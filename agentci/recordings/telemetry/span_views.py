@@ -15,7 +15,7 @@ from agentci.recordings.telemetry.messages import (
     SpanMessages,
     exceeds_messages_limit,
     has_content,
-    has_overlooked_content,
+    has_fallback_content,
     parse_messages,
 )
 from agentci.recordings.telemetry.source_layers import SourceLayer
@@ -140,9 +140,9 @@ def _make_tool_data(layers: Sequence[SourceLayer]) -> ToolSpanData:
 
 
 def _choose_messages(candidates: Sequence[SpanMessages]) -> SpanMessages:
-    """Return the first list with content, else the first with overlooked content."""
+    """Return the first list with content, else the first with fallback content."""
     return next(filter(has_content, candidates), None) or next(
-        filter(has_overlooked_content, candidates), ()
+        filter(has_fallback_content, candidates), ()
     )
 
 

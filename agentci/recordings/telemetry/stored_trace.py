@@ -122,10 +122,10 @@ def _pack_turn(turn: Turn) -> _PackedFields:
 
 
 def _unpack_turn(fields: _PackedFields) -> Turn:
-    turn_id, asked, answer_parts, calls, responses, texts, trace_id, span_id = fields
+    turn_id, user_text, answer_parts, calls, responses, texts, trace_id, span_id = fields
     return Turn(
         id=turn_id,
-        user_text=asked,
+        user_text=user_text,
         answer_parts=answer_parts,
         tool_calls=tuple(ToolCall(name=name, args=args, id=id_) for name, args, id_ in calls),
         tool_responses=tuple(
@@ -160,7 +160,7 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
 
     Attributes:
         chunks: numbers of its chunks of spans and log records, in the file's order.
-        warnings: what in the file could not be used.
+        warnings: about spans of the file that were rejected.
         may_have_session: whether one of its spans names a session.
     """
 
@@ -191,7 +191,7 @@ def store_traces(
                 find_identifier((span.resource for span in spans), semconv.SESSION_NAME) is not None
             )
             sessions[trace_id] = named or sessions.get(trace_id, False)
-    complaints = tuple(
+    rejections = tuple(
         _format_rejection(reason, count) for reason, count in sorted(rejected.items())
     )
     return tuple(
@@ -199,18 +199,18 @@ def store_traces(
             id=trace_id,
             file=file,
             chunks=tuple(chunks[trace_id]),
-            warnings=complaints,
+            warnings=rejections,
             may_have_session=may_have_session,
         )
         for trace_id, may_have_session in sessions.items()
-    ), complaints
+    ), rejections
 
 
 def load_tree(recorded: StoredTrace, spool: TraceSpool) -> SpanTree:
     """Load all spans and log records of a trace."""
     records = [record for chunk in recorded.chunks for record in unpack_records(spool.read(chunk))]
     return assemble_tree(
-        records, trace_id=recorded.id, complaints=recorded.warnings, file=recorded.file
+        records, trace_id=recorded.id, rejections=recorded.warnings, file=recorded.file
     )
 
 

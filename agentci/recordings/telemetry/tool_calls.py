@@ -55,9 +55,9 @@ def find_tool_runs(members: Iterable[SpanNode]) -> tuple[ToolRun, ...]:
 
 
 def _is_nested_run(outer: SpanNode, inner: SpanNode) -> bool:
-    one, other = outer.view.tool, inner.view.tool
-    return (one.name is not None and one.name == other.name) or (
-        one.id is not None and one.id == other.id
+    first, second = outer.view.tool, inner.view.tool
+    return (first.name is not None and first.name == second.name) or (
+        first.id is not None and first.id == second.id
     )
 
 
@@ -79,7 +79,7 @@ def _make_tool_run(views: Sequence[SpanView]) -> ToolRun:
 
 def _read_first_value(recorded: Iterable[Json]) -> Json:
     """Parse the first value that is not None."""
-    return parse_value(next((one for one in recorded if one is not None), None))
+    return parse_value(next((value for value in recorded if value is not None), None))
 
 
 def _guess_tool_name(span_name: str) -> str:
@@ -106,9 +106,9 @@ class _ToolAnswer(Struct, frozen=True, kw_only=True):
     part: ToolResponsePart
     call_index: int
 
-    def may_answer(self, asked: ToolRequest) -> bool:
+    def may_answer(self, request: ToolRequest) -> bool:
         """Return whether it may answer a request without naming its id."""
-        return self.call_index > asked.call_index and self.part.name in (None, asked.part.name)
+        return self.call_index > request.call_index and self.part.name in (None, request.part.name)
 
 
 def find_tool_requests(
@@ -122,31 +122,31 @@ def find_tool_requests(
     Returns:
         The requests, and warnings about guesses.
     """
-    asked = _list_requests(calls)
+    requests = _list_requests(calls)
     answers = _list_answers(calls)
     by_id = {answer.part.id: answer for answer in answers}
-    ids = {one.part.id for one in asked} - {None}
-    strays = [answer for answer in answers if answer.part.id not in ids]
+    ids = {request.part.id for request in requests} - {None}
+    unmatched = [answer for answer in answers if answer.part.id not in ids]
     warnings: list[str] = []
     joined: list[ToolRequest] = []
-    for one in asked:
-        answer = by_id.get(one.part.id) if one.part.id is not None else None
-        if answer is not None and answer.call_index > one.call_index:
-            del by_id[one.part.id]
+    for request in requests:
+        answer = by_id.get(request.part.id) if request.part.id is not None else None
+        if answer is not None and answer.call_index > request.call_index:
+            del by_id[request.part.id]
         else:
-            answer = _match_by_order(one, strays, warnings)
-        joined.append(one if answer is None else replace(one, result=answer.part.value))
+            answer = _match_by_order(request, unmatched, warnings)
+        joined.append(request if answer is None else replace(request, result=answer.part.value))
     return tuple(joined), tuple(warnings)
 
 
 def _list_requests(calls: Sequence[ModelCall]) -> list[ToolRequest]:
-    """List all requests; those that agentevals 0.11.0 overlooks only if there are no others."""
-    asked = [
+    """List all requests; those that agentevals 0.11.0 ignores only if there are no others."""
+    requests = [
         ToolRequest(part=part, call_index=index)
         for index, call in enumerate(calls)
         for part in messages.extract_tool_calls(call.output)
     ]
-    return [one for one in asked if not one.part.overlooked] or asked
+    return [request for request in requests if not request.part.is_fallback] or requests
 
 
 def _list_answers(calls: Sequence[ModelCall]) -> list[_ToolAnswer]:
@@ -161,16 +161,16 @@ def _list_answers(calls: Sequence[ModelCall]) -> list[_ToolAnswer]:
 
 
 def _match_by_order(
-    asked: ToolRequest, strays: list[_ToolAnswer], warnings: list[str]
+    request: ToolRequest, unmatched: list[_ToolAnswer], warnings: list[str]
 ) -> _ToolAnswer | None:
     """Remove and return the first unmatched response that fits, else None."""
-    answer = next((stray for stray in strays if stray.may_answer(asked)), None)
+    answer = next((each for each in unmatched if each.may_answer(request)), None)
     if answer is None:
         return None
-    strays.remove(answer)
+    unmatched.remove(answer)
     if answer.part.id is not None:
         warnings.append(
-            f"tool {asked.part.name} result joined by order "
+            f"tool {request.part.name} result joined by order "
             f"(response id '{answer.part.id}' matches no call)",
         )
     return answer
@@ -204,20 +204,21 @@ def find_tool_invocations(
     Returns:
         The tool uses, and warnings about guesses.
     """
-    asked, warnings = find_tool_requests(calls)
+    requests, warnings = find_tool_requests(calls)
     if not runs:
-        return tuple(map(_make_unmatched_invocation, asked)), warnings
-    claims = _match_runs_to_requests(runs, asked)
-    added = _group_unmatched_requests(asked, {request: run for run, request in claims.items()})
+        return tuple(map(_make_unmatched_invocation, requests)), warnings
+    matches = _match_runs_to_requests(runs, requests)
+    runs_by_request = {request: run for run, request in matches.items()}
+    added = _group_unmatched_requests(requests, runs_by_request)
     uses = list(added[None])
     for index, run in enumerate(runs):
         uses += [
-            _merge_run_with_request(run, asked[claims[index]] if index in claims else None),
+            _merge_run_with_request(run, requests[matches[index]] if index in matches else None),
             *added[index],
         ]
     guesses = [
-        *_format_guess_warnings(runs, asked, claims),
-        *_format_unmatched_warnings(asked, set(claims.values())),
+        *_format_guess_warnings(runs, requests, matches),
+        *_format_unmatched_warnings(requests, set(matches.values())),
     ]
     return tuple(uses), (*warnings, *guesses)
 
@@ -238,57 +239,57 @@ def make_tool_responses(uses: Sequence[ToolInvocation]) -> tuple[ToolResponse, .
     )
 
 
-def _make_unmatched_invocation(asked: ToolRequest) -> ToolInvocation:
-    part = asked.part
-    return ToolInvocation(name=part.name, id=part.id, arguments=part.arguments, result=asked.result)
+def _make_unmatched_invocation(request: ToolRequest) -> ToolInvocation:
+    part = request.part
+    return ToolInvocation(
+        name=part.name, id=part.id, arguments=part.arguments, result=request.result
+    )
 
 
 def _match_runs_to_requests(
-    runs: Sequence[ToolRun], asked: Sequence[ToolRequest]
+    runs: Sequence[ToolRun], requests: Sequence[ToolRequest]
 ) -> dict[int, int]:
     """Map run indices to request indices: by call id, else the next request of the same name."""
-    free = dict(enumerate(asked))
-    claims: dict[int, int] = {}
+    free = dict(enumerate(requests))
+    matches: dict[int, int] = {}
     for index, run in enumerate(runs):
-        same_call = (key for key, one in free.items() if _have_same_call_id(run, one))
-        same_tool = (key for key, one in free.items() if run.name == one.part.name)
-        claim = next(chain(same_call, same_tool), None)
-        if claim is not None:
-            claims[index] = claim
-            del free[claim]
-    return claims
+        same_call = (key for key, request in free.items() if _have_same_call_id(run, request))
+        same_tool = (key for key, request in free.items() if run.name == request.part.name)
+        match = next(chain(same_call, same_tool), None)
+        if match is not None:
+            matches[index] = match
+            del free[match]
+    return matches
 
 
-def _have_same_call_id(run: ToolRun, asked: ToolRequest) -> bool:
-    return run.id is not None and run.id == asked.part.id
+def _have_same_call_id(run: ToolRun, request: ToolRequest) -> bool:
+    return run.id is not None and run.id == request.part.id
 
 
 def _group_unmatched_requests(
-    asked: Sequence[ToolRequest], carried_out: Mapping[int, int]
+    requests: Sequence[ToolRequest], runs_by_request: Mapping[int, int]
 ) -> defaultdict[int | None, list[ToolInvocation]]:
     """Group requests without a run by the run of the last request before them that has one.
 
-    Requests that agentevals 0.11.0 overlooks are left out: with tool spans, it reads the calls from
+    Requests that agentevals 0.11.0 ignores are left out: with tool spans, it reads the calls from
     those.
     """
     added: defaultdict[int | None, list[ToolInvocation]] = defaultdict(list)
     run: int | None = None
-    for index, one in enumerate(asked):
-        run = carried_out.get(index, run)
-        if index not in carried_out and not one.part.overlooked:
-            added[run].append(_make_unmatched_invocation(one))
+    for index, request in enumerate(requests):
+        run = runs_by_request.get(index, run)
+        if index not in runs_by_request and not request.part.is_fallback:
+            added[run].append(_make_unmatched_invocation(request))
     return added
 
 
-def _merge_run_with_request(run: ToolRun, asked: ToolRequest | None) -> ToolInvocation:
+def _merge_run_with_request(run: ToolRun, request: ToolRequest | None) -> ToolInvocation:
     arguments, result = run.arguments, run.result
-    if asked is not None:
-        arguments = (
-            asked.part.arguments
-            if _fills_empty_value(asked.part.arguments, arguments)
-            else arguments
-        )
-        result = asked.result if _fills_empty_value(asked.result, result) else result
+    if request is not None:
+        if _fills_empty_value(request.part.arguments, arguments):
+            arguments = request.part.arguments
+        if _fills_empty_value(request.result, result):
+            result = request.result
     return ToolInvocation(
         name=run.name,
         id=run.id,
@@ -304,7 +305,7 @@ def _fills_empty_value(value: Json, gap: Json) -> bool:
 
 
 def _format_guess_warnings(
-    runs: Sequence[ToolRun], asked: Sequence[ToolRequest], claims: Mapping[int, int]
+    runs: Sequence[ToolRun], requests: Sequence[ToolRequest], matches: Mapping[int, int]
 ) -> Iterator[str]:
     for index, run in enumerate(runs):
         if run.is_name_guessed:
@@ -312,10 +313,14 @@ def _format_guess_warnings(
                 f"tool span {run.span_id} has no gen_ai.tool.name; "
                 f"used span name token '{run.name}'"
             )
-        if index in claims and not _have_same_call_id(run, one := asked[claims[index]]):
+        if index in matches and not _have_same_call_id(run, request := requests[matches[index]]):
             filled = [
-                *(["arguments"] if _fills_empty_value(one.part.arguments, run.arguments) else []),
-                *(["result"] if _fills_empty_value(one.result, run.result) else []),
+                *(
+                    ["arguments"]
+                    if _fills_empty_value(request.part.arguments, run.arguments)
+                    else []
+                ),
+                *(["result"] if _fills_empty_value(request.result, run.result) else []),
             ]
             if filled:
                 what = " and ".join(filled)
@@ -324,9 +329,9 @@ def _format_guess_warnings(
                 )
 
 
-def _format_unmatched_warnings(asked: Sequence[ToolRequest], claimed: set[int]) -> Iterator[str]:
-    for index, one in enumerate(asked):
-        if index not in claimed:
-            where = "tool_calls" if one.part.overlooked else "message parts"
-            left_out = ", and is not counted" if one.part.overlooked else ""
-            yield f"tool {one.part.name} appears only in {where}, without a tool span{left_out}"
+def _format_unmatched_warnings(requests: Sequence[ToolRequest], matched: set[int]) -> Iterator[str]:
+    for index, request in enumerate(requests):
+        if index not in matched:
+            where = "tool_calls" if request.part.is_fallback else "message parts"
+            left_out = ", and is not counted" if request.part.is_fallback else ""
+            yield f"tool {request.part.name} appears only in {where}, without a tool span{left_out}"

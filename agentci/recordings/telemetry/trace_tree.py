@@ -37,12 +37,12 @@ class _TraceParts(Struct):
 
 
 def assemble_tree(
-    records: Iterable[Span | LogRecord], *, trace_id: str, complaints: Sequence[str], file: str
+    records: Iterable[Span | LogRecord], *, trace_id: str, rejections: Sequence[str], file: str
 ) -> SpanTree:
     """Assemble the records of one trace, given in the file's order.
 
     Args:
-        complaints: what in the file could not be used.
+        rejections: warnings about spans of the file that were rejected.
     """
     parts = _TraceParts()
     for record in records:
@@ -50,7 +50,7 @@ def assemble_tree(
             _add_span(parts, record)
         else:
             parts.logs.append(record)
-    return _make_tree(trace_id, parts, complaints, file)
+    return _make_tree(trace_id, parts, rejections, file)
 
 
 def merge_trees(first: SpanTree, second: SpanTree) -> SpanTree:
@@ -78,7 +78,7 @@ def _add_span(parts: _TraceParts, span: Span) -> None:
         parts.spans[span.id] = span
 
 
-def _make_tree(trace_id: str, parts: _TraceParts, complaints: Sequence[str], file: str) -> SpanTree:
+def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], file: str) -> SpanTree:
     named = (where for span in parts.spans.values() for where in (span.attributes, span.resource))
     eval_case_id = find_identifier(named, semconv.EVAL_CASE_ID)
     for orphan, warning in _find_parent_cycles(parts.spans):
@@ -88,7 +88,7 @@ def _make_tree(trace_id: str, parts: _TraceParts, complaints: Sequence[str], fil
         id=trace_id,
         spans=tuple(sorted(parts.spans.values(), key=lambda span: (span.start, span.id))),
         logs=tuple(parts.logs),
-        warnings=(*parts.warnings, *complaints),
+        warnings=(*parts.warnings, *rejections),
         file=file,
         eval_case_id=eval_case_id,
     )
@@ -119,7 +119,7 @@ def _format_parent_cycle(cycle: list[Span]) -> tuple[str, str]:
 def _format_repetition(file: str, repeated_in: str, spans: str) -> str:
     if file == repeated_in:
         return f"{file} was read twice: {spans} ignored"
-    return f"{spans} of {repeated_in} ignored: they are in {file} as well"
+    return f"{spans} of {repeated_in} ignored: also in {file}"
 
 
 def format_span_count(count: int) -> str:

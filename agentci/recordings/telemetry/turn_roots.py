@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.recordings.telemetry.messages import has_content, has_overlooked_content
+from agentci.recordings.telemetry.messages import has_content, has_fallback_content
 from agentci.recordings.telemetry.span_views import SpanView
 from agentci.recordings.telemetry.spans import OperationKind
 
@@ -95,9 +95,9 @@ def _make_child_node(parent: SpanNode, view: SpanView) -> SpanNode:
 
 
 def _find_nearest(
-    parent: SpanNode, farther: SpanNode | None, wanted: OperationKind, barrier: OperationKind
+    parent: SpanNode, farther: SpanNode | None, kind: OperationKind, barrier: OperationKind
 ) -> SpanNode | None:
-    if parent.view.kind == wanted:
+    if parent.view.kind == kind:
         return parent
     is_barrier = parent.view.kind == barrier or parent.view.kind in AGENT_KINDS
     return None if is_barrier else farther
@@ -107,7 +107,5 @@ def _has_messages_or_failed(anchor: SpanView) -> bool:
     """Return whether an agent's own span has messages or failed."""
     lists = (anchor.input, anchor.output)
     return (
-        anchor.span.failed
-        or any(map(has_content, lists))
-        or any(map(has_overlooked_content, lists))
+        anchor.span.failed or any(map(has_content, lists)) or any(map(has_fallback_content, lists))
     )

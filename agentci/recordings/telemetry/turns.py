@@ -25,7 +25,7 @@ class TurnAnswer(Struct, frozen=True, kw_only=True):
     call: ModelCall | None
 
 
-class TurnDraft(Struct, frozen=True, kw_only=True):
+class PartialTurn(Struct, frozen=True, kw_only=True):
     """One turn before its tool calls are matched.
 
     Attributes:
@@ -59,24 +59,24 @@ class TurnDraft(Struct, frozen=True, kw_only=True):
         )
 
 
-def make_turn_draft(family: TurnSpans) -> TurnDraft:
+def make_partial_turn(turn_spans: TurnSpans) -> PartialTurn:
     """Build a turn from the spans below one root."""
-    anchor, found = family.root, model_calls.find_model_calls(family.members)
-    spans = [node.view.span for node in family.members]
-    return TurnDraft(
+    anchor, found = turn_spans.root, model_calls.find_model_calls(turn_spans.members)
+    spans = [node.view.span for node in turn_spans.members]
+    return PartialTurn(
         trace_id=anchor.span.trace_id,
         id=anchor.span.id,
-        is_agentic=family.is_agentic,
+        is_agentic=turn_spans.is_agentic,
         start=min(span.start for span in spans),
         end=max(span.end for span in spans),
         question=_find_question(anchor, found),
         answer=_find_answer(anchor, found),
         calls=found,
-        runs=tool_calls.find_tool_runs(family.members),
+        runs=tool_calls.find_tool_runs(turn_spans.members),
     )
 
 
-def merge_turn_drafts(first: TurnDraft, later: TurnDraft) -> TurnDraft:
+def merge_partial_turns(first: PartialTurn, later: PartialTurn) -> PartialTurn:
     """Merge a turn with its continuation: the question of the first, the answer of the later."""
     return replace(
         first,
@@ -91,44 +91,41 @@ def merge_turn_drafts(first: TurnDraft, later: TurnDraft) -> TurnDraft:
 
 def _find_question(anchor: SpanView, found: Sequence[ModelCall]) -> str | None:
     if has_content(anchor.input):
-        asked = messages.find_last_user_messages(anchor.input) or anchor.input
+        question_messages = messages.find_last_user_messages(anchor.input) or anchor.input
     else:
-        asked = messages.find_last_user_messages(
+        question_messages = messages.find_last_user_messages(
             next(filter(has_content, (call.input for call in found)), ())
         )
-    overlooked = map(
-        messages.find_overlooked_question, (anchor.input, *(call.input for call in found))
-    )
-    return messages.extract_text(asked) or next(filter(None, overlooked), "" if asked else None)
+    fallback = map(messages.find_fallback_question, (anchor.input, *(call.input for call in found)))
+    default = "" if question_messages else None
+    return messages.extract_text(question_messages) or next(filter(None, fallback), default)
 
 
 def _find_answer(anchor: SpanView, found: Sequence[ModelCall]) -> TurnAnswer | None:
     """Return the output of the root span, else that of the last model call with text."""
     if has_content(anchor.output):
-        text = messages.extract_text(anchor.output) or messages.extract_overlooked_text(
-            anchor.output
-        )
+        text = messages.extract_text(anchor.output) or messages.extract_fallback_text(anchor.output)
         return TurnAnswer(text=text, call=_find_answering_call(anchor, text, found))
     return next(_find_answers(anchor, found), None)
 
 
 def _find_answers(anchor: SpanView, found: Sequence[ModelCall]) -> Iterator[TurnAnswer]:
-    spoken = [call for call in found if not call.delegated] or found
-    heard = [(call, text) for call in spoken if (text := messages.extract_text(call.output))]
-    if heard:
-        yield _find_last_answer(heard)
-    # The rules of agentevals 0.11.0 find nothing: an answer that it overlooks is better than none.
-    if text := messages.extract_overlooked_text(anchor.output):
+    own_calls = [call for call in found if not call.delegated] or found
+    with_text = [(call, text) for call in own_calls if (text := messages.extract_text(call.output))]
+    if with_text:
+        yield _find_last_answer(with_text)
+    # The rules of agentevals 0.11.0 find nothing: an answer that it ignores is better than none.
+    if text := messages.extract_fallback_text(anchor.output):
         yield TurnAnswer(text=text, call=None)
-    missed = [
-        (call, text) for call in spoken if (text := messages.extract_overlooked_text(call.output))
+    with_fallback = [
+        (call, text) for call in own_calls if (text := messages.extract_fallback_text(call.output))
     ]
-    if missed:
-        yield _find_last_answer(missed)
+    if with_fallback:
+        yield _find_last_answer(with_fallback)
 
 
-def _find_last_answer(heard: Sequence[tuple[ModelCall, str]]) -> TurnAnswer:
-    call, text = max(heard, key=lambda pair: (pair[0].end, pair[0].start))
+def _find_last_answer(with_text: Sequence[tuple[ModelCall, str]]) -> TurnAnswer:
+    call, text = max(with_text, key=lambda pair: (pair[0].end, pair[0].start))
     return TurnAnswer(text=text, call=call)
 
 
@@ -152,50 +149,50 @@ TOOL_CALL_FINISH_REASONS: Final = frozenset(
 
 
 def join_continuations(
-    drafts: Sequence[TurnDraft],
-) -> tuple[tuple[TurnDraft, ...], tuple[str, ...]]:
+    partial_turns: Sequence[PartialTurn],
+) -> tuple[tuple[PartialTurn, ...], tuple[str, ...]]:
     """Sort turns by time, and join continuations to the turns that they continue.
 
     Returns:
         The turns, and warnings about turns that may be continuations.
     """
-    turns: list[TurnDraft] = []
+    turns: list[PartialTurn] = []
     warnings: list[str] = []
-    for draft in sorted(drafts, key=lambda draft: (draft.start, draft.id)):
-        if not turns or draft.is_agentic:
-            turns.append(draft)
-        elif _continues_turn(turns[-1], draft):
-            turns[-1] = merge_turn_drafts(turns[-1], draft)
+    for partial_turn in sorted(partial_turns, key=lambda turn: (turn.start, turn.id)):
+        if not turns or partial_turn.is_agentic:
+            turns.append(partial_turn)
+        elif _continues_turn(turns[-1], partial_turn):
+            turns[-1] = merge_partial_turns(turns[-1], partial_turn)
         else:
-            if _may_continue_turn(turns[-1], draft):
+            if _may_continue_turn(turns[-1], partial_turn):
                 warnings.append(
-                    f"turn {draft.id} may continue turn {turns[-1].id} after a tool call, "
-                    "but message content was not captured; kept as its own turn",
+                    f"turn {partial_turn.id} may continue turn {turns[-1].id} after a tool call, "
+                    "but its messages were not captured; it is kept as its own turn",
                 )
-            turns.append(draft)
+            turns.append(partial_turn)
     return tuple(turns), tuple(warnings)
 
 
-def _continues_turn(previous: TurnDraft, draft: TurnDraft) -> bool:
-    if not previous.calls or not draft.calls:
+def _continues_turn(previous: PartialTurn, partial_turn: PartialTurn) -> bool:
+    if not previous.calls or not partial_turn.calls:
         return False
     requests = list(messages.extract_tool_calls(_find_last_call(previous).output))
-    shown = draft.calls[0].input
+    shown = partial_turn.calls[0].input
     if not requests or not shown or not shown[-1].is_tool_response:
         return False
-    asked = {part.id for part in requests} - {None}
+    requested = {part.id for part in requests} - {None}
     answered = {part.id for part in messages.extract_tool_responses(shown)} - {None}
-    return not asked or not answered or not asked.isdisjoint(answered)
+    return not requested or not answered or not requested.isdisjoint(answered)
 
 
-def _may_continue_turn(previous: TurnDraft, draft: TurnDraft) -> bool:
+def _may_continue_turn(previous: PartialTurn, partial_turn: PartialTurn) -> bool:
     return (
-        bool(previous.calls and draft.calls)
-        and not has_content(draft.calls[0].input)
+        bool(previous.calls and partial_turn.calls)
+        and not has_content(partial_turn.calls[0].input)
         and not TOOL_CALL_FINISH_REASONS.isdisjoint(_find_last_call(previous).finish_reasons)
     )
 
 
-def _find_last_call(turn: TurnDraft) -> ModelCall:
+def _find_last_call(turn: PartialTurn) -> ModelCall:
     """Return the model call that ended last."""
     return max(turn.calls, key=lambda call: (call.end, call.start))

@@ -86,7 +86,7 @@ def _lock_one(
         known = None if stock.lock is None else stock.lock.find_requirements(digest)
         if known is not None:
             return _LockedParts(program=locked, requirements=known)
-        resolution = resolve_requirements(decode_requirements(content), workshop=workshop)
+        resolution = resolve_requirements(decode_requirements(content), runner=workshop)
     except FetchError as error:
         return Problem(message=str(error), place=wanted.place, hint=error.hint)
     except EvaluatorError as error:

@@ -17,17 +17,15 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram
 from agentci.runner.response_cache.content_digests import ContentDigests
-from agentci.runner.response_cache.interpreter_key import Interpreters
-from agentci.runner.response_cache.program_key import CacheableProgram, words_of
+from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters, split_words
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.version import __version__
 
 
 class InFlightResponses:
-    """Replies by key, for any number of threads.
+    """Judge responses of this run by key; safe to share between threads.
 
-    Without it, two cases with the same question would get two replies, of which a later run finds
-    but one.
+    Cases with the same question share one response, in this run as in later ones.
     """
 
     def __init__(self) -> None:
@@ -36,20 +34,22 @@ class InFlightResponses:
         self._locks: dict[bytes, Lock] = {}
 
     def lock_key(self, key: bytes) -> Lock:
-        """What whoever asks for a reply holds meanwhile."""
+        """The lock to hold while the response under ``key`` is requested."""
         with self._lock:
             return self._locks.setdefault(key, Lock())
 
 
-# Of what a key is made from; a higher one makes all keys anew.
+# Version of the keys of judge responses; a higher one invalidates all cached ones.
 QUESTION_FORMAT: Final = 1
 
 
 def make_question_digest(request: AskModel | CompareEmbeddings, files: Sequence[Json]) -> bytes:
-    """Of all that a reply hangs on; not of the key, nor of what becomes of several replies.
+    """A digest of the question and of the settings that affect the response.
+
+    The API key, the number of samples and the aggregation of verdicts are not part of it.
 
     Args:
-        files: what is known of the files that a judge's command names.
+        files: names and content digests of the files that a judge's command names.
     """
     settings = request.judge.settings
     facts: Json = {
@@ -81,26 +81,26 @@ def _question_facts(request: AskModel | CompareEmbeddings) -> JsonObject:
 
 
 def make_sample_key(digest: bytes, number: int) -> bytes:
-    """What the reply that gave the verdict ``number`` to a question is kept under."""
+    """The key of the response for the sample ``number`` of a question."""
     return sha256(b"model %d " % number + digest).digest()
 
 
 def encode_judge_response(response: ModelResponse) -> ProgramOutput:
-    """A reply as if a program had printed it, which is how all are kept."""
+    """Encode a judge response as a program output, which is what the store holds."""
     return ProgramOutput(stdout=msgspec.json.encode(response), stderr="", exit_code=0)
 
 
 def decode_judge_response(printed: ProgramOutput) -> ModelResponse | None:
-    """The other way round; None where no model's reply was kept so."""
+    """Decode a judge response; None if the output is not one."""
     try:
         return msgspec.json.decode(printed.stdout, type=ModelResponse)
     except msgspec.MsgspecError:
         return None
 
 
-# The format of programs' keys; a higher one makes all earlier responses unused.
+# Version of the keys of program responses; a higher one invalidates all cached ones.
 KEY_FORMAT: Final = 2
-# All fields of a request but what the program reads.
+# All fields of a request except its stdin.
 _SAME_PROGRAM_FIELDS: Final = {
     kind: attrgetter(*(name for name in kind.__struct_fields__ if name != "stdin"))
     for kind in (RunProgram, RunCommand)
@@ -108,11 +108,11 @@ _SAME_PROGRAM_FIELDS: Final = {
 
 
 class CacheSlot(Struct, frozen=True, kw_only=True):
-    """The part of a key that requests share which differ only in their stdin.
+    """The part of the key that all requests to one program share; they differ in their stdin.
 
     Attributes:
-        prefix: a digest of it.
-        paths: the files and folders whose content it depends on.
+        prefix: digest of this part.
+        paths: files and folders whose content is part of it.
     """
 
     prefix: bytes
@@ -124,11 +124,11 @@ class CacheSlot(Struct, frozen=True, kw_only=True):
 
 
 class ResponseCache:
-    """The cached responses that a run can use; safe to share between threads.
+    """The response cache of one run; safe to share between threads.
 
     Args:
-        root: the workspace; paths below it are taken relative to it.
-        anew: nothing is looked up, and new responses replace cached ones.
+        root: the workspace; paths below it are made relative.
+        ignore_cached: do not use cached responses; new responses replace them.
     """
 
     def __init__(
@@ -138,13 +138,13 @@ class ResponseCache:
         interpreters: Interpreters,
         *,
         root: Path,
-        anew: bool = False,
+        ignore_cached: bool = False,
     ) -> None:
         self._store = store
         self._digests = digests
         self._interpreters = interpreters
         self._root = root
-        self._ignores_cache = anew
+        self._ignores_cache = ignore_cached
         self._lock = Lock()
         self._slots: dict[Hashable, CacheSlot | None] = {}
         self._stored: list[tuple[bytes, CacheSlot]] = []
@@ -154,24 +154,24 @@ class ResponseCache:
     def find_slot(
         self, request: RunProgram | RunCommand, describe: Callable[[], CacheableProgram]
     ) -> CacheSlot | None:
-        """Where responses to requests like this one are cached; None where they cannot be.
+        """The shared part of the key of a program's responses; None if they cannot be cached.
 
         Args:
             describe: called once for all requests that differ only in their stdin.
         """
-        alike = (type(request), *_SAME_PROGRAM_FIELDS[type(request)](request))
+        group_key = (type(request), *_SAME_PROGRAM_FIELDS[type(request)](request))
         with self._lock:
-            if alike not in self._slots:
-                self._slots[alike] = self._make_slot(describe())
-            return self._slots[alike]
+            if group_key not in self._slots:
+                self._slots[group_key] = self._make_slot(describe())
+            return self._slots[group_key]
 
     def _make_slot(self, program: CacheableProgram) -> CacheSlot | None:
-        if not program.files and program.sealed is None:
+        if not program.files and program.input_digest is None:
             self._skip_reason = (
-                f"the command of `{program.name}` names no file whose content could be compared"
+                f"the command of evaluator `{program.name}` contains no file to compare"
             )
             return None
-        paths = frozenset() if program.sealed or program.tree else _list_paths(program)
+        paths = frozenset() if program.input_digest or program.tree else _list_paths(program)
         try:
             facts: Json = {
                 "format": KEY_FORMAT,
@@ -179,12 +179,12 @@ class ResponseCache:
                 "executor": program.executor,
                 "network": program.job.sandbox_policy.network,
                 "environment": dict(program.variables),
-                "line": program.line,
+                "line": program.command_line,
                 "program": self._describe_program(program),
                 "interpreters": self._describe_interpreters(program),
             }
-        except (OSError, ValueError) as error:  # no file's name has a null in it
-            self._skip_reason = f"the files of `{program.name}` cannot be compared: {error}"
+        except (OSError, ValueError) as error:  # ValueError: a word with a NUL character
+            self._skip_reason = f"cannot compare the files of evaluator `{program.name}`: {error}"
             return None
         prefix = sha256(json.dumps(facts, sort_keys=True).encode()).digest()
         return CacheSlot(prefix=prefix, paths=paths)
@@ -195,55 +195,56 @@ class ResponseCache:
         Raises:
             OSError: one of them cannot be read.
         """
-        if program.sealed is not None:
-            return [program.sealed, *(path.name for path in program.files)]
+        if program.input_digest is not None:
+            return [program.input_digest, *(path.name for path in program.files)]
         if program.tree is not None:
             [path] = program.files
             return [program.tree.name, path.relative_to(program.tree).as_posix()]
         folders: list[Json] = [self._digests.compute(each) for each in program.find_folders()]
-        if not program.line:
+        if not program.command_line:
             return [*(path.name for path in program.files), *folders]
         files = [self._describe_file(each) for each in program.files]
-        return [self._shown(program.job.cwd), files, folders]
+        return [self._display_path(program.job.cwd), files, folders]
 
     def _describe_interpreters(self, program: CacheableProgram) -> Json:
         command = program.job.command
-        if program.sealed is not None:
+        if program.input_digest is not None:
             names = [str(path) for path in program.files]
             return [part for part in command if part not in names]
-        return self._interpreters.of((*command, *words_of(program.line)), program.files)
+        return self._interpreters.describe(
+            (*command, *split_words(program.command_line)), program.files
+        )
 
     def find(self, key: bytes) -> ProgramOutput | None:
         """The cached response under ``key``."""
         return None if self._ignores_cache else self._store.find(key)
 
     def lock_judge_response(self, key: bytes) -> AbstractContextManager[object]:
-        """Have others who want the model's reply under ``key`` wait until it is there."""
+        """A lock so that other threads wait for the judge response under ``key``."""
         return self._in_flight.lock_key(key)
 
     def find_judge_response(self, key: bytes) -> ModelResponse | None:
-        """The model's reply under ``key``, of an earlier run or this one."""
+        """The judge response under ``key``, of this run or an earlier one."""
         if (response := self._in_flight.responses.get(key)) is not None:
             return response
-
-        printed = self.find(key)
-        return None if printed is None else decode_judge_response(printed)
+        stored = self.find(key)
+        return None if stored is None else decode_judge_response(stored)
 
     def share_judge_response(self, key: bytes, response: ModelResponse) -> None:
-        """Have a model's reply at hand for whoever asks the same in this run."""
+        """Make a judge response available to the other checks of this run."""
         self._in_flight.responses[key] = response
 
     def store_judge_response(self, key: bytes, response: ModelResponse) -> None:
-        """Keep what a model replied."""
+        """Cache a judge response."""
         self._store.put(key, encode_judge_response(response))
 
     def digest_question(
         self, request: AskModel | CompareEmbeddings, files: Iterable[Path]
     ) -> bytes | None:
-        """What replies to a question are found by; None where that cannot be known.
+        """The shared part of the keys of a question's responses; None if a file is unreadable.
 
         Args:
-            files: that a judge's command names.
+            files: the files that a judge's command names.
         """
         try:
             facts = [self._describe_file(each) for each in files]
@@ -261,27 +262,28 @@ class ResponseCache:
         self._stored.append((key, slot))
 
     def close(self) -> str:
-        """Write new responses; why some were not cached, empty where all were.
+        """Write new responses; return why some were not cached, or an empty string.
 
-        A program whose files changed during the run may have read either content.
+        Responses of a program whose files changed during the run are dropped: it may have read
+        the old or the new content.
         """
         changed = self._digests.find_changed() if self._stored else set()
         for key, slot in self._stored:
             if found := slot.paths & changed:
                 self._store.drop(key)
-                self._skip_reason = f"{self._shown(min(found))} changed during the run"
+                self._skip_reason = f"{self._display_path(min(found))} changed during the run"
         self._store.close()
         return self._store.problem or self._skip_reason
 
     def _describe_file(self, path: Path) -> list[Json]:
         real = resolve_path(path)
-        return [self._shown(path), self._shown(real), self._digests.compute(real)]
+        return [self._display_path(path), self._display_path(real), self._digests.compute(real)]
 
-    def _shown(self, path: Path) -> str:
+    def _display_path(self, path: Path) -> str:
         return str(path.relative_to(self._root) if path.is_relative_to(self._root) else path)
 
 
 def _list_paths(program: CacheableProgram) -> frozenset[Path]:
     """All files and folders whose content is part of a program's key."""
-    files = map(resolve_path, program.files) if program.line else ()
+    files = map(resolve_path, program.files) if program.command_line else ()
     return frozenset((*program.find_folders(), *files))

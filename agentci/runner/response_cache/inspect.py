@@ -1,4 +1,4 @@
-"""Looks through all replies that are kept, for people who look after the cache."""
+"""Count and verify all cached responses, for `agentci cache`."""
 
 import os
 from importlib.util import find_spec
@@ -12,18 +12,18 @@ from agentci._util.cache_folder import RESPONSES_FILE
 if TYPE_CHECKING:
     import sqlite3
 
-# As where Python was built on a machine without its headers.
-NO_SQLITE: Final = "this Python has no module sqlite3"
+# As with a Python that was built without the headers of SQLite.
+NO_SQLITE: Final = "this Python has no `sqlite3` module"
 
 
 class CacheInspection(Struct, frozen=True, kw_only=True):
-    """What there is.
+    """The state of the database of cached responses.
 
     Attributes:
-        valid: replies that are as they were written.
-        corrupt: those that are not, and so are never used.
+        valid: number of responses that can be used.
+        corrupt: number of responses that fail verification; they are never used.
         size_bytes: of the file.
-        error: why it cannot be read as a whole; None where it can.
+        error: why the file cannot be read at all; None if it can.
     """
 
     valid: int = 0
@@ -33,17 +33,17 @@ class CacheInspection(Struct, frozen=True, kw_only=True):
 
 
 def has_sqlite() -> bool:
-    """Whether this Python can read and write replies at all."""
+    """Whether this Python can read and write the database."""
     return find_spec("_sqlite3") is not None
 
 
 def inspect_responses(folder: Path) -> CacheInspection:
-    """Verify all replies in a cache, and change nothing."""
+    """Verify all responses of a cache; the file is not changed."""
     if not os.path.lexists(folder / RESPONSES_FILE):
         return CacheInspection()
     if not has_sqlite():
         return CacheInspection(error=NO_SQLITE)
-    # Only now is it known that its module can be imported.
+    # Imports sqlite3, which this Python may lack.
     from agentci.runner.response_cache.store import (  # noqa: PLC0415
         DATABASE_ERRORS,
         ForeignFileError,
@@ -52,22 +52,22 @@ def inspect_responses(folder: Path) -> CacheInspection:
     )
 
     try:
-        connection = open_database(folder, owner=None, makes=False)
+        connection = open_database(folder, owner=None, create=False)
         if connection is None:
             return CacheInspection()
         try:
-            sound, damaged = _count_valid(connection)
+            valid, corrupt = _count_valid(connection)
         finally:
             connection.close()
         size = (folder / RESPONSES_FILE).stat().st_size
     except (ForeignFileError, *DATABASE_ERRORS) as error:
         return CacheInspection(error=describe_error(error))
-    return CacheInspection(valid=sound, corrupt=damaged, size_bytes=size)
+    return CacheInspection(valid=valid, corrupt=corrupt, size_bytes=size)
 
 
 def _count_valid(connection: "sqlite3.Connection") -> tuple[int, int]:
-    """How many replies are as they were written, and how many are not."""
+    """The numbers of valid and of corrupt responses."""
     from agentci.runner.response_cache.store import SELECT_ROWS, parse_row  # noqa: PLC0415 (likewise)
 
-    sound = [parse_row(values) is not None for values in connection.execute(SELECT_ROWS)]
-    return sum(sound), len(sound) - sum(sound)
+    valid = [parse_row(values) is not None for values in connection.execute(SELECT_ROWS)]
+    return sum(valid), len(valid) - sum(valid)

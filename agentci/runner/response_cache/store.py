@@ -19,16 +19,15 @@ from agentci._util.files import give_to_owner
 from agentci.errors import UnreachableError
 from agentci.model.requests import ProgramOutput
 
-# What SQLite keeps to tell files of one program from those of others; the letters are "acir".
+# Written into the file's header, by which SQLite tells applications apart; ASCII for "acir".
 APPLICATION_ID: Final = 0x61636972
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 1
 PRIVATE_MODE: Final = 0o600
-# Longer than somebody else's writing takes.
+# How long to wait for another process that is writing; a write takes less.
 BUSY_SECONDS: Final = 1.0
 
-OLD_TABLES: Final = ("replies", "inputs")
-TABLES: Final = """
-CREATE TABLE IF NOT EXISTS replies (
+CREATE_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS responses (
     key BLOB PRIMARY KEY,
     exit_code INTEGER NOT NULL,
     stdout BLOB NOT NULL,
@@ -37,10 +36,10 @@ CREATE TABLE IF NOT EXISTS replies (
     used INTEGER NOT NULL
 )
 """
-SELECT_ROWS: Final = "SELECT key, exit_code, stdout, stderr, checksum, used FROM replies"
-# More than we write.
+SELECT_ROWS: Final = "SELECT key, exit_code, stdout, stderr, checksum, used FROM responses"
+# SQLite refuses larger values; MAX_RESPONSE_BYTES is smaller.
 MAX_VALUE_BYTES: Final = 16 * 1024**2
-# SQLite tells of damage in the bytes of the file, which need not be text.
+# SQLite quotes the file's bytes in errors about corruption; they need not be UTF-8.
 DATABASE_ERRORS: Final = (sqlite3.Error, OSError, UnreachableError, UnicodeDecodeError)
 CORRUPTION_CODES: Final = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -48,14 +47,14 @@ CORRUPTION_CODES: Final = frozenset(
 
 
 class ForeignFileError(Exception):
-    """What lies in the file's place is nothing that we may write to or replace; says what it is."""
+    """The file belongs to another program or version, so it is not written to or replaced."""
 
 
 class ResponseRow(Struct, frozen=True, kw_only=True):
-    """A reply as it is kept.
+    """A cached response with its key.
 
     Attributes:
-        used: the day when it was last of use, counted from 1970.
+        used: the day of its last use, in days since 1970.
     """
 
     key: bytes
@@ -63,7 +62,7 @@ class ResponseRow(Struct, frozen=True, kw_only=True):
     used: int
 
     def to_columns(self) -> tuple[bytes | int, ...]:
-        """The columns, in the order of ``TABLES``."""
+        """The columns in the order of ``CREATE_TABLE``."""
         stderr = self.response.stderr.encode("utf-8", "surrogatepass")
         return (
             *(self.key, self.response.exit_code, self.response.stdout, stderr),
@@ -73,7 +72,7 @@ class ResponseRow(Struct, frozen=True, kw_only=True):
 
 
 def parse_row(values: tuple[object, ...]) -> ResponseRow | None:
-    """A row that was read; None where it is not as it was written."""
+    """Verify a row that was read; None if it is corrupt."""
     key, exit_code, stdout, stderr, checksum, used = values
     if not (
         isinstance(key, bytes)
@@ -92,20 +91,23 @@ def parse_row(values: tuple[object, ...]) -> ResponseRow | None:
     return ResponseRow(key=key, response=response, used=used)
 
 
-def open_database(folder: Path, *, owner: Path | None, makes: bool) -> sqlite3.Connection | None:
-    """Open the file in ``folder``; None where there is none and none is to be made.
+def open_database(folder: Path, *, owner: Path | None, create: bool) -> sqlite3.Connection | None:
+    """Open the database in ``folder``; None if there is none and ``create`` is false.
+
+    Args:
+        owner: a path whose owner gets the file if this process is root.
 
     Raises:
-        NotOursError: something else lies in its place.
-        sqlite3.Error, OSError, UnreachableError: it cannot be opened or made.
+        ForeignFileError: the file is of another program or version, or not a regular file.
+        sqlite3.Error, OSError, UnreachableError: it cannot be opened or created.
     """
     path = folder / RESPONSES_FILE
     if not os.path.lexists(path):
-        if not makes:
+        if not create:
             return None
         init_cache(folder, owner)
         _create_file(path, owner)
-    # Neither through a link nor into a pipe.
+    # A link could lead out of the folder; opening a pipe could block.
     if not stat.S_ISREG(path.lstat().st_mode):
         raise ForeignFileError("is not a regular file")
     connection = sqlite3.connect(
@@ -116,7 +118,7 @@ def open_database(folder: Path, *, owner: Path | None, makes: bool) -> sqlite3.C
         check_same_thread=False,
     )
     try:
-        if _ensure_tables(connection, makes=makes):
+        if _ensure_tables(connection, create=create):
             return connection
     except BaseException:
         connection.close()
@@ -126,7 +128,7 @@ def open_database(folder: Path, *, owner: Path | None, makes: bool) -> sqlite3.C
 
 
 def is_corruption(error: Exception) -> bool:
-    """Whether the file is to blame, and not who else uses it or the disk."""
+    """Whether the file is corrupt, as opposed to locked, or on a disk that fails."""
     if isinstance(error, UnicodeDecodeError):
         return True
     return isinstance(error, sqlite3.Error) and (
@@ -135,24 +137,24 @@ def is_corruption(error: Exception) -> bool:
 
 
 def describe_error(error: Exception) -> str:
-    """One of ``DATABASE_ERRORS`` in words."""
+    """The text of one of ``DATABASE_ERRORS``."""
     if isinstance(error, UnicodeDecodeError):
         return error.object.decode("utf-8", "replace")
     return str(error)
 
 
 def remove_database(folder: Path) -> None:
-    """Remove the file, so that a new one can be made.
+    """Remove the database and its journal.
 
     Raises:
-        OSError: it cannot be.
+        OSError: one of them cannot be removed.
     """
     for name in (RESPONSES_JOURNAL, RESPONSES_FILE):
         (folder / name).unlink(missing_ok=True)
 
 
 def read_pragma(connection: sqlite3.Connection, name: str) -> int:
-    """The number that SQLite tells by that name."""
+    """The value of a numeric pragma."""
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
@@ -163,29 +165,26 @@ def _create_file(path: Path, owner: Path | None) -> None:
         give_to_owner(path, owner)
 
 
-def _ensure_tables(connection: sqlite3.Connection, *, makes: bool) -> bool:
-    """Whether the tables are there, if need be made."""
+def _ensure_tables(connection: sqlite3.Connection, *, create: bool) -> bool:
+    """Check the database, and create the table if ``create`` is true; whether there is one."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
-    connection.text_factory = bytes  # that what is no UTF-8 is looked at like anything else
+    connection.text_factory = bytes  # text that is not UTF-8 must reach parse_row
     connection.execute("PRAGMA trusted_schema = OFF")
     known = (read_pragma(connection, "application_id"), read_pragma(connection, "user_version"))
     if known == (APPLICATION_ID, SCHEMA_VERSION):
         return True
-    is_older = known[0] == APPLICATION_ID and known[1] < SCHEMA_VERSION
     [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if not is_older and (tables or known != (0, 0)):
-        newer = known[0] == APPLICATION_ID
-        raise ForeignFileError(f"is of another {'version of agentci' if newer else 'program'}")
-    if makes:
+    if tables or known != (0, 0):
+        creator = "version of agentci" if known[0] == APPLICATION_ID else "program"
+        raise ForeignFileError(f"was created by another {creator}")
+    if create:
         connection.execute("PRAGMA auto_vacuum = FULL")
         connection.execute("BEGIN IMMEDIATE")
-        for table in OLD_TABLES if is_older else ():
-            connection.execute(f"DROP TABLE IF EXISTS {table}")
-        connection.execute(TABLES)
+        connection.execute(CREATE_TABLE)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
-    return makes
+    return create
 
 
 def _checksum(key: bytes, exit_code: int, stdout: bytes, stderr: bytes) -> bytes:
@@ -196,14 +195,14 @@ def _checksum(key: bytes, exit_code: int, stdout: bytes, stderr: bytes) -> bytes
 
 
 MAX_CACHE_BYTES: Final = 256 * 1024**2
-# Of one response; that of an honest program is a hundredth of it.
+# Of one response: stdout and stderr. Typical ones are a hundredth of it.
 MAX_RESPONSE_BYTES: Final = 1024**2
 
-# A file up to this size is read at once; to look for its replies one by one would take many times
-# as long.
+# A database up to this size is read at once, which is many times faster than reading its rows one
+# by one.
 PRELOAD_BYTES: Final = 4 * 1024**2
 
-# How many wait to be written, and for how long.
+# New rows are written in batches: after this many, or this long after the last write.
 BATCH_ROWS: Final = 256
 BATCH_SECONDS: Final = 2.0
 DAY_SECONDS: Final = 86_400
@@ -215,18 +214,18 @@ T = TypeVar("T")
 
 
 class ResponseStore:
-    """Replies by key. Nothing that is wrong with the file is raised: there is less in it then.
+    """Cached responses by key, in one database file; safe to share between threads.
 
-    What is damaged is removed and made anew. What is of somebody else, or of another version of
-    ours, is left alone.
+    Errors of the file are not raised; responses are then not found or not stored. A corrupt file is
+    replaced. A file of another program or another version of agentci stays untouched.
 
     Attributes:
-        problem: why replies could not be kept; empty where they were.
+        problem: why responses could not be stored; empty if all were.
 
     Args:
-        folder: the cache.
-        owner: a path whose owner gets what we make as root.
-        max_bytes: of the file; replies that were of no use for longest go first.
+        folder: the cache folder.
+        owner: a path whose owner gets the file if this process is root.
+        max_bytes: maximum size of the file; the least recently used responses are removed first.
     """
 
     def __init__(
@@ -250,13 +249,13 @@ class ResponseStore:
     def find(self, key: bytes) -> ProgramOutput | None:
         """The response under ``key``, verified; a corrupt one is dropped."""
         with self._lock:
-            if self.problem:  # waiting for each would take long
+            if self.problem:  # e.g. a locked file: each attempt would wait BUSY_SECONDS
                 return None
             if self._preloaded is None:
-                self._preloaded = self._execute(_read_all_if_small, RowsByKey(), makes=False)
-            # What is asked for again may have been written meanwhile.
+                self._preloaded = self._execute(_read_all_if_small, RowsByKey(), create=False)
+            # Each preloaded row is used once; later look-ups read the file, which may have changed.
             found = self._preloaded.pop(key, None) or self._execute(
-                lambda connection: _read_row(connection, key), None, makes=False
+                lambda connection: _read_row(connection, key), None, create=False
             )
             if found is None:
                 return None
@@ -280,30 +279,30 @@ class ResponseStore:
                 self._flush()
 
     def drop(self, key: bytes) -> None:
-        """Remove the response under ``key``, stored or still to be written."""
+        """Remove the response under ``key``, whether stored or still in memory."""
         with self._lock:
             self._rows = [row for row in self._rows if row.key != key]
             self._dropped.add(key)
 
     def close(self) -> None:
-        """Write what waits to be written, and let go of the file."""
+        """Write what is still in memory, and close the file."""
         with self._lock:
             self._flush()
             self._disconnect()
 
     def _flush(self) -> None:
         if self._rows or self._used or self._dropped:
-            self._execute(self._write, None, makes=bool(self._rows))
+            self._execute(self._write, None, create=bool(self._rows))
         self._written_at = time.monotonic()
 
     def _write(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         gone = [(key,) for key in self._dropped]
-        connection.executemany("DELETE FROM replies WHERE key = ?", gone)
+        connection.executemany("DELETE FROM responses WHERE key = ?", gone)
         used = [(self._today, key) for key in self._used]
-        connection.executemany("UPDATE replies SET used = ? WHERE key = ?", used)
+        connection.executemany("UPDATE responses SET used = ? WHERE key = ?", used)
         rows = [row.to_columns() for row in self._rows]
-        connection.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?)", rows)
         _prune(connection, self._max_bytes)
         connection.execute("COMMIT")
         self._dropped.clear()
@@ -311,18 +310,18 @@ class ResponseStore:
         self._rows.clear()
         self.problem = ""
 
-    def _execute(self, act: Callable[[sqlite3.Connection], T], default: T, *, makes: bool) -> T:
-        """Do something with the file, a second time where it was damaged and is made anew."""
+    def _execute(self, act: Callable[[sqlite3.Connection], T], default: T, *, create: bool) -> T:
+        """The result of ``act``, or ``default`` if it fails; retried once after corruption."""
         for _ in range(2):
             if self._is_unusable:
                 break
             try:
                 if self._connection is None:
-                    self._connection = open_database(self._folder, owner=self._owner, makes=makes)
+                    self._connection = open_database(self._folder, owner=self._owner, create=create)
                 return default if self._connection is None else act(self._connection)
             except ForeignFileError as error:
                 self._is_unusable = True
-                self.problem = f"{self._path} {error}"
+                self.problem = f"{self._path} {error} ({CACHE_DIR_HINT})"
             except DATABASE_ERRORS as error:
                 self._disconnect()
                 self.problem = (
@@ -346,7 +345,7 @@ class ResponseStore:
 
 
 def _read_all_if_small(connection: sqlite3.Connection) -> RowsByKey:
-    """All rows by their keys, or none where there are many."""
+    """All rows by key; empty if the file is larger than ``PRELOAD_BYTES``."""
     if read_pragma(connection, "page_count") * read_pragma(connection, "page_size") > PRELOAD_BYTES:
         return {}
     return {row[0]: row for row in connection.execute(SELECT_ROWS)}
@@ -359,15 +358,15 @@ def _read_row(connection: sqlite3.Connection, key: bytes) -> tuple[object, ...] 
 
 
 def _prune(connection: sqlite3.Connection, max_bytes: int) -> None:
-    """Remove quarters of what is there until the rest is small enough."""
+    """Remove the least recently used quarter of the rows until the rest fits ``max_bytes``."""
     size = read_pragma(connection, "page_size")
     while True:
         pages = read_pragma(connection, "page_count") - read_pragma(connection, "freelist_count")
-        [count] = connection.execute("SELECT count(*) FROM replies").fetchone()
+        [count] = connection.execute("SELECT count(*) FROM responses").fetchone()
         if not count or pages * size <= max_bytes:
             return
         connection.execute(
-            "DELETE FROM replies WHERE rowid IN"
-            " (SELECT rowid FROM replies ORDER BY used, rowid LIMIT ?)",
+            "DELETE FROM responses WHERE rowid IN"
+            " (SELECT rowid FROM responses ORDER BY used, rowid LIMIT ?)",
             (count // 4 + 1,),
         )

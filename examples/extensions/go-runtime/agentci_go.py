@@ -6,7 +6,7 @@ from pathlib import Path
 from agentci.extend import EvaluatorError
 
 EXTENSIONS = (".go",)
-ELSEWHERE = ("go", "run")
+IMAGE_COMMAND = ("go", "run")
 
 
 def command_for(path: Path, *, search_path: str) -> tuple[str, ...]:

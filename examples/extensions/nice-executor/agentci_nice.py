@@ -45,9 +45,9 @@ class NiceExecutor:
             sandbox_policy=sandbox_policy,
         )
 
-    def shortcomings(self) -> Collection[str]:
+    def limitations(self) -> Collection[str]:
         """What of the confinements could not be had, a sentence each."""
-        return self._local.shortcomings()
+        return self._local.limitations()
 
     def stop(self) -> None:
         """End all programs at once, and refuse to run any more."""

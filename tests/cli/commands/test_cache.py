@@ -125,11 +125,11 @@ class TestList:
         assert (entry["source"], entry["path"], entry["files"]) == (None, None, None)
         assert "must have the keys" in entry["damage"]
 
-    def test_counts_replies(self, store: EvaluatorCache) -> None:
+    def test_counts_responses(self, store: EvaluatorCache) -> None:
         assert _keep(store.folder, 1) == ""
-        assert ", 1 reply, " in _run(list_cache_entries, store.folder)[1]
+        assert ", 1 response, " in _run(list_cache_entries, store.folder)[1]
         _keep(store.folder, 2)
-        assert ", 2 replies, " in _run(list_cache_entries, store.folder)[1]
+        assert ", 2 responses, " in _run(list_cache_entries, store.folder)[1]
 
     def test_counts_baselines(self, store: EvaluatorCache) -> None:
         BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
@@ -156,13 +156,13 @@ class TestList:
 
 
 def _keep(folder: Path, *numbers: int) -> str:
-    """Keep replies, and say why they could not be."""
-    replies = ResponseStore(folder)
+    """Store responses; why they could not be stored."""
+    responses = ResponseStore(folder)
     for number in numbers:
         response = ProgramOutput(stdout=b"{}", stderr="", exit_code=0)
-        replies.put(bytes([number]), response)
-    replies.close()
-    return replies.problem
+        responses.put(bytes([number]), response)
+    responses.close()
+    return responses.problem
 
 
 class TestVerify:
@@ -185,16 +185,16 @@ class TestVerify:
         assert code == 2
         assert out.startswith(f"damaged: {index_of(store)[0].name}: its entry in the index: ")
 
-    def test_looks_at_every_reply(self, store: EvaluatorCache) -> None:
+    def test_looks_at_every_response(self, store: EvaluatorCache) -> None:
         _keep(store.folder, 1, 2, 3)
-        told = "1 evaluator verified, 0 damaged\n3 replies, {} of them damaged\n"
+        told = "1 evaluator verified, 0 damaged\n3 responses, {} of them damaged\n"
         assert _run(verify_cache, store.folder) == (0, told.format(0))
         with sqlite3.connect(store.folder / RESPONSES_FILE) as connection:
-            connection.execute("UPDATE replies SET stdout = x'00' WHERE rowid = 2")
+            connection.execute("UPDATE responses SET stdout = x'00' WHERE rowid = 2")
         code, out = _run(verify_cache, store.folder)
         assert (code, out.startswith(told.format(1))) == (2, True)
         with sqlite3.connect(store.folder / RESPONSES_FILE) as connection:
-            connection.execute("UPDATE replies SET stdout = x'00'")
+            connection.execute("UPDATE responses SET stdout = x'00'")
         assert "3 of them damaged" in _run(verify_cache, store.folder)[1]
 
     def test_looks_at_every_baseline(self, store: EvaluatorCache) -> None:
@@ -206,10 +206,10 @@ class TestVerify:
         code, out = _run(verify_cache, store.folder)
         assert (code, out.startswith(told.format(1))) == (2, True)
 
-    def test_says_why_replies_cannot_be_read(self, store: EvaluatorCache) -> None:
+    def test_says_why_responses_cannot_be_read(self, store: EvaluatorCache) -> None:
         (store.folder / RESPONSES_FILE).write_text("no database, of whatever size it may be")
         code, out = _run(verify_cache, store.folder)
-        assert (code, "damaged: replies.sqlite3: file is not a database\n" in out) == (2, True)
+        assert (code, "damaged: responses.sqlite3: file is not a database\n" in out) == (2, True)
         assert (store.folder / RESPONSES_FILE).exists()
 
     def test_removes_nothing(self, store: EvaluatorCache) -> None:
@@ -235,10 +235,10 @@ class TestClean:
             "CACHEDIR.TAG",
         ]
 
-    def test_removes_replies(self, store: EvaluatorCache) -> None:
+    def test_removes_responses(self, store: EvaluatorCache) -> None:
         _keep(store.folder, 1, 2)
         code, out = _run(clean_cache, store.folder)
-        assert out.startswith("removed 1 evaluator, 0 environments and 2 replies: ")
+        assert out.startswith("removed 1 evaluator, 0 environments and 2 responses: ")
         assert (code, (store.folder / RESPONSES_FILE).exists()) == (0, False)
 
     def test_removes_baselines(self, store: EvaluatorCache) -> None:

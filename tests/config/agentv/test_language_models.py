@@ -121,7 +121,7 @@ class TestCriteriaOfACase:
         ("rubrics", "why"),
         [
             ("[]", "2:49: rubrics must be a list"),
-            ("[{id: x}]", "2:50: a criterion needs an `outcome`"),
+            ("[{id: x}]", "2:50: a criterion needs `outcome`"),
             ("[{outcome: x, wieght: 2}]", "unknown key 'wieght' (did you mean 'weight'?)"),
             ("[{id: x, outcome: y}, {id: x, outcome: z}]", "2:49: two criteria have the id 'x'"),
         ],
@@ -179,7 +179,7 @@ class TestTemplates:
             "evaluatorTemplate: 'File: {{question}}'\n"
             f"cases: [{{{CASE}}}, {{id: b, input: q, criteria: c}}]"
         )
-        assert "f.yaml:2:20: the prompt shows the judge nothing" in problem
+        assert "f.yaml:2:20: the prompt uses no variable" in problem
 
 
 def test_a_case_keeps_what_its_files_say() -> None:

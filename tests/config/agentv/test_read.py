@@ -213,7 +213,7 @@ class TestEvaluators:
             ("{name: c, type: latency, threshold: x}", "1:62: threshold must be a number of at"),
             ("{name: c, type: latency, threshold: 1, thresold: 2}", "unknown key 'thresold'"),
             ("{name: c, type: code_judge}", "1:26: code_judge needs `script`"),
-            ("{name: c, type: code_judge, script: a, command: b}", "are one field"),
+            ("{name: c, type: code_judge, script: a, command: b}", "are the same field"),
             ("{name: c, type: code_judge, script: a, cwd: gone}", "1:70: there is no folder gone"),
             (
                 "{name: c, type: code_judge, script: a, target: {}}",
@@ -221,7 +221,7 @@ class TestEvaluators:
             ),
             (
                 "{name: c, type: composite, aggregator: {type: weighted_average}}",
-                "1:26: a composite needs `evaluators`",
+                "1:26: `composite` needs `evaluators`",
             ),
             (
                 f"{{name: n, type: composite, aggregator: {{type: llm_judge}}, assert: [{CODE}]}}",
@@ -237,10 +237,13 @@ class TestEvaluators:
             ),
             (
                 f"{{name: n, type: composite, assert: [{CODE}], aggregator: {WEIGHTS}}}",
-                "there is no member 'C1' to weigh (did you mean 'c'?)",
+                "`weights` names 'C1', which is not a member of the composite (did you mean 'c'?)",
             ),
-            ("{name: c, type: regex, value: '('}", "the regular expression is broken"),
-            ("{name: c, type: regex, value: a, flags: q}", "there is no flag 'q'"),
+            ("{name: c, type: regex, value: '('}", "invalid regular expression"),
+            (
+                "{name: c, type: regex, value: a, flags: q}",
+                "unknown flag of the regular expression: 'q'",
+            ),
         ],
     )
     def test_that_are_wrong_are_told_on_their_lines(self, entry: str, told: str) -> None:
@@ -361,7 +364,8 @@ class TestJsonLines:
             assert suite.names == ("contains-x", "is-json")
 
     @pytest.mark.parametrize(
-        ("text", "told"), [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: line 1")]
+        ("text", "told"),
+        [("", "f.jsonl:1: the file holds no cases"), ("{", "f.jsonl:1:2: invalid JSON")],
     )
     def test_that_are_none_are_told(self, text: str, told: str) -> None:
         with pytest.raises(InputError, match=told):

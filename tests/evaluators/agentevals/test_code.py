@@ -255,7 +255,7 @@ class TestRealPrograms:
             ("score_nan.py", "produced invalid JSON: it holds NaN"),
             ("nan_in_details.py", "produced invalid JSON: it holds NaN"),
             ("score_true.py", "produced invalid JSON: score is true, not a number"),
-            ("hangs.py", "timed out after 1s"),
+            ("hangs.py", "timed out after 1 s"),
         ],
     )
     def test_with_a_flaw_are_errored_and_told_what_it_is(

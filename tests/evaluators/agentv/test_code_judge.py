@@ -1,4 +1,4 @@
-"""``code_judge`` and ``composite``: what is asked, and what is made of the answers."""
+"""``code_judge`` and ``composite``: requests, and judgements from the output."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from agentci.model.requests import (
     RunCommand,
     Task,
 )
-from tests.evaluators.agentv.samples import case, printed, said, suite_of
+from tests.evaluators.agentv.agentv_cases import case, printed, said, suite_of
 
 CODE = {"name": "c", "type": "code_judge", "script": ["judge"]}
 
@@ -76,8 +76,8 @@ class TestTheRequest:
     @pytest.mark.parametrize(
         ("fields", "told"),
         [
-            ({"executor": "docker"}, "`executor: docker` needs an image that the command runs in"),
-            ({"image": "some/image"}, "`image` is for `executor: docker`"),
+            ({"executor": "docker"}, "`executor: docker` needs an `image`"),
+            ({"image": "some/image"}, "`image` needs `executor: docker`"),
             ({"executor": "podman"}, "executor must be local or docker, not the text 'podman'"),
             ({"executor": "docker", "image": "--rm"}, "image must be the name of an image"),
         ],
@@ -130,18 +130,18 @@ class TestTheAnswer:
     @pytest.mark.parametrize(
         ("response", "why"),
         [
-            (printed("fine"), "produced invalid JSON"),
+            (printed("fine"), "printed an invalid result"),
             (printed(" \n"), "produced no output on stdout"),
             (printed("", exit_code=3, stderr="boom"), "exited with code 3: boom"),
             (printed('{"score": 1}', exit_code=1), "exited with code 1$"),
             (
                 printed('{"score": 0, "misses": ["m"], "reasoning": "r"}', exit_code=1),
-                "exited with code 1\nIt had printed:\n- m\n- r$",
+                "exited with code 1\nPrinted result:\n- m\n- r$",
             ),
         ],
     )
     def test_that_is_none_is_an_error(self, response: ProgramOutput, why: str) -> None:
-        with pytest.raises(EvaluatorError, match=f"'c' {why}"):
+        with pytest.raises(EvaluatorError, match=f"Evaluator `c` {why}"):
             _read(response)
 
     @pytest.mark.parametrize(("program", "is_told"), [("uv", True), ("python3", False)])
@@ -151,7 +151,7 @@ class TestTheAnswer:
         response = printed("", exit_code=1, stderr="ModuleNotFoundError: No module named 'rich'")
         with pytest.raises(EvaluatorError) as caught:
             _read(response, script=[program, "run", "judge.py"])
-        assert ("install uv in a step before" in str(caught.value)) is is_told
+        assert ("install uv in an earlier step" in str(caught.value)) is is_told
 
     def test_of_another_engine_is_a_mistake_of_ours(self) -> None:
         with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""Command lines of agents: what is put where, and who reads it."""
+"""Command lines of agents: placeholders and quoting."""
 
 import subprocess
 

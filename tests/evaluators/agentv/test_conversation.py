@@ -1,4 +1,4 @@
-"""Conversations: what the evaluators of a turn are given, and those of all that was said."""
+"""Conversations: the input of evaluators of one turn and of the whole conversation."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ from agentci.evaluators.agentv.conversation import (
 from agentci.model.json import JsonObject
 from agentci.model.requests import ConstantJudgement, RunCommand
 from agentci.model.trace import Message, ToolUse, Transcript
-from tests.evaluators.agentv.samples import case, suite_of
+from tests.evaluators.agentv.agentv_cases import case, suite_of
 
 SYSTEM = {"role": "system", "content": "s"}
 
@@ -104,7 +104,7 @@ class TestAConversation:
 
     @pytest.mark.parametrize("turn", [None, 0])
     def test_has_as_many_turns_as_were_recorded(self, turn: int | None) -> None:
-        with pytest.raises(EvaluatorError, match="has 1 turns, the conversation 2"):
+        with pytest.raises(EvaluatorError, match="run has 1 turn, but the conversation has 2"):
             _judge(turn, type="is_json").ask(case(_run("user: q", "assistant: a")))
 
     def test_may_open_with_what_the_assistant_is_said_to_have_said(self) -> None:

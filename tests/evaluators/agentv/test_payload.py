@@ -1,4 +1,4 @@
-"""What code judges read: the words of every generation, and what is derived for them."""
+"""The input of code judges in the format of each AgentV generation, and derived values."""
 
 import json
 from typing import Any, Final, get_args
@@ -13,7 +13,7 @@ from agentci.evaluators.agentv.case_texts import (
 )
 from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_input, make_trace_summary
 from agentci.model.trace import Message, TokenUsage, ToolUse, Transcript
-from tests.evaluators.agentv.samples import said, sample
+from tests.evaluators.agentv.agentv_cases import make_agentv_case, said
 
 WIRES: Final[tuple[PayloadFormat, ...]] = get_args(PayloadFormat)
 RUN = Transcript(
@@ -46,12 +46,12 @@ RUN = Transcript(
 
 
 def _told(wire: PayloadFormat, **fields: Any) -> Any:
-    return json.loads(make_judge_input(sample(**fields), RUN, {"maxItems": 5}, wire))
+    return json.loads(make_judge_input(make_agentv_case(**fields), RUN, {"maxItems": 5}, wire))
 
 
 class TestThePayload:
     def test_is_printed_with_two_spaces_a_level(self) -> None:
-        assert make_judge_input(sample(), RUN, None, "snake").startswith(
+        assert make_judge_input(make_agentv_case(), RUN, None, "snake").startswith(
             '{\n  "question": "Say it",\n'
         )
 
@@ -96,7 +96,7 @@ class TestThePayload:
         assert told["expectedMessages"][0]["content"][0]["resolvedPath"] == "/w/a"
 
     def test_of_the_fourth_generation_begins_with_what_was_asked(self) -> None:
-        alone = json.loads(make_judge_input(sample(), said("x"), None, "v4"))["messages"]
+        alone = json.loads(make_judge_input(make_agentv_case(), said("x"), None, "v4"))["messages"]
         assert [message["role"] for message in alone] == ["user", "assistant"]
         assert [message["role"] for message in _told("v4")["messages"]][:1] == ["user"]
 
@@ -109,7 +109,7 @@ class TestThePayload:
         assert trace["tool_calls"] == {"readFile": 1, "search": 1}
 
     def test_of_a_run_without_messages_has_no_events(self) -> None:
-        told = json.loads(make_judge_input(sample(), Transcript(messages=()), None, "v4"))
+        told = json.loads(make_judge_input(make_agentv_case(), Transcript(messages=()), None, "v4"))
         assert (told["trace"]["events"], told["output"]) == ([], "")
 
 
@@ -148,7 +148,7 @@ class TestWhatIsDerived:
             {"role": "user", "content": {"k": 1.0}},
             {"role": "assistant", "tool_calls": [{"tool": "x"}]},
         )
-        assert extract_question(sample(input_messages=messages)) == 'a b {\n  "k": 1\n}'
+        assert extract_question(make_agentv_case(input_messages=messages)) == 'a b {\n  "k": 1\n}'
 
     @pytest.mark.parametrize(
         ("last", "answer"),
@@ -161,7 +161,7 @@ class TestWhatIsDerived:
     )
     def test_the_reference_is_the_last_expected_message(self, last: Any, answer: str) -> None:
         messages = ({"role": "assistant", "content": "first"}, {"role": "assistant", **last})
-        assert extract_reference_answer(sample(expected_messages=messages)) == answer
+        assert extract_reference_answer(make_agentv_case(expected_messages=messages)) == answer
 
     def test_the_answer_is_the_last_of_the_assistant_that_has_content(self) -> None:
         assert extract_candidate_answer(RUN) == "final"

@@ -1,4 +1,4 @@
-"""Rubrics: criteria that are judged one by one, with AgentV's scores and lines."""
+"""Rubrics: criteria that are scored one by one, with AgentV's scores and lines."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from agentci.model.judges import (
     ScoreValue,
     Verdict,
 )
-from tests.evaluators.agentv.samples import case, said, suite_of, used
+from tests.evaluators.agentv.agentv_cases import case, said, suite_of, used
 
 JUDGE = {"command": ["judge"]}
 
@@ -47,7 +47,7 @@ class TestTheQuestion:
             question.user
         )
         assert "satisfied" in question.system
-        assert "the criteria ask for" not in question.system
+        assert "meets the criteria" not in question.system
 
     def test_lists_what_grades_mean(self) -> None:
         given = {"id": "a", "outcome": "Is right.", "weight": 2, "min_score": 0.7}
@@ -106,13 +106,13 @@ class TestCriteriaThatAreMetOrNot:
     def test_fail_without_one_that_is_required_whatever_the_score(self) -> None:
         told = read(judge(*self.CRITERIA, min_score=0.5), a=True, b=False, c=True)
         assert (told.score, told.passed) == (0.75, False)
-        assert told.reason == "required, and not reached: [b]"
+        assert told.reason == "required criteria not met: [b]"
 
     def test_fail_where_the_judge_says_nothing_of_one(self) -> None:
         told = read(judge(*self.CRITERIA), a=True, b=True)
         assert (told.score, told.passed) == (1.0, False)
-        assert told.misses == ("[c] has c: the judge said nothing of it",)
-        assert told.reason == "the judge said nothing of [c]"
+        assert told.misses == ("[c] has c: not graded by the judge",)
+        assert told.reason == "not graded by the judge: [c]"
 
     def test_that_must_not_be_met_pass_without_the_required_ones(self) -> None:
         evaluator = judge("names a rival", {"id": "b", "outcome": "is rude"}, negate=True)
@@ -122,7 +122,7 @@ class TestCriteriaThatAreMetOrNot:
         partial = read(evaluator, b=False)
         assert (partial.passed, partial.score) == (False, 1.0)
         assert partial.reason is not None
-        assert "the judge said nothing of [rubric-1]" in partial.reason
+        assert "not graded by the judge: [rubric-1]" in partial.reason
 
     def test_that_weigh_nothing_score_nothing(self) -> None:
         assert read(judge({"id": "a", "outcome": "x", "weight": 0}), a=True).score == 0.0
@@ -188,11 +188,11 @@ class TestCriteriaThatAreGraded:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"criteria": [{"id": "a"}]}, "a criterion needs an `outcome`"),
+        ({"criteria": [{"id": "a"}]}, "a criterion needs `outcome`"),
         ({"criteria": ["a", {"id": "rubric-1", "outcome": "x"}]}, "have the id 'rubric-1'"),
-        ({"rubrics": ["a"]}, "it needs its criteria, once"),
-        ({"criteria": [{"outcome": "x", "score_ranges": {"1": "a"}}]}, "must go from 0 to 10"),
-        ({"criteria": [{"outcome": "x", "score_ranges": {}}]}, "must go from 0 to 10"),
+        ({"rubrics": ["a"]}, "set either `criteria` or `rubrics`"),
+        ({"criteria": [{"outcome": "x", "score_ranges": {"1": "a"}}]}, "must cover 0 to 10"),
+        ({"criteria": [{"outcome": "x", "score_ranges": {}}]}, "must cover 0 to 10"),
         ({"criteria": [{"outcome": "x", "score_ranges": {"low": "a"}}]}, "must be grades"),
         (
             {
@@ -206,7 +206,7 @@ class TestCriteriaThatAreGraded:
                     }
                 ]
             },
-            "no grade in two or none",
+            "without gaps or overlaps",
         ),
     ],
 )

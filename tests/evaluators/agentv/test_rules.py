@@ -1,4 +1,4 @@
-"""The evaluators that judge what is recorded, beyond the conformance cases."""
+"""Rule evaluators, beyond the conformance cases."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from agentci.model.case import Case
 from agentci.model.judgement import Judgement
 from agentci.model.requests import ProgramOutput
 from agentci.model.trace import TokenUsage, Trace, Transcript
-from tests.evaluators.agentv.samples import PLACE, judged, said, used
+from tests.evaluators.agentv.agentv_cases import PLACE, judged, said, used
 
 
 class TestLimits:
@@ -215,7 +215,7 @@ class TestText:
 def test_a_borderline_score_is_called_so() -> None:
     entry = {"type": "execution_metrics", "max_tool_calls": 9, "max_llm_calls": 9, "max_tokens": 1}
     judgement = judged(entry, said("x"))
-    assert judgement.reason == "borderline: 0.6 or more, less than 0.8"
+    assert judgement.reason == "borderline: at least 0.6, but below the threshold 0.8"
 
 
 def test_what_is_no_case_of_an_eval_file_is_a_mistake_of_ours() -> None:

@@ -88,7 +88,7 @@ def test_keeps_little_of_very_much() -> None:
 def test_no_score_is_an_error(printed: str, reason: str) -> None:
     with pytest.raises(EvaluatorError) as error:
         _read(printed)
-    assert str(error.value).startswith(f"Custom evaluator 'short' {reason}")
+    assert str(error.value).startswith(f"Evaluator `short` {reason}")
 
 
 def test_an_exception_is_an_error_with_what_was_printed_of_it() -> None:

@@ -17,7 +17,11 @@ def test_a_message_arrives_as_it_was_sent() -> None:
 def test_an_answer_is_json_whatever_it_says() -> None:
     ours, its = socket.socketpair()
     with ours, its:
-        said = {"code": -9, "left": False, "refusal": {"errno": None, "reason": 'a "\\\n\x00'}}
+        said = {
+            "code": -9,
+            "may_remain": False,
+            "failure": {"errno": None, "reason": 'a "\\\n\x00'},
+        }
         send_json(ours, said | {"more": "\u00e9\udcff"})
         content = its.recv(1000)
     assert LENGTH.unpack_from(content) == (len(content) - LENGTH.size,)

@@ -65,7 +65,7 @@ class TestAFilter:
         assert told == {1: REFUSED, 2: seccomp.ALLOW, 10: seccomp.ALLOW}
 
     @pytest.mark.parametrize(
-        "walls", [{"network": False}, {"network": True, "local": False}, {"asks": True}], ids=str
+        "walls", [{"network": False}, {"network": True, "local": False}, {"notify": True}], ids=str
     )
     def test_lets_make_pairs_that_stay_with_each_other(
         self, machine: str, walls: dict[str, bool]
@@ -99,7 +99,7 @@ class TestAFilter:
 
     def test_asks_for_every_socket_of_a_program_that_may_reach_a_port(self, machine: str) -> None:
         calls, fast_open, urgent = seccomp.SYSTEM_CALLS[machine], 0x20000000, 1
-        program = seccomp.make_filter(machine, network=False, local=False, asks=True)
+        program = seccomp.make_filter(machine, network=False, local=False, notify=True)
 
         def told(name: str, place: int = 0, argument: int = 0) -> int:
             return verdict(

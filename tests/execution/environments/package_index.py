@@ -66,12 +66,10 @@ class PackageIndex:
         """Answer those who were kept waiting, and all who come."""
         self._held.pop(name).set()
 
-    def wait_for(self, ending: str, *, seconds: float = 20) -> bool:
-        """Whether somebody asks in time for a path that contains ``ending``."""
+    def wait_for(self, part: str) -> None:
+        """Wait until a path that contains ``part`` is requested."""
         with self._asked:
-            return self._asked.wait_for(
-                lambda: any(ending in path for path in self.requested), seconds
-            )
+            self._asked.wait_for(lambda: any(part in path for path in self.requested))
 
     def count(self, part: str) -> int:
         """How many requests there were for paths that contain ``part``."""
@@ -95,7 +93,7 @@ class PackageIndex:
         if kind == "files" and rest[0] in wheels:
             held = self._held.get(name)
             if held and request.command == "GET":
-                held.wait(30)
+                held.wait()
             self._send(request, 200, "application/octet-stream", wheels[rest[0]])
         elif kind == "simple" and wheels:
             self._send(request, 200, "text/html", self._page(name, wheels))

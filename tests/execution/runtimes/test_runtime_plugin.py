@@ -89,12 +89,13 @@ class TestARuntimeOfAnotherPackage:
         path = tmp_path / "check.pl"
         path.touch()
         assert find_unsupported_reason(path) == (
-            "'check.pl' is none of .py, .js, .mjs, .cjs, .cts, .mts, .ts, .rb,"
-            " nor executable (chmod +x, and a #! line)"
+            "`check.pl` is not executable and has none of the supported extensions"
+            " (.py, .js, .mjs, .cjs, .cts, .mts, .ts, .rb);"
+            " run `chmod +x` on it and begin it with a `#!` line"
         )
 
     def test_may_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
-        bring(site, f"{RUBY}\nELSEWHERE = ('ruby', '-W0')")
+        bring(site, f"{RUBY}\nIMAGE_COMMAND = ('ruby', '-W0')")
         assert make_image_command(program) == ("ruby", "-W0", str(program))
 
     def test_need_not_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
@@ -102,8 +103,8 @@ class TestARuntimeOfAnotherPackage:
         with pytest.raises(EvaluatorError) as error:
             make_image_command(program)
         assert str(error.value) == (
-            f"the runtime 'ruby' of the package {package} does not say what runs .rb files in an"
-            " image; use `executor: local`"
+            f"the runtime `ruby` of the package {package} cannot run .rb files in an image:"
+            " it has no `IMAGE_COMMAND`; use `executor: local`"
         )
 
     def test_says_by_itself_what_is_missing(self, site: Path, program: Path) -> None:
@@ -124,10 +125,14 @@ BROKEN = [
     pytest.param(RUBY.replace('".rb"', '".r.b"'), "which is not a runtime", id="two dots"),
     pytest.param(RUBY.replace('".rb"', '""'), "which is not a runtime", id="nothing"),
     pytest.param(RUBY.replace('".rb"', "7"), "which is not a runtime", id="no text"),
-    pytest.param(f"{RUBY}\nELSEWHERE = 'ruby'", "which is not a runtime", id="no words"),
-    pytest.param(f"{RUBY}\nELSEWHERE = ('',)", "which is not a runtime", id="empty word"),
+    pytest.param(f"{RUBY}\nIMAGE_COMMAND = 'ruby'", "which is not a runtime", id="no words"),
+    pytest.param(f"{RUBY}\nIMAGE_COMMAND = ('',)", "which is not a runtime", id="empty word"),
     pytest.param(f"{RUBY}\nEXTENSIONS = '.rb'", "which is not a runtime", id="no tuple"),
 ]
+
+
+NO_COMMAND = "`command_for` returned no command for `check.rb`"
+NO_STRINGS = "`command_for` returned a command for `check.rb` that is not a list of strings"
 
 
 class TestARuntimeThatIsBroken:
@@ -165,18 +170,18 @@ class TestARuntimeThatIsBroken:
         with pytest.raises(InputError) as refusal:
             find_unsupported_reason(program)
         assert str(refusal.value) == (
-            f"the runtime 'a' of the package {one} and the runtime 'b' of the package {other}"
+            f"the runtime `a` of the package {one} and the runtime `b` of the package {other}"
             " both run .rb files (uninstall one of them)"
         )
 
     @pytest.mark.parametrize(
         ("result", "complaint"),
         [
-            ("None", "it made no command for 'check.rb'"),
-            ("()", "it made no command for 'check.rb'"),
-            ("'ruby check.rb'", "it made no command for 'check.rb'"),
-            ("('ruby', path)", "its command for 'check.rb' is not made of texts"),
-            ("('ruby', 'a\\0b')", "its command for 'check.rb' is not made of texts"),
+            ("None", NO_COMMAND),
+            ("()", NO_COMMAND),
+            ("'ruby check.rb'", NO_COMMAND),
+            ("('ruby', path)", NO_STRINGS),
+            ("('ruby', 'a\\0b')", NO_STRINGS),
             ("1 / 0", "ZeroDivisionError: division by zero"),
         ],
     )
@@ -187,6 +192,6 @@ class TestARuntimeThatIsBroken:
         with pytest.raises(EvaluatorError) as error:
             make_command(program, search_path="")
         assert str(error.value) == (
-            f"the runtime 'ruby' of the package {package} does not work: {complaint};"
-            " tell the authors of that package"
+            f"the runtime `ruby` of the package {package} failed: {complaint};"
+            " report this to the authors of that package"
         )

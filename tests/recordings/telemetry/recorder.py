@@ -1,4 +1,4 @@
-"""Spans as an agent's instrumentation records them, a line each, and the turns that they make."""
+"""Builds spans from one line each, as instrumentation records them, and converts them to turns."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Traces put together from spans that may be twice there, orphaned or their own ancestors."""
+"""Assembling traces from spans with duplicates, missing parents and parent cycles."""
 
 from agentci.recordings.telemetry.spans import RejectedSpan
 from agentci.recordings.telemetry.stored_trace import load_tree

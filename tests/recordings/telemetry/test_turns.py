@@ -1,4 +1,4 @@
-"""Which spans make a turn, what was asked in it, and what was answered."""
+"""Which spans make a turn, and its question and answer."""
 
 from typing import Any
 
@@ -74,7 +74,9 @@ class TestAnchors:
     def test_an_agent_with_nothing_in_it_is_said_to_be_no_turn(self) -> None:
         found = trace(agent("a"))
         assert found.turns == ()
-        assert found.warnings == ("agent span a has no inference, tools or messages; not a turn",)
+        assert found.warnings == (
+            "agent span a has no model calls, tool calls or messages; it is not a turn",
+        )
 
     @pytest.mark.parametrize(
         "spans",

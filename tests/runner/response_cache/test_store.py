@@ -1,4 +1,4 @@
-"""Replies are kept in one file, which may be damaged, in use, of somebody else, or full."""
+"""Responses are stored in one file, which may be corrupt, locked, foreign or full."""
 
 import os
 import sqlite3
@@ -19,14 +19,14 @@ from agentci.runner.response_cache.store import MAX_RESPONSE_BYTES, PRELOAD_BYTE
 from tests.helpers.support import ROOT
 from tests.remote.cache.samples import as_nobody
 
-REPLY = ProgramOutput(stdout=b"\xff{}", stderr="half a pair: \ud800", exit_code=0)
+RESPONSE = ProgramOutput(stdout=b"\xff{}", stderr="half a pair: \ud800", exit_code=0)
 
 
 def _key(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def _put(folder: Path, *numbers: int, response: ProgramOutput = REPLY) -> str:
+def _put(folder: Path, *numbers: int, response: ProgramOutput = RESPONSE) -> str:
     store = ResponseStore(folder)
     for number in numbers:
         store.put(_key(number), response)
@@ -44,7 +44,7 @@ def _found(folder: Path, *numbers: int) -> list[int]:
 def test_stored_response_is_found_unchanged(tmp_path: Path) -> None:
     _put(tmp_path, 1)
     store = ResponseStore(tmp_path)
-    assert store.find(_key(1)) == REPLY
+    assert store.find(_key(1)) == RESPONSE
     assert store.find(_key(2)) is None
     store.close()
 
@@ -66,7 +66,7 @@ def test_the_file_belongs_to_the_owner_of_the_workspace(tmp_path: Path) -> None:
     workspace.mkdir()
     os.chown(workspace, 1234, 1235)
     store = ResponseStore(workspace / "cache", owner=workspace)
-    store.put(_key(1), REPLY)
+    store.put(_key(1), RESPONSE)
     store.close()
     status = (workspace / "cache" / RESPONSES_FILE).stat()
     assert (status.st_uid, status.st_gid) == (1234, 1235)
@@ -92,8 +92,8 @@ def test_what_is_dropped_is_gone(tmp_path: Path) -> None:
 
 def test_dropped_response_is_not_written(tmp_path: Path) -> None:
     store = ResponseStore(tmp_path)
-    store.put(_key(1), REPLY)
-    store.put(_key(2), REPLY)
+    store.put(_key(1), RESPONSE)
+    store.put(_key(2), RESPONSE)
     store.drop(_key(1))
     store.close()
     assert _found(tmp_path, 1, 2) == [2]
@@ -103,22 +103,9 @@ def test_response_stored_after_a_drop_is_kept(tmp_path: Path) -> None:
     _put(tmp_path, 1)
     store = ResponseStore(tmp_path)
     store.drop(_key(1))
-    store.put(_key(1), REPLY)
+    store.put(_key(1), RESPONSE)
     store.close()
     assert _found(tmp_path, 1) == [1]
-
-
-def test_tables_of_an_earlier_version_are_replaced(tmp_path: Path) -> None:
-    _put(tmp_path, 1)
-    with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
-        connection.execute("ALTER TABLE replies ADD COLUMN inputs BLOB NOT NULL DEFAULT x'00'")
-        connection.execute("CREATE TABLE inputs (id BLOB PRIMARY KEY, listed BLOB NOT NULL)")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    assert inspect_responses(tmp_path).error is None
-    assert _found(tmp_path, 1) == []
-    assert _put(tmp_path, 2) == ""
-    assert _found(tmp_path, 1, 2) == [2]
 
 
 def test_one_that_is_too_large_is_not_kept(tmp_path: Path) -> None:
@@ -138,7 +125,7 @@ def test_many_are_written_before_the_end(tmp_path: Path) -> None:
     """So that hardly any are lost with a process that is killed."""
     store = ResponseStore(tmp_path)
     for number in range(300):
-        store.put(_key(number), REPLY)
+        store.put(_key(number), RESPONSE)
     assert len(_found(tmp_path, *range(300))) == 256
     store.close()
     assert len(_found(tmp_path, *range(300))) == 300
@@ -152,11 +139,11 @@ class TestTheFileStaysSmall:
             response=ProgramOutput(stdout=b"x" * 1000, stderr="", exit_code=0),
         )
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
-            connection.execute("UPDATE replies SET used = used - 30")
+            connection.execute("UPDATE responses SET used = used - 30")
         connection.close()
         assert _found(tmp_path, 1, 2, 3) == [1, 2, 3]
         store = ResponseStore(tmp_path, max_bytes=64 * 1024)
-        store.put(_key(100), REPLY)
+        store.put(_key(100), RESPONSE)
         store.close()
         left = _found(tmp_path, *range(101))
         assert {1, 2, 3, 100} <= set(left)
@@ -184,8 +171,8 @@ class TestAFileThatIsDamaged:
     def test_so_that_sqlite_tells_it_in_no_utf_8_is_made_anew(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
         file = tmp_path / RESPONSES_FILE
-        data = file.read_bytes().replace(b"tablerepliesreplies", b"table\xffepliesreplies")
-        file.write_bytes(data.replace(b"CREATE TABLE replies", b"CREATE TABEL replies"))
+        data = file.read_bytes().replace(b"tableresponsesresponses", b"table\xffesponsesresponses")
+        file.write_bytes(data.replace(b"CREATE TABLE responses", b"CREATE TABEL responses"))
         assert "malformed" in str(inspect_responses(tmp_path).error)
         assert _found(tmp_path, 1) == []
         assert _put(tmp_path, 2) == ""
@@ -194,7 +181,7 @@ class TestAFileThatIsDamaged:
     def test_without_its_tables_is_made_anew(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
-            connection.execute("DROP TABLE replies")
+            connection.execute("DROP TABLE responses")
         connection.close()
         assert _put(tmp_path, 2) == ""
         assert _found(tmp_path, 1, 2) == [2]
@@ -202,14 +189,14 @@ class TestAFileThatIsDamaged:
     @pytest.mark.parametrize(
         "change",
         [
-            "UPDATE replies SET stdout = x'7b7d'",
-            "UPDATE replies SET stderr = x''",
-            "UPDATE replies SET exit_code = 1",
-            "UPDATE replies SET stdout = 'text'",
-            "UPDATE replies SET exit_code = 'text'",
-            "UPDATE replies SET checksum = x'00'",
-            "UPDATE replies SET used = 'text'",
-            "UPDATE replies SET stdout = CAST(x'ff' AS TEXT)",
+            "UPDATE responses SET stdout = x'7b7d'",
+            "UPDATE responses SET stderr = x''",
+            "UPDATE responses SET exit_code = 1",
+            "UPDATE responses SET stdout = 'text'",
+            "UPDATE responses SET exit_code = 'text'",
+            "UPDATE responses SET checksum = x'00'",
+            "UPDATE responses SET used = 'text'",
+            "UPDATE responses SET stdout = CAST(x'ff' AS TEXT)",
         ],
     )
     def test_in_one_reply_has_that_no_longer(self, tmp_path: Path, change: str) -> None:
@@ -219,7 +206,7 @@ class TestAFileThatIsDamaged:
         connection.close()
         assert _found(tmp_path, 1, 2) == [2]
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
-            assert connection.execute("SELECT count(*) FROM replies").fetchone() == (1,)
+            assert connection.execute("SELECT count(*) FROM responses").fetchone() == (1,)
         connection.close()
 
 
@@ -243,14 +230,14 @@ class TestWhatIsNotOurs:
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute(change)
         connection.close()
-        assert self._left_alone(tmp_path).endswith(f"is of another {whose}")
+        assert f" was created by another {whose} (" in self._left_alone(tmp_path)
 
     def test_is_not_reached_by_a_link(self, tmp_path: Path) -> None:
         cache, other = tmp_path / "cache", tmp_path / "other"
         _put(cache, 1)
         (cache / RESPONSES_FILE).rename(other)
         (cache / RESPONSES_FILE).symlink_to(other)
-        assert self._left_alone(cache).endswith("is not a regular file")
+        assert " is not a regular file (" in self._left_alone(cache)
 
     def test_is_not_made_in_a_folder_of_somebody_else(self, tmp_path: Path) -> None:
         (tmp_path / "theirs.txt").touch()
@@ -261,7 +248,7 @@ class TestWhatIsNotOurs:
 class TestACacheThatIsShut:
     @pytest.fixture
     def cache(self) -> Iterator[Path]:
-        """A cache with one reply, in a folder that nobody is kept from."""
+        """A cache with one response, in a folder that everybody can write to."""
         with tempfile.TemporaryDirectory() as name:
             Path(name).chmod(0o755)
             folder = Path(name, "cache")
@@ -322,7 +309,7 @@ class TestSeveralAtOnce:
 
         def work(first: int) -> None:
             for number in range(first, first + 100):
-                store.put(_key(number), REPLY)
+                store.put(_key(number), RESPONSE)
                 store.find(_key(number))
 
         threads = [threading.Thread(target=work, args=(first,)) for first in (0, 100, 200, 300)]

@@ -215,7 +215,7 @@ class TestWithoutAReply:
         assert re.search(
             r"=== no exit code after 1[.\d]* seconds: the program did not exit by itself", ran.out
         )
-        assert "timed out after 1s" in sections(ran.out)["status"]
+        assert "timed out after 1 s" in sections(ran.out)["status"]
         assert "waiting for the model" in sections(ran.out)["status"]
 
     def test_what_it_was_given_is_shown_nevertheless(self, folder: Path) -> None:
@@ -233,7 +233,7 @@ class TestWithoutAReply:
         (folder / "trace.json").write_text(json.dumps(recording))
         ran = tried(folder, "good.py")
         assert (ran.code, "stdin" in sections(ran.out)) == (3, False)
-        assert "No invocations extracted" in sections(ran.out)["status"]
+        assert "No agent turns found" in sections(ran.out)["status"]
 
     def test_one_case_does_not_lend_its_output_to_the_next(self, folder: Path) -> None:
         recording = json.loads(otlp(trace=2))
@@ -278,7 +278,7 @@ class TestPackages:
         (folder / "requirements.txt").write_text("demo-words==1.0\n")
         ran = tried(folder, write(folder, "print('{\"score\": 1}')"))
         assert ran.code == 0
-        assert "note: the requirements.txt beside own.py is not installed for it" in ran.err
+        assert "note: the requirements.txt next to own.py is not installed" in ran.err
 
 
 class TestAProgramElsewhere:
@@ -320,7 +320,10 @@ class TestWrongInput:
             ("nope.py", "nope.py is not an existing file"),
             (".", ". is a folder"),
             ("/dev/null", "/dev/null is not an existing file"),
-            ("trace.json", "'trace.json' is none of .py,"),
+            (
+                "trace.json",
+                "`trace.json` is not executable and has none of the supported extensions",
+            ),
             ("a\0b.py", "a\0b.py is not an existing file"),
         ],
     )
@@ -332,12 +335,12 @@ class TestWrongInput:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("--trace", "nope.json"), "no recording matches nope.json"),
-            (("--trace", "sub"), "sub is a folder (name its recordings"),
+            (("--trace", "nope.json"), "no trace file matches nope.json"),
+            (("--trace", "sub"), "sub is a folder (name the files in it"),
             (("--trace", ""), "--trace is empty"),
-            (("--trace", "empty.json"), "is empty"),
-            (("--trace", "broken.json"), "is no JSON"),
-            (("--trace", "no-spans.json"), "holds no spans"),
+            (("--trace", "empty.json"), "the file is empty"),
+            (("--trace", "broken.json"), "invalid JSON"),
+            (("--trace", "no-spans.json"), "the file has no spans"),
             (("--eval-set", "nope.json"), "nope.json does not exist"),
             (("--eval-set", "broken.json"), "the file is not JSON"),
             (("--config", "min_length=5"), "--config 'min_length=5' is not valid JSON: "),

@@ -1,4 +1,4 @@
-"""Whatever stands in attributes and events, turns come out that can be written as JSON."""
+"""Conversion of arbitrary attributes and events: the turns can always be written as JSON."""
 
 import json
 from typing import Any

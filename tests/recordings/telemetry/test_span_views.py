@@ -1,4 +1,4 @@
-"""Where a span's facts may stand, and which of several places counts."""
+"""The sources of span data, and their precedence."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Model calls that go on with a turn, and those that only might."""
+"""Model calls that continue a turn, and those that may continue one."""
 
 from typing import Any
 
@@ -99,5 +99,5 @@ class TestContinuations:
         found = trace(chat("c", attributes=stopped), chat("d", at=(500, 600)))
         assert len(found.turns) == 2
         (warning,) = found.warnings
-        assert warning.startswith("turn d may continue turn c after a tool call, but message")
-        assert warning.endswith("content was not captured; kept as its own turn")
+        assert warning.startswith("turn d may continue turn c after a tool call, but its messages")
+        assert warning.endswith("its messages were not captured; it is kept as its own turn")

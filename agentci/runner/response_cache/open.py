@@ -1,4 +1,4 @@
-"""Open the cache of responses before a run, and close it afterwards."""
+"""Open the response cache before a run, and close it afterwards."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ CACHED_FIELD: Final = "cached"
 def open_response_cache(
     plan: Plan, settings: Settings, services: Services
 ) -> tuple["ResponseCache | None", tuple[Problem, ...]]:
-    """The cache for a plan; None, with the reason, where it cannot be used."""
+    """The cache for a plan; None if its checks need none, or, with a note, if it is unusable."""
     if not (services.judges or any(_asks_for_cache(check.evaluator) for check in plan.checks)):
         return None, ()
     try:
@@ -36,7 +36,7 @@ def open_response_cache(
         return None, (_make_notice(NO_SQLITE),)
     from agentci.runner.response_cache.cache import ResponseCache  # noqa: PLC0415 (most runs do not need it)
     from agentci.runner.response_cache.content_digests import ContentDigests  # noqa: PLC0415
-    from agentci.runner.response_cache.interpreter_key import Interpreters  # noqa: PLC0415
+    from agentci.runner.response_cache.program_key import Interpreters  # noqa: PLC0415
     from agentci.runner.response_cache.store import ResponseStore  # noqa: PLC0415
 
     outputs = make_output_names(gate.config for gate in plan.gates).values()
@@ -46,19 +46,19 @@ def open_response_cache(
         ContentDigests(set(own)),
         Interpreters(services.search_path),
         root=services.workspace.root,
-        anew=settings.fetch_settings.no_cache,
+        ignore_cached=settings.fetch_settings.no_cache,
     )
     return cache, ()
 
 
 def close_response_cache(cache: "ResponseCache | None") -> Iterator[Problem]:
-    """Write new responses; a note where some could not be cached."""
+    """Write new responses; yields a note if some could not be cached."""
     if cache is not None and (reason := cache.close()):
         yield _make_notice(reason)
 
 
 def _asks_for_cache(value: object) -> bool:
-    """Whether an evaluator, or anything that it consists of, has `cached` set."""
+    """Whether an evaluator, or a part of it, has `cached` set."""
     if isinstance(value, Mapping):
         return any(map(_asks_for_cache, value.values()))
     if isinstance(value, tuple | list):
@@ -72,7 +72,7 @@ def _asks_for_cache(value: object) -> bool:
 
 
 def _list_own_paths(cache: Path, output: Path, outputs: Iterable[str]) -> Iterator[str]:
-    """Real paths of what a run itself writes."""
+    """Real paths of the files that a run writes; they are not part of a key."""
     yield os.path.realpath(cache)
     names = (*(each.file_name for each in REPORTERS.values()), *outputs)
     yield from (f"{os.path.realpath(output)}/{name}" for name in names)

@@ -1,4 +1,4 @@
-"""What an agent is asked."""
+"""The prompt of an agent."""
 
 from typing import Any
 

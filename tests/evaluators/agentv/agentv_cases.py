@@ -1,4 +1,4 @@
-"""Cases of eval files and their runs, for tests of what judges them."""
+"""Makes cases and runs of eval files for the tests of AgentV evaluators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from tests.config.agentv.no_files import NoFiles
 PLACE = Place(file="a.eval.yaml")
 
 
-def sample(**fields: Any) -> AgentvCase:
+def make_agentv_case(**fields: Any) -> AgentvCase:
     """A case that asks for a word."""
     given: dict[str, Any] = {
         "id": "a",
@@ -51,7 +51,7 @@ def used(*tools: str | tuple[str, Mapping[str, Any]] | ToolUse) -> Transcript:
 def case(transcript: Transcript, **fields: Any) -> Case:
     """A case with its run."""
     trace = Trace(id="a", key="a", turns=(), place=PLACE)
-    return Case(id="a", trace=trace, agentv_case=sample(**fields), transcript=transcript)
+    return Case(id="a", trace=trace, agentv_case=make_agentv_case(**fields), transcript=transcript)
 
 
 def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from agentci.model.json import Json
-from agentci.runner.response_cache.interpreter_key import Interpreters, packages_of
+from agentci.runner.response_cache.program_key import Interpreters, list_package_folders
 from tests.helpers.support import PATH
 
 
 def _identity(*command: str, path: str = PATH) -> list[Json]:
     """As a run of its own sees it, of a command whose last word is the program."""
-    return Interpreters(path).of(command, (Path(command[-1]),))
+    return Interpreters(path).describe(command, (Path(command[-1]),))
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ class TestThePackagesOfAPython:
         assert _identity(python, "x.py") != before
 
     def test_of_ours_lie_where_it_looks(self) -> None:
-        ours = packages_of(sys.executable)
+        ours = list_package_folders(sys.executable)
         assert any(Path(pytest.__file__).is_relative_to(folder) for folder in ours)
 
 

@@ -1,4 +1,4 @@
-"""Tools that have spans, completed by what the model asked for."""
+"""Tool spans completed with the tool calls in model messages."""
 
 from typing import Any
 

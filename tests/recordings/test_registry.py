@@ -1,4 +1,4 @@
-"""Recordings of any kind: bytes to documents, documents to a format, and what cannot be read."""
+"""Reading recorded runs: content, documents, format detection and errors."""
 
 import gzip
 import json
@@ -77,19 +77,23 @@ class TestContent:
     @pytest.mark.parametrize(
         ("data", "message"),
         [
-            pytest.param(b"", "is empty", id="empty"),
-            pytest.param(b" \n\t\r\n", "is empty", id="blank"),
-            pytest.param(gzip.compress(b""), "is empty", id="empty gzip"),
-            pytest.param(b"\xef\xbb\xbf", "is empty", id="mark alone"),
-            pytest.param('{"a"'.encode("utf-16"), "is UTF-16 text or binary", id="utf-16"),
-            pytest.param('{"a"'.encode("utf-16-be"), "is UTF-16 text or binary", id="no mark"),
-            pytest.param(b"\x89PNG\r\n\x1a\n", "line 1 is not UTF-8", id="picture"),
-            pytest.param(b"\x00\x01\x02", "is UTF-16 text or binary", id="binary"),
-            pytest.param(b'{"a":\n"\xe4"}', "line 2 is not UTF-8", id="latin-1"),
-            pytest.param(PACKED[:-10], "is a gzip archive that breaks off", id="cut gzip"),
-            pytest.param(PACKED + b"rubbish", "is a broken gzip archive", id="gzip and rubbish"),
-            pytest.param(b"\x1f\x8brubbish", "is a broken gzip archive", id="no gzip"),
-            pytest.param(b"\x1f\x8b", "is a gzip archive that breaks off", id="gzip's first bytes"),
+            pytest.param(b"", "the file is empty", id="empty"),
+            pytest.param(b" \n\t\r\n", "the file is empty", id="blank"),
+            pytest.param(gzip.compress(b""), "the file is empty", id="empty gzip"),
+            pytest.param(b"\xef\xbb\xbf", "the file is empty", id="mark alone"),
+            pytest.param(
+                '{"a"'.encode("utf-16"), "the file is UTF-16 or binary, not UTF-8", id="utf-16"
+            ),
+            pytest.param(
+                '{"a"'.encode("utf-16-be"), "the file is UTF-16 or binary, not UTF-8", id="no mark"
+            ),
+            pytest.param(b"\x89PNG\r\n\x1a\n", "not UTF-8", id="picture"),
+            pytest.param(b"\x00\x01\x02", "the file is UTF-16 or binary, not UTF-8", id="binary"),
+            pytest.param(b'{"a":\n"\xe4"}', "not UTF-8", id="latin-1"),
+            pytest.param(PACKED[:-10], "truncated gzip file", id="cut gzip"),
+            pytest.param(PACKED + b"rubbish", "invalid gzip file", id="gzip and rubbish"),
+            pytest.param(b"\x1f\x8brubbish", "invalid gzip file", id="no gzip"),
+            pytest.param(b"\x1f\x8b", "truncated gzip file", id="gzip's first bytes"),
         ],
     )
     def test_is_refused(self, data: bytes, message: str) -> None:
@@ -100,9 +104,9 @@ class TestContent:
         block = b" " * (16 * 1024 * 1024)
         bomb = b"".join(packer.compress(block) for _ in range(20)) + packer.flush()
         problem = problem_of(bomb)
-        assert problem.message == f"holds more than {MAX_RECORDING_BYTES // 2**20} MiB"
+        assert problem.message == f"the content is larger than {MAX_RECORDING_BYTES // 2**20} MiB"
         assert problem.hint is not None
-        assert "split it" in problem.hint
+        assert "split the file" in problem.hint
 
     @pytest.mark.parametrize("chunk_bytes", [1, 3, 7, 50])
     @pytest.mark.parametrize(
@@ -121,9 +125,9 @@ class TestContent:
 
     def test_that_is_broken_as_a_whole_is_told_so_before_its_lines(self) -> None:
         packed = gzip.compress(f"{lines(SPAN, OTHER)}\nno JSON\n{'x' * 100_000}".encode())
-        assert problem_of(packed).message.startswith("line 3 is no JSON")
+        assert problem_of(packed).message.startswith("invalid JSON")
         broken_off = problem_of(packed[:-10], chunk_bytes=10)
-        assert broken_off.message == "is a gzip archive that breaks off"
+        assert broken_off.message == "truncated gzip file"
 
 
 class TestDocuments:
@@ -157,27 +161,27 @@ class TestDocuments:
     @pytest.mark.parametrize(
         ("text", "line", "message"),
         [
-            pytest.param("hello", 1, "line 1 is no JSON: expecting value", id="no json"),
-            pytest.param(lines(SPAN) + "\nnot json\n", 2, "line 2 is no JSON", id="second line"),
-            pytest.param("\n" + lines(SPAN) + "\n\n{", 4, "line 4 is no JSON", id="cut line"),
-            pytest.param(json.dumps(EXPORT, indent=1)[:-5], 9, "line", id="cut document"),
-            pytest.param('{"a": 1,}', 1, "line 1 is no JSON", id="trailing comma"),
+            pytest.param("hello", 1, "invalid JSON: expecting value", id="no json"),
+            pytest.param(lines(SPAN) + "\nnot json\n", 2, "invalid JSON", id="second line"),
+            pytest.param("\n" + lines(SPAN) + "\n\n{", 4, "invalid JSON", id="cut line"),
+            pytest.param(json.dumps(EXPORT, indent=1)[:-5], 9, "invalid JSON", id="cut document"),
+            pytest.param('{"a": 1,}', 1, "invalid JSON", id="trailing comma"),
             pytest.param(
                 lines(SPAN) + '\n{"foo": 1}',
                 2,
-                "line 2 holds neither an OTLP export (resourceSpans, batches) nor a span",
+                "neither an OTLP export (`resourceSpans`, `batches`) nor a span",
                 id="a line of another kind",
             ),
-            pytest.param('{"foo": 1}', 1, "is neither otlp-json nor jaeger-json", id="other json"),
-            pytest.param("[]", 1, "is neither", id="empty list"),
-            pytest.param("7", 1, "is neither", id="number"),
-            pytest.param(json.dumps([SPAN, 7]), 1, "is neither", id="list of anything"),
-            pytest.param("[" * 100_000, 1, "line 1 is nested too deeply", id="deep"),
+            pytest.param('{"foo": 1}', 1, "neither otlp-json nor jaeger-json", id="other json"),
+            pytest.param("[]", 1, "neither otlp-json nor", id="empty list"),
+            pytest.param("7", 1, "neither otlp-json nor", id="number"),
+            pytest.param(json.dumps([SPAN, 7]), 1, "neither otlp-json nor", id="list of anything"),
+            pytest.param("[" * 100_000, 1, "JSON nested too deeply", id="deep"),
             pytest.param(
-                lines(SPAN) + "\n" + "[" * 100_000, 2, "line 2 is nested too deeply", id="deep line"
+                lines(SPAN) + "\n" + "[" * 100_000, 2, "JSON nested too deeply", id="deep line"
             ),
             pytest.param(
-                "{\n" + '"a":{' * 100_000, 1, "line 1 is nested too deeply", id="deep document"
+                "{\n" + '"a":{' * 100_000, 1, "JSON nested too deeply", id="deep document"
             ),
         ],
     )
@@ -190,7 +194,7 @@ class TestDocuments:
     def test_whose_names_are_nested_too_deeply(self) -> None:
         text = '{"resource_spans": ' + "[" * 930 + "]" * 930 + "}"
         # How deep a document may be before Python gives up depends on its version.
-        assert problem_of(text).message in {"line 1 is nested too deeply", "holds no spans"}
+        assert problem_of(text).message in {"JSON nested too deeply", "the file has no spans"}
 
     @pytest.mark.parametrize(
         ("text", "forced"),
@@ -205,7 +209,7 @@ class TestDocuments:
     def test_of_another_format_than_the_one_asked_for(self, text: str, forced: str) -> None:
         problem = problem_of(text, trace_format=forced)
         assert problem.hint is not None
-        assert "leave the trace format out" in problem.hint
+        assert "remove the trace format setting" in problem.hint
 
     @pytest.mark.parametrize(("text", "name"), [(EXPORT, "otlp-json"), (JAEGER, "jaeger-json")])
     def test_of_the_format_that_was_asked_for(self, text: Any, name: str) -> None:
@@ -220,11 +224,11 @@ class TestNothingInIt:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            pytest.param('{"resourceSpans": []}', "holds no spans", id="no spans"),
-            pytest.param('{"data": []}', "holds no spans", id="no jaeger traces"),
+            pytest.param('{"resourceSpans": []}', "the file has no spans", id="no spans"),
+            pytest.param('{"data": []}', "the file has no spans", id="no jaeger traces"),
             pytest.param(
                 '[{"spanId": "a"}, {"traceId": "b"}]',
-                "holds no usable spans: 2 spans rejected: no traceId or spanId field",
+                "the file has no usable spans: 2 spans rejected: no traceId or spanId field",
                 id="no ids",
             ),
         ],

@@ -1,4 +1,4 @@
-"""Messages that were recorded as events of a span or of the log."""
+"""Messages recorded as events of a span or as log records."""
 
 from typing import Any
 

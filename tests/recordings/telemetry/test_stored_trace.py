@@ -1,4 +1,4 @@
-"""What is packed is unpacked as what it was."""
+"""Traces and spans are equal after packing and unpacking."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ from agentci.recordings.telemetry.stored_trace import (
     unpack_trace,
 )
 from tests.helpers.building import values
-from tests.recordings.telemetry.test_any_attributes import JSON, LOGS, SPANS
+from tests.recordings.telemetry.test_conversion_any_attributes import JSON, LOGS, SPANS
 
 TEXT = st.text(st.characters(codec=None), max_size=6)  # halves of surrogate pairs, too
 NAMES = st.none() | TEXT

@@ -1,4 +1,4 @@
-"""What is written as recorded outputs is read back as what it was."""
+"""Rows of recorded runs are equal after writing and reading."""
 
 import json
 

@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.environments import installed
-from agentci.execution.environments.installed import LARGE_BYTES, MANIFEST, format_manifest
+from agentci.execution.environments.store import (
+    LARGE_BYTES,
+    MANIFEST,
+    DamagedEnvironmentError,
+    find_environment,
+    format_manifest,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -31,17 +36,17 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_one_that_is_as_it_was_made_is_found(home: Path) -> None:
-    assert installed.find_environment(home) == home / "1234"
+    assert find_environment(home) == home / "1234"
 
 
 def test_one_without_a_manifest_was_never_completed(home: Path) -> None:
     (home / MANIFEST).unlink()
-    assert installed.find_environment(home) is None
+    assert find_environment(home) is None
 
 
 def test_one_in_another_place_is_the_same(home: Path, tmp_path: Path) -> None:
     moved = home.rename(tmp_path.with_name(f"{tmp_path.name}-moved"))
-    assert installed.find_environment(moved) == moved / "1234"
+    assert find_environment(moved) == moved / "1234"
 
 
 def change_python(folder: Path) -> None:
@@ -68,14 +73,14 @@ def replace_link(folder: Path) -> None:
 )
 def test_one_that_changed_is_damaged(home: Path, damage: Damage, name: str) -> None:
     damage(home / "1234")
-    with pytest.raises(installed.DamagedEnvironmentError, match=f"changed since: {name}"):
-        installed.find_environment(home)
+    with pytest.raises(DamagedEnvironmentError, match=f"changed files: {name}"):
+        find_environment(home)
 
 
 def test_one_whose_files_are_gone_is_damaged(home: Path) -> None:
     (home / "1234").rename(home / "5678")
-    with pytest.raises(installed.DamagedEnvironmentError, match="No such file"):
-        installed.find_environment(home)
+    with pytest.raises(DamagedEnvironmentError, match="No such file"):
+        find_environment(home)
 
 
 def test_one_whose_python_was_removed_from_the_machine_is_damaged(home: Path) -> None:
@@ -83,10 +88,8 @@ def test_one_whose_python_was_removed_from_the_machine_is_damaged(home: Path) ->
     python.unlink()
     python.symlink_to("/nowhere/python")
     (home / MANIFEST).write_bytes(format_manifest(home / "1234"))
-    with pytest.raises(
-        installed.DamagedEnvironmentError, match="its Python is gone: /nowhere/python"
-    ):
-        installed.find_environment(home)
+    with pytest.raises(DamagedEnvironmentError, match="its Python is missing: /nowhere/python"):
+        find_environment(home)
 
 
 @pytest.mark.parametrize(
@@ -105,22 +108,22 @@ def test_one_whose_python_was_removed_from_the_machine_is_damaged(home: Path) ->
 )
 def test_one_with_a_manifest_that_is_none_is_damaged(home: Path, manifest: bytes) -> None:
     (home / MANIFEST).write_bytes(manifest)
-    with pytest.raises(installed.DamagedEnvironmentError, match="not as it was written"):
-        installed.find_environment(home)
+    with pytest.raises(DamagedEnvironmentError, match="is invalid"):
+        find_environment(home)
 
 
 @pytest.mark.parametrize("folder", ["..", "../1234/..", "", "."])
 def test_a_manifest_leads_nowhere_else(home: Path, folder: str) -> None:
     (home / MANIFEST).write_text(json.dumps({"folder": folder, "files": {}}))
-    with pytest.raises(installed.DamagedEnvironmentError):
-        installed.find_environment(home)
+    with pytest.raises(DamagedEnvironmentError):
+        find_environment(home)
 
 
 def test_a_manifest_that_cannot_be_read_is_damage(home: Path) -> None:
     (home / MANIFEST).unlink()
     (home / MANIFEST).mkdir()
-    with pytest.raises(installed.DamagedEnvironmentError, match="cannot be read"):
-        installed.find_environment(home)
+    with pytest.raises(DamagedEnvironmentError, match="cannot be read"):
+        find_environment(home)
 
 
 def test_one_that_cannot_be_read_for_now_is_not_damaged(home: Path) -> None:
@@ -128,7 +131,7 @@ def test_one_that_cannot_be_read_for_now_is_not_damaged(home: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            installed.find_environment(home)
+            find_environment(home)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert installed.find_environment(home)
+    assert find_environment(home)

@@ -1,4 +1,4 @@
-"""Recorded outputs in AgentV's forms, and what is wrong with others."""
+"""Recorded runs in AgentV's formats, and errors in them."""
 
 import json
 from typing import Any
@@ -69,7 +69,7 @@ class TestTheCliProvider:
     def test_does_not_measure_less_than_nothing(self) -> None:
         [run] = _read({"id": "a", "text": "x", "cost_usd": -1})
         assert run.transcript.cost_usd is None
-        assert run.warnings == ("cost_usd is negative (-1): taken as not recorded",)
+        assert run.warnings == ("`cost_usd` is negative (-1) and was ignored",)
 
 
 class TestTheFileOfOneCase:
@@ -104,7 +104,7 @@ class TestATranscript:
 
     @pytest.mark.parametrize("flaw", [{"role": 1}, {"transcript_cost_usd": "much"}])
     def test_says_on_which_line_it_is_broken(self, flaw: Any) -> None:
-        with pytest.raises(RecordingError, match="line 2"):
+        with pytest.raises(RecordingError, match=r":2: "):
             _read(self._row(0, "b"), self._row(0, **flaw))
 
 
@@ -123,29 +123,35 @@ def test_a_replay_fixture_is_read_and_says_which_attempt_it_is() -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({"id": "a"}, "holds no output"),
-        ({"id": "a", "text": None}, "holds no output"),
-        (3, "holds no output"),
-        ({"id": "a", "output_messages": [{"content": "x"}]}, "a message without a role"),
-        ({"id": "a", "output_messages": ["x"]}, "output_messages that are no objects"),
+        ({"id": "a"}, "no output of the agent"),
+        ({"id": "a", "text": None}, "no output of the agent"),
+        (3, "no output of the agent"),
+        ({"id": "a", "output_messages": [{"content": "x"}]}, "a message has no `role`"),
+        ({"id": "a", "output_messages": ["x"]}, "an item of `output_messages` is not an object"),
         (
             {"id": "a", "output_messages": [{**ANSWER, "tool_calls": [{"input": 1}]}]},
-            "a tool call without the name",
+            "a tool call has no `tool`",
         ),
-        ({"id": "a", "output_messages": [{**ANSWER, "tool_calls": 1}]}, "that are no list"),
-        ({"id": "a", "output_messages": [{**ANSWER, "name": 1}]}, "a name that is no text"),
-        ({"id": "a", "text": "x", "cost_usd": True}, "a cost_usd that is no number"),
-        ({"id": "a", "text": "x", "token_usage": 1}, "token_usage that is no object"),
-        ({"id": "a", "text": "x", "token_usage": {"input": 1}}, "without input and output"),
+        (
+            {"id": "a", "output_messages": [{**ANSWER, "tool_calls": 1}]},
+            "`tool_calls` is not a list",
+        ),
+        ({"id": "a", "output_messages": [{**ANSWER, "name": 1}]}, "`name` is not text"),
+        ({"id": "a", "text": "x", "cost_usd": True}, "`cost_usd` is not a number"),
+        ({"id": "a", "text": "x", "token_usage": 1}, "`token_usage` is not an object"),
+        (
+            {"id": "a", "text": "x", "token_usage": {"input": 1}},
+            "`token_usage` needs `input` and `output`",
+        ),
     ],
 )
 def test_what_is_no_output_is_told_on_its_line(row: Any, why: str) -> None:
-    with pytest.raises(RecordingError, match=rf"^o\.jsonl:?\S*: line 2 .*{why}"):
+    with pytest.raises(RecordingError, match=rf"^o\.jsonl:2: .*{why}"):
         _read({"id": "b", "text": "x"}, row)
 
 
 def test_what_is_no_json_is_told() -> None:
-    with pytest.raises(RecordingError, match="is no JSON"):
+    with pytest.raises(RecordingError, match="invalid JSON"):
         _read("nothing")
     assert read_first_value(iter([b"nothing"]), file="o") is None
     assert read_first_value(iter([b"[1] 2"]), file="o") == [1]

@@ -1,7 +1,4 @@
-"""Answers that are there although agentevals 0.11.0 overlooks them.
-
-Where it finds any, its reading stands.
-"""
+"""Content that agentevals 0.11.0 ignores: used only if its rules find nothing."""
 
 import json
 from typing import Any

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.cached_runs import Judged, run, write_program
+from tests.e2e.cached_runs import configure as configure_program
 from tests.e2e.remote import REF, REPOSITORY, configure, files
-from tests.e2e.replies import Judged, run, write_program
-from tests.e2e.replies import configure as configure_program
 from tests.helpers.support import PATH
 from tests.remote.sources.fake_github import FakeGitHub
 
@@ -48,10 +48,10 @@ class TestARemoteEvaluator:
     ) -> None:
         """As where a workflow keeps replies alone."""
         first = judge()
-        kept = (folder / ".agentci" / "cache" / "replies.sqlite3").rename(folder / "kept")
+        kept = (folder / ".agentci" / "cache" / "responses.sqlite3").rename(folder / "kept")
         elsewhere = folder / "elsewhere"
         elsewhere.mkdir()
-        kept.rename(elsewhere / "replies.sqlite3")
+        kept.rename(elsewhere / "responses.sqlite3")
         second = judge("--cache-dir", "elsewhere")
         assert (first.times, second.cached) == (second.times, [True])
 

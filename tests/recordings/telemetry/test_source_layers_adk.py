@@ -1,4 +1,4 @@
-"""What Google's Agent Development Kit says in attributes of its own."""
+"""Attributes of Google's Agent Development Kit."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A cache of replies that is damaged, shut or shared costs time, and never a wrong answer."""
+"""A response cache that is corrupt, locked or shared costs time, never a wrong result."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from agentci._util.cache_folder import RESPONSES_FILE
 from agentci.model.requests import ProgramOutput
 from agentci.runner.response_cache.inspect import inspect_responses
 from agentci.runner.response_cache.store import SELECT_ROWS, ResponseRow, parse_row
-from tests.e2e.replies import configure, run, write_program
+from tests.e2e.cached_runs import configure, run, write_program
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, run_agentci
 
@@ -53,12 +53,12 @@ def test_a_file_of_another_version_is_left_alone_and_that_is_said(folder: Path) 
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
-    assert f"note: {NOT_KEPT}{folder / FILE} is of another version of agentci" in ran.out
+    assert f"note: {NOT_KEPT}{folder / FILE} was created by another version of agentci" in ran.out
 
 
 def test_a_reply_that_is_not_as_it_was_written_is_not_taken(folder: Path) -> None:
     with sqlite3.connect(folder / FILE) as connection:
-        connection.execute("UPDATE replies SET stdout = stdout || ' '")
+        connection.execute("UPDATE responses SET stdout = stdout || ' '")
     connection.close()
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
@@ -70,7 +70,9 @@ def test_a_reply_that_is_no_verdict_is_thrown_away(folder: Path) -> None:
         broken = ProgramOutput(stdout=b"no verdict", stderr="", exit_code=1)
         forged = ResponseRow(key=row.key, response=broken, used=row.used)
         marks = ", ".join("?" * 6)
-        connection.execute(f"INSERT OR REPLACE INTO replies VALUES ({marks})", forged.to_columns())
+        connection.execute(
+            f"INSERT OR REPLACE INTO responses VALUES ({marks})", forged.to_columns()
+        )
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
@@ -129,8 +131,8 @@ def test_an_interrupted_run_keeps_what_it_judged(tmp_path: Path, number: signal.
 @pytest.mark.parametrize(
     ("command", "code", "told"),
     [
-        ("run", 0, f"note: {NOT_KEPT}this Python has no module sqlite3"),
-        ("cache verify", 2, "damaged: replies.sqlite3: this Python has no module sqlite3"),
+        ("run", 0, f"note: {NOT_KEPT}this Python has no `sqlite3` module"),
+        ("cache verify", 2, "damaged: responses.sqlite3: this Python has no `sqlite3` module"),
         ("cache clean", 0, "removed 0 evaluators and 0 environments: "),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.e2e.replies import PROGRAMS, Judged, run, write_helper, write_program
+from tests.e2e.cached_runs import PROGRAMS, Judged, run, write_helper, write_program
 from tests.helpers.support import run_agentci
 
 EVAL_FILE: Final = "cases.eval.yaml"
@@ -100,7 +100,7 @@ class TestACommandIsRunAgain:
         line = "python3 evals/*/check.py"
         first, second = (_judged(folder, _judge(line)) for _ in range(2))
         assert second.cached == [False]
-        assert "the command of `check` names no file whose content could be compared" in first.out
+        assert "the command of evaluator `check` contains no file to compare" in first.out
         assert first.times != second.times
 
     def test_where_it_could_not_be_judged(self, folder: Path) -> None:

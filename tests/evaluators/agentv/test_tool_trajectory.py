@@ -1,4 +1,4 @@
-"""``tool_trajectory``, beyond what AgentV answered in the conformance cases."""
+"""``tool_trajectory``, beyond the conformance cases."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from agentci.model.judgement import Judgement
 from agentci.model.trace import ToolUse
-from tests.evaluators.agentv.samples import judged, used
+from tests.evaluators.agentv.agentv_cases import judged, used
 
 
 def _judge(*tools: Any, key: str = "tests", **entry: Any) -> Judgement:

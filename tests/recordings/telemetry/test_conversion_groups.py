@@ -1,4 +1,4 @@
-"""Which traces are judged as one, and what is recorded twice."""
+"""Grouping of traces into conversations, and spans that are recorded twice."""
 
 from typing import Any
 
@@ -144,7 +144,7 @@ class TestRecordedTwice:
         (found,) = traces(read(*self.ALL, file="one.json"), read(*self.ALL, file="two.json"))
         assert len(found.turns) == 1
         assert found.place.file == "one.json"
-        assert found.warnings == ("3 spans of two.json ignored: they are in one.json as well",)
+        assert found.warnings == ("3 spans of two.json ignored: also in one.json",)
 
     def test_in_a_file_that_is_read_twice_counts_once(self) -> None:
         (found,) = traces(read(*self.ALL), read(*self.ALL))

@@ -17,8 +17,8 @@ from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
 from agentci.model.values import replace
 from tests._util.http.servers import Answer, script, serve
-from tests.e2e.replies import HELPERS, PROGRAMS, configure, run, write_helper
-from tests.e2e.replies import write_program as write
+from tests.e2e.cached_runs import HELPERS, PROGRAMS, configure, run, write_helper
+from tests.e2e.cached_runs import write_program as write
 from tests.helpers.recordings import otlp
 from tests.helpers.support import PATH, ROOT, make_session, run_agentci
 
@@ -371,7 +371,7 @@ class TestNothingIsStored:
         monkeypatch.setattr("agentci.runner.response_cache.content_digests.MAX_FILES", 1)
         runs = [run(folder) for _ in range(2)]
         assert [each.cached for each in runs] == [[False], [False]]
-        assert "the files of `check` cannot be compared: " in runs[0].out
+        assert "cannot compare the files of evaluator `check`: " in runs[0].out
         assert "has more than 1 files" in runs[0].out
 
 

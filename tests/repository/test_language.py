@@ -1,0 +1,100 @@
+"""Words and phrases that texts of the product do not use.
+
+The list keeps the wording that reviewers found hard to read out of messages, help, prompts, docs
+and reports. It is no style checker: a phrase is on it because it was in the product.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+# Pattern, and what to write instead.
+PHRASES: Final = {
+    r"anew": "again",
+    r"nobody|anybody|whoever|somebody": "the subject's name",
+    r"befell|befall": "happened to",
+    r"(?:is|are) of no use": "name the reason: not found, not comparable",
+    r"(?:hardly|may be|be by) chance": "significant, not significant (p = ...)",
+    r"golden (?:case|answer|set|turn)s?": "eval case, expected answer",
+    r"(?:the )?gate (?:is |was |stays |opens|shut|open)": "the gate passed, the gate failed",
+    r"(?:shut|opens?) the gate|shut gate|open gate": "fail, pass",
+    r"told|said|retold|untold": "reported, shown, printed",
+    r"wanted at least|asked for at least": "threshold",
+    r"the input is broken": "invalid input, configuration error",
+    r"(?:nothing|something) to judge|nothing was judged": "skipped",
+    r"could not be judged|cannot be judged": "errored",
+    r"(?:was|is|were|been) broken off": "interrupted",
+    r"as it should be": "passed, failed",
+    r"spelt|spoilt": "spelled, damaged",
+    r"in vain": "the effect",
+    r"(?:spoke|speaks?) off? protocol|speaks? of": "violates the protocol, mentions",
+    r"(?:is|are) no (?:file|folder|object|list|number|text|JSON|mapping|string)s?": "is not a ...",
+    r"is not any more|not any longer": "no longer",
+    r"cannot be had": "cannot be fetched",
+    r"judges? (?:recordings?|runs?|agents?|checks?|cases?|what)": "evaluate",
+    r"recorded repl(?:y|ies)|repl(?:y|ies) of (?:an )?earlier": "cached response",
+    r"by themselves alone|of its own accord": "by itself",
+    r"what (?:is|was) (?:kept|asked|wanted|meant)": "the noun",
+    r"a line a \w+|a sentence each": "one line per ...",
+    r"kept elsewhere": "remote",
+    r"is in the way": "already exists",
+}
+BANNED: Final = re.compile(
+    "|".join(rf"\b(?:{pattern})\b" for pattern in PHRASES), re.IGNORECASE | re.ASCII
+)
+
+# A text that may stand, and why.
+ALLOWED: Final = {
+    "closed a stream that nobody reads": "example of an evaluator's own output",
+}
+
+TEXT_FILES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "action.yml")
+TEXT_GLOBS: Final = (
+    "docs/*.md",
+    "schemas/*.json",
+    "agentci/reports/html/*.js",
+    "agentci/reports/html/*.html",
+    "examples/**/README.md",
+)
+
+
+def iterate_strings(source: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and value of all string constants, docstrings included."""
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def iterate_lines(source: Path) -> Iterator[tuple[int, str]]:
+    yield from enumerate(source.read_text(encoding="utf-8").splitlines(), start=1)
+
+
+def find_banned(texts: Iterator[tuple[int, str]], name: str) -> Iterator[str]:
+    for line, text in texts:
+        for match in BANNED.finditer(text):
+            if not any(each in text for each in ALLOWED):
+                yield f"{name}:{line}: {match[0]}"
+
+
+def test_messages_and_prompts_use_the_words_of_the_field() -> None:
+    offenders = [
+        found
+        for source in sorted((ROOT / "agentci").rglob("*.py"))
+        for found in find_banned(iterate_strings(source), str(source.relative_to(ROOT)))
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_docs_and_reports_use_the_words_of_the_field() -> None:
+    files = [ROOT / name for name in TEXT_FILES]
+    files += [path for pattern in TEXT_GLOBS for path in sorted(ROOT.glob(pattern))]
+    offenders = [
+        found
+        for source in files
+        for found in find_banned(iterate_lines(source), str(source.relative_to(ROOT)))
+    ]
+    assert not offenders, "\n".join(offenders)
