@@ -1,6 +1,6 @@
-"""What packages with extensions of agentci import: for runtimes, executors, sources and types.
+"""The names that plugins import: runtimes, executors, sources and evaluator types.
 
-docs/extending.md says what each extension has to provide. Other modules of agentci may change
+docs/extending.md describes what each kind of plugin provides. Other modules of agentci may change
 without notice.
 """
 

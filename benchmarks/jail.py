@@ -1,4 +1,4 @@
-"""What the jail costs a program: the same one bare, with a ward alone, and confined, in turns."""
+"""Measure what supervisor and sandbox add to the start of a program."""
 
 import statistics
 import subprocess
@@ -26,8 +26,8 @@ def measure(times: int) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         ways: dict[str, Callable[[], object]] = {
             "bare": lambda: subprocess.run([PROGRAM], capture_output=True, check=True),
-            "with a ward": lambda: _run(executor, Path(folder), None),
-            "confined": lambda: _run(executor, Path(folder), SandboxPolicy(network=False)),
+            "supervised": lambda: _run(executor, Path(folder), None),
+            "sandboxed": lambda: _run(executor, Path(folder), SandboxPolicy(network=False)),
         }
         taken: dict[str, list[float]] = {name: [] for name in ways}
         for act in ways.values():
@@ -40,9 +40,9 @@ def measure(times: int) -> bool:
     print(f"starting a program, {times} times each")
     for name, seconds in medians.items():
         print(f"  {name:<11} {seconds * 1000:6.2f} ms")
-    own = medians["confined"] - medians["bare"]
-    print(f"  the jail's own cost {own * 1000:.2f} ms  (at most {MAX_SECONDS * 1000:.0f} ms)")
-    print(f"  confined to bare    {medians['confined'] / medians['bare']:.1f}")
+    own = medians["sandboxed"] - medians["bare"]
+    print(f"  added by the sandbox {own * 1000:.2f} ms  (at most {MAX_SECONDS * 1000:.0f} ms)")
+    print(f"  sandboxed to bare    {medians['sandboxed'] / medians['bare']:.1f}")
     for limitation in executor.limitations():
         print(f"  {limitation}")
     return own <= MAX_SECONDS

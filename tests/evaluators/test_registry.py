@@ -147,7 +147,7 @@ class TestTypesOfOtherPackages:
         with pytest.raises(InputError) as refusal:
             read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
         assert str(refusal.value) == (
-            f"c.yaml:1:14: the type {name!r} of the package agentci-moods does not work:"
+            f"c.yaml:1:14: the type `{name}` of the package agentci-moods does not work:"
             f" {complaint} (tell the authors of that package)"
         )
 

@@ -51,10 +51,10 @@ def receive_with_descriptors(
 ) -> tuple[Message | None, list[int]]:
     """Wait for one message and up to ``count`` descriptors sent with it."""
     try:
-        begun, descriptors, _, _ = socket.recv_fds(channel, LENGTH.size, count)
+        received, descriptors, _, _ = socket.recv_fds(channel, LENGTH.size, count)
     except ConnectionError:
         return None, []
-    return (_receive_rest(channel, begun) if begun else None), descriptors
+    return (_receive_rest(channel, received) if received else None), descriptors
 
 
 def _format_json(value: Any) -> str:
@@ -70,8 +70,8 @@ def _format_json(value: Any) -> str:
     return "null" if value is None else str(value).lower()
 
 
-def _receive_rest(channel: socket.socket, begun: bytes) -> Message | None:
-    head = _receive_exactly(channel, LENGTH.size, begun)
+def _receive_rest(channel: socket.socket, received: bytes) -> Message | None:
+    head = _receive_exactly(channel, LENGTH.size, received)
     content = None if head is None else _receive_exactly(channel, LENGTH.unpack(head)[0])
     if content is None:
         return None
@@ -79,8 +79,8 @@ def _receive_rest(channel: socket.socket, begun: bytes) -> Message | None:
     return message
 
 
-def _receive_exactly(channel: socket.socket, size: int, begun: bytes = b"") -> bytes | None:
-    content = bytearray(begun)
+def _receive_exactly(channel: socket.socket, size: int, received: bytes = b"") -> bytes | None:
+    content = bytearray(received)
     while len(content) < size:
         try:
             chunk = channel.recv(size - len(content))

@@ -263,7 +263,7 @@ class TestRealPrograms:
     ) -> None:
         with pytest.raises(EvaluatorError) as caught:
             _judged_by(program, timeout_seconds=1 if program == "hangs.py" else 30)
-        assert str(caught.value).startswith(f"Custom evaluator 'ev' {complaint}")
+        assert complaint in str(caught.value)
 
     def test_that_lack_the_sdk_are_told_how_to_get_it(self) -> None:
         with pytest.raises(EvaluatorError, match=r"\(install agentevals-evaluator-sdk beside"):

@@ -1,7 +1,7 @@
-// What judges import of AgentV's SDK.
+// The part of AgentV's SDK that judges import.
 import { readFileSync } from 'node:fs';
 
-// Below these keys stands what users wrote: its own keys stay what they are.
+// The values of these keys are the users' own: keys in them are not renamed.
 const USERS = new Set([
   'input', 'output', 'content', 'config', 'metadata', 'details',
   'tool_calls_by_name', 'toolCallsByName', 'tool_durations', 'toolDurations',
@@ -9,30 +9,30 @@ const USERS = new Set([
 
 const camel = (key) => key.replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
 
-function renamed(value) {
-  if (Array.isArray(value)) return value.map(renamed);
+function rename(value) {
+  if (Array.isArray(value)) return value.map(rename);
   if (value === null || typeof value !== 'object') return value;
   const fields = Object.entries(value).map(([key, each]) => [
     camel(key),
-    USERS.has(key) ? each : renamed(each),
+    USERS.has(key) ? each : rename(each),
   ]);
   return Object.fromEntries(fields);
 }
 
-// In AgentV 4 `input` and `output` at the top are messages and the answer, and stay as they are.
-const told = () => renamed(JSON.parse(readFileSync(0, 'utf8')));
+// In AgentV 4 the top-level `input` and `output` are messages and the answer; both stay unchanged.
+const readInput = () => rename(JSON.parse(readFileSync(0, 'utf8')));
 const message = (error) => (error instanceof Error ? error.message : String(error));
-// What a function returned, if it is of the type that was asked of it.
-const checked = (value, type, whose, what) => {
+// Returns `value` if it has the required type.
+const check = (value, type, source, expected) => {
   if (typeof value === type && value !== null) return value;
-  throw new TypeError(`${whose} returned ${value === null ? value : typeof value}, not ${what}`);
+  throw new TypeError(`${source} returned ${value === null ? value : typeof value}, not ${expected}`);
 };
-const clamped = (score) => (Number.isFinite(score) ? Math.min(Math.max(score, 0), 1) : score);
+const clamp = (score) => (Number.isFinite(score) ? Math.min(Math.max(score, 0), 1) : score);
 
 export async function defineCodeJudge(judge) {
   try {
-    const result = checked(await judge(told()), 'object', 'the judge', 'a result');
-    console.log(JSON.stringify({ ...result, score: clamped(result.score) }, null, 2));
+    const result = check(await judge(readInput()), 'object', 'the judge', 'a result');
+    console.log(JSON.stringify({ ...result, score: clamp(result.score) }, null, 2));
   } catch (error) {
     const reasoning = `Evaluation failed: ${message(error)}`;
     console.log(JSON.stringify({ score: 0, hits: [], misses: [message(error)], reasoning }, null, 2));
@@ -42,16 +42,16 @@ export async function defineCodeJudge(judge) {
 
 export const defineCodeGrader = defineCodeJudge;
 
-// An assertion may say `pass` in place of a score.
+// An assertion may return `pass` instead of a score.
 export const defineAssertion = (assertion) =>
   defineCodeJudge(async (input) => {
-    const { pass, ...result } = checked(await assertion(input), 'object', 'the judge', 'a result');
+    const { pass, ...result } = check(await assertion(input), 'object', 'the judge', 'a result');
     return { ...result, score: result.score ?? (pass ? 1 : 0) };
   });
 
 export async function definePromptTemplate(render) {
   try {
-    process.stdout.write(checked(await render(told()), 'string', 'the template', 'a text'));
+    process.stdout.write(check(await render(readInput()), 'string', 'the template', 'a text'));
   } catch (error) {
     console.error(message(error));
     process.exitCode = 1;
@@ -71,7 +71,7 @@ export class TargetInvocationError extends Error {
   }
 }
 
-function complaint(status, text) {
+function extractError(status, text) {
   try {
     return JSON.parse(text).error ?? text;
   } catch {
@@ -89,18 +89,18 @@ export function createTargetClient() {
   }
   const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` };
   const call = async (method, path, body) => {
-    const reply = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) });
-    const text = await reply.text();
-    if (!reply.ok) throw new TargetInvocationError(complaint(reply.status, text), reply.status);
+    const response = await fetch(`${url}${path}`, { method, headers, body: body && JSON.stringify(body) });
+    const text = await response.text();
+    if (!response.ok) throw new TargetInvocationError(extractError(response.status, text), response.status);
     return JSON.parse(text);
   };
-  const asked = ({ question, systemPrompt, evalCaseId, attempt, target }) => (
+  const select = ({ question, systemPrompt, evalCaseId, attempt, target }) => (
     { question, systemPrompt, evalCaseId, attempt, target }
   );
   return {
-    invoke: (request) => call('POST', '/invoke', asked(request)),
+    invoke: (request) => call('POST', '/invoke', select(request)),
     invokeBatch: async (requests) => (
-      (await call('POST', '/invokeBatch', { requests: requests.map(asked) })).responses
+      (await call('POST', '/invokeBatch', { requests: requests.map(select) })).responses
     ),
     getInfo: () => call('GET', '/info'),
   };
