@@ -204,7 +204,7 @@ class TestACheck:
 
     def test_that_is_not_there_is_told(self, show: Show) -> None:
         page = show(full_report(), "#check=0000")
-        assert page.texts("#check h1") == ["This report has no check 0000"]
+        assert page.texts("#check h1") == ["Check 0000 not found in this report"]
 
 
 STDIN = CallPayload(
@@ -268,7 +268,7 @@ class TestExchanges:
         result = replace(make_result("failed", 0.1), id="0" * 16)
         left_out = EvaluatorCalls(omitted_checks=frozenset([result.id]))
         page = show(replace(make_report([result]), evaluator_calls=left_out), EXCHANGES)
-        assert page.texts(".untold code") == [
+        assert page.texts(".omitted code") == [
             "agentci run evals/eval_config.yaml --only response_quality",
             "agentci evaluator run PROGRAM --trace evals/recordings/books_a_flight.json",
         ]
@@ -279,7 +279,9 @@ class TestExchanges:
             make_report([result]), evaluator_calls=EvaluatorCalls(kept_in_parts=True)
         )
         page = show(elsewhere, EXCHANGES)
-        assert page.texts(".untold")[0].endswith("is in the report.html of the run that judged it.")
+        assert page.texts(".omitted")[0].endswith(
+            "is in the report.html of the run that this check comes from."
+        )
 
     @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
     @pytest.mark.parametrize("looks", [{}, {"dark": True}, {"width": 360, "height": 700}])
