@@ -77,7 +77,7 @@ class TestPrograms:
         assert evaluator.run.program == LocalProgram(path="/w/ev.py")
         assert (evaluator.run.timeout_seconds, evaluator.config) == (30, {})
         assert evaluator.run.executor == "local"
-        assert evaluator.identity.criterion == "at least 0.5"
+        assert evaluator.identity.criterion == "score >= 0.5"
         assert evaluator.identity.required
 
     def test_have_what_their_entry_says(self) -> None:
@@ -95,7 +95,7 @@ class TestPrograms:
         )
         assert (evaluator.run.timeout_seconds, evaluator.config) == (5, {"min_length": 20})
         assert (evaluator.identity.criterion, evaluator.identity.threshold) == (
-            "at least 0.7",
+            "score >= 0.7",
             0.7,
         )
         assert not evaluator.identity.required
@@ -365,7 +365,7 @@ class TestWithoutConfig:
         suite = make_metric_suite(overrides)
         assert _thresholds(suite) == {RESPONSE: 0.25, TRAJECTORY: 0.25}
         assert _match_types(suite) == ["ANY_ORDER", "ANY_ORDER"]
-        assert suite.evaluators[0].identity.criterion == "at least 0.25"
+        assert suite.evaluators[0].identity.criterion == "score >= 0.25"
 
     def test_judges_by_the_selected_ones_alone(self) -> None:
         overrides = Overrides(metrics=(RESPONSE, TRAJECTORY), only=(RESPONSE,))

@@ -196,7 +196,7 @@ def test_a_recording_that_may_not_be_read_or_is_a_folder_is_told(folder: Path) -
     )
     assert ran.code == 2
     assert len(_problems(ran)) == 2
-    assert "d.json is a folder (name the files in it, e.g. d.json/*.jsonl)" in ran.out
+    assert "d.json is a folder; name the files in it, e.g. d.json/*.jsonl" in ran.out
     assert ran.results["totals"]["passed"] == 1
 
 

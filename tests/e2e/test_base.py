@@ -72,7 +72,7 @@ class TestAPullRequest:
         ran = workflow.step("pull_request", MERGE, REQUEST, sunny=0, gate={"max_regression": 0.1})
         assert ran.code == 1
         assert ran.out.startswith(
-            "Quality gate failed: own against the baseline: fail (mean score 0, was 1"
+            "Quality gate failed: own regressed: mean score 1 -> 0 (6 cases, p = 0.016)"
         )
 
     def test_from_a_fork_is_compared_as_well(self, workflow: Workflow) -> None:
@@ -553,7 +553,7 @@ class TestTheAction:
         (workflow.folder.parent / "carried").rename(carried)
         code, log, report = self.step(workflow, "pull_request", MERGE, REQUEST, 0)
         assert report["comparison"]["baseline"] == f"{M1[:12]}, the cache"
-        assert (code, "Quality gate failed: own against the baseline: fail" in log) == (1, True)
+        assert (code, "Quality gate failed: own regressed" in log) == (1, True)
         assert TOKEN not in log
 
     def test_takes_it_from_an_artifact_as_well(self, workflow: Workflow) -> None:

@@ -1,6 +1,7 @@
 """A run beside an earlier one: what reviewers see, and what shuts the gate."""
 
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,10 @@ def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
     [trend] = ran.results["comparison"]["evaluators"]
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
     assert len(trend["regressions"]) == 6
-    table = ran.out.partition("Against the baseline\n")[2].splitlines()
-    assert table[1].split() == ["own", "6", "1", "0", "6", "0", "fail"]
+    table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
+    assert table[1].split() == ["own", "6", "1", "0", "6", "0", "regressed"]
     assert (
-        "### Against the baseline `main`"
+        "### Comparison with the baseline `main`"
         in (tmp_path / "agentci-results" / "summary.md").read_text()
     )
 
@@ -40,7 +41,7 @@ def test_a_drop_that_is_too_large_shuts_the_gate(tmp_path: Path, base: str) -> N
     ran = run(tmp_path, "--baseline", f"{base}/results.json", sunny=0, max_regression=0.1)
     assert ran.code == 1
     assert ran.out.startswith(
-        "Quality gate failed: own against the baseline: fail (mean score 0, was 1"
+        "Quality gate failed: own regressed: mean score 1 -> 0 (6 cases, p = 0.016)"
     )
 
 
@@ -85,9 +86,9 @@ def test_checks_of_one_run_alone_are_counted(tmp_path: Path, base: str) -> None:
     (tmp_path / "trace5.json").unlink()
     ran = run(tmp_path, "--baseline", base, cases=5)
     assert (ran.results["comparison"]["removed"], ran.results["comparison"]["added"]) == (1, 0)
-    assert "  1 check of the baseline alone\n" in ran.out
+    assert "  1 check only in the baseline\n" in ran.out
     assert (
-        "1 check of this run alone"
+        "1 check only in this run"
         in run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
     )
 
@@ -131,18 +132,16 @@ def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:
     run_agentci(["run", "a", "b", "--output-dir", "main"], cwd=tmp_path)
     record(tmp_path / "b", sunny=0, max_regression=0.1)
     ran = run_agentci(["run", "a", "b", "--baseline", "main"], cwd=tmp_path)
-    assert ran.out.startswith(
-        "Quality gate failed: b/agentci.yaml: own against the baseline: fail ("
-    )
+    assert ran.out.startswith("Quality gate failed: b/agentci.yaml: own regressed: ")
     reports = tmp_path / "agentci-results"
     texts = [ran.out, *((reports / each).read_text() for each in ("summary.md", "report.html"))]
     for text in texts:
-        against = text.partition("Against the baseline")[2].partition("Worst cases")[0]
+        against = text.partition("Comparison with the baseline")[2].partition("Failed checks")[0]
         assert "own (a/agentci.yaml)" in against
-        assert "own (b/agentci.yaml): mean score 0, was 1" in against
+        assert "own (b/agentci.yaml) regressed: mean score 1 -> 0" in unescape(against)
     comment = (reports / "comment.md").read_text()
-    assert "- own (b/agentci.yaml): mean score 0, was 1" in comment
-    assert "`own (b/agentci.yaml)`: score 0, was 1" in comment
+    assert "- own (b/agentci.yaml) regressed: mean score 1 -&gt; 0" in comment
+    assert "`own (b/agentci.yaml)`: score 1 -&gt; 0" in comment
 
 
 def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) -> None:

@@ -49,15 +49,16 @@ def test_people_are_told_how_far_it_agrees(tmp_path: Path) -> None:
     assert ran.code == 0
     assert ran.out == (
         "j: 3 cases with a label\n"
-        "                  judge: pass  judge: fail\n"
-        "  human: pass               1            0\n"
-        "  human: fail               1            1\n"
+        "                  evaluator: pass  evaluator: fail\n"
+        "  human: pass                   1                0\n"
+        "  human: fail                   1                1\n"
         "  agreement     66.7% (20.8% to 93.9%)\n"
         "  kappa         0.4\n"
         "  passes found  100% (20.7% to 100%)\n"
         "  fails found   50% (9.5% to 90.5%)\n"
-        "  note: fewer than 50 cases, or than 15 that people failed, say little\n"
-        "  note: below a kappa of 0.6 an evaluator should not hold a gate\n"
+        "  note: too few labels for a reliable estimate: 3 cases, 2 of them labelled fail; "
+        "use at least 50 cases and 15 fails\n"
+        "  note: kappa is below 0.6; do not let this evaluator fail the gate\n"
     )
     # What nobody said anything of is not asked about.
     assert len(server.asked) == 3
@@ -70,13 +71,13 @@ def test_programs_are_told_the_same(tmp_path: Path) -> None:
     [told] = json.loads(ran.out)
     assert (told["evaluator"], told["cases"], told["kappa"]) == ("j", 2, 1.0)
     assert told["confusion"] == {
-        "right_passes": 1,
-        "wrong_fails": 0,
-        "wrong_passes": 0,
-        "right_fails": 1,
+        "true_passes": 1,
+        "false_fails": 0,
+        "false_passes": 0,
+        "true_fails": 1,
     }
     assert told["agreement"]["value"] == 1.0
-    assert told["flips"] == {"part": 0, "whole": 0, "value": None, "interval": None}
+    assert told["flip_rate"] == {"part": 0, "whole": 0, "value": None, "interval": None}
 
 
 def test_repeats_show_how_often_verdicts_change(tmp_path: Path) -> None:
@@ -85,12 +86,12 @@ def test_repeats_show_how_often_verdicts_change(tmp_path: Path) -> None:
         prepare(tmp_path, server, cases=1)
         ran = calibrate(tmp_path, [label(0, "pass")], "--repeats", "3")
         again = calibrate(tmp_path, [label(0, "pass")])
-    assert "  flips         66.7% of 3 pairs of verdicts\n" in ran.out
+    assert "  flips         66.7% of 3 pairs of repeats\n" in ran.out
     # The first of them is kept, and found again.
     assert len(server.asked) == 3
-    assert "human: pass               1            0\n" in again.out
-    assert "below a kappa" not in again.out
-    assert "  note: where both said one and the same of all cases, there is no kappa\n" in again.out
+    assert "human: pass                   1                0\n" in again.out
+    assert "kappa is below" not in again.out
+    assert "  note: kappa is undefined: it needs labels or results of both kinds\n" in again.out
 
 
 def test_a_label_may_be_about_one_evaluator(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_what_has_no_verdict_is_counted_by_itself(tmp_path: Path) -> None:
         prepare(tmp_path, server)
         ran = calibrate(tmp_path, [label(0, "pass")])
     assert ran.code == 3
-    assert ran.out.startswith("j: 0 cases with a label, 1 more without a verdict\n")
+    assert ran.out.startswith("j: 0 cases with a label, 1 more without a result\n")
     assert "  kappa         -\n" in ran.out
     assert "  agreement     -\n" in ran.out
 
@@ -151,8 +152,8 @@ def test_a_number_of_repeats_that_cannot_be_is_told_what_can(
     with pytest.raises(SystemExit) as caught:
         main(["calibrate", "--labels", "labels.jsonl", "--repeats", number])
     assert caught.value.code == 2
-    message = f"--repeats: must be a whole number from 1 to 99, found {number!r}\n"
-    assert capsys.readouterr().err.endswith(message)
+    message = f"--repeats: must be a whole number from 1 to 99, found {number!r}; try"
+    assert message in capsys.readouterr().err
 
 
 def test_a_broken_recording_is_wrong_input(tmp_path: Path) -> None:

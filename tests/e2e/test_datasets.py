@@ -84,7 +84,7 @@ def test_a_dataset_that_is_not_there_is_told_with_all_else(tmp_path: Path) -> No
     (tmp_path / "agentci.yaml").write_text("dataset: none.jsonl\nevaluators: []\n")
     ran = run_agentci(["run"], cwd=tmp_path)
     assert ran.code == 2
-    assert "agentci.yaml:1:10: none.jsonl does not exist" in ran.out
+    assert "agentci.yaml:1:10: error: none.jsonl does not exist" in ran.out
     assert "agentci.yaml:2:" in ran.out
 
 

@@ -37,7 +37,7 @@ def page_of(folder: Path) -> str:
 def told(folder: Path) -> list[Mapping[str, Any]]:
     """All exchanges of a page, each with its texts by their names."""
     elements = html.document_fromstring(page_of(folder)).xpath(
-        "//*[starts-with(@id, 'exchanges-')]"
+        "//*[starts-with(@id, 'transcript-')]"
     )
     found = [each for element in elements for each in json.loads(element.text)]
     return [{**each, "texts": {text["name"]: text for text in each["texts"]}} for each in found]
@@ -180,7 +180,7 @@ def test_a_merged_report_says_where_they_are(tmp_path: Path) -> None:
     run(tmp_path, "print('{\"score\": 0}')", "--output-dir", "part")
     run_agentci(["merge", "part"], cwd=tmp_path)
     data = html.document_fromstring(page_of(tmp_path)).get_element_by_id("data").text
-    assert json.loads(data)["elsewhere"] is True
+    assert json.loads(data)["merged"] is True
     assert told(tmp_path) == []
 
 

@@ -183,7 +183,7 @@ class TestTheExecutorWithLowPriority:
         ran = site.agentci("validate")
         assert ran.code == 2
         assert "agentci.yaml:1:" in ran.out
-        assert "unknown executor 'nice' (known executors: local, docker)" in ran.out
+        assert "unknown executor 'nice'; known executors: local, docker" in ran.out
 
     def test_is_proposed_where_it_was_meant(self, site: Site) -> None:
         site.install("nice-executor")
@@ -272,8 +272,8 @@ class TestTheRegistryOfACompany:
         ("entry", "complaint"),
         [
             ({"ref": "grouned"}, "the company's registry has no evaluator 'grouned'"),
-            ({"ref": "grounded", "rev": "9"}, "/evaluators/grounded/9 (check the name"),
-            ({"ref": "grounded", "repo": "x"}, "the company has one registry (remove `repo`)"),
+            ({"ref": "grounded", "rev": "9"}, "/evaluators/grounded/9; check the name"),
+            ({"ref": "grounded", "repo": "x"}, "the company has one registry; remove `repo`"),
         ],
     )
     def test_says_what_it_does_not_have(

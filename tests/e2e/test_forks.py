@@ -47,7 +47,7 @@ def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
     assert (found.ran.code, found.statuses) == (0, ["passed", "skipped"] * 2)
     assert found.reasons == [None, WHY] * 2
     why = " ".join(found.report["decision"]["reasons"])
-    assert f"2 checks had nothing to judge (j): {WHY}" in why
+    assert f"2 checks skipped (j): {WHY}" in why
     [warning] = [each for each in found.report["problems"] if each["severity"] == "warning"]
     assert warning["message"] == f"checks without a cached response are skipped: {IN_WARNING}"
     assert WHY in (tmp_path / "agentci-results" / "summary.md").read_text().replace("\\", "")
@@ -89,7 +89,7 @@ def test_the_gate_may_mind(tmp_path: Path) -> None:
 def test_a_gate_over_judges_alone_stays_shut(tmp_path: Path) -> None:
     found = on_fork(tmp_path, at("http://localhost:1"))
     assert (found.ran.code, found.statuses) == (1, ["skipped"])
-    assert "nothing was judged" in found.report["decision"]["reasons"][0]
+    assert "no check was evaluated" in found.report["decision"]["reasons"][0]
 
 
 def test_recorded_replies_count(tmp_path: Path) -> None:

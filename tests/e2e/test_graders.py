@@ -50,7 +50,7 @@ def test_a_function_grades_what_was_recorded(folder: Path, isolation: str) -> No
     judged = run(folder)
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (0, "passed", 1.0)
-    assert (result["criterion"], result["type"]) == ("at least 0.9", "grader")
+    assert (result["criterion"], result["type"]) == ("score >= 0.9", "grader")
     assert result["reasoning"] == "get_weather"
     assert result["details"]["seen"] == [True, {"city": "Paris"}, str(folder)]
 
@@ -131,7 +131,10 @@ def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) ->
         ("evals/graders.py:not a name", "grader"),
         ("evals/graders.txt:short", "grader"),
         ("../graders.py:short", "../graders.py"),
-        ("evals/graders.py:shrot", "3:39: no function 'shrot' in evals/graders.py (did you"),
+        (
+            "evals/graders.py:shrot",
+            "3:39: error: no function 'shrot' in evals/graders.py; did you",
+        ),
     ],
 )
 def test_a_grader_that_cannot_be_found_is_told_on_its_line(

@@ -183,7 +183,7 @@ class TestResults:
         assert (result["type"], result["threshold"], result["criterion"]) == (
             "builtin",
             0.5,
-            "at least 0.5",
+            "score >= 0.5",
         )
         assert (result["case"], case["eval_case"], case["file"]) == (
             "weather",

@@ -94,8 +94,8 @@ class TestAGateThatAsksForProof:
         ran = _run(tmp_path, gate=self.BAR)
         assert ran.code == 1
         assert ran.out.startswith(
-            "Quality gate failed: 10 of 10 cases passed, which proves a pass rate of at least 74% "
-            "with 95% confidence; 90% is asked: it takes 19 more cases, all passing\n"
+            "Quality gate failed: pass rate 95% confidence bound 74% is below 90% "
+            "(10 of 10 cases passed; 19 more passing cases needed)\n"
         )
 
     def test_opens_with_as_many_as_it_takes_also_in_shards(self, tmp_path: Path) -> None:
@@ -106,13 +106,15 @@ class TestAGateThatAsksForProof:
             assert _run(tmp_path, *options, gate=self.BAR).code == 0
         merged = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
         assert merged.code == 0
-        assert "29 of 29 cases passed, which proves a pass rate of at least 90.2%" in merged.out
+        assert "pass rate 95% confidence bound 90.2% reaches 90%" in merged.out
 
     def test_hands_the_confidence_down_to_the_bars_of_evaluators(self, tmp_path: Path) -> None:
         _record(tmp_path, *[SUNNY] * 10)
         own: dict[str, Any] = {"min_pass_rate": 0.8}
         gate = {**self.BAR, "evaluators": {"own": own}}
-        assert "own: 10 of 10 cases passed" in _run(tmp_path, gate=gate).out
+        assert (
+            "own: pass rate 95% confidence bound 74% is below 80%" in _run(tmp_path, gate=gate).out
+        )
         own["pass_rate_confidence"] = None
         assert _run(tmp_path, gate=gate).code == 0
 
@@ -129,7 +131,7 @@ class TestAGateThatAsksForProof:
             ),
             (
                 {"min_pass_rate": 0.9, "pass_rate_confidence": 95},
-                "must be a number from 0.5 to 0.999, not 95 (write 0.95 for 95 percent)",
+                "must be a number from 0.5 to 0.999, not 95; write 0.95 for 95 percent",
             ),
         ],
     )
@@ -154,7 +156,7 @@ class TestAGateThatAsksForProof:
         lines = [json.dumps({"id": f"c{n}", **answer}) for n in range(10)]
         (tmp_path / "out.jsonl").write_text("\n".join(lines))
         ran = run_agentci(["run", "e.yaml"], cwd=tmp_path)
-        assert (ran.code, "it takes 19 more cases, all passing" in ran.out) == (1, True)
+        assert (ran.code, "19 more passing cases needed" in ran.out) == (1, True)
 
 
 def test_shards_say_the_same_once_they_are_merged(tmp_path: Path) -> None:

@@ -130,18 +130,18 @@ def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "why"),
     [
-        (None, "e.yaml:1:133: `j` needs a judge model"),
-        ({"provider": "openai"}, "j cannot be judged: no model is named"),
+        (None, "e.yaml:1:133: error: `j` needs a judge model"),
+        ({"provider": "openai"}, "evaluator `j`: no model is named"),
         (
             {"provider": "openai", "model": "m", "api_key_env": "NOPE"},
-            "the environment variable NOPE, for the judge's key, is not set (set it, in a workflow",
+            "the environment variable NOPE, for the judge's key, is not set; set it, in a workflow",
         ),
         (
             {"provider": "openai", "model": "m", "base_url": "https://models.github.ai/inference"},
             "GitHub Models, which ended on 2026-07-30",
         ),
         ({"provider": "opennai", "model": "m"}, "did you mean 'openai'?"),
-        ({"provider": "openai", "modle": "m"}, "unknown key 'modle' (did you mean 'model'?)"),
+        ({"provider": "openai", "modle": "m"}, "unknown key 'modle'; did you mean 'model'?"),
         (
             {"provider": "openai", "model": "m", "samples": 0},
             "`judge.samples` must be a whole number from 1 to 99",

@@ -313,7 +313,7 @@ def test_a_config_is_looked_at_without_the_key(
 
 def test_a_plan_says_who_would_grade(tmp_path: Path) -> None:
     ran = elsewhere(tmp_path, "https://x.example", "--plan")
-    assert "g: g: have 1 turn graded at https://x.example/v1" in ran.out
+    assert "g: g: grade 1 turn with https://x.example/v1" in ran.out
 
 
 def test_a_plan_says_what_would_be_done(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_model_judges_by_a_prompt_in_a_file(tmp_path: Path) -> None:
     ran, asked = _run(tmp_path, {"result": 4, "reason": "kind"})
     [result] = ran.results["results"]
     assert (ran.code, result["status"], result["reasoning"]) == (0, "passed", "kind")
-    assert (result["score"], result["criterion"]) == (None, "at least 3")
+    assert (result["score"], result["criterion"]) == (None, "result >= 3")
     assert (result["details"]["result"], result["details"]["judge"]["model"]) == (4.0, "m")
     user = asked["messages"][-1]["content"]
     assert user.startswith("Score the relevance of the answer from 1 to 5.\n\nQ: <untrusted ")

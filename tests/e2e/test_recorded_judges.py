@@ -111,7 +111,8 @@ def test_what_was_spent_and_what_was_saved_is_told(tmp_path: Path) -> None:
             "saved": {"calls": 2, "tokens": 240, "usd": 0.0006},
         }
     ]
-    line = "Judges: 0 calls, 0 tokens, $0; recorded replies saved 2 calls, 240 tokens, $0.0006"
+    saved = "saved by cached responses: 2 calls, 240 tokens, $0.0006"
+    line = f"Judge usage: 0 calls, 0 tokens, $0; {saved}"
     assert f"  {line}\n" in second.ran.out
     assert third.report["judges"][0]["saved"] == {"calls": 2, "tokens": 240, "usd": None}
 

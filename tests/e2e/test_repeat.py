@@ -56,7 +56,7 @@ class TestAProgram:
             fields = {"repeat": 3, "repeat_by": "mean"}
             judged = judge(tmp_path, evaluators=[entry(thrown, **fields)])
         assert judged.ran.code == 1
-        reason = "the mean of 3 repeats: 0.6, 0.6, 0.1"
+        reason = "mean of 3 repeats: 0.6, 0.6, 0.1"
         assert (judged.result["status"], judged.result["reason"]) == ("failed", reason)
 
     def test_that_crashes_once_could_not_be_judged_and_is_asked_no_more(
@@ -196,7 +196,7 @@ class TestReports:
             return judge(tmp_path, evaluators=[entry(thrown, repeat=3)]).ran
 
     def test_say_which_checks_are_unstable(self, ran: Ran) -> None:
-        told = "own: flip rate 0.167, 1 of 2 checks unstable"
+        told = "own: 1 of 2 checks flaky (flip rate 0.167)"
         assert f"\nRepeats\n  {told}" in ran.out
         folder = ran.folder / "agentci-results"
         assert f"### Repeats\n\n- {told}" in (folder / "summary.md").read_text()
@@ -244,7 +244,7 @@ def test_shards_come_to_what_one_run_comes_to(tmp_path: Path) -> None:
     assert [each["repeats"] for each in ran.results["results"]] == [
         each["repeats"] for each in whole["results"]
     ]
-    assert "own: flip rate 0.333, 4 of 4 checks unstable" in ran.out
+    assert "own: 4 of 4 checks flaky (flip rate 0.333)" in ran.out
 
 
 def test_a_baseline_that_was_asked_less_often_is_not_compared(tmp_path: Path) -> None:

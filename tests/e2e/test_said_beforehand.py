@@ -65,7 +65,7 @@ class TestAPlan:
         metric = "tool_trajectory_avg_score"
         assert ran.out.splitlines() == [
             f"eval_config.yaml:2:3: weather, mine: run {folder}/ev.py for at most 30 s",
-            f"eval_config.yaml:3:3: weather, {metric}: measure {metric}",
+            f"eval_config.yaml:3:3: weather, {metric}: compute {metric}",
             "2 checks",
         ]
         assert not (folder / "agentci-results").exists()

@@ -37,7 +37,7 @@ gate: {min_pass_rate: 0.5, evaluators: {response_match_score: {on_error: warn}}}
 CITIES = ("Paris", "Rome", "Oslo", "Cairo", "Lima", "Quito", "Hanoi", "Cork")
 EVERY = range(1, 4)
 # What evaluators were sent and what came back stays in the pages of the shards.
-ELSEWHERE = ',\n"elsewhere": true'
+ELSEWHERE = ',\n"merged": true'
 
 # Two for every city, and in the other config one for two of them.
 CHECKS = 18
@@ -144,7 +144,7 @@ class TestAShard:
             "total": 3,
         }
         assert len(report["shard"]["checks"]) == CHECKS
-        assert "this is shard 2 of 3" in report["decision"]["reasons"][-1]
+        assert "results of shard 2 of 3 only" in report["decision"]["reasons"][-1]
         assert "Shard 2 of 3" in ran.out.splitlines()[0]
 
     def test_is_red_by_its_own_checks_alone(self, folder: Path) -> None:
@@ -167,7 +167,7 @@ class TestAShard:
         empty = next(n for n in range(256) if all(int(check, 16) % 256 != n for check in checks))
         ran = _run(folder, f"{empty + 1}/256")
         assert ran.code == 0
-        assert "no check falls into it" in ran.out.splitlines()[0]
+        assert "no checks in this shard" in ran.out.splitlines()[0]
 
     def test_is_not_shut_by_what_only_the_whole_can_tell(self, folder: Path) -> None:
         config = folder / "evals" / "eval_config.yaml"
@@ -177,7 +177,7 @@ class TestAShard:
             (folder / "evals" / "recordings" / f"{city.lower()}.json").unlink()
         whole = run_agentci(["run", "evals/eval_config.yaml"], cwd=folder)
         assert whole.code == 1
-        assert "golden cases matched by no recording" in whole.out
+        assert "eval cases without a matching trace" in whole.out
         for index in EVERY:
             ran = run_agentci(["run", str(config), "--shard", f"{index}/3"], cwd=folder)
             assert "golden cases matched" not in ran.out.partition("Problems")[0]
@@ -188,7 +188,7 @@ class TestAShard:
         assert _run(folder).code == 1
         ran = _run(folder, "1/2")
         assert ran.code == 0
-        assert "no required check was judged" in ran.out
+        assert "no required check was evaluated" in ran.out
 
     def test_with_broken_input_is_invalid(self, folder: Path) -> None:
         (folder / "evals" / "recordings" / "oslo.json").write_text("{")
@@ -252,7 +252,7 @@ class TestMergedShards:
         assert _merge(folder).out == whole.out
         for name in ("junit.xml", "summary.md"):
             one, other = ((folder / each / name).read_text() for each in ("whole", "merged"))
-            assert 'asked "What is the weather in Oslo?"; answered "Sunny in Oslo."' in html(one)
+            assert 'question "What is the weather in Oslo?"; answer "Sunny in Oslo."' in html(one)
             assert _timeless(one) == _timeless(other)
 
     def test_tell_of_broken_input_as_one_run_does(self, folder: Path) -> None:
@@ -387,7 +387,7 @@ class TestShardsThatAreNotAllOfThem:
     def test_leave_no_older_report_behind(self, folder: Path) -> None:
         assert _merge(folder).code == 1
         assert _merge(folder, "out/1-of-3").code == 2
-        assert "Quality gate failed" in (folder / "merged" / "summary.md").read_text()
+        assert "Invalid input" in (folder / "merged" / "summary.md").read_text()
         assert "missing" in (folder / "merged" / "summary.md").read_text()
 
     def test_set_the_outputs_also_where_a_bug_of_ours_breaks_the_merging_off(

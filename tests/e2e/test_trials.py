@@ -124,7 +124,7 @@ class TestTheBestRun:
 
 def test_a_plan_says_how_many_there_may_be(folder: Path) -> None:
     _file(folder, [1.0])
-    assert "s; judge; up to 3 trials\n" in run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
+    assert "s; evaluate; up to 3 trials\n" in run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
 
 
 class TestTheMean:
@@ -132,13 +132,13 @@ class TestTheMean:
         _file(folder, [0.7, 0.9, 0.8], strategy="mean")
         [row] = _run(folder).results["results"]
         assert (row["status"], row["score"]) == ("passed", pytest.approx(0.8))
-        assert row["reason"] == "the mean of 3 trials: 0.7, 0.9, 0.8"
+        assert row["reason"] == "mean of 3 trials: 0.7, 0.9, 0.8"
 
     def test_is_none_where_a_run_could_not_be_judged(self, folder: Path) -> None:
         _file(folder, [1.0, None, 1.0], strategy="mean")
         ran = _run(folder)
         assert (ran.code, ran.results["results"][0]["status"]) == (3, "errored")
-        assert "1 of 3 trials could not be judged" in ran.results["results"][0]["reason"]
+        assert "1 of 3 trials errored" in ran.results["results"][0]["reason"]
 
 
 class TestCosts:

@@ -161,7 +161,7 @@ class TestTypesOfOtherPackages:
             file="c.yaml",
         )
         suite = read_suite(document, Overrides(), programs)
-        assert [each.identity.criterion for each in suite.evaluators] == ["at least 0.25"]
+        assert [each.identity.criterion for each in suite.evaluators] == ["score >= 0.25"]
 
     def test_may_disagree_with_defaults_that_others_accept(self, programs: FileLocator) -> None:
         document = read_yaml(

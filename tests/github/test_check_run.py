@@ -59,7 +59,7 @@ class TestACheckRun:
         (annotation,) = bench.hub.checks[0]["annotations"]
         assert (annotation["path"], annotation["start_line"]) == ("evals/agentci.yaml", 1)
         assert annotation["annotation_level"] == "failure"
-        assert annotation["title"] == "quality: 1 of 1 below at least 0.7"
+        assert annotation["title"] == "quality: 1 of 1 check failed"
         assert annotation["message"].startswith("weather (evals/1.json): score 0")
 
     def test_has_more_findings_than_a_step_may_show(self, bench: Bench) -> None:
@@ -94,7 +94,7 @@ class TestACheckRun:
         bench.run("run", "--check-run", "agent")
         (check,) = bench.hub.checks
         assert check["conclusion"] == "failure"
-        assert check["annotations"][0]["title"] == "agentci cannot use this"
+        assert check["annotations"][0]["title"] == "Invalid input"
 
 
 class TestTheCommit:

@@ -30,7 +30,7 @@ class TestAComment:
         assert text == (bench.folder / "agentci-results" / "comment.md").read_text()
         assert text.startswith("## \N{CROSS MARK} Quality gate failed: 1 of 1 check failed")
         run = "https://github.example/octo/agent/actions/runs/3"
-        assert text.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
+        assert text.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
         assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (1, True)
 
     def test_is_not_made_without_being_asked_for(self, bench: Bench) -> None:
@@ -182,7 +182,7 @@ class TestWhenItIsWanted:
         bench.judge("--comment", "changed", "--baseline", "earlier", score=0.9)
         assert bench.bodies == []
         bench.judge("--comment", "changed", "--baseline", "earlier", score=0.2)
-        assert "was 1; 1 worse, 0 better" in bench.bodies[0]
+        assert "| 1 (1 worse, 0 better; " in bench.bodies[0]
 
     def test_changed_with_a_baseline_that_is_of_no_use(self, bench: Bench) -> None:
         bench.judge("--comment", "changed", "--baseline", "nowhere")

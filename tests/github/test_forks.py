@@ -52,7 +52,7 @@ class TestTheReportOfAFork:
         (body,) = fork.bodies
         assert "Quality gate failed: 1 of 1 check failed" in body
         run = "https://github.example/octo/agent/actions/runs/99"
-        assert body.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
+        assert body.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
         assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (0, True)
 
     def test_is_told_beside_its_baseline(self, fork: Bench) -> None:
@@ -62,8 +62,8 @@ class TestTheReportOfAFork:
         fork.event = ("workflow_run", workflow_run())
         fork.run("comment", "report")
         (body,) = fork.bodies
-        assert "was 1; 1 worse, 0 better" in body
-        above, _, _ = (fork.folder / "report" / "comment.md").read_text().partition("[All of this")
+        assert "| 1 (1 worse, 0 better; " in body
+        above, _, _ = (fork.folder / "report" / "comment.md").read_text().partition("[Workflow run")
         assert above in body
 
     def test_is_told_in_place(self, fork: Bench) -> None:
@@ -226,7 +226,7 @@ class TestAHostileReport:
         )
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
-        assert "was 1; 1 worse, 0 better: fail" in body
+        assert "1 (1 worse, 0 better; regressed)" in body
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")

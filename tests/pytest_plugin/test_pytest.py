@@ -134,7 +134,7 @@ class TestFunction:
         good, bad = sorted(tested.report["results"], key=lambda each: -each["score"])
         assert (good["config"], good["case"]) == ("test_agent.py", "TestAgent::test_short[good]")
         assert (good["evaluator"], good["type"], good["status"]) == ("short", "grader", "passed")
-        assert (good["criterion"], good["threshold"], good["score"]) == ("at least 0.9", 0.9, 1.0)
+        assert (good["criterion"], good["threshold"], good["score"]) == ("score >= 0.9", 0.9, 1.0)
         assert good["place"] == {"file": "test_agent.py", "line": 14, "column": None}
         assert (bad["status"], bad["score"]) == ("failed", 0.0)
         assert tested.report["decision"]["exit_code"] == 1
@@ -253,7 +253,7 @@ class TestPrompt:
     def test_is_paid_for_in_whichever_process(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, PROMPT, "-n", "2")
         assert [each["spent"]["calls"] for each in tested.report["judges"]] == [2]
-        assert "Judges: 2 calls" in tested.out
+        assert "Judge usage: 2 calls" in tested.out
 
     def test_may_be_a_file_beside_the_test(self, tmp_path: Path) -> None:
         (tmp_path / "relevance.md").write_text("A: {{ response }}")

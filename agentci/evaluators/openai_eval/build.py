@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, TypedDict, assert_never
 
+from agentci._util.text.format import format_criterion
 from agentci._util.text.suggest import join_with_or
 from agentci._util.text.templates import list_template_paths
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, format_threshold
+from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
 from agentci.evaluators.grader_protocol import SAMPLE
@@ -312,7 +313,7 @@ def _find_threshold(entry: OpenAIEvalEntry) -> float | None:
 def _describe_threshold(spec: AnyGraderSpec, threshold: float | None) -> str:
     if isinstance(spec, LabelModelSpec):
         return f"label in {', '.join(spec.passing_labels)}"
-    return "1" if threshold is None else format_threshold(threshold)
+    return format_criterion(1 if threshold is None else threshold)
 
 
 def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, models: GraderModels) -> TurnGrader:

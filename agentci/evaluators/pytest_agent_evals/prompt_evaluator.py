@@ -62,8 +62,8 @@ class PromptThreshold(Struct, frozen=True, kw_only=True):
     def description(self) -> str:
         """The threshold in reports."""
         if isinstance(self.threshold, bool):
-            return "true" if self.threshold else "false"
-        return f"at least {format_number(self.threshold)}"
+            return f"{RESULT} is {'true' if self.threshold else 'false'}"
+        return f"{RESULT} >= {format_number(self.threshold)}"
 
     def is_passed_by(self, value: JudgeValue) -> bool:
         """Return whether ``value`` passes."""
@@ -161,7 +161,7 @@ def make_prompt_judgement(value: JudgeValue, reason: str, bar: PromptThreshold) 
     return Judgement(
         score=bar.score(value),
         passed=passed,
-        misses=() if passed else (f"the judge said {said}, not {bar.description}",),
+        misses=() if passed else (f"the judge returned {said}, required: {bar.description}",),
         reasoning=reason or None,
         details={RESULT: value},
     )

@@ -21,7 +21,7 @@ def evaluator(
         identity=EvaluatorIdentity(
             name="answers",
             type="builtin",
-            criterion="at least 0.5",
+            criterion="score >= 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,

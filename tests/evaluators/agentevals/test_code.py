@@ -287,7 +287,7 @@ def _evaluator(
         identity=EvaluatorIdentity(
             name="ev",
             type="code",
-            criterion="at least 0.5",
+            criterion="score >= 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,

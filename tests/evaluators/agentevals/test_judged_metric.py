@@ -34,7 +34,7 @@ def evaluator(metric: str, *rubrics: Rubric) -> JudgedEvaluator:
         identity=EvaluatorIdentity(
             name=metric,
             type="builtin",
-            criterion="at least 0.5",
+            criterion="score >= 0.5",
             threshold=0.5,
             required=True,
             place=PLACE,

@@ -173,7 +173,7 @@ class TestScores:
 
     def test_are_shares_of_the_range(self) -> None:
         one = evaluator({**SCORES, "pass_threshold": 4}, shared=JUDGE)
-        assert one.identity.criterion == "at least 0.75 in every turn"
+        assert one.identity.criterion == "score >= 0.75 in every turn"
         judgement = read(one, a_case("x"), ruling("result", 2))
         assert (judgement.score, judgement.passed) == (0.25, False)
         assert judgement.misses == ("turn 1: 2 on a scale of 1 to 5",)

@@ -32,11 +32,11 @@ class TestThresholds:
     ) -> None:
         identity = evaluator({**FUZZY, **own}, **fields).identity
         assert identity.threshold == threshold
-        assert identity.criterion == f"at least {threshold:g} in every turn"
+        assert identity.criterion == f"score >= {threshold:g} in every turn"
 
     def test_a_string_check_has_none(self) -> None:
         identity = evaluator(EQUAL, threshold=0.3).identity
-        assert (identity.threshold, identity.criterion) == (None, "1 in every turn")
+        assert (identity.threshold, identity.criterion) == (None, "score >= 1 in every turn")
 
     def test_what_reaches_it_passes(self) -> None:
         assert judged(a_case("Pari"), FUZZY, threshold=8 / 9).passed is True

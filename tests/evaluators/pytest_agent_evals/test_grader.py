@@ -21,7 +21,7 @@ GRADER = GraderEvaluator(
     identity=EvaluatorIdentity(
         name="short",
         type="grader",
-        criterion="at least 0.5",
+        criterion="score >= 0.5",
         threshold=0.5,
         required=True,
         place=PLACE,

@@ -173,10 +173,10 @@ def test_a_judge_is_asked_for_what_the_threshold_is() -> None:
 @pytest.mark.parametrize(
     ("threshold", "value", "bar", "miss"),
     [
-        (3, 2.0, "at least 3", "the judge said 2, not at least 3"),
-        (0.5, 0.25, "at least 0.5", "the judge said 0.25, not at least 0.5"),
-        (True, False, "true", "the judge said false, not true"),
-        (False, True, "false", "the judge said true, not false"),
+        (3, 2.0, "result >= 3", "the judge returned 2, required: result >= 3"),
+        (0.5, 0.25, "result >= 0.5", "the judge returned 0.25, required: result >= 0.5"),
+        (True, False, "result is true", "the judge returned false, required: result is true"),
+        (False, True, "result is false", "the judge returned true, required: result is false"),
     ],
 )
 def test_reports_say_what_was_said_and_what_should_have_been(

@@ -32,7 +32,7 @@ def _evaluate(expression: str, given: Any = None) -> Any:
 @cache
 def _source() -> str:
     return "".join(
-        (FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js", "exchanges.js")
+        (FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js", "payload.js")
     )
 
 

@@ -124,7 +124,7 @@ class TestATrial:
         assert "status: failed" in headings(ran.out)
         assert sections(ran.out)["status"].splitlines() == [
             "score: 0.25",
-            "criterion: at least 0.75",
+            "criterion: score >= 0.75",
             "- too long",
             "- too slow",
         ]

@@ -1,10 +1,10 @@
-// What an evaluator was sent and what came back: text of strangers, read as JSON to be indented.
+// Formatting of evaluator input and output, which is untrusted text and may be JSON.
 
 const MAX_INDENT = 20;
 
 /**
- * JSON with a line for every member, each token as it was written, escaped letters aside;
- * null for what is no object or list.
+ * Indent JSON and keep its tokens, apart from escaped characters; null if the text is not an object
+ * or a list.
  */
 function indented(text) {
   try {
@@ -33,7 +33,7 @@ function indented(text) {
   return written.join('');
 }
 
-/** Text in which nothing hides and nothing changes the order of what is read. */
+/** Escape invisible characters and those that change the reading order. */
 function spelt(text) {
   return text.replace(
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
@@ -53,7 +53,7 @@ function fileOf(place) {
   return place.replace(/(:\d+)+$/, '');
 }
 
-/** What is said of a text beside its name: "12 bytes; the middle is left out". */
+/** The size of a text and how it was shortened: "12 bytes; the middle is left out". */
 function remarks({ size, notes }) {
   return [`${count(size)} ${size === 1 ? 'byte' : 'bytes'}`, ...notes].join('; ');
 }
