@@ -84,7 +84,7 @@ def detect_secondary_limit(response: HttpResponse) -> RetryableError | None:
         response
     ):
         return RetryableError(
-            "it was asked too much at a time",
+            "secondary rate limit",
             hint=RATE_LIMIT_HINT,
             asked_seconds=SECONDARY_LIMIT_SECONDS,
             arrived=False,

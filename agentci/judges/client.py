@@ -28,14 +28,12 @@ from agentci.judges.service_errors import (
     parse_api_error,
 )
 from agentci.judges.transport import (
-    TOO_MANY_REQUESTS,
-    RateLimitedError,
+    OUTAGE_HINT,
     ServiceRequest,
     ServiceState,
     ServiceStates,
     Transport,
-    is_retryable,
-    parse_retry_after,
+    find_retryable_error,
 )
 from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
 from agentci.model.requests import CompareEmbeddings
@@ -99,7 +97,6 @@ def _with_next_format(
 
 
 SUCCESSES: Final = range(200, 300)
-OUTAGE_HINT: Final = "try again later, or see whether the service has told of an outage"
 
 
 class ApiRejectionError(Exception):
@@ -250,7 +247,7 @@ class ServiceClient:
         try:
             answer = posed.parse(response.content)
         except InvalidJsonError:
-            raise RetryableError("it sent no JSON", hint=OUTAGE_HINT) from None
+            raise RetryableError("the response is not JSON", hint=OUTAGE_HINT) from None
         bill.charge = compute_charge(posed.question, posed.settings, answer)
         return answer
 
@@ -263,11 +260,9 @@ class ServiceClient:
             )
             posed.service_state.disable(f"{why}; no further question was sent")
             raise EvaluatorError(why)
-        if is_retryable(response.status, response.headers):
-            kind = RateLimitedError if response.status == TOO_MANY_REQUESTS else RetryableError
-            seconds = parse_retry_after(response.headers, now=self._now())
-            said = f"it {format_api_error(complaint, response, posed.key.secret)}"
-            raise kind(said, hint=OUTAGE_HINT, asked_seconds=seconds)
+        message = format_api_error(complaint, response, posed.key.secret)
+        if failure := find_retryable_error(response, message, now=self._now()):
+            raise failure
         raise ApiRejectionError(complaint, response)
 
     def _find_fallback(

@@ -11,19 +11,17 @@ from typing import Final, NoReturn, TypeGuard
 from urllib.parse import quote, urlsplit
 
 from agentci._util.http.interface import HttpResponse
-from agentci._util.http.retries import RetryableError, sleep_unless_stopped
+from agentci._util.http.retries import RetryableError
 from agentci._util.text.format import format_number
 from agentci._util.text.secrets import HIDDEN
 from agentci.errors import EvaluatorError, FetchError
 from agentci.judges.service_errors import format_api_error, parse_api_error
 from agentci.judges.transport import (
-    TOO_MANY_REQUESTS,
-    RateLimitedError,
+    OUTAGE_HINT,
     ServiceRequest,
     ServiceState,
     Transport,
-    is_retryable,
-    parse_retry_after,
+    find_retryable_error,
 )
 from agentci.model.json import Json, JsonObject
 from agentci.model.requests import EvalsService, GradeWithService, ServiceGrade, ServiceGrades
@@ -120,7 +118,6 @@ PAGE_ITEMS: Final = 100
 # Time to delete the eval, in addition to the timeout of the run.
 CLEANUP_SECONDS: Final = 10.0
 SUCCESSES: Final = range(200, 300)
-OUTAGE_HINT: Final = "try again later"
 # Hosts that expect the key in the `api-key` header; others expect bearer tokens.
 KEY_HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com")
 
@@ -137,11 +134,9 @@ class EvalsApiClient:
         transport: Transport,
         *,
         variables: Mapping[str, str],
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._transport = transport
         self._variables = variables
-        self._sleep = sleep
         self._service_states: defaultdict[EvalsService, ServiceState] = defaultdict(ServiceState)
 
     def grade(self, request: GradeWithService) -> ServiceGrades:
@@ -183,7 +178,7 @@ class EvalsApiClient:
     def _wait(self, request: GradeWithService, session: "_EvalsSession") -> None:
         if self._transport.clock() + POLL_SECONDS >= session.until:
             raise EvaluatorError(f"timed out after {format_number(request.timeout_seconds)}s")
-        sleep_unless_stopped(POLL_SECONDS, sleep=self._sleep, stopped=self._transport.stopped)
+        self._transport.sleep(POLL_SECONDS)
 
     def _delete_eval(self, path: str, session: "_EvalsSession") -> None:
         """Delete the eval; a failure is reported but does not change the grades."""
@@ -253,7 +248,7 @@ class _EvalsSession:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise RetryableError("it sent no JSON object", hint=OUTAGE_HINT)
+            raise RetryableError("the response is not a JSON object", hint=OUTAGE_HINT)
         return document
 
     def _redact_key(self, content: bytes) -> bytes:
@@ -263,12 +258,11 @@ class _EvalsSession:
     def _raise_for_error(self, response: HttpResponse) -> None:
         """Raise the error that an unsuccessful response means; never returns."""
         complaint = parse_api_error(response.status, response.content)
-        said = format_api_error(complaint, response, self.key)
-        if is_retryable(response.status, response.headers) and not complaint.is_out_of_credit:
-            kind = RateLimitedError if response.status == TOO_MANY_REQUESTS else RetryableError
-            seconds = parse_retry_after(response.headers, now=time.time())
-            raise kind(f"it {said}", hint=OUTAGE_HINT, asked_seconds=seconds)
-        raise EvaluatorError(f"the service {said}; see whether base_url and its key are right")
+        message = format_api_error(complaint, response, self.key)
+        failure = find_retryable_error(response, message, now=time.time())
+        if failure and not complaint.is_out_of_credit:
+            raise failure
+        raise EvaluatorError(f"the service returned {message}; check `base_url` and the key")
 
 
 def make_key_header(base_url: str, key: str) -> dict[str, str]:

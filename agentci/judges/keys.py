@@ -11,7 +11,6 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field
 
 from agentci._util.http.interface import HttpResponse
-from agentci._util.http.retries import RetryableError
 from agentci._util.text import escape, truncate
 from agentci._util.text.secrets import HIDDEN, redact
 from agentci.errors import EvaluatorError, FetchError, SkippedError
@@ -23,8 +22,7 @@ from agentci.judges.transport import (
     ServiceRequest,
     ServiceState,
     Transport,
-    is_retryable,
-    parse_retry_after,
+    find_retryable_error,
 )
 from agentci.model.judges import IdentityFederation, ModelResponse, ModelSettings
 from agentci.model.values import replace
@@ -35,7 +33,6 @@ IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_R
 EXPIRY_MARGIN_SECONDS: Final = 180.0
 SUCCESS_STATUSES: Final = range(200, 300)
 MAX_REASON_SHOWN: Final = 300
-OUTAGE_HINT: Final = "try again later"
 # Matches anything that may be part of a token.
 _SECRET: Final = re.compile(r"[A-Za-z0-9_.+/=-]{40,}")
 
@@ -124,7 +121,7 @@ class ShortLivedTokens:
             "see whether it has `permissions: {id-token: write}`",
         ).value
 
-    def _send(self, letter: ServiceRequest, kind: type[W], what: str, way_out: str) -> W:
+    def _send(self, letter: ServiceRequest, kind: type[W], what: str, hint: str) -> W:
         """Send a request and parse the response.
 
         Raises:
@@ -138,17 +135,17 @@ class ShortLivedTokens:
                 try:
                     return parse_body(kind, response.content)
                 except (InvalidJsonError, EvaluatorError):
-                    raise TokenRefusedError(f"{what}: its answer holds none; {way_out}") from None
-            said = f"it answered {response.status}{_format_reason(response)}"
-            if is_retryable(response.status, response.headers):
-                seconds = parse_retry_after(response.headers, now=time.time())
-                raise RetryableError(said, hint=OUTAGE_HINT, asked_seconds=seconds)
-            raise TokenRefusedError(f"{what}: {said}; {way_out}")
+                    raise TokenRefusedError(f"{what}: the response contains none; {hint}") from None
+            message = f"status {response.status}{_format_reason(response)}"
+            if failure := find_retryable_error(response, message, now=time.time()):
+                raise failure
+            raise TokenRefusedError(f"{what}: {message}; {hint}")
 
         try:
             return self._transport.send(letter, ServiceState(), attempt)
         except FetchError as error:
-            raise EvaluatorError(f"{what}: {error}") from None
+            advice = f"; {error.hint}" if error.hint else ""
+            raise EvaluatorError(f"{what}: {error}{advice}") from None
 
 
 class _IdentityResponse(ServiceModel):

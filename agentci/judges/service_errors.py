@@ -106,19 +106,19 @@ def format_api_error_with_advice(
     complaint: ApiErrorDetails, response: HttpResponse, settings: ModelSettings, key: str
 ) -> str:
     """Format an error response with advice on what to do."""
-    said = format_api_error(complaint, response, key)
-    return f"the judge's service {said}: {_advise(complaint, settings)}"
+    shown = format_api_error(complaint, response, key)
+    return f"the judge's service returned {shown}; {_advise(complaint, settings)}"
 
 
 def format_api_error(complaint: ApiErrorDetails, response: HttpResponse, key: str) -> str:
-    """Format an error response as the end of a sentence about the service."""
-    said = f"answered {complaint.status}"
+    """Format an error response without advice."""
+    shown = f"status {complaint.status}"
     # A service may quote the rejected key, or a part of it.
     if complaint.message and complaint.status not in UNAUTHORIZED:
-        said += f" ({truncate.short(_hide_key(complaint.message, key), MAX_MESSAGE_SHOWN)})"
+        shown += f" ({truncate.short(_hide_key(complaint.message, key), MAX_MESSAGE_SHOWN)})"
     if request_id := _find_request_id(response, key):
-        said += f", request {request_id}"
-    return said
+        shown += f", request ID {request_id}"
+    return shown
 
 
 def _advise(complaint: ApiErrorDetails, settings: ModelSettings) -> str:

@@ -219,12 +219,12 @@ def test_a_service_that_is_busy_is_asked_again(world: World, run: Callable[..., 
                     {"error": "invalid_grant", "error_description": f"no trust in {IDENTITY}"}
                 ).encode(),
             ),
-            "it answered 401 (no trust in ***); see whether the ids in `auth` are right",
+            "status 401 (no trust in ***); see whether the ids in `auth` are right",
         ),
-        (refused(403, message="not you"), "it answered 403 (not you); see whether the ids"),
-        (Answer(status=400, body=b"<html>"), "it answered 400; see whether the ids"),
-        (Answer(body=b"<html>"), "its answer holds none; see whether the ids"),
-        (Answer(body=b'{"token": 1}'), "its answer holds none; see whether the ids"),
+        (refused(403, message="not you"), "status 403 (not you); see whether the ids"),
+        (Answer(status=400, body=b"<html>"), "status 400; see whether the ids"),
+        (Answer(body=b"<html>"), "the response contains none; see whether the ids"),
+        (Answer(body=b'{"token": 1}'), "the response contains none; see whether the ids"),
     ],
 )
 def test_a_refusal_is_told_once_for_all(
@@ -242,7 +242,7 @@ def test_github_may_refuse_as_well(world: World, run: Callable[..., Judged]) -> 
     world.identity = refused(403)
     [reason] = run(keyless("openai", OPENAI)).reasons
     assert reason == (
-        "GitHub gives this job no id token: it answered 403; see whether it has"
+        "GitHub gives this job no id token: status 403; see whether it has"
         " `permissions: {id-token: write}`"
     )
     assert world.exchanged == []

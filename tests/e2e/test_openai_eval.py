@@ -251,7 +251,7 @@ def test_a_service_that_refuses_is_an_error(tmp_path: Path) -> None:
         ran = elsewhere(tmp_path, server.url)
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (3, "errored")
-    assert result["reason"].startswith("the service answered 403")
+    assert result["reason"].startswith("the service returned status 403")
 
 
 def test_a_service_is_held_against_people(tmp_path: Path) -> None:

@@ -148,20 +148,22 @@ class TestAServer:
             ran = bench.run(raw=server.url)
             assert len(server.asked) == 2
         check_judged(ran)
-        assert ran.err.count("waiting ") == 1
-        assert "(try 1 of 5)" in ran.err
+        assert ran.err.count("; retrying in ") == 1
+        assert " s (1/5)" in ran.err
 
     def test_is_waited_for_as_long_as_it_asks(self, bench: Bench) -> None:
         asks = Answer(status=429, headers={"Retry-After": "7"})
         with serve(script(asks, WHOLE)) as server:
-            assert "waiting 7 s for" in bench.run(raw=server.url).err
+            assert "; retrying in 7 s (1/5)" in bench.run(raw=server.url).err
 
     @pytest.mark.parametrize(
         ("fault", "said"),
         [
-            pytest.param(CUT, "broke off its answer", id="cuts its answer in the middle"),
-            pytest.param(LONGER, "sent more than it had announced", id="announces too little"),
-            pytest.param(Answer(status=503), "answered 503", id="fails"),
+            pytest.param(CUT, "the response is incomplete", id="cuts its answer in the middle"),
+            pytest.param(
+                LONGER, "the response is longer than its Content-Length", id="announces too little"
+            ),
+            pytest.param(Answer(status=503), "status 503", id="fails"),
             pytest.param(
                 Answer(status=429, headers={"Retry-After": "600"}),
                 "asks to wait 600 s",
@@ -180,7 +182,7 @@ class TestAServer:
         with serve(script(drip)) as server:
             environ = bench.environ(raw=server.url)
             http = HttpClient(
-                tell=lambda _: None,
+                report=lambda _: None,
                 sleep=lambda _: None,
                 limits=HttpLimits(document_seconds=0.2, tries=2),
             )
@@ -189,13 +191,13 @@ class TestAServer:
                 ["run"], make_session(bench.folder, environ, sources=Sources(around))
             )
         ran = Ran(code=code, out="", err="", folder=bench.folder)
-        check_errored(ran, "it was not all there after 0.2 s", "tried 2 times")
+        check_errored(ran, "no complete response within 0.2 s", "2 attempts")
 
     def test_that_never_ends_is_refused(self, bench: Bench) -> None:
         chunk = b"10000\r\n" + bytes(65536) + b"\r\n"
         endless = Raw(pieces=[head(200, "Transfer-Encoding: chunked")], endlessly=chunk)
         with serve(script(endless)) as server:
-            check_refused(bench.run(raw=server.url), "has no end in sight")
+            check_refused(bench.run(raw=server.url), "the response is too long")
 
     def test_that_answers_with_something_else_is_never_run(self, bench: Bench) -> None:
         with serve(script(Answer(body=HOSTILE.encode()))) as server:

@@ -139,7 +139,7 @@ class TestWhateverFails:
         bench.hub.faults["pulls/get"] = [Answer(status=503)] * 5
         ran = bench.judge("--comment", "always", "--check-run", "agent")
         (warning,) = commands_in(ran.out)
-        assert "answered 503 (tried 5 times)" in warning.data
+        assert "status 503 (5 attempts)" in warning.data
         assert "no check run: GitHub did not answer before, and is not asked again\n" in ran.out
         assert (len(bench.hub.asked), bench.hub.checks) == (5, [])
 

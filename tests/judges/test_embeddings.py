@@ -117,7 +117,7 @@ def test_a_refusal_says_what_to_do_and_no_key() -> None:
     answer = refused(400, message=f"{KEY} is too long")
     with serve(script(answer)) as server, pytest.raises(EvaluatorError) as caught:
         compare(Bench(), server)
-    assert "answered 400 (*** is too long)" in str(caught.value)
+    assert "status 400 (*** is too long)" in str(caught.value)
     assert len(server.asked) == 1
 
 

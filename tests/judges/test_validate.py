@@ -74,8 +74,8 @@ def test_a_command_is_enough() -> None:
         (
             {"base_url": "http://litellm:4000/v1"},
             (
-                "base_url cannot be used: http://litellm:4000/v1 is not encrypted, so it is not"
-                " asked for; use https; http is for this machine alone (localhost, 127.0.0.1)"
+                "base_url cannot be used: http://litellm:4000/v1 is not encrypted; use https; http"
+                " is allowed only for this machine (localhost, 127.0.0.1)"
             ),
         ),
         (
@@ -93,8 +93,8 @@ def test_an_address_holds_no_key(more: str) -> None:
     more = more.format(KEY)
     name, rest = (more, "") if more.endswith("@") else ("", more)
     [said] = objected(base_url=f"https://{name}judge.example/v1{rest}")
-    assert "https://judge.example/v1 has a name, a password, a query or a fragment" in said
-    assert "leave that out; `api_key_env` names" in said
+    assert "https://judge.example/v1 must not contain a user, password, query or fragment" in said
+    assert "remove it; `api_key_env` names" in said
     assert KEY not in said
 
 

@@ -27,12 +27,12 @@ class Bench:
 
     def grade(self, *texts: str, **others: Any) -> ServiceGrades:
         transport = Transport(
-            tell=self.patience.told.append,
+            report=self.patience.told.append,
             stopped=others.pop("stopped", lambda: False),
             sleep=self.patience.sleep,
             clock=self.patience.clock,
         )
-        grading = EvalsApiClient(transport, variables={"KEY": KEY}, sleep=self.patience.sleep)
+        grading = EvalsApiClient(transport, variables={"KEY": KEY})
         service = EvalsService(base_url=f"{self.server.url}/v1/", key_variable="KEY")
         request = {
             "service": service,
@@ -175,7 +175,7 @@ def test_what_it_says_of_an_item_is_kept(bench: Bench) -> None:
 def test_a_refusal_says_what_the_service_said_and_no_key(bench: Bench) -> None:
     body = f'{{"error": {{"message": "{KEY} may not"}}}}'.encode()
     bench.fake.refusals = [Answer(status=400, body=body)]
-    with pytest.raises(EvaluatorError, match=r"the service answered 400 \(\*\*\* may not\)"):
+    with pytest.raises(EvaluatorError, match=r"the service returned status 400 \(\*\*\* may not\)"):
         bench.grade("1")
 
 
@@ -197,7 +197,7 @@ def test_an_eval_that_cannot_be_deleted_is_told_and_changes_nothing(bench: Bench
     bench.fake.keeps = True
     assert bench.grade("1").grades[0].passed
     [told] = bench.patience.told
-    assert told.startswith("/evals/eval%201 stays at 127.0.0.1: the service answered 404")
+    assert told.startswith("/evals/eval%201 stays at 127.0.0.1: the service returned status 404")
 
 
 def test_a_run_that_is_to_end_leaves_at_once_and_says_what_stays(bench: Bench) -> None:
