@@ -66,24 +66,26 @@ def check_run(run: JsonObject, items: int) -> None:
     """
     if run.get("status") != COMPLETED:
         error = run.get("error")
-        said = error.get("message") if isinstance(error, Mapping) else None
-        raise EvaluatorError(f"the run of the service {run.get('status')}: {said or 'no reason'}")
+        message = error.get("message") if isinstance(error, Mapping) else None
+        raise EvaluatorError(
+            f"the service's run {run.get('status')}: {message or 'no reason given'}"
+        )
     counts = run.get("result_counts")
     errored = counts.get("errored") if isinstance(counts, Mapping) else None
     if errored:
-        raise EvaluatorError(f"the service could not grade {errored} of {items}")
+        raise EvaluatorError(f"the service could not grade {errored} of {items} items")
 
 
-def parse_grades(found: Sequence[Json], items: int) -> tuple[ServiceGrade, ...]:
+def parse_grades(graded: Sequence[Json], count: int) -> tuple[ServiceGrade, ...]:
     """Parse the grades of all items, sorted by item number.
 
     Raises:
         EvaluatorError: an item has no grade, or more than one.
     """
-    grades = dict(map(_parse_item, found))
-    if len(found) != items or grades.keys() != set(range(items)):
-        raise EvaluatorError(f"the service graded other items than the {items} that it was given")
-    return tuple(grades[number] for number in range(items))
+    grades = dict(map(_parse_item, graded))
+    if len(graded) != count or grades.keys() != set(range(count)):
+        raise EvaluatorError(f"the service did not grade each of the {count} items once")
+    return tuple(grades[number] for number in range(count))
 
 
 def _parse_item(item: Json) -> tuple[int, ServiceGrade]:
@@ -95,7 +97,7 @@ def _parse_item(item: Json) -> tuple[int, ServiceGrade]:
                     name: result[name] for name in DETAIL_KEYS if result.get(name) is not None
                 }
                 return number, ServiceGrade(score=float(score), passed=passed, details=details)
-    raise EvaluatorError("the service gave no score for an item")
+    raise EvaluatorError("the service returned no score for an item")
 
 
 def _find_results(item: JsonObject) -> Iterator[JsonObject]:
@@ -187,7 +189,7 @@ class EvalsApiClient:
             session.delete(path)
         except (EvaluatorError, FetchError) as error:
             self._transport.report(
-                f"{path} stays at {urlsplit(session.base_url).hostname}: {error}"
+                f"could not delete {path} at {urlsplit(session.base_url).hostname}: {error}"
             )
 
 
@@ -200,7 +202,7 @@ class OfflineEvalsApiClient:
         Raises:
             EvaluatorError: always.
         """
-        raise EvaluatorError("no service grades with --offline")
+        raise EvaluatorError("`--offline` calls no grading service")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,7 +230,7 @@ class _EvalsSession:
 
     def _send(self, method: str, path: str, content: bytes | None = None) -> JsonObject:
         headers = {} if content is None else {"Content-Type": "application/json"}
-        letter = ServiceRequest(
+        request = ServiceRequest(
             url=f"{self.base_url}{path}",
             headers=headers | make_key_header(self.base_url, self.key),
             content=content,
@@ -236,7 +238,7 @@ class _EvalsSession:
             has_key=bool(self.key),
             until=self.until,
         )
-        return self.transport.send(letter, self.service_state, self._read)
+        return self.transport.send(request, self.service_state, self._read)
 
     def _read(self, fetch: Callable[[], HttpResponse]) -> JsonObject:
         """Make one attempt."""
@@ -257,10 +259,10 @@ class _EvalsSession:
 
     def _raise_for_error(self, response: HttpResponse) -> None:
         """Raise the error that an unsuccessful response means; never returns."""
-        complaint = parse_api_error(response.status, response.content)
-        message = format_api_error(complaint, response, self.key)
+        details = parse_api_error(response.status, response.content)
+        message = format_api_error(details, response, self.key)
         failure = find_retryable_error(response, message, now=time.time())
-        if failure and not complaint.is_out_of_credit:
+        if failure and not details.is_out_of_credit:
             raise failure
         raise EvaluatorError(f"the service returned {message}; check `base_url` and the key")
 
@@ -289,7 +291,7 @@ def _fetch_items(session: _EvalsSession, path: str) -> Iterator[Json]:
 
 
 def _parse_id(document: Json) -> str:
-    found = document.get("id") if isinstance(document, Mapping) else None
-    if not isinstance(found, str):
-        raise EvaluatorError("the service answered without an id")
-    return quote(found, safe="")
+    items = document.get("id") if isinstance(document, Mapping) else None
+    if not isinstance(items, str):
+        raise EvaluatorError("the service's response has no id")
+    return quote(items, safe="")

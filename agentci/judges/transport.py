@@ -87,9 +87,9 @@ class ServiceState:
         """Return the capabilities that worked for a model; None before its first response."""
         return self._capabilities.get(model)
 
-    def remember_capabilities(self, model: str, way: ServiceCapabilities) -> None:
+    def remember_capabilities(self, model: str, capabilities: ServiceCapabilities) -> None:
         """Remember the capabilities that worked for a model."""
-        self._capabilities[model] = way
+        self._capabilities[model] = capabilities
 
 
 class ServiceStates:

@@ -118,7 +118,7 @@ def prepare_judges(
         report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         stopped=services.interruption.is_requested,
     )
-    keys = ApiKeys(services.variables, transport, withheld=missing_secrets_reason)
+    keys = ApiKeys(services.variables, transport, unavailable_reason=missing_secrets_reason)
     asked = (
         () if settings.fetch_settings.offline else tuple(e for e in wanted if _calls_model(e.judge))
     )
@@ -251,7 +251,7 @@ def _make_client_factory(
     def service(budget: "Budget") -> "ServiceClient | OfflineModelClient":
         if offline:
             return OfflineModelClient()
-        return ServiceClient(transport, budget, keys=keys, accounts=accounts)
+        return ServiceClient(transport, budget, keys=keys, service_states=accounts)
 
     return service
 

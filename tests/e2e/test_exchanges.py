@@ -202,7 +202,7 @@ def test_what_a_model_said_that_is_no_verdict_is_shown(tmp_path: Path) -> None:
     with serve(script(said("I would rather not"), said("Still not"))) as server:
         judge(tmp_path, at(server.url))
     [exchange] = told(tmp_path)
-    assert exchange["outcome"].startswith("model m: the judge's reply holds no verdict")
+    assert exchange["outcome"].startswith("model m: the judge's response contains no verdict")
     replies = [exchange["texts"][name]["content"] for name in ("reply 1", "reply 2")]
     assert replies == ["I would rather not", "Still not"]
 

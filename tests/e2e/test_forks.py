@@ -33,7 +33,7 @@ def on_fork(folder: Path, given: Mapping[str, Any], *options: str, **others: Any
 
 
 WHY = (
-    "the environment variable KEY, for the judge's key, is not set: pull requests from forks are"
+    "the environment variable KEY with the judge's key is not set: pull requests from forks are"
     " given no secrets"
 )
 

@@ -209,8 +209,8 @@ def test_a_service_without_embeddings_is_an_error_and_offline_asks_nobody(tmp_pa
         offline = run_agentci(["run", "--offline"], cwd=tmp_path)
     [result] = judged.results
     assert (judged.code, result["status"]) == (3, "errored")
-    assert "see whether it has vectors-1, and whether base_url is right" in result["reason"]
-    assert "with --offline no model is asked" in offline.results["results"][0]["reason"]
+    assert "check that it offers vectors-1, and that `base_url` is right" in result["reason"]
+    assert "`--offline` calls no model" in offline.results["results"][0]["reason"]
     assert len(server.asked) == 1
 
 

@@ -72,7 +72,7 @@ def test_without_a_variable_no_key_is_sent(bench: Bench) -> None:
 def test_a_key_that_is_not_there_is_missed_before_anything_is_sent(bench: Bench) -> None:
     with (
         serve(script(said("ok"))) as server,
-        pytest.raises(EvaluatorError, match="variable OTHER, for the judge's key, is not set"),
+        pytest.raises(EvaluatorError, match="variable OTHER with the judge's key is not set"),
     ):
         ask(bench, server, key_variable="OTHER")
     assert server.asked == []
@@ -244,7 +244,7 @@ def test_a_redirect_is_not_followed(status: int, bench: Bench) -> None:
     with (
         serve(script(said("ok"))) as other,
         serve(script(Answer(status=status, headers={"Location": other.url}))) as server,
-        pytest.raises(EvaluatorError, match="it redirects, which is not followed"),
+        pytest.raises(EvaluatorError, match="a redirect is not followed"),
     ):
         ask(bench, server)
     assert other.asked == []
@@ -271,7 +271,7 @@ def test_when_the_money_is_at_its_end_nobody_asks_any_more(
     status, error = status_and_error
     with serve(script(refused(status, **error))) as server:
         for _ in range(3):
-            with pytest.raises(EvaluatorError, match="there is no credit left for the key in KEY"):
+            with pytest.raises(EvaluatorError, match="the key in KEY has no credit left"):
                 ask(bench, server)
     assert len(server.asked) == 1
 
@@ -318,13 +318,15 @@ def test_what_may_quote_a_part_of_a_key_is_not_shown(status: int, bench: Bench) 
     with serve(script(quoting)) as server, pytest.raises(EvaluatorError) as caught:
         ask(bench, server)
     assert KEY[-4:] not in str(caught.value)
-    assert "see whether the key in KEY is the right one, and may use m" in str(caught.value)
+    assert "check the key in KEY, and that it may use m" in str(caught.value)
 
 
 def test_a_service_that_wants_a_key_and_gets_none_says_so(bench: Bench) -> None:
     with (
         serve(script(refused(401))) as server,
-        pytest.raises(EvaluatorError, match="name the environment variable that holds its key"),
+        pytest.raises(
+            EvaluatorError, match="set `api_key_env` to the environment variable with its key"
+        ),
     ):
         ask(bench, server, key_variable="")
 
@@ -396,7 +398,7 @@ def test_a_service_that_understands_nothing_is_not_asked_for_ever(bench: Bench) 
     everything = "temperature, effort, unsupported max_tokens max_completion_tokens json_schema"
     with (
         serve(script(refused(400, message=everything))) as server,
-        pytest.raises(EvaluatorError, match="correct the settings of the judge"),
+        pytest.raises(EvaluatorError, match="check the judge's settings"),
     ):
         ask(bench, server, effort="low", temperature=0)
     assert len(server.asked) == 6
@@ -474,4 +476,4 @@ def test_calls_are_capped_across_threads() -> None:
         errors = [error for future in futures if (error := future.exception()) is not None]
     assert len(server.asked) == 5
     assert len(errors) == 15
-    assert all("max_calls is 5" in str(error) for error in errors)
+    assert all("`max_calls` (5)" in str(error) for error in errors)

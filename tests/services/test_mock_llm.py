@@ -146,7 +146,10 @@ REFUSED = {"error": {"message": "no such thing", "type": "invalid_request_error"
             "the service could not grade 2 of 3",
         ),
         (rule("GET", ITEMS, REFUSED, 404), "the service returned status 404 (no such thing)"),
-        (rule("GET", ITEMS, a_page(*GRADED[:2])), "the service graded other items than the 3"),
+        (
+            rule("GET", ITEMS, a_page(*GRADED[:2])),
+            "the service did not grade each of the 3 items once",
+        ),
     ],
 )
 def test_what_fails_is_an_error_and_leaves_no_eval_behind(
