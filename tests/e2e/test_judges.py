@@ -63,8 +63,8 @@ def test_a_bad_answer_shuts_the_gate(tmp_path: Path) -> None:
     [
         (said("It is good."), "the judge's response contains no verdict"),
         (said('{"score": 1'), "the judge's response contains"),
-        (said('{"score": 1}', "length"), "cut off"),
-        (said("", "content_filter"), "refused to reply"),
+        (said('{"score": 1}', "length"), "truncated"),
+        (said("", "content_filter"), "refused to respond"),
         (refused(401, message="bad key"), "check the key in KEY"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_program_can_judge(tmp_path: Path) -> None:
         ({"provider": "openai"}, "e.yaml:1:"),
         (
             {"provider": "openai", "model": "m", "base_url": "http://x", "api_key_env": "K"},
-            "base_url cannot be used",
+            "invalid `base_url`",
         ),
         ({"provider": "gemini", "model": "m", "effort": "low"}, "j cannot be judged: "),
     ],

@@ -274,12 +274,12 @@ IN_JOB = {
             IN_ACTIONS,
             "this job cannot get an ID token from GitHub; add `permissions: {id-token: write}`",
         ),
-        (keyless("openai", OPENAI), {}, "works in GitHub Actions alone"),
-        (keyless("openai", {}), IN_JOB, "lacks identity_provider_id, service_account_id"),
+        (keyless("openai", OPENAI), {}, "works only in GitHub Actions"),
+        (keyless("openai", {}), IN_JOB, "needs identity_provider_id, service_account_id"),
         (
             keyless("openai", {**OPENAI, **AZURE}),
             IN_JOB,
-            "has tenant_id, client_id, which openai does not know",
+            "has keys that openai does not support: tenant_id, client_id",
         ),
         (
             keyless("gemini", OPENAI),
@@ -304,7 +304,7 @@ IN_JOB = {
         (
             keyless("openai", OPENAI, api_key_env="KEY"),
             IN_JOB,
-            "both `auth` and the key in KEY: leave one of them out",
+            "`auth` and the key in KEY exclude each other; remove one",
         ),
         (keyless("openai", {"type": "oidc"}), IN_JOB, "judge.auth.type"),
     ],

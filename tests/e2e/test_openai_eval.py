@@ -272,7 +272,7 @@ def test_offline_no_service_is_asked(tmp_path: Path) -> None:
         assert server.asked == []
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (3, "errored")
-    assert result["reason"] == "no service grades with --offline"
+    assert result["reason"] == "`--offline` calls no grading service"
 
 
 @pytest.mark.parametrize(

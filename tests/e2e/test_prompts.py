@@ -183,7 +183,7 @@ def test_what_is_wrong_with_an_entry_is_told_before_anything_is_asked(
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("http://me:secret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1 has a name, a password"),
+        ("http://me:secret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1 must not contain a user"),
         ("nowhere", "invalid `base_url`: nowhere is not a URL"),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_program_can_answer(tmp_path: Path) -> None:
     ("answer", "why"),
     [
         (said("It", "length"), "the judge's response was truncated"),
-        (said("", "content_filter"), "refused to reply"),
+        (said("", "content_filter"), "refused to respond"),
         (refused(401, message="bad key"), "check the key in KEY"),
     ],
 )
