@@ -119,7 +119,7 @@ class ApiRejectionError(Exception):
         super().__init__(details.status)
 
 
-class ModelCall(Struct, frozen=True, kw_only=True):
+class PreparedCall(Struct, frozen=True, kw_only=True):
     """A prompt with its provider, service state and key.
 
     Attributes:
@@ -213,8 +213,8 @@ class ServiceClient:
         settings: ModelSettings,
         parse: Callable[[bytes], ModelResponse],
         until: float,
-    ) -> ModelCall:
-        return ModelCall(
+    ) -> PreparedCall:
+        return PreparedCall(
             prompt=prompt,
             settings=settings,
             provider=PROVIDERS[settings.provider],
@@ -224,7 +224,7 @@ class ServiceClient:
             until=until,
         )
 
-    def _send(self, call: ModelCall, provider_request: ProviderRequest) -> ModelResponse:
+    def _send(self, call: PreparedCall, provider_request: ProviderRequest) -> ModelResponse:
         request = ServiceRequest(
             url=provider_request.url,
             headers={**provider_request.headers, **call.key.headers},
@@ -242,7 +242,7 @@ class ServiceClient:
         return self._transport.send(request, call.service_state, attempt)
 
     def _attempt(
-        self, fetch: Callable[[], HttpResponse], pending: PendingCharge, call: ModelCall
+        self, fetch: Callable[[], HttpResponse], pending: PendingCharge, call: PreparedCall
     ) -> ModelResponse:
         """Make one attempt; charge for a lost response, but not for a refused request."""
         try:
@@ -261,7 +261,7 @@ class ServiceClient:
         pending.charge = compute_charge(call.prompt, call.settings, model_response)
         return model_response
 
-    def _raise_for_error(self, response: HttpResponse, call: ModelCall) -> None:
+    def _raise_for_error(self, response: HttpResponse, call: PreparedCall) -> None:
         """Raise the error that an unsuccessful response means; never returns."""
         details = parse_api_error(response.status, response.content)
         if details.is_out_of_credit:
@@ -274,7 +274,7 @@ class ServiceClient:
         raise ApiRejectionError(details, response)
 
     def _find_fallback(
-        self, capabilities: ServiceCapabilities, error: ApiRejectionError, call: ModelCall
+        self, capabilities: ServiceCapabilities, error: ApiRejectionError, call: PreparedCall
     ) -> ServiceCapabilities:
         """Find the capabilities to try next.
 
@@ -292,7 +292,7 @@ class ServiceClient:
         return step
 
 
-def _format_rejection(error: ApiRejectionError, call: ModelCall) -> str:
+def _format_rejection(error: ApiRejectionError, call: PreparedCall) -> str:
     return format_api_error_with_advice(
         error.details, error.response, call.settings, call.key.secret
     )

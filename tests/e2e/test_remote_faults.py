@@ -201,7 +201,7 @@ class TestAServer:
 
     def test_that_answers_with_something_else_is_never_run(self, bench: Bench) -> None:
         with serve(script(Answer(body=HOSTILE.encode()))) as server:
-            check_errored(bench.run(raw=server.url), "another content than git has", "a proxy")
+            check_errored(bench.run(raw=server.url), "other content than in git", "a proxy")
 
     def test_that_sends_us_to_another_host_gives_it_no_token(self, bench: Bench) -> None:
         with serve(script(WHOLE)) as other:
@@ -230,7 +230,7 @@ class TestWhatIsThere:
     def test_holds_no_symbolic_link(self, bench: Bench, path: str) -> None:
         tree: dict[str, str | bytes | Kept] = {REF: PROGRAM, path: Kept(b"/etc/passwd", "120000")}
         bench.configure(f"rev: {bench.github.publish(REPOSITORY, tree)}")
-        check_refused(bench.run(), "is a symbolic link", "keep the file itself")
+        check_refused(bench.run(), "is a symbolic link", "replace it by the file itself")
 
     @pytest.mark.parametrize(
         "name",
@@ -284,7 +284,7 @@ class TestWhatIsThere:
     def test_at_an_address_is_what_its_digest_says(self, bench: Bench) -> None:
         with serve(script(Answer(body=HOSTILE.encode()))) as server:
             bench.configure("source: url", f"sha256: {'a' * 64}", ref=f"{server.url}/x.py")
-            check_refused(bench.run(), "has the sha256", "review it")
+            check_refused(bench.run(), "has sha256", "review it")
 
     @pytest.mark.parametrize("content", [b": [\n\t nope", b"\xff\xfe\0", b"[]", b"evaluators: 7"])
     def test_is_listed_in_an_index_that_can_be_read(self, bench: Bench, content: bytes) -> None:
@@ -347,7 +347,7 @@ class TestADisk:
         bench.configure(f"rev: {bench.github.publish(REPOSITORY, files)}")
         code, out = start(bench, program=SCRIPT + ON_A_FULL_DISK).end()
         ran = Ran(code=code, out=out, err="", folder=bench.folder)
-        check_errored(ran, "the cache", "cannot be written to: File too large", "--cache-dir")
+        check_errored(ran, "the cache", "is not writable: File too large", "--cache-dir")
 
     def test_that_is_read_only_is_done_without(self, bench: Bench) -> None:
         program = "#!/bin/sh\necho '{\"score\": 0.75}'\n"
@@ -371,7 +371,7 @@ class TestADisk:
             [result] = ran.results["results"]
             assert result["score"] == 0.75
             [problem] = ran.results["problems"]
-            assert "cannot be written to: Permission denied" in problem["message"]
+            assert "is not writable: Permission denied" in problem["message"]
             assert "--cache-dir" in problem["message"]
             check_clean(ran)
 

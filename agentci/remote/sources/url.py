@@ -110,7 +110,7 @@ MAX_URL: Final = 2048
 
 _NOT_IN_URLS: Final = frozenset(' \\"<>^`{|}')
 
-_FILE_NAME_HINT: Final = "the address must end in the program's file name"
+_FILE_NAME_HINT: Final = "the URL must end with the program's file name"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _PREFIX: Final = "sha256:"
 
@@ -125,14 +125,14 @@ class UrlSource:
         """Check the address and its digest; see :class:`Source`."""
         if program.repository or program.revision:
             raise PermanentFetchError(
-                "an address has no repository and no revision",
+                "a URL has no repository or revision",
                 hint="remove `repo`, `branch` and `rev`, or use `source: github`",
             )
         _check_url(program.ref)
         _check_entry(program.ref)
         if not program.sha256:
             raise PermanentFetchError(
-                "a program at an address needs its sha256",
+                "a program at a URL needs a `sha256`",
                 hint="add `sha256: ...`; `curl -L URL | sha256sum` prints it",
             )
         return replace(program, sha256=normalize_sha256(program.sha256))
@@ -158,8 +158,8 @@ class UrlSource:
         found = hashlib.sha256(content).hexdigest()
         if found != program.sha256:
             raise PermanentFetchError(
-                f"{quote_path(url)} has the sha256 {found}, not {program.sha256}",
-                hint="if the change is wanted, review it and write the new sha256",
+                f"{quote_path(url)} has sha256 {found}, expected {program.sha256}",
+                hint="if the change is intended, review it and update `sha256`",
             )
         if entry:
             return unpack_program(content, name=name, entry=entry)
@@ -174,30 +174,28 @@ class UrlSource:
         response = self._http.get(url, limit_bytes=limit_bytes)
         if response.status == 200:  # noqa: PLR2004 (the only status with content)
             return response.content
-        message = f"{quote_path(url)} was answered with {response.status}"
+        message = f"{quote_path(url)} returned status {response.status}"
         if 400 <= response.status < 500:  # noqa: PLR2004 (a wrong address)
-            raise PermanentFetchError(
-                message, hint="the address must be open to all, without a login"
-            )
+            raise PermanentFetchError(message, hint="the URL must be accessible without a login")
         raise UnreachableError(message)
 
 
 def _check_url(ref: str) -> None:
-    hint = "write `ref: https://HOST/PATH/NAME.py`, or the address of an archive with `#PATH` in it"
+    hint = "write `ref: https://HOST/PATH/NAME.py`, or the URL of an archive with `#PATH` in it"
     parts = _split_url(ref)
     # Invalid characters are checked first: urllib silently drops some of them.
     if parts is None or not (ref.isascii() and ref.isprintable()) or set(ref) & _NOT_IN_URLS:
-        raise PermanentFetchError("the ref is no address", hint=hint)
+        raise PermanentFetchError("the ref is not a URL", hint=hint)
     if parts.username is not None or parts.password is not None:
         raise PermanentFetchError(
-            f"the address at {parts.hostname} has a user or a password in it",
-            hint="a config is no place for secrets, and an address must be open to all",
+            f"the URL at {parts.hostname} contains a user or a password",
+            hint="do not put secrets into a config; the URL must be accessible without a login",
         )
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not is_safe or not parts.hostname:
-        raise PermanentFetchError(f"{quote_path(ref)} does not begin with https://", hint=hint)
+        raise PermanentFetchError(f"{quote_path(ref)} does not start with https://", hint=hint)
     if len(ref) > MAX_URL:
-        raise PermanentFetchError(f"the address has more than {MAX_URL:,} characters")
+        raise PermanentFetchError(f"the URL has more than {MAX_URL:,} characters")
 
 
 def _check_entry(ref: str) -> None:
@@ -205,20 +203,20 @@ def _check_entry(ref: str) -> None:
     name = _file_name(url)
     if "/" in name:
         raise PermanentFetchError(
-            f"the file name {quote_path(name)} has a `/` in it", hint=_FILE_NAME_HINT
+            f"the file name {quote_path(name)} contains a `/`", hint=_FILE_NAME_HINT
         )
     if is_archive(name):
         if not entry:
             raise PermanentFetchError(
-                f"{quote_path(url)} is an archive, and does not say which program in it is meant",
-                hint="add it: `#PATH/IN/ARCHIVE.py`",
+                f"{quote_path(url)} is an archive, and no program in it is named",
+                hint="append `#PATH/IN/ARCHIVE.py`",
             )
         check_ref(entry)
     elif "#" in ref:
-        message = f"{quote_path(url)} is no archive to look for {quote_path(entry)} in"
+        message = f"{quote_path(url)} is not an archive, so it cannot contain {quote_path(entry)}"
         raise PermanentFetchError(message, hint="archives end in .zip, .tar.gz or .tgz")
     elif not name:
-        raise PermanentFetchError("the address names no file", hint=_FILE_NAME_HINT)
+        raise PermanentFetchError("the URL has no file name", hint=_FILE_NAME_HINT)
     elif reason := find_ref_problem(name):
         raise PermanentFetchError(
             f"the file name {quote_path(name)} {reason}", hint=_FILE_NAME_HINT
