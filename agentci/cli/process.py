@@ -148,7 +148,7 @@ def make_session(environ: Mapping[str, str]) -> Session:
     interruption = Interruption()
     workspace = find_workspace(_find_working_directory(), root=github.workspace)
     http = HttpClient(
-        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", sys.stderr),
+        report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", sys.stderr),
         stopped=interruption.is_requested,
     )
     services = Services(

@@ -84,21 +84,21 @@ def verify_digests(
     """
     if not _is_program(entry, digests, program):
         raise PermanentFetchError(
-            f"the cache has another program in the place of {program.ref}: {entry}",
-            hint="empty it with `agentci cache clean`, and find out who else can write to it",
+            f"the cache contains another program instead of {program.ref}: {entry}",
+            hint="run `agentci cache clean`, and check who else can write to the cache",
         )
     if program.sha256 and not _is_archive(program) and digests[entry] != program.sha256:
         raise PermanentFetchError(
-            f"{program.ref} has the sha256 {digests[entry]}, not {program.sha256}",
-            hint="find out why; if the change is wanted, write the new digest into the config",
+            f"{program.ref} has sha256 {digests[entry]}, expected {program.sha256}",
+            hint="check why; if the change is intended, update `sha256` in the config",
         )
     if locked is None:
         return
     for path in sorted({*digests, *locked.files}):
         if digests.get(path) != locked.files.get(path):
             raise PermanentFetchError(
-                f"{path} of {program.ref} is not what {LOCK_NAME} says",
-                hint="find out why; if the change is wanted, run `agentci lock --upgrade`",
+                f"{path} of {program.ref} differs from {LOCK_NAME}",
+                hint="check why; if the change is intended, run `agentci lock --upgrade`",
             )
 
 
@@ -121,7 +121,7 @@ def _is_archive(program: RemoteProgram) -> bool:
     return program.source == "url" and "#" in program.ref
 
 
-LOCK_HINT: Final = f"run `agentci lock`, review the change of {LOCK_NAME}, and commit it"
+LOCK_HINT: Final = f"run `agentci lock`, review the changes in {LOCK_NAME}, and commit it"
 
 
 class FetchedProgram(Struct, frozen=True, kw_only=True):
@@ -161,8 +161,8 @@ def _find_commit(program: RemoteProgram, stock: FetchOptions) -> str:
     except OfflineError:
         of = f" of {program.repository}" if program.repository else ""
         raise PermanentFetchError(
-            f"{program.ref} may have changed: what {program.revision}{of} is now cannot be asked"
-            " for offline",
+            f"{program.ref} is not pinned: the commit of {program.revision}{of} cannot be looked up"
+            " offline",
             hint=f"pin it with `rev`, or in {LOCK_NAME} with `agentci lock`",
         ) from None
 
@@ -214,7 +214,7 @@ def _fetch_snapshot(
     except OfflineError:
         raise PermanentFetchError(
             f"{_format_program(program, commit)} is not in the cache",
-            hint="fetch it with `agentci evaluator fetch` while there is a network",
+            hint="run `agentci evaluator fetch` with a network connection",
         ) from None
     files = {
         path: replace(file, executable=path in locked.executables)
@@ -254,7 +254,7 @@ def _put_in_cache(
         except (OSError, UnreachableError):
             raise error from None  # report the cache, since the fallback folder is internal
         way_out = f" ({error.hint})" if error.hint else ""
-        return stored, (f"{error}; what was fetched is not kept{way_out}",)
+        return stored, (f"{error}; the downloaded files are not cached{way_out}",)
 
 
 def _format_program(program: RemoteProgram, commit: str) -> str:

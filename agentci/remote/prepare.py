@@ -149,7 +149,9 @@ def read_requirements(file: Path) -> bytes:
     try:
         return read_file(file, name=file.name, limit_bytes=MAX_REQUIREMENTS_BYTES)
     except InputError as error:
-        raise EvaluatorError(f"cannot be given its packages: {error.problems[0].message}") from None
+        raise EvaluatorError(
+            f"has a requirements.txt that cannot be read: {error.problems[0].message}"
+        ) from None
 
 
 def _make_provenance(fetched: FetchedProgram, wanted: RequiredProgram) -> Provenance:
@@ -178,7 +180,7 @@ def _make_warnings(
         way_out = "or run `agentci lock`" if stock.lock is None else f"or {LOCK_HINT}"
         notices.append(
             Problem(
-                message=f"{message}, so it can change without a change of yours",
+                message=f"{message}, so it can change without a commit of yours",
                 place=wanted.place,
                 hint=f"pin it with `{fetched.pin}`, {way_out}",
                 severity="warning",

@@ -58,7 +58,7 @@ class TestEntryPoints:
                 look()
             (problem,) = error.value.problems
             assert problem.message.startswith(
-                "the package ext-three brings 'thing' for agentci.test_things,"
+                "the package ext-three provides 'thing' for agentci.test_things,"
                 f" which cannot be loaded: {reason}"
             )
             assert problem.hint == "update or uninstall it"
@@ -69,7 +69,7 @@ class TestEntryPoints:
         with pytest.raises(InputError) as error:
             named(GROUP, "thing")
         assert error.value.problems[0].message == (
-            "the package ext-five and the package ext-four both bring 'thing'"
+            "the package ext-five and the package ext-four both provide 'thing'"
             " for agentci.test_things"
         )
 
@@ -77,9 +77,9 @@ class TestEntryPoints:
         install(site, "ext-six", "thing = ext_six:THING")
         (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
         assert problem.message == (
-            "the package ext-six brings 'thing' for agentci.test_things, which is not a source"
+            "the package ext-six provides 'thing' for agentci.test_things, which is not a source"
         )
 
     def test_that_are_gone_meanwhile_are_told_all_the_same(self) -> None:
         (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
-        assert problem.message.startswith("a package brings 'thing'")
+        assert problem.message.startswith("a package provides 'thing'")

@@ -69,6 +69,6 @@ class TestWithoutAFolderForFiles:
             spool.append(b"a")
         [problem] = caught.value.problems
         assert problem.message == (
-            "the recordings need more room than there is: No such file or directory"
+            "not enough disk space for the traces: No such file or directory"
         )
         assert "TMPDIR" in str(problem.hint)

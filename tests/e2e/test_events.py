@@ -14,7 +14,7 @@ from tests.helpers.runner import commands_in
 from tests.helpers.webhooks import examples, needs_examples
 
 CONTAINS: Final = {"name": "has", "type": "contains", "value": "Paris"}
-KEY_MISSING: Final = "the environment variable KEY, for the judge's key, is not set"
+KEY_MISSING: Final = "the environment variable KEY with the judge's key is not set"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

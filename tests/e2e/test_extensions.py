@@ -229,7 +229,7 @@ class TestTheRegistryOfACompany:
     def test_is_needed(self, site: Site) -> None:
         ran = site.agentci("validate")
         assert ran.code == 2
-        assert "there is no source 'company'" in ran.out
+        assert "unknown evaluator source 'company'" in ran.out
 
     def test_gives_the_newest_version_and_says_how_to_stay_there(
         self, site: Site, address: str
@@ -376,7 +376,7 @@ class TestAPackageThatIsBroken:
         ran = site.agentci(command)
         assert ran.code == 2
         said = ran.out + ran.err
-        assert f"the package {package} brings " in said
+        assert f"the package {package} provides " in said
         assert "agentci.yaml:1:" in said
         assert "No module named 'not_there_at_all'" in said
         assert "Traceback" not in said

@@ -60,7 +60,7 @@ class TestALockedEvaluator:
         swap(store, "example.py")
         ran = agentci(folder, github, "run", "--locked", "--offline")
         assert ran.code == 2
-        assert "the cache has another program" in ran.results["problems"][0]["message"]
+        assert "the cache contains another program" in ran.results["problems"][0]["message"]
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
 
     def test_is_no_other_file_of_its_archive(self, folder: Path, store: EvaluatorCache) -> None:

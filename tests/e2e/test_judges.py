@@ -61,11 +61,11 @@ def test_a_bad_answer_shuts_the_gate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (said("It is good."), "the judge's reply holds no verdict"),
-        (said('{"score": 1'), "the judge's reply holds"),
-        (said('{"score": 1}', "length"), "cut off"),
-        (said("", "content_filter"), "refused to reply"),
-        (refused(401, message="bad key"), "see whether the key in KEY is the right one"),
+        (said("It is good."), "the judge's response contains no verdict"),
+        (said('{"score": 1'), "the judge's response contains"),
+        (said('{"score": 1}', "length"), "truncated"),
+        (said("", "content_filter"), "refused to respond"),
+        (refused(401, message="bad key"), "check the key in KEY"),
     ],
 )
 def test_what_is_no_verdict_neither_passes_nor_fails(
@@ -86,7 +86,7 @@ def test_the_budget_is_that_of_the_whole_run(tmp_path: Path) -> None:
     assert sorted(statuses) == ["errored", "passed", "passed"]
     assert len(server.asked) == 2
     [why] = [each["reason"] for each in ran.results["results"] if each["status"] == "errored"]
-    assert "max_calls is 2" in why
+    assert "`max_calls` (2)" in why
 
 
 def test_the_model_can_be_named_on_the_command_line(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_program_can_judge(tmp_path: Path) -> None:
         ({"provider": "openai"}, "e.yaml:1:"),
         (
             {"provider": "openai", "model": "m", "base_url": "http://x", "api_key_env": "K"},
-            "base_url cannot be used",
+            "invalid `base_url`",
         ),
         ({"provider": "gemini", "model": "m", "effort": "low"}, "evaluator `j`: "),
     ],
@@ -130,15 +130,15 @@ def test_a_config_is_valid_without_the_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "why"),
     [
-        (None, "e.yaml:1:133: error: `j` needs a judge model"),
-        ({"provider": "openai"}, "evaluator `j`: no model is named"),
+        (None, "e.yaml:1:133: it asks a model, and no `judge` says which one"),
+        ({"provider": "openai"}, "j cannot be judged: `model` is missing"),
         (
             {"provider": "openai", "model": "m", "api_key_env": "NOPE"},
-            "the environment variable NOPE, for the judge's key, is not set; set it, in a workflow",
+            "the environment variable NOPE with the judge's key is not set (set it, in a workflow",
         ),
         (
             {"provider": "openai", "model": "m", "base_url": "https://models.github.ai/inference"},
-            "GitHub Models, which ended on 2026-07-30",
+            "GitHub Models, which was shut down on 2026-07-30",
         ),
         ({"provider": "opennai", "model": "m"}, "did you mean 'openai'?"),
         ({"provider": "openai", "modle": "m"}, "unknown key 'modle'; did you mean 'model'?"),
@@ -163,7 +163,7 @@ def test_a_judge_that_cannot_be_asked_is_no_valid_one(tmp_path: Path) -> None:
     ran = run_agentci(["validate", "e.yaml"], cwd=tmp_path)
     assert ran.code == 2
     assert ran.out.startswith("e.yaml:1:")
-    assert "error: evaluator `j`: no model is named" in ran.out
+    assert "error: j cannot be judged: `model` is missing" in ran.out
 
 
 def test_keys_and_other_things_of_the_machine_are_no_matter_of_validation(tmp_path: Path) -> None:

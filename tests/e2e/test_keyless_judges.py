@@ -219,12 +219,12 @@ def test_a_service_that_is_busy_is_asked_again(world: World, run: Callable[..., 
                     {"error": "invalid_grant", "error_description": f"no trust in {IDENTITY}"}
                 ).encode(),
             ),
-            "it answered 401 (no trust in ***); see whether the ids in `auth` are right",
+            "status 401 (no trust in ***); check the ids in `auth`",
         ),
-        (refused(403, message="not you"), "it answered 403 (not you); see whether the ids"),
-        (Answer(status=400, body=b"<html>"), "it answered 400; see whether the ids"),
-        (Answer(body=b"<html>"), "its answer holds none; see whether the ids"),
-        (Answer(body=b'{"token": 1}'), "its answer holds none; see whether the ids"),
+        (refused(403, message="not you"), "status 403 (not you); check the ids"),
+        (Answer(status=400, body=b"<html>"), "status 400; check the ids"),
+        (Answer(body=b"<html>"), "the response contains none; check the ids"),
+        (Answer(body=b'{"token": 1}'), "the response contains none; check the ids"),
     ],
 )
 def test_a_refusal_is_told_once_for_all(
@@ -242,7 +242,7 @@ def test_github_may_refuse_as_well(world: World, run: Callable[..., Judged]) -> 
     world.identity = refused(403)
     [reason] = run(keyless("openai", OPENAI)).reasons
     assert reason == (
-        "GitHub gives this job no id token: it answered 403; see whether it has"
+        "GitHub issued no ID token for this job: status 403; check that the job has"
         " `permissions: {id-token: write}`"
     )
     assert world.exchanged == []
@@ -272,39 +272,39 @@ IN_JOB = {
         (
             keyless("openai", OPENAI),
             IN_ACTIONS,
-            "this job can get no id token of GitHub: give it `permissions: {id-token: write}`",
+            "this job cannot get an ID token from GitHub; add `permissions: {id-token: write}`",
         ),
-        (keyless("openai", OPENAI), {}, "works in GitHub Actions alone"),
-        (keyless("openai", {}), IN_JOB, "lacks identity_provider_id, service_account_id"),
+        (keyless("openai", OPENAI), {}, "works only in GitHub Actions"),
+        (keyless("openai", {}), IN_JOB, "needs identity_provider_id, service_account_id"),
         (
             keyless("openai", {**OPENAI, **AZURE}),
             IN_JOB,
-            "has tenant_id, client_id, which openai does not know",
+            "has keys that openai does not support: tenant_id, client_id",
         ),
         (
             keyless("gemini", OPENAI),
             IN_JOB,
-            "'gemini' takes no github-oidc; it is openai, anthropic or azure that do",
+            "'gemini' does not support github-oidc; use openai, anthropic or azure",
         ),
         (
             keyless("openai", OPENAI, base_url="https://evil.example/v1"),
             IN_JOB,
-            "its base_url is not one of openai, and gets no token of it",
+            "`base_url` is not a host of openai, so it must not receive a token",
         ),
         (
             keyless("openai", OPENAI, base_url="https://api.openai.com.evil.example/v1"),
             IN_JOB,
-            "its base_url is not one of openai, and gets no token of it",
+            "`base_url` is not a host of openai, so it must not receive a token",
         ),
         (
             keyless("azure", AZURE, base_url="http://localhost:1"),
             IN_JOB,
-            "its base_url is not one of azure, and gets no token of it",
+            "`base_url` is not a host of azure, so it must not receive a token",
         ),
         (
             keyless("openai", OPENAI, api_key_env="KEY"),
             IN_JOB,
-            "both `auth` and the key in KEY: leave one of them out",
+            "`auth` and the key in KEY exclude each other; remove one",
         ),
         (keyless("openai", {"type": "oidc"}), IN_JOB, "judge.auth.type"),
     ],
@@ -360,7 +360,7 @@ class TestAModelThatEnds:
             found = judge(tmp_path, self.GIVEN, cases=2)
         assert found.statuses == ["passed"] * 2
         [warning] = found.report["problems"]
-        assert warning["message"].startswith(f"the model m ends on {soon}, in ")
+        assert warning["message"].startswith(f"the model m will be shut down on {soon}, in ")
         assert warning["severity"] == "warning"
         assert [each.path for each in server.asked if each.method == "GET"] == ["/v1/models/m"]
 
@@ -368,7 +368,7 @@ class TestAModelThatEnds:
         with openai_with_models(monkeypatch, "2026-01-01") as server:
             found = judge(tmp_path, self.GIVEN)
         assert found.ran.code == 2
-        assert "evaluator `j`: the model m ended on 2026-01-01" in found.ran.out
+        assert "j cannot be judged: the model m was shut down on 2026-01-01" in found.ran.out
         assert {each.method for each in server.asked} == {"GET"}
 
     def test_is_looked_up_once_for_all(

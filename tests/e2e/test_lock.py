@@ -236,7 +236,7 @@ class TestARunWithALock:
         ran = agentci(folder, github, "run", "--locked")
         [problem] = ran.results["problems"]
         assert ran.code == 2
-        assert f"score.txt of {REF} is not what agentci.lock says" in problem["message"]
+        assert f"score.txt of {REF} differs from agentci.lock" in problem["message"]
 
     def test_keeps_what_can_be_run_so(self, folder: Path, github: FakeGitHub) -> None:
         shell = '#!/bin/sh\ncat > /dev/null\n"$(dirname "$0")/helper"\n'

@@ -75,7 +75,7 @@ class TestWithoutAFolderForFiles:
         ran = self._run(tmp_path, _write(tmp_path, FEW, lines=True))
         assert ran.code == 2
         [problem] = [each for each in ran.results["problems"] if each["severity"] == "error"]
-        assert "need more room than there is" in problem["message"]
+        assert "not enough disk space" in problem["message"]
         assert "TMPDIR" in problem["hint"]
 
 

@@ -42,7 +42,7 @@ def test_a_run_does_without_a_cache_and_says_how_to_have_one(
     ran = agentci(folder, github, "run")
     assert scores(ran) == [0.75, 1.0]
     message = ran.results["problems"][0]["message"]
-    assert ".agentci/cache cannot be written to" in message
+    assert ".agentci/cache is not writable" in message
     assert "--cache-dir" in message
 
 
@@ -53,7 +53,7 @@ def test_what_can_be_kept_nowhere_costs_its_own_checks_alone(
     ran = agentci(folder, github, "run")
     remote, own = ran.results["results"]
     assert (ran.code, remote["status"], own["status"]) == (3, "errored", "passed")
-    assert f"the cache {folder}/.agentci/cache cannot be written to" in remote["reason"]
+    assert f"the cache {folder}/.agentci/cache is not writable" in remote["reason"]
     assert "--cache-dir" in remote["reason"]
 
 
@@ -61,11 +61,11 @@ def test_what_can_be_kept_nowhere_costs_its_own_checks_alone(
 def test_a_lock_needs_room_for_what_it_locks(folder: Path, github: FakeGitHub) -> None:
     ran = agentci(folder, github, "lock")
     assert ran.code == 2
-    assert "cannot be written to" in ran.problems[0].message
+    assert "is not writable" in ran.problems[0].message
     assert not (folder / "agentci.lock").exists()
 
 
 def test_to_fetch_is_to_fill_the_cache(folder: Path, github: FakeGitHub) -> None:
     ran = agentci(folder, github, "evaluator", "fetch", REF)
     assert (ran.code, ran.out) == (2, "")
-    assert "cannot be written to" in ran.problems[0].message
+    assert "is not writable" in ran.problems[0].message

@@ -212,8 +212,8 @@ def test_a_service_without_embeddings_is_an_error_and_offline_asks_nobody(tmp_pa
         offline = run_agentci(["run", "--offline"], cwd=tmp_path)
     [result] = judged.results
     assert (judged.code, result["status"]) == (3, "errored")
-    assert "see whether it has vectors-1, and whether base_url is right" in result["reason"]
-    assert "with --offline no model is asked" in offline.results["results"][0]["reason"]
+    assert "check that it offers vectors-1, and that `base_url` is right" in result["reason"]
+    assert "`--offline` calls no model" in offline.results["results"][0]["reason"]
     assert len(server.asked) == 1
 
 
@@ -254,7 +254,7 @@ def test_a_service_that_refuses_is_an_error(tmp_path: Path) -> None:
         ran = elsewhere(tmp_path, server.url)
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (3, "errored")
-    assert result["reason"].startswith("the service answered 403")
+    assert result["reason"].startswith("the service returned status 403")
 
 
 def test_a_service_is_held_against_people(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_offline_no_service_is_asked(tmp_path: Path) -> None:
         assert server.asked == []
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (3, "errored")
-    assert result["reason"] == "no service grades with --offline"
+    assert result["reason"] == "`--offline` calls no grading service"
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,8 @@ def test_what_is_wrong_with_an_entry_is_told_before_anything_is_asked(
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("http://me:secret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1 has a name, a password"),
-        ("nowhere", "base_url cannot be used: nowhere is not a URL"),
+        ("http://me:secret@127.0.0.1:9/v1", "http://127.0.0.1:9/v1 must not contain a user"),
+        ("nowhere", "invalid `base_url`: nowhere is not a URL"),
     ],
 )
 def test_a_judge_that_cannot_be_asked_is_told_by_a_validation(

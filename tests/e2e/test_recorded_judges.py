@@ -221,14 +221,14 @@ class TestRecordingsAlone:
         assert (found.ran.code, found.statuses) == (3, ["passed", "errored"])
         assert found.cached == [True, False]
         assert found.reasons[1] == (
-            "no reply to this question is recorded, and with `replay: only` no model is asked"
+            "no cached response for this prompt, and `replay: only` calls no model"
         )
 
     def test_judge_offline_without_a_key(self, tmp_path: Path, url: str) -> None:
         found = judge(tmp_path, at(url), "--offline", cases=2, environ={})
         assert (found.ran.code, found.statuses) == (3, ["passed", "errored"])
         assert found.reasons[1] == (
-            "no reply to this question is recorded, and with --offline no model is asked"
+            "no cached response for this prompt, and `--offline` calls no model"
         )
 
     def test_are_of_no_use_without_the_cache(self, tmp_path: Path, url: str) -> None:

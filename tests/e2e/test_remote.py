@@ -199,7 +199,7 @@ class TestFaults:
         (folder / "file").touch()
         ran = agentci(folder, github, "run", "--cache-dir", "file/cache")
         assert scores(ran) == [0.75]
-        assert any("cannot be written" in each["message"] for each in ran.results["problems"])
+        assert any("is not writable" in each["message"] for each in ran.results["problems"])
 
 
 class TestSha256:
@@ -234,7 +234,7 @@ class TestOffline:
         assert (ran.code, github.count()) == (2, 0)
         assert f"{REF} of {REPOSITORY} at" in first
         assert "is not in the cache" in first
-        assert "what main of" in second
+        assert "the commit of main of" in second
 
     def test_cannot_be_asked_for_together_with_a_new_cache(
         self, folder: Path, github: FakeGitHub

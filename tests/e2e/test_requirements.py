@@ -182,7 +182,7 @@ class TestFailures:
     ) -> None:
         (folder / "greeting" / "requirements.txt").write_text("demo-greeting\n-r /etc/passwd\n")
         [result] = _agentci(folder, index, "run").results["results"]
-        assert "requirements.txt line 2" in result["reason"]
+        assert "requirements.txt that cannot be used: line 2: " in result["reason"]
 
 
 class TestLock:

@@ -181,9 +181,9 @@ def test_a_program_can_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (said("It", "length"), "the judge's reply was cut off"),
-        (said("", "content_filter"), "refused to reply"),
-        (refused(401, message="bad key"), "see whether the key in KEY is the right one"),
+        (said("It", "length"), "the judge's response was truncated"),
+        (said("", "content_filter"), "refused to respond"),
+        (refused(401, message="bad key"), "check the key in KEY"),
     ],
 )
 def test_why_there_is_no_answer_is_told_to_the_judge(
@@ -199,7 +199,7 @@ def test_questions_of_judges_are_paid_for_by_the_budget_of_the_run(tmp_path: Pat
         ran = run(tmp_path, {"target": {}}, at(server.url, max_calls=2), cases=3)
     told = [result["details"]["said"] for result in ran.results["results"]]
     assert len(server.asked) == 2
-    assert sum("max_calls is 2" in each for each in told if isinstance(each, str)) == 1
+    assert sum("`max_calls` (2)" in each for each in told if isinstance(each, str)) == 1
 
 
 def test_each_check_has_its_own_number_of_calls_and_its_own_token(tmp_path: Path) -> None:
@@ -270,8 +270,8 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "judge", "why"),
     [
-        ({"target": {}}, None, "needs a judge model"),
-        ({"target": True}, {"provider": "openai"}, "j cannot be judged: no model is named"),
+        ({"target": {}}, None, "it asks a model, and no `judge` says which one"),
+        ({"target": True}, {"provider": "openai"}, "j cannot be judged: `model` is missing"),
         ({"judge": {"model": "m"}}, None, "`judge` says who answers a `target`, and there is none"),
         ({"target": {"max_calls": -1}}, None, "max_calls"),
         (

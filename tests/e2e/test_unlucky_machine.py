@@ -226,7 +226,7 @@ def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path
     )
     code, out = _run_unconfined(folder)
     assert code == 2
-    assert "--output-dir agentci-results leads out of the workspace" in out
+    assert "--output-dir agentci-results is outside the workspace" in out
     assert list(outside.iterdir()) == []
 
 

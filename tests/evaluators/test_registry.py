@@ -72,7 +72,7 @@ BROKEN = {"broken": "NO_TYPE", "entry": "NO_ENTRY", "model": "NO_MODEL", "build"
 
 @pytest.fixture
 def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package beside ours that brings evaluators of ``type: mood``."""
+    """A package beside ours that provides evaluators of ``type: mood``."""
     (tmp_path / "agentci_moods.py").write_text(PACKAGE)
     info = tmp_path / "agentci_moods-1.0.dist-info"
     info.mkdir()
@@ -128,7 +128,7 @@ class TestTypesOfOtherPackages:
         with pytest.raises(InputError) as refusal:
             read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
         assert str(refusal.value).startswith(
-            f"c.yaml:3:19: the package agentci-moods brings {name!r} for agentci.dialects,"
+            f"c.yaml:3:19: the package agentci-moods provides {name!r} for agentci.dialects,"
             f" {complaint}"
         )
 

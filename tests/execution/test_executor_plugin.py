@@ -145,7 +145,7 @@ class TestAnExecutorOfAnotherPackage:
         for name, complaint in complaints.items():
             with pytest.raises(InputError) as refusal:
                 _ = name in Executors()
-            start = f"the package {package} brings {name!r} for agentci.executors, {complaint}"
+            start = f"the package {package} provides {name!r} for agentci.executors, {complaint}"
             assert str(refusal.value).startswith(start)
 
     def test_that_cannot_be_made_costs_its_checks_alone(self, site: Path) -> None:

@@ -182,7 +182,7 @@ def test_embeddings_are_compared(tmp_path: Path, provider: str, aimock: Aimock) 
     ("answer", "status", "why"),
     [
         ("LIMITED Paris", "passed", None),
-        ("PROSE", "errored", "holds no verdict"),
+        ("PROSE", "errored", "contains no verdict"),
         ("CUT", "errored", "cut off"),
     ],
 )

@@ -136,7 +136,7 @@ REFUSED = {"error": {"message": "no such thing", "type": "invalid_request_error"
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (rule("POST", RUNS, REFUSED, 400), "the service answered 400 (no such thing)"),
+        (rule("POST", RUNS, REFUSED, 400), "the service returned status 400 (no such thing)"),
         (
             rule("POST", RUNS, a_run("failed", error={"code": "x", "message": "no quota"}), 201),
             "the run of the service failed: no quota",
@@ -145,8 +145,11 @@ REFUSED = {"error": {"message": "no such thing", "type": "invalid_request_error"
             rule("POST", RUNS, {**ENDED, "result_counts": {"errored": 2}}, 201),
             "the service could not grade 2 of 3",
         ),
-        (rule("GET", ITEMS, REFUSED, 404), "the service answered 404 (no such thing)"),
-        (rule("GET", ITEMS, a_page(*GRADED[:2])), "the service graded other items than the 3"),
+        (rule("GET", ITEMS, REFUSED, 404), "the service returned status 404 (no such thing)"),
+        (
+            rule("GET", ITEMS, a_page(*GRADED[:2])),
+            "the service did not grade each of the 3 items once",
+        ),
     ],
 )
 def test_what_fails_is_an_error_and_leaves_no_eval_behind(
@@ -163,5 +166,5 @@ def test_what_fails_is_an_error_and_leaves_no_eval_behind(
 def test_what_is_not_made_is_not_deleted(tmp_path: Path, server: MockLlm) -> None:
     server.obey([rule("POST", EVALS, REFUSED, 401)])
     [result] = graded(tmp_path, server.url).results["results"]
-    assert result["reason"].startswith("the service answered 401")
+    assert result["reason"].startswith("the service returned status 401")
     assert server.asked == [f"POST {EVALS}"]

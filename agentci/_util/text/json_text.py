@@ -55,7 +55,7 @@ def _convert_subclass(value: object) -> Json:
     for kind in (int, float):
         if isinstance(value, kind):
             return kind(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_convert_subclass)

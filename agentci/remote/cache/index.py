@@ -99,7 +99,7 @@ def find_paths_problem(entry: str, paths: Collection[str]) -> str | None:
         return f"there are more than {MAX_FILES:,} files"
     odd = next(filter(_is_invalid_path, paths), None)
     if odd is not None:
-        return f"{odd!r} is no path inside a folder"
+        return f"{odd!r} is not a path inside the folder"
     both = next((path for path in sorted(find_parent_folders(paths)) if path in paths), None)
     if both is not None:
         return f"{both!r} is both a file and a folder"
@@ -189,7 +189,7 @@ def read_index(path: Path) -> Manifest | None:
     except _InvalidIndexError as error:
         raise CorruptionError(f"its entry in the index: {error}", path) from None
     if format_index_name(inventory.key) != path.name:
-        raise CorruptionError("its entry in the index lies under the name of another", path)
+        raise CorruptionError("its entry in the index has the file name of another entry", path)
     return inventory
 
 

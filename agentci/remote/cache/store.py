@@ -129,8 +129,8 @@ class EvaluatorCache:
                 self._write_index(inventory)
         except OSError as error:
             raise UnreachableError(
-                f"the cache {self.folder} cannot be written to: {error.strerror or error}",
-                hint="make room or let it be written to, or name another folder with --cache-dir",
+                f"the cache {self.folder} is not writable: {error.strerror or error}",
+                hint="free disk space, make it writable, or choose another one with `--cache-dir`",
             ) from None
         return self._make_cached_evaluator(inventory)
 
@@ -155,7 +155,7 @@ class EvaluatorCache:
         try:
             inventory = read_index(path)
             if inventory is None:
-                return CacheEntry(name=path.name, corruption="it was removed just now")
+                return CacheEntry(name=path.name, corruption="it was just removed")
             key = inventory.key
             size = verify_tree(self._trees / inventory.digest, inventory.files)
         except CorruptionError as damage:
@@ -243,8 +243,8 @@ def _make_checked_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Mani
         inventory = make_manifest(key, snapshot)
         if survives_round_trip(inventory):
             return inventory
-        unfit = "its names are too long, or no text"
-    raise PermanentFetchError(f"{key.ref} cannot be kept: {unfit}")
+        unfit = "its names are too long or not valid UTF-8"
+    raise PermanentFetchError(f"{key.ref} cannot be cached: {unfit}")
 
 
 class ClearedCache(Struct, frozen=True, kw_only=True):

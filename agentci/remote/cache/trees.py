@@ -39,10 +39,10 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
     missing = set(files)
     with detect_corruption(tree, "its folder"):
         if not stat.S_ISDIR(tree.lstat().st_mode):
-            raise CorruptionError("its folder is none", tree)
+            raise CorruptionError("its folder is not a folder", tree)
         for name, path in _list_files(tree, find_parent_folders(files)):
             if name not in missing:
-                raise CorruptionError(f"{name} does not belong to it", tree)
+                raise CorruptionError(f"{name} is not part of it", tree)
             missing.remove(name)
             with detect_corruption(tree, name):
                 size += _verify_file(tree, name, path, files[name], MAX_BYTES - size)
@@ -135,7 +135,7 @@ def _verify_file(
     if len(content) > limit_bytes:
         raise CorruptionError(f"{name} is too large", tree)
     if hashlib.sha256(content).hexdigest() != mark.sha256:
-        raise CorruptionError(f"{name} has another content", tree)
+        raise CorruptionError(f"{name} has unexpected content", tree)
     if mark.executable and not mode & stat.S_IXUSR:
         raise CorruptionError(f"{name} is not executable", tree)
     return len(content)

@@ -91,7 +91,7 @@ def _lock_one(
         return Problem(message=str(error), place=wanted.place, hint=error.hint)
     except EvaluatorError as error:
         return Problem(message=f"{wanted.name} {error}", place=wanted.place)
-    notice = f"{shown} is locked for this platform alone; install uv to lock it for all"
+    notice = f"{shown} is locked only for this platform; install uv to lock it for all platforms"
     return _LockedParts(
         program=locked,
         requirements=LockedRequirements(

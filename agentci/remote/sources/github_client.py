@@ -100,7 +100,9 @@ def walk_tree(
     while left:
         walked += 1
         if walked > MAX_FILES:
-            raise PermanentFetchError(f"{quote_path(folder)} holds more than {MAX_FILES} folders")
+            raise PermanentFetchError(
+                f"{quote_path(folder)} contains more than {MAX_FILES} folders"
+            )
         here = list_folder(left.pop())
         found += here
         left += [entry for entry in here if entry.mode == FOLDER]
@@ -115,10 +117,10 @@ def check_regular_file(entry: GitTreeEntry) -> None:
     """
     if entry.mode == _LINK:
         message = f"{quote_path(entry.path)} is a symbolic link"
-        raise PermanentFetchError(message, hint="keep the file itself in the program's folder")
+        raise PermanentFetchError(message, hint="replace it by the file itself")
     if entry.mode == _SUBMODULE:
         message = f"{quote_path(entry.path)} is a submodule"
-        raise PermanentFetchError(message, hint="keep its files in the program's folder")
+        raise PermanentFetchError(message, hint="copy its files into the program's folder")
 
 
 def compute_blob_sha(content: bytes) -> str:
@@ -149,9 +151,7 @@ _SHA: Final = "application/vnd.github.sha"
 
 _VARIABLES: Final = "AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN"
 _SET_TOKEN_HINT: Final = f"for a private repository set {_VARIABLES} to a token that may read it"
-_TOKEN_HINT: Final = (
-    f"the token in {_VARIABLES} must be valid and be allowed to read the repository"
-)
+_TOKEN_HINT: Final = f"the token in {_VARIABLES} must be valid and able to read the repository"
 _MAX_MESSAGE_SHOWN: Final = 200
 
 
@@ -227,31 +227,33 @@ class GitHubSourceClient:
         url = self._build_url(repository, f"commits/{quote(revision, safe='')}")
         response = self._get(url, _SHA, MAX_COMMIT_BYTES)
         if response.status == 404:  # noqa: PLR2004 (not found)
-            message = f"{repository} is not found, or has no {quote_path(revision)}"
+            message = (
+                f"{repository} does not exist, is not accessible, or has no {quote_path(revision)}"
+            )
             raise PermanentFetchError(message, hint=self.access_hint())
         if response.status == 422:  # noqa: PLR2004 (unknown revision)
             raise PermanentFetchError(
                 f"{repository} has no branch, tag or commit {quote_path(revision)}",
-                hint="`branch` or `rev` names it in a config",
+                hint="check `branch` or `rev` in the config",
             )
         what = f"{quote_path(revision)} of {repository}"
         commit = self._require_content(response, url, what).decode("utf-8", "replace").strip()
         if not COMMIT.fullmatch(commit):
-            raise UnreachableError(f"{format_host(url)} answered with no commit for {what}")
+            raise UnreachableError(f"{format_host(url)} returned no commit for {what}")
         return commit
 
     def _list_tree(self, repository: str, sha: str, recursive: bool) -> GitTree:  # noqa: FBT001
         url = self._build_url(repository, f"git/trees/{sha}{'?recursive=1' if recursive else ''}")
         response = self._get(url, _JSON, MAX_TREE_BYTES)
         if response.status in {404, 422}:
-            message = f"{repository} is not found, or has no commit {sha}"
+            message = f"{repository} does not exist, is not accessible, or has no commit {sha}"
             raise PermanentFetchError(message, hint=self.access_hint())
         content = self._require_content(response, url, f"the files of {repository}")
         try:
             return parse_tree(content)
         except ValueError:
             raise UnreachableError(
-                f"{format_host(url)} answered with no listing for the files of {repository}"
+                f"{format_host(url)} returned no list of the files of {repository}"
             ) from None
 
     def _build_url(self, repository: str, question: str) -> str:
@@ -277,12 +279,12 @@ class GitHubSourceClient:
         said = _parse_message(response)
         if response.status == 401:  # noqa: PLR2004 (missing or invalid token)
             return UnreachableError(
-                f"{host} wants a valid token for {what}{said}", hint=_TOKEN_HINT
+                f"{host} requires a valid token for {what}{said}", hint=_TOKEN_HINT
             )
         if response.status == 403:  # noqa: PLR2004 (no permission)
             hint = _TOKEN_HINT if has_token else _SET_TOKEN_HINT
-            return UnreachableError(f"{host} does not allow to read {what}{said}", hint=hint)
-        message = f"{host} answered {response.status} for {what}{said}"
+            return UnreachableError(f"{host} denies read access to {what}{said}", hint=hint)
+        message = f"{host} returned status {response.status} for {what}{said}"
         kind = PermanentFetchError if 400 <= response.status < 500 else UnreachableError  # noqa: PLR2004
         return kind(message)
 

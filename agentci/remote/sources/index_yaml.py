@@ -38,7 +38,7 @@ def parse_index(
     entries = _read_entries(content, name)
     listings = tuple(_parse_listings(entries, source, is_usable))
     if entries and not listings:
-        raise PermanentFetchError(f"{name} has no entry with a usable path", hint=_FORMAT_HINT)
+        raise PermanentFetchError(f"{name} has no entry with a valid `path`", hint=_FORMAT_HINT)
     return listings
 
 
@@ -54,7 +54,7 @@ def _read_entries(content: bytes, name: str) -> list[Json]:
         raise PermanentFetchError(message, hint=_FORMAT_HINT) from None
     entries = data.get("evaluators")
     if not isinstance(entries, list):
-        raise PermanentFetchError(f"{name} has no list of evaluators", hint=_FORMAT_HINT)
+        raise PermanentFetchError(f"{name} has no `evaluators` list", hint=_FORMAT_HINT)
     return entries
 
 

@@ -83,13 +83,13 @@ class SourcePlugin:
     def _check_type(self, answer: object, wanted: type[T], method: str) -> T:
         if not isinstance(answer, wanted):
             raise self._make_error(
-                f"`{method}` gave a {type(answer).__name__}, not a {wanted.__name__}"
+                f"`{method}` returned a {type(answer).__name__}, not a {wanted.__name__}"
             )
         return answer
 
     def _make_error(self, what: str) -> UnreachableError:
-        message = f"{self._title} does not work: {what}"
-        return UnreachableError(message, hint="tell the authors of that package")
+        message = f"{self._title} failed: {what}"
+        return UnreachableError(message, hint="report it to the authors of that package")
 
 
 GROUP: Final = "agentci.sources"

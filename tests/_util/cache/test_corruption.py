@@ -111,30 +111,30 @@ def _replace_all_by_file(tree: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "a changed bit": (_turn_a_bit, "tone.py has another content"),
-    "an added byte": (_add_to, "tone.py has another content"),
-    "a file cut short": (lambda t: os.truncate(t / "tone.py", 3), "has another content"),
-    "an emptied file": (lambda t: os.truncate(t / "tone.py", 0), "has another content"),
+    "a changed bit": (_turn_a_bit, "tone.py has unexpected content"),
+    "an added byte": (_add_to, "tone.py has unexpected content"),
+    "a file cut short": (lambda t: os.truncate(t / "tone.py", 3), "has unexpected content"),
+    "an emptied file": (lambda t: os.truncate(t / "tone.py", 0), "has unexpected content"),
     "a huge file": (_fill_the_disk, "words/rude.txt is too large"),
     "a missing file": (lambda t: (t / "words/rude.txt").unlink(), "words/rude.txt is missing"),
     "a missing folder": (lambda t: shutil.rmtree(t / "words"), "words/rude.txt is missing"),
-    "one file more": (lambda t: (t / "json.py").touch(), "json.py does not belong to it"),
-    "a hidden file": (lambda t: (t / "words/.x").touch(), "words/.x does not belong to it"),
-    "an empty folder": (lambda t: (t / "empty").mkdir(), "empty does not belong to it"),
-    "compiled code": (lambda t: (t / "__pycache__").mkdir(), "__pycache__ does not belong"),
-    "a link more": (lambda t: (t / "x").symlink_to("tone.py"), "x does not belong to it"),
-    "a name in no encoding": (lambda t: (t / "\udcff").touch(), "does not belong to it"),
+    "one file more": (lambda t: (t / "json.py").touch(), "json.py is not part of it"),
+    "a hidden file": (lambda t: (t / "words/.x").touch(), "words/.x is not part of it"),
+    "an empty folder": (lambda t: (t / "empty").mkdir(), "empty is not part of it"),
+    "compiled code": (lambda t: (t / "__pycache__").mkdir(), "__pycache__ is not part of it"),
+    "a link more": (lambda t: (t / "x").symlink_to("tone.py"), "x is not part of it"),
+    "a name in no encoding": (lambda t: (t / "\udcff").touch(), "is not part of it"),
     "a link for a file": (_replace_by_link, "tone.py is not a regular file"),
     "a link to nowhere": (_replace_by_dangling_link, "tone.py is not a regular file"),
-    "a link for a folder": (_replace_folder_by_link, "words does not belong to it"),
+    "a link for a folder": (_replace_folder_by_link, "words is not part of it"),
     "a pipe": (_replace_by_pipe, "tone.py is not a regular file"),
     "a device": (_replace_by_device, "tone.py is not a regular file"),
     "a folder for a file": (_replace_by_folder, "tone.py is not a regular file"),
-    "a file for a folder": (_replace_folder_by_file, "words does not belong to it"),
+    "a file for a folder": (_replace_folder_by_file, "words is not part of it"),
     "a lost mode": (lambda t: (t / "tone.py").chmod(0o644), "tone.py is not executable"),
     "nothing at all": (shutil.rmtree, "its folder is missing"),
-    "a link for all": (_replace_all_by_link, "its folder is none"),
-    "a file for all": (_replace_all_by_file, "its folder is none"),
+    "a link for all": (_replace_all_by_link, "its folder is not a folder"),
+    "a file for all": (_replace_all_by_file, "its folder is not a folder"),
 }
 
 
@@ -293,7 +293,7 @@ class TestAHostileIndex:
         store.put(OTHER_KEY, OTHER_SNAPSHOT)
         other = next(path for path in index_of(store) if path != wanted)
         other.replace(wanted)
-        _assert_mended(store, "lies under the name of another")
+        _assert_mended(store, "has the file name of another entry")
 
     @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
     def test_that_is_no_file_is_damage(

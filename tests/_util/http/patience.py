@@ -35,7 +35,7 @@ class Patience:
     ) -> HttpClient:
         """A client that lives in this time."""
         return HttpClient(
-            tell=self.told.append,
+            report=self.told.append,
             sleep=self.sleep,
             clock=self.clock,
             stopped=stopped or (lambda: False),

@@ -5,8 +5,8 @@ from email.utils import formatdate
 
 import pytest
 
-from agentci._util.http.interface import HttpLimits
-from agentci._util.http.retries import compute_wait_seconds, find_retryable_error
+from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits
+from agentci._util.http.retries import Retries, find_retryable_error
 from agentci.errors import UnreachableError
 from tests._util.http.patience import Patience
 from tests._util.http.servers import Answer, script, serve
@@ -21,20 +21,23 @@ def patience() -> Patience:
     return Patience()
 
 
+def make_retries() -> Retries:
+    return Retries("https://a.example", limits=DEFAULT_LIMITS, report=lambda _: None)
+
+
 class TestStatus:
     @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
     def test_that_may_pass_is_tried_again(self, status: int, patience: Patience) -> None:
         with serve(script(Answer(status=status), Answer(body=b"good"))) as server:
             assert patience.client().get(f"{server.url}/a", limit_bytes=LIMIT).content == b"good"
         (told,) = patience.told
-        assert f" s for {server.url}/a: it answered {status} (try 1 of 5)" in told
+        assert told.startswith(f"{server.url}/a: status {status}; retrying in 1")
+        assert told.endswith(" s (1/5)")
 
     def test_that_does_not_pass_is_told_with_a_way_out(self, patience: Patience) -> None:
         with serve(script(Answer(status=503))) as server, pytest.raises(UnreachableError) as caught:
             patience.client().get(f"{server.url}/a?b=c", limit_bytes=LIMIT)
-        assert str(caught.value) == (
-            f"{server.url}/a cannot be had: it answered 503 (tried 5 times)"
-        )
+        assert str(caught.value) == (f"{server.url}/a: status 503 (5 attempts)")
         assert "later" in str(caught.value.hint)
         assert len(server.asked) == 5
 
@@ -42,7 +45,7 @@ class TestStatus:
         limits = HttpLimits(tries=1)
         with (
             serve(script(Answer(status=500))) as server,
-            pytest.raises(UnreachableError, match=r"answered 500 \(tried 1 time\)$"),
+            pytest.raises(UnreachableError, match=r"status 500 \(1 attempt\)$"),
         ):
             patience.client(limits=limits).get(server.url, limit_bytes=LIMIT)
         assert patience.slept == 0
@@ -70,13 +73,15 @@ class TestStatus:
 
 class TestWaits:
     def test_double_and_are_never_the_same_for_all(self) -> None:
-        failure = find_retryable_error("it", 500, {}, now=NOW)
+        failure = find_retryable_error(500, {}, now=NOW)
         assert failure is not None
-        for tries, least in ((1, 1), (2, 2), (3, 4), (4, 8)):
-            waits = {compute_wait_seconds(failure, tries) for _ in range(50)}
+        retries = make_retries()
+        for least in (1, 2, 4, 8):
+            waits = {retries.compute_wait(failure) for _ in range(50)}
             assert least <= min(waits)
             assert max(waits) <= 1.5 * least
             assert len(waits) > 10
+            retries.start_retry(failure, least)
 
     def test_are_slept_in_all(self, patience: Patience) -> None:
         with serve(script(Answer(status=500))) as server, pytest.raises(UnreachableError):
@@ -87,7 +92,7 @@ class TestWaits:
         busy = Answer(status=429, headers={"Retry-After": "4"})
         with serve(script(busy, Answer())) as server:
             patience.client().get(f"{server.url}/a", limit_bytes=LIMIT)
-        assert patience.told == [f"waiting 4 s for {server.url}/a: it answered 429 (try 1 of 5)"]
+        assert patience.told == [f"{server.url}/a: status 429; retrying in 4 s (1/5)"]
         assert patience.slept == pytest.approx(4)
 
     def test_are_as_long_as_a_server_asks_by_a_date(self, patience: Patience) -> None:
@@ -107,7 +112,7 @@ class TestWaits:
         with serve(script(busy)) as server, pytest.raises(UnreachableError) as caught:
             patience.client().get(f"{server.url}/a", limit_bytes=LIMIT)
         assert str(caught.value) == (
-            f"{server.url}/a cannot be had: it answered 429 and asks to wait 3,600 s"
+            f"{server.url}/a: status 429; it asks to wait 3,600 s, the limit is 60 s"
         )
         assert "GITHUB_TOKEN" in str(caught.value.hint)
         assert len(server.asked) == 1
@@ -119,6 +124,8 @@ class TestWhatAServerAsksFor:
         ("status", "headers", "seconds"),
         [
             pytest.param(503, {"retry-after": "7"}, 7, id="seconds"),
+            pytest.param(503, {"retry-after": "1.5"}, 1.5, id="a fraction of seconds"),
+            pytest.param(503, {"retry-after-ms": "250"}, 0.25, id="milliseconds"),
             pytest.param(503, {"retry-after": formatdate(NOW + 9, usegmt=True)}, 9, id="a date"),
             pytest.param(
                 503,
@@ -150,7 +157,7 @@ class TestWhatAServerAsksFor:
         ],
     )
     def test_is_understood(self, status: int, headers: dict[str, str], seconds: float) -> None:
-        failure = find_retryable_error("it", status, headers, now=NOW)
+        failure = find_retryable_error(status, headers, now=NOW)
         assert failure is not None
         assert failure.asked_seconds == seconds
 
@@ -168,7 +175,7 @@ class TestWhatAServerAsksFor:
             *(
                 pytest.param(429, {"retry-after": said}, id=f"{said[:20]!a}")
                 for said in (
-                    *("", "0", "-5", "1.5", "inf", "nan", "1e3", "0x10", "\u0663", "soon"),
+                    *("", "0", "-5", "inf", "nan", "1e3", "0x10", "\u0663", "soon"),
                     *("9" * 5000, "Mon, 99 Foo 2026", "Thu, 01 Jan 1970 00:00:00 GMT", "\x1b[31m"),
                     "Fri, 31 Dec 99999 23:59:59 GMT",
                     "Sun, 06 Nov 1994 08:49:37 +99999999999999999999",
@@ -177,14 +184,14 @@ class TestWhatAServerAsksFor:
         ],
     )
     def test_without_sense_is_not_heeded(self, status: int, headers: dict[str, str]) -> None:
-        failure = find_retryable_error("it", status, headers, now=NOW)
+        failure = find_retryable_error(status, headers, now=NOW)
         assert failure is not None
         assert failure.asked_seconds is None
-        assert 1 <= compute_wait_seconds(failure, 1) <= 1.5
+        assert 1 <= make_retries().compute_wait(failure) <= 1.5
 
     def test_may_be_what_nobody_waits_for(self) -> None:
         failure = find_retryable_error(
-            "it", 429, {"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, now=NOW
+            429, {"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, now=NOW
         )
         assert failure is not None
         assert failure.asked_seconds is not None

@@ -42,7 +42,7 @@ def test_places_are_found_by_path() -> None:
         ),
         pytest.param(
             b"\x00\x01\x02",
-            "f.json:1:1: the file is binary, not text: it holds a NUL",
+            "f.json:1:1: the file is binary, not text: it contains a NUL byte",
             id="binary",
         ),
         pytest.param(
@@ -77,7 +77,7 @@ def test_places_are_found_by_path() -> None:
         ),
         pytest.param(
             rb'["\u00e9 \ud83d\ude00", "\ude00"]',
-            "f.json:1:25: an escape stands for half a character, and the other half is missing",
+            "f.json:1:25: an escape is an unpaired surrogate, not a whole character",
             id="half a surrogate pair",
         ),
     ],
@@ -89,7 +89,7 @@ def test_refuses(data: bytes, complaint: str) -> None:
 def test_every_key_that_stands_twice_is_named() -> None:
     text = rb"""{"a": 1, "b": {"a": 2, "\u0061": 3},
  "a": [{"c": "d"}, {"c": "d"}]}"""
-    hint = "(only the last one would count; remove the others)"
+    hint = "(only the last one would be used; remove the others)"
     assert complaints(text) == [
         f"f.json:1:24: the key 'a' appears twice in one object {hint}",
         f"f.json:2:2: the key 'a' appears twice in one object {hint}",

@@ -39,15 +39,15 @@ def test_a_place_takes_what_its_path_leads_to(template: str, filled: str) -> Non
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("{{ row2 }}", "names 'row2', which is not there; did you mean 'row'?"),
-        ("{{ zzzz }}", "names 'zzzz', which is not there; there are a, n, row, braces"),
-        ("{{ row.b_c }}", "names 'row.b_c', and row has no such part; did you mean 'b c'?"),
-        ("{{ row.x }}", "names 'row.x', and row has no such part"),
-        ("{{ row[0] }}", "names 'row[0]', and row has no such part"),
-        ('{{ row["b c"][2] }}', 'and row["b c"] has no such part'),
+        ("{{ row2 }}", "uses the unknown variable 'row2'; did you mean 'row'?"),
+        ("{{ zzzz }}", "uses the unknown variable 'zzzz'; use one of a, n, row, braces"),
+        ("{{ row.b_c }}", "uses 'row.b_c', but row has no such part; did you mean 'b c'?"),
+        ("{{ row.x }}", "uses 'row.x', but row has no such part"),
+        ("{{ row[0] }}", "uses 'row[0]', but row has no such part"),
+        ('{{ row["b c"][2] }}', 'but row["b c"] has no such part'),
         ('{{ row["b c"].d }}', "has no such part"),
-        ("{{ a[0] }}", "and a has no such part"),
-        ("{{ n.real }}", "and n has no such part"),
+        ("{{ a[0] }}", "but a has no such part"),
+        ("{{ n.real }}", "but n has no such part"),
     ],
 )
 def test_a_path_that_leads_nowhere_is_named(template: str, why: str) -> None:
@@ -57,7 +57,7 @@ def test_a_path_that_leads_nowhere_is_named(template: str, why: str) -> None:
 
 
 def test_without_any_values_it_says_so() -> None:
-    with pytest.raises(MissingPlaceholderError, match="there are none"):
+    with pytest.raises(MissingPlaceholderError, match="use one of"):
         fill_placeholders("{{ a }}", {})
 
 

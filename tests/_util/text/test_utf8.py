@@ -39,7 +39,7 @@ def test_wide_encodings_are_named(encoding: str) -> None:
         ),
         pytest.param(b"\x89PNG\r\n\x1a\n\0", "f:1:1: the file is binary, not text", id="a picture"),
         pytest.param(
-            b"ab\n\0\1\2", "f:2:1: the file is binary, not text: it holds a NUL", id="a NUL"
+            b"ab\n\0\1\2", "f:2:1: the file is binary, not text: it contains a NUL byte", id="a NUL"
         ),
     ],
 )

@@ -175,7 +175,7 @@ class TestVerify:
         code, out = _run(verify_cache, store.folder)
         assert code == 2
         assert "tone/tone.py at 8c1f8c1f8c1f" in out
-        assert "more does not belong to it" in out
+        assert "more is not part of it" in out
         assert "1 evaluator verified, 1 damaged\n" in out
         assert "the next run fetches it again" in out
 

@@ -77,7 +77,7 @@ class TestQuestions:
 
     def test_cannot_be_asked_about_what_is_not_there(self) -> None:
         grader = {**SCORES, "input": [{"role": "user", "content": "{{ item.nothing }}"}]}
-        with pytest.raises(EvaluatorError, match=r"the template names 'item\.nothing'"):
+        with pytest.raises(EvaluatorError, match=r"the template uses 'item\.nothing'"):
             question(evaluator(grader, shared=JUDGE))
 
 

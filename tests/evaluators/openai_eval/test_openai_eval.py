@@ -128,7 +128,7 @@ class TestStringCheck:
 
     def test_what_was_not_recorded_cannot_be_checked(self) -> None:
         grader = {**EQUAL, "input": "{{ sample.output_tools[0].id }}"}
-        with pytest.raises(EvaluatorError, match=r"^turn 1: the template names 'sample\.output_t"):
+        with pytest.raises(EvaluatorError, match=r"^turn 1: the template uses 'sample\.output_t"):
             judged(a_case("x"), grader)
 
     def test_an_answer_is_no_template(self) -> None:
@@ -187,7 +187,7 @@ class TestMulti:
     def test_a_member_that_cannot_grade_is_named(self) -> None:
         deep = {**EQUAL, "input": "{{ sample.output_tools[7] }}"}
         grader = {"type": "multi", "graders": {"deep": deep}, "calculate_output": "deep"}
-        with pytest.raises(EvaluatorError, match="turn 1: deep: the template names"):
+        with pytest.raises(EvaluatorError, match="turn 1: deep: the template uses"):
             judged(a_case("x"), grader)
 
 

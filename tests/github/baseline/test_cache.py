@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agentci._util.archives import make_zip_archive
 from agentci._util.cache_folder import is_cache
-from agentci._util.zip_archive import make_zip_archive
 from agentci.errors import UnreachableError
 from agentci.github.baseline.cache import BaselineCacheStats, BaselineStore
 from tests.remote.cache.samples import as_nobody, finish, leftovers, run_python, start_python

@@ -185,7 +185,7 @@ class TestEntries:
         next(entries)
         for path in index_of(store):
             path.unlink()
-        assert [entry.corruption for entry in entries] == ["it was removed just now"]
+        assert [entry.corruption for entry in entries] == ["it was just removed"]
 
 
 class TestASnapshotThatCannotBeKept:
@@ -198,7 +198,7 @@ class TestASnapshotThatCannotBeKept:
     )
     def test_has_an_odd_path(self, store: EvaluatorCache, path: str) -> None:
         snapshot = ProgramSnapshot(entry="tone.py", files={**FILES, path: ProgramFile(content=b"")})
-        with pytest.raises(PermanentFetchError, match="no path inside a folder"):
+        with pytest.raises(PermanentFetchError, match="not a path inside the folder"):
             store.put(KEY, snapshot)
         assert not store.folder.exists()
 
@@ -229,7 +229,7 @@ class TestASnapshotThatCannotBeKept:
 
     def test_has_a_key_that_is_no_text(self, store: EvaluatorCache) -> None:
         key = EvaluatorKey(source="github", repository="\ud800", commit="c", ref="x.py")
-        with pytest.raises(PermanentFetchError, match="no text"):
+        with pytest.raises(PermanentFetchError, match="not valid UTF-8"):
             store.put(key, SNAPSHOT)
 
 

@@ -40,8 +40,8 @@ def become_nobody():
         os.setuid(NOBODY)
 
 """
-HINT = "(make room or let it be written to, or name another folder with --cache-dir)"
-DENIED = f"the cache FOLDER cannot be written to: Permission denied {HINT}\n"
+HINT = "(free disk space, make it writable, or choose another one with `--cache-dir`)"
+DENIED = f"the cache FOLDER is not writable: Permission denied {HINT}\n"
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ class TestAFullDisk:
     def test_is_told_and_leaves_nothing_half_written(self, folder: Path, limit: int) -> None:
         limits = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
         said = run_python(f"{SCRIPT}{limits}put(KEY, large)", folder / "cache")
-        assert said == f"the cache FOLDER cannot be written to: File too large {HINT}\n"
+        assert said == f"the cache FOLDER is not writable: File too large {HINT}\n"
         store = EvaluatorCache(folder / "cache")
         assert leftovers(folder) == []
         assert index_of(store) == []
@@ -160,21 +160,21 @@ class TestACacheThatMayNotBeRead:
 class TestAFolderOfSomebodyElse:
     def test_is_left_as_it_is(self, folder: Path) -> None:
         (folder / "thesis.tex").touch()
-        with pytest.raises(UnreachableError, match="no cache of agentci") as raised:
+        with pytest.raises(UnreachableError, match="not an agentci cache") as raised:
             EvaluatorCache(folder).put(KEY, SNAPSHOT)
-        assert "folder of its own" in str(raised.value.hint)
+        assert "empty folder" in str(raised.value.hint)
         assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
     @pytest.mark.parametrize("name", ["evaluators", "environments", "locks"])
     def test_is_told_by_what_it_holds(self, folder: Path, name: str) -> None:
         (folder / name).mkdir()
         (folder / name / "mine.py").touch()
-        with pytest.raises(UnreachableError, match="no cache of agentci"):
+        with pytest.raises(UnreachableError, match="not an agentci cache"):
             EvaluatorCache(folder).put(KEY, SNAPSHOT)
 
     def test_is_told_by_a_file_in_the_place_of_a_folder(self, folder: Path) -> None:
         (folder / "evaluators").touch()
-        with pytest.raises(UnreachableError, match="no cache of agentci"):
+        with pytest.raises(UnreachableError, match="not an agentci cache"):
             EvaluatorCache(folder).put(KEY, SNAPSHOT)
 
     def test_is_no_folder_of_which_a_part_came_back(self, folder: Path) -> None:

@@ -17,7 +17,7 @@ def no_sleep(_: float) -> None:
 
 @pytest.fixture
 def http() -> HttpGetter:
-    return HttpClient(tell=lambda _: None, sleep=no_sleep)
+    return HttpClient(report=lambda _: None, sleep=no_sleep)
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ class TestASourceOfAnotherPackage:
         ("answer", "what"),
         [
             (ZeroDivisionError("by 0"), "ZeroDivisionError: by 0"),
-            (7, "`resolve` gave a int, not a str"),
+            (7, "`resolve` returned a int, not a str"),
         ],
     )
     def test_that_fails_is_told_as_its_fault(
@@ -95,25 +95,25 @@ class TestASourceOfAnotherPackage:
     ) -> None:
         with pytest.raises(UnreachableError) as error:
             source_of(Shelf(resolve=answer)).resolve(PROGRAM)
-        assert str(error.value) == f"the source 'shelf' does not work: {what}"
-        assert error.value.hint == "tell the authors of that package"
+        assert str(error.value) == f"the source 'shelf' failed: {what}"
+        assert error.value.hint == "report it to the authors of that package"
 
     def test_that_cannot_be_made_is_told_as_its_fault(self, source_of: SourceOf) -> None:
-        with pytest.raises(UnreachableError, match="does not work: TypeError: "):
+        with pytest.raises(UnreachableError, match="failed: TypeError: "):
             source_of(lambda: None).resolve(PROGRAM)
 
     @pytest.mark.parametrize(
         ("snapshot", "message"),
         [
-            (None, "`fetch` gave a NoneType, not a ProgramSnapshot"),
+            (None, "`fetch` returned a NoneType, not a ProgramSnapshot"),
             (ProgramSnapshot(entry="q.py", files={}), "it fetched a folder without the program"),
             (
                 ProgramSnapshot(entry="q", files=cast(Any, {"q": b"1"})),
                 "it fetched something that is no file",
             ),
-            (fetched("../evil"), "the file name '../evil' leads out of its folder"),
+            (fetched("../evil"), "the file name '../evil' leaves its folder"),
             (fetched("/etc/x"), "the file name '/etc/x' is absolute"),
-            (fetched(*map(str, range(MAX_FILES))), "holds more than 200 files"),
+            (fetched(*map(str, range(MAX_FILES))), "contains more than 200 files"),
             (
                 ProgramSnapshot(entry="q", files={"q": ProgramFile(content=b"")}),
                 "the program 'q' is empty",

@@ -151,20 +151,19 @@ class TestCommits:
             PermanentFetchError, match=r"^org/evals has no branch, tag or commit 'gone'$"
         ) as error:
             source.resolve(program(revision="gone"))
-        assert error.value.hint == "`branch` or `rev` names it in a config"
+        assert error.value.hint == "check `branch` or `rev` in the config"
 
     def test_of_unknown_repositories_are_refused(self, source: GitHubSource) -> None:
         with pytest.raises(
-            PermanentFetchError, match=r"^org/evals is not found, or has no 'main'$"
+            PermanentFetchError,
+            match=r"^org/evals does not exist, is not accessible, or has no 'main'$",
         ) as error:
             source.resolve(program())
         assert error.value.hint == NEEDS_TOKEN
 
     def test_that_are_none_are_not_believed(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.answers["commit"] = lambda _: Answer(200, b"<html>Sign in</html>")
-        with pytest.raises(
-            UnreachableError, match=r"answered with no commit for 'main' of org/evals"
-        ):
+        with pytest.raises(UnreachableError, match=r"returned no commit for 'main' of org/evals"):
             source.resolve(program())
 
     def test_are_what_a_pin_writes(self, source: GitHubSource) -> None:
@@ -244,8 +243,8 @@ class TestAProgram:
         pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 7\n"
         github.publish(REPOSITORY, {REF: "1", "evaluators/quality/model.bin": pointer})
         error = refusal(source)
-        assert str(error) == "'model.bin' is a pointer of Git LFS, not the file itself"
-        assert error.hint == "keep it in the repository itself, without LFS"
+        assert str(error) == "'model.bin' is a Git LFS pointer, not the file itself"
+        assert error.hint == "store it in the repository without LFS"
 
     @pytest.mark.parametrize("ref", ["evaluators/quality/other", REF])
     def test_has_no_links_in_its_folder(
@@ -269,8 +268,9 @@ class TestAProgram:
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, {REF: "1", "evaluators/quality/Quality.py": "2"})
-        assert "'Quality.py' and 'quality.py' are one file where case counts not" in str(
-            refusal(source)
+        assert (
+            "'Quality.py' and 'quality.py' are the same file on case-insensitive file systems"
+            in str(refusal(source))
         )
 
     def test_has_folders_that_every_disk_can_keep_apart(
@@ -280,7 +280,7 @@ class TestAProgram:
             REPOSITORY,
             {REF: "1", "evaluators/quality/Lib/a": "2", "evaluators/quality/lib/b": "2"},
         )
-        assert "'Lib' and 'lib' are one file" in str(refusal(source))
+        assert "'Lib' and 'lib' are the same file" in str(refusal(source))
 
     def test_is_not_written_to_where_a_hostile_listing_says(
         self, source: GitHubSource, github: FakeGitHub
@@ -288,13 +288,11 @@ class TestAProgram:
         evil = "evaluators/quality/../../../.ssh/config"
         github.publish(REPOSITORY, FILES)
         github.answers["tree"] = lambda _: _listing(REF, evil)
-        assert (
-            str(refusal(source)) == "the file name '../../../.ssh/config' leads out of its folder"
-        )
+        assert str(refusal(source)) == "the file name '../../../.ssh/config' leaves its folder"
         assert github.count("raw") == 0
 
     def test_is_one_of_a_real_commit(self, source: GitHubSource) -> None:
-        with pytest.raises(PermanentFetchError, match=r"^'\.\./\.\./x' is no commit$"):
+        with pytest.raises(PermanentFetchError, match=r"^'\.\./\.\./x' is not a commit$"):
             source.fetch(program(), "../../x", paths=())
 
 
@@ -303,9 +301,9 @@ class TestLimits:
         many = {f"evaluators/quality/{index}": "x" for index in range(MAX_FILES)}
         github.publish(REPOSITORY, {REF: "1", **many})
         error = refusal(source)
-        assert str(error) == "the program's folder holds more than 200 files"
+        assert str(error) == "the program's folder contains more than 200 files"
         assert error.hint == (
-            "an evaluator is fetched with its whole folder: keep it in one of its own"
+            "the whole folder of an evaluator is fetched; move it into its own folder"
         )
         assert github.count("raw") == 0
 
@@ -318,7 +316,7 @@ class TestLimits:
         count = MAX_TOTAL_BYTES // MAX_FILE_BYTES + 1
         large = {f"evaluators/quality/{index}": b"x" * MAX_FILE_BYTES for index in range(count)}
         github.publish(REPOSITORY, {REF: "1", **large})
-        assert str(refusal(source)) == "the program's folder holds more than 20 MiB"
+        assert str(refusal(source)) == "the program's folder contains more than 20 MiB"
 
     def test_hold_for_files_that_are_named_too(
         self, source: GitHubSource, github: FakeGitHub
@@ -358,7 +356,7 @@ class TestAListingThatIsTooLong:
         github.publish(
             REPOSITORY, {"e/x.py": "1", **{f"e/{n}/x": "1" for n in range(MAX_FILES + 1)}}
         )
-        assert str(refusal(source, "e/x.py")) == "'e' holds more than 200 folders"
+        assert str(refusal(source, "e/x.py")) == "'e' contains more than 200 folders"
 
     def test_ends_where_a_single_folder_is_too_long(
         self, source: GitHubSource, github: FakeGitHub
@@ -386,9 +384,9 @@ class TestWhatCame:
         with pytest.raises(UnreachableError) as error:
             fetch(source)
         assert str(error.value) == (
-            "'evaluators/quality/quality.py' of org/evals came with another content than git has"
+            "'evaluators/quality/quality.py' of org/evals has other content than in git"
         )
-        assert error.value.hint == "a proxy or a portal may answer in place of GitHub"
+        assert error.value.hint == "a proxy or a captive portal may have answered instead of GitHub"
         assert github.count("raw") == 2
 
     def test_is_not_taken_for_missing_where_it_is_listed(
@@ -396,7 +394,9 @@ class TestWhatCame:
     ) -> None:
         github.publish(REPOSITORY, FILES)
         github.answers["raw"] = lambda _: Answer(404)
-        with pytest.raises(UnreachableError, match="is listed in org/evals, but cannot be loaded"):
+        with pytest.raises(
+            UnreachableError, match="is listed in org/evals, but cannot be downloaded"
+        ):
             fetch(source)
 
     @pytest.mark.parametrize(
@@ -413,12 +413,15 @@ class TestWhatCame:
     ) -> None:
         github.publish(REPOSITORY, FILES)
         github.answers["tree"] = lambda _: Answer(200, listing)
-        with pytest.raises(UnreachableError, match="answered with no listing for the files of org"):
+        with pytest.raises(UnreachableError, match="returned no list of the files of org"):
             fetch(source)
 
     def test_is_of_a_commit_that_is_there(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, FILES)
-        with pytest.raises(PermanentFetchError, match=f"is not found, or has no commit {COMMIT}"):
+        with pytest.raises(
+            PermanentFetchError,
+            match=f"does not exist, is not accessible, or has no commit {COMMIT}",
+        ):
             source.fetch(program(), COMMIT, paths=())
 
 
@@ -499,7 +502,7 @@ class TestTokens:
         github.publish(REPOSITORY, FILES)
         tokens = {host(github.api): "s3cret"}
         error = refusal(GitHubSource(github.context(http, tmp_path, tokens=tokens)))
-        assert str(error) == "org/evals is not found, or has no 'main'"
+        assert str(error) == "org/evals does not exist, is not accessible, or has no 'main'"
         assert error.hint is not None
         assert error.hint.startswith("the token in AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN must be")
 
@@ -512,7 +515,7 @@ class TestTokens:
         github.answers["commit"] = lambda _: Answer(403)
         with pytest.raises(UnreachableError) as error:
             fetch(source)
-        assert str(error.value).startswith(f"{host(github.api)} does not allow to read")
+        assert str(error.value).startswith(f"{host(github.api)} denies read access to")
 
     def test_are_in_no_text(self, github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> None:
         assert "s3cret" not in repr(github.context(http, tmp_path, tokens={"x": "s3cret"}))
@@ -549,32 +552,32 @@ class TestRefusals:
             (
                 Answer(401, b'{"message": "Bad credentials"}'),
                 UnreachableError,
-                "HOST wants a valid token for 'main' of org/evals (Bad credentials)",
+                "HOST requires a valid token for 'main' of org/evals (Bad credentials)",
             ),
             (
                 Answer(403, b'{"message": "Resource not\\n accessible"}'),
                 UnreachableError,
-                "HOST does not allow to read 'main' of org/evals (Resource not accessible)",
+                "HOST denies read access to 'main' of org/evals (Resource not accessible)",
             ),
             (
                 Answer(403, b"[]", {"X-RateLimit-Remaining": "7"}),
                 UnreachableError,
-                "HOST does not allow to read 'main' of org/evals",
+                "HOST denies read access to 'main' of org/evals",
             ),
             (
                 Answer(409, b'{"message": "Git Repository is empty."}'),
                 PermanentFetchError,
-                "HOST answered 409 for 'main' of org/evals (Git Repository is empty.)",
+                "HOST returned status 409 for 'main' of org/evals (Git Repository is empty.)",
             ),
             (
                 Answer(410, b'{"message": 7}'),
                 PermanentFetchError,
-                "HOST answered 410 for 'main' of org/evals",
+                "HOST returned status 410 for 'main' of org/evals",
             ),
             (
                 Answer(304),
                 UnreachableError,
-                "HOST answered 304 for 'main' of org/evals",
+                "HOST returned status 304 for 'main' of org/evals",
             ),
         ],
     )
@@ -615,7 +618,7 @@ class TestTheCatalogue:
     def test_is_refused_where_there_is_none(self, source: GitHubSource) -> None:
         with pytest.raises(
             PermanentFetchError,
-            match=r"^there is no index\.yaml of agentevals-dev/evaluators \(main\)$",
+            match=r"^index\.yaml of agentevals-dev/evaluators \(main\) not found$",
         ) as error:
             source.catalogue()
         assert error.value.hint == NEEDS_TOKEN
@@ -624,7 +627,7 @@ class TestTheCatalogue:
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         source = GitHubSource(github.context(http, tmp_path, repository="../.."))
-        with pytest.raises(PermanentFetchError, match="is no repository on GitHub"):
+        with pytest.raises(PermanentFetchError, match="is not a GitHub repository"):
             source.catalogue()
 
 

@@ -100,17 +100,17 @@ class TestWhatIsNoIndex:
         [
             (b"", "cannot be read: the file is empty on line 1"),
             (b"- a\n- b\n", "cannot be read: "),
-            (b"404: Not Found", "has no list of evaluators"),
+            (b"404: Not Found", "has no `evaluators` list"),
             (b"just words", "cannot be read: "),
             (b"<!DOCTYPE html>\n<p a='b: c'>: %", "cannot be read: "),
             (b"evaluators: [", "cannot be read: invalid YAML"),
             (b"\xff\xfe\x00", "cannot be read: the file is UTF-16 or UTF-32, not UTF-8 on line 1"),
             (b"a: &a [*a, *a]\n", "cannot be read: "),
             (b"[" * 5000, "cannot be read: "),
-            (b"evaluators: 7", "has no list of evaluators"),
-            (b"evaluators: {a: b}", "has no list of evaluators"),
-            (b"evals: []", "has no list of evaluators"),
-            (b"evaluators: [{name: a}, {path: ../x}]", "has no entry with a usable path"),
+            (b"evaluators: 7", "has no `evaluators` list"),
+            (b"evaluators: {a: b}", "has no `evaluators` list"),
+            (b"evals: []", "has no `evaluators` list"),
+            (b"evaluators: [{name: a}, {path: ../x}]", "has no entry with a valid `path`"),
         ],
     )
     def test_is_refused_with_what_is_wrong(self, content: bytes, message: str) -> None:

@@ -94,11 +94,11 @@ class TestWhatAConfigNames:
         self, source: LocalSource, shelf: Path
     ) -> None:
         error = refusal(source, program(shelf, "secret.txt"))
-        assert error.hint == "add its name and its path there"
+        assert error.hint == "add its name and path to the index"
 
     def test_has_no_revision(self, source: LocalSource, shelf: Path) -> None:
         error = refusal(source, program(shelf, revision="main"))
-        assert str(error) == "a folder of the workspace has no revision"
+        assert str(error) == "a local evaluator has no revision"
 
     def test_has_its_digest_written_in_one_way(self, source: LocalSource, shelf: Path) -> None:
         assert source.complete(program(shelf, sha256="AB" * 32)).sha256 == "ab" * 32
@@ -106,7 +106,7 @@ class TestWhatAConfigNames:
     def test_needs_an_index(self, source: LocalSource, shelf: Path) -> None:
         error = refusal(source, program(shelf / "own evals"))
         assert str(error) == "shelf/own evals/index.yaml does not exist"
-        assert error.hint == "`repo` names the folder that holds index.yaml"
+        assert error.hint == "set `repo` to the folder with index.yaml"
 
     def test_is_named_in_full_outside_of_the_workspace(
         self, source: LocalSource, tmp_path: Path
@@ -116,7 +116,7 @@ class TestWhatAConfigNames:
 
     def test_is_not_what_a_broken_index_names(self, source: LocalSource, shelf: Path) -> None:
         (shelf / "index.yaml").write_text("evaluators: 7")
-        message = "shelf/index.yaml has no list of evaluators"
+        message = "shelf/index.yaml has no `evaluators` list"
         assert str(refusal(source, program(shelf))) == message
 
     def test_is_pinned_by_the_workspace(self, source: LocalSource, shelf: Path) -> None:
@@ -152,8 +152,8 @@ class TestADigest:
         (shelf / PATH).write_text("evil")
         with pytest.raises(PermanentFetchError) as error:
             source.fetch(program(shelf), digest, paths=())
-        assert str(error.value) == f"the folder of '{PATH}' is no longer what it was"
-        assert error.value.hint == "if the change is wanted, `agentci lock` writes it down"
+        assert str(error.value) == f"the folder of '{PATH}' has changed"
+        assert error.value.hint == "if the change is intended, run `agentci lock`"
 
 
 class TestAFolder:
@@ -174,11 +174,11 @@ class TestAFolder:
 
     def test_holds_the_program(self, source: LocalSource, shelf: Path) -> None:
         error = refusal(source, program(shelf, "gone"))
-        message = "'gone/gone.py', which 'shelf/index.yaml' lists, is no file"
-        assert (str(error), error.hint) == (message, "correct its path there")
+        message = "'gone/gone.py', which 'shelf/index.yaml' lists, is not a file"
+        assert (str(error), error.hint) == (message, "correct its path in the index")
 
     def test_is_no_program(self, source: LocalSource, shelf: Path) -> None:
-        assert "is no file" in str(refusal(source, program(shelf, "folder")))
+        assert "is not a file" in str(refusal(source, program(shelf, "folder")))
 
     def test_hides_no_program(self, source: LocalSource, shelf: Path) -> None:
         assert "is hidden" in str(refusal(source, program(shelf, "hidden")))
@@ -192,7 +192,7 @@ class TestAFolder:
         self, source: LocalSource, shelf: Path, target: str
     ) -> None:
         (shelf / "own evals" / "q" / "x.txt").symlink_to(target)
-        message = "'x.txt' is a link that leads out of its folder"
+        message = "'x.txt' is a symbolic link out of its folder"
         assert str(refusal(source, program(shelf))) == message
 
     def test_may_not_link_folders(self, source: LocalSource, shelf: Path) -> None:
@@ -203,7 +203,7 @@ class TestAFolder:
         (shelf.parent / "gone").mkdir()
         (shelf.parent / "gone" / "gone.py").write_text("1")
         (shelf / "gone").symlink_to("../gone")
-        message = "'gone/gone.py' is a link that leads out of its folder"
+        message = "'gone/gone.py' is a symbolic link out of its folder"
         assert str(refusal(source, program(shelf, "gone"))) == message
 
     def test_may_not_hold_pipes(self, source: LocalSource, shelf: Path) -> None:
@@ -220,7 +220,9 @@ class TestAFolder:
         self, source: LocalSource, shelf: Path
     ) -> None:
         (shelf / "own evals" / "q" / "Q.py").write_text("x")
-        assert "are one file where case counts not" in str(refusal(source, program(shelf)))
+        assert "are the same file on case-insensitive file systems" in str(
+            refusal(source, program(shelf))
+        )
 
     def test_may_not_hold_too_many_files(self, source: LocalSource, shelf: Path) -> None:
         for index in range(MAX_FILES):

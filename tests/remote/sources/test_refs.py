@@ -13,9 +13,9 @@ from agentci.remote.sources.validation import (
 )
 
 HOSTILE_REFS = {
-    "": "must have 1 to 512 characters, not 0",
-    "x" * 513: "must have 1 to 512 characters, not 513",
-    "a/" * 16 + "b.py": "has 17 parts, and 16 are the most",
+    "": "has 0 characters; 1 to 512 are allowed",
+    "x" * 513: "has 513 characters; 1 to 512 are allowed",
+    "a/" * 16 + "b.py": "has 17 parts; the limit is 16",
     "/abs/evil.py": "is absolute",
     "../x.py": "has the part '..', which is not allowed",
     "a/../../attacker/repo/main/x.py": "has the part '..', which is not allowed",
@@ -61,8 +61,7 @@ class TestRefs:
         ) as refusal:
             check_ref("../x.py")
         assert refusal.value.hint == (
-            "write the path of the program from the root of the repository,"
-            " like evaluators/NAME/NAME.py"
+            "write the path of the program in the repository, like evaluators/NAME/NAME.py"
         )
 
 
@@ -88,7 +87,7 @@ class TestRepositories:
         ],
     )
     def test_of_any_other_form_are_refused(self, repository: str) -> None:
-        with pytest.raises(PermanentFetchError, match="is no repository on GitHub") as refusal:
+        with pytest.raises(PermanentFetchError, match="is not a GitHub repository") as refusal:
             check_repository(repository)
         assert refusal.value.hint == "write `owner/name`"
 
@@ -136,7 +135,7 @@ class TestRevisions:
         ],
     )
     def test_that_git_refuses_are_refused(self, revision: str) -> None:
-        with pytest.raises(PermanentFetchError, match="is no name of a branch, a tag or a commit"):
+        with pytest.raises(PermanentFetchError, match="is not the name of a branch, tag or commit"):
             check_revision(revision)
 
 
@@ -159,8 +158,8 @@ class TestPathsInAFolder:
             ("a\0b", "has a character that is not allowed"),
             ("a\nb", "has a character that is not allowed"),
             ("a\udcff", "has a character that is not allowed"),
-            ("..", "leads out of its folder"),
-            ("a/../../b", "leads out of its folder"),
+            ("..", "leaves its folder"),
+            ("a/../../b", "leaves its folder"),
             ("a//b", "has an empty part"),
             ("a/./b", "has an empty part"),
             ("a/", "has an empty part"),
@@ -177,5 +176,5 @@ class TestDigests:
 
     @pytest.mark.parametrize("text", ["", "ab", "g" * 64, "ab" * 33, "sha1:" + "ab" * 20])
     def test_of_another_form_are_refused(self, text: str) -> None:
-        with pytest.raises(PermanentFetchError, match="is no sha256"):
+        with pytest.raises(PermanentFetchError, match="is not a sha256"):
             normalize_sha256(text)

@@ -99,6 +99,6 @@ class TestSourcesOfOtherPackages:
             with pytest.raises(InputError) as error:
                 look()
             assert error.value.problems[0].message == (
-                "the package agentci-shelf brings 'shelf' for agentci.sources,"
+                "the package agentci-shelf provides 'shelf' for agentci.sources,"
                 " which is not something that makes a source"
             )

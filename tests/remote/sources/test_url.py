@@ -67,40 +67,40 @@ class TestAnAddress:
     @pytest.mark.parametrize(
         ("ref", "message"),
         [
-            ("", "'' does not begin with https://"),
-            ("evaluators/q.py", "'evaluators/q.py' does not begin with https://"),
-            ("http://example.org/q.py", "'http://example.org/q.py' does not begin with https://"),
-            ("file:///etc/passwd", "'file:///etc/passwd' does not begin with https://"),
-            ("ftp://example.org/q.py", "'ftp://example.org/q.py' does not begin with https://"),
-            ("https:///q.py", "'https:///q.py' does not begin with https://"),
-            ("https://[::1/q.py", "the ref is no address"),
-            (f"{HOST}:port/q.py", "the ref is no address"),
-            (f"{HOST}/a b.py", "the ref is no address"),
-            (f"{HOST}/ä.py", "the ref is no address"),
-            (f"{HOST}/q.py\r\nHost: evil", "the ref is no address"),
-            (f"{HOST}/q.p\ny", "the ref is no address"),
-            (f"\t{HOST}/q.py", "the ref is no address"),
-            (f"{HOST}\\@evil.org/q.py", "the ref is no address"),
+            ("", "'' does not start with https://"),
+            ("evaluators/q.py", "'evaluators/q.py' does not start with https://"),
+            ("http://example.org/q.py", "'http://example.org/q.py' does not start with https://"),
+            ("file:///etc/passwd", "'file:///etc/passwd' does not start with https://"),
+            ("ftp://example.org/q.py", "'ftp://example.org/q.py' does not start with https://"),
+            ("https:///q.py", "'https:///q.py' does not start with https://"),
+            ("https://[::1/q.py", "the ref is not a URL"),
+            (f"{HOST}:port/q.py", "the ref is not a URL"),
+            (f"{HOST}/a b.py", "the ref is not a URL"),
+            (f"{HOST}/ä.py", "the ref is not a URL"),
+            (f"{HOST}/q.py\r\nHost: evil", "the ref is not a URL"),
+            (f"{HOST}/q.p\ny", "the ref is not a URL"),
+            (f"\t{HOST}/q.py", "the ref is not a URL"),
+            (f"{HOST}\\@evil.org/q.py", "the ref is not a URL"),
             (
                 "https://me:s3cret@example.org/q.py",
-                "the address at example.org has a user or a password in it",
+                "the URL at example.org contains a user or a password",
             ),
             (
                 "https://s3cret@example.org/q.py",
-                "the address at example.org has a user or a password in it",
+                "the URL at example.org contains a user or a password",
             ),
-            (f"{HOST}/{'x' * 2048}", "the address has more than 2,048 characters"),
-            (f"{HOST}/", "the address names no file"),
-            (HOST, "the address names no file"),
-            (f"{HOST}/a%2Fb.py", "the file name 'a/b.py' has a `/` in it"),
+            (f"{HOST}/{'x' * 2048}", "the URL has more than 2,048 characters"),
+            (f"{HOST}/", "the URL has no file name"),
+            (HOST, "the URL has no file name"),
+            (f"{HOST}/a%2Fb.py", "the file name 'a/b.py' contains a `/`"),
             (f"{HOST}/%2e%2e", "the file name '..' has the part '..', which is not allowed"),
             (f"{HOST}/a%00.py", r"the file name 'a\x00.py' has the part 'a\x00.py', which is not"),
-            (f"{HOST}/e.zip", f"'{HOST}/e.zip' is an archive, and does not say which program"),
-            (f"{HOST}/e.zip#", f"'{HOST}/e.zip' is an archive, and does not say which program"),
+            (f"{HOST}/e.zip", f"'{HOST}/e.zip' is an archive, and no program in it is named"),
+            (f"{HOST}/e.zip#", f"'{HOST}/e.zip' is an archive, and no program in it is named"),
             (f"{HOST}/e.zip#../q.py", "the ref '../q.py' has the part '..', which is not allowed"),
             (f"{HOST}/e.zip#/q.py", "the ref '/q.py' is absolute"),
             (f"{HOST}/e.zip#%2e%2e/q", "the ref '%2e%2e/q' has the part '%2e%2e', which is not"),
-            (f"{HOST}/q.py#q.py", f"'{HOST}/q.py' is no archive to look for 'q.py' in"),
+            (f"{HOST}/q.py#q.py", f"'{HOST}/q.py' is not an archive, so it cannot contain 'q.py'"),
         ],
     )
     def test_of_any_other_form_is_refused(
@@ -113,11 +113,11 @@ class TestAnAddress:
 
     def test_needs_a_digest(self, source: UrlSource) -> None:
         error = refusal(source, program(f"{HOST}/q.py", sha256=""))
-        assert str(error) == "a program at an address needs its sha256"
+        assert str(error) == "a program at a URL needs a `sha256`"
         assert error.hint == "add `sha256: ...`; `curl -L URL | sha256sum` prints it"
 
     def test_needs_a_digest_that_is_one(self, source: UrlSource) -> None:
-        assert str(refusal(source, program(f"{HOST}/q.py", sha256="ab"))) == "'ab' is no sha256"
+        assert str(refusal(source, program(f"{HOST}/q.py", sha256="ab"))) == "'ab' is not a sha256"
 
     def test_has_its_digest_written_in_one_way(self, source: UrlSource) -> None:
         assert source.complete(program(f"{HOST}/q.py", sha256=SHA256.upper())).sha256 == SHA256
@@ -125,7 +125,7 @@ class TestAnAddress:
     @pytest.mark.parametrize("field", ["repository", "revision"])
     def test_has_no_repository(self, source: UrlSource, field: str) -> None:
         error = refusal(source, program(f"{HOST}/q.py", **{field: "x"}))
-        assert str(error) == "an address has no repository and no revision"
+        assert str(error) == "a URL has no repository or revision"
 
     def test_stands_for_its_content_by_its_digest(
         self, source: UrlSource, github: FakeGitHub
@@ -156,7 +156,7 @@ class TestASingleProgram:
         with pytest.raises(PermanentFetchError) as error:
             fetch(source, wanted)
         evil = hashlib.sha256(b"evil").hexdigest()
-        assert f"has the sha256 {evil}, not {wanted.sha256}" in str(error.value)
+        assert f"has sha256 {evil}, expected {wanted.sha256}" in str(error.value)
 
     def test_is_not_empty(self, source: UrlSource, github: FakeGitHub) -> None:
         with pytest.raises(PermanentFetchError, match=r"the program 'q\.py' is empty"):
@@ -176,16 +176,16 @@ class TestASingleProgram:
     ) -> None:
         wanted = publish(github, "q.py", b"1")
         github.answers["raw"] = lambda _: Answer(status, b"no")
-        with pytest.raises(PermanentFetchError, match=f"was answered with {status}") as error:
+        with pytest.raises(PermanentFetchError, match=f"returned status {status}") as error:
             fetch(source, wanted)
-        assert error.value.hint == "the address must be open to all, without a login"
+        assert error.value.hint == "the URL must be accessible without a login"
 
     def test_is_out_of_reach_where_the_server_is_to_blame(
         self, source: UrlSource, github: FakeGitHub
     ) -> None:
         wanted = publish(github, "q.py", b"1")
         github.answers["raw"] = lambda _: Answer(501)
-        with pytest.raises(UnreachableError, match="was answered with 501"):
+        with pytest.raises(UnreachableError, match="returned status 501"):
             fetch(source, wanted)
 
 
@@ -204,7 +204,7 @@ class TestAnArchive:
         self, source: UrlSource, github: FakeGitHub
     ) -> None:
         wanted = publish(github, "e.zip", b"no archive at all")
-        with pytest.raises(PermanentFetchError, match="has the sha256"):
+        with pytest.raises(PermanentFetchError, match="has sha256"):
             fetch(source, program(f"{wanted.ref}#e/q/q.py"))
 
     def test_is_refused_where_the_program_is_not_in_it(

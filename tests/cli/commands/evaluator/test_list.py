@@ -282,7 +282,7 @@ class TestSourcesOfOtherPackages:
     @pytest.mark.parametrize(
         ("point", "why"),
         [
-            ("agentci_listed:Broken", "does not work: KeyError"),
+            ("agentci_listed:Broken", "failed: KeyError"),
             ("agentci_listed:gone", "cannot be loaded"),
         ],
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.zip_archive import MAX_MEMBERS, ArchiveError, make_zip_archive, read_zip_member
+from agentci._util.archives import MAX_MEMBERS, ArchiveError, make_zip_archive, read_zip_member
 from tests.remote.sources.archives import zip_info, zipped
 
 NAME = "results.json"
@@ -70,7 +70,7 @@ class TestIsRefused:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_LZMA) as archive:
             archive.writestr(NAME, b"{}")
-        assert refused(content.getvalue()).endswith("compressed in a way that is not known here")
+        assert refused(content.getvalue()).endswith("uses an unsupported compression method")
 
     def test_where_it_grows_beyond_all_limits(self) -> None:
         assert (
