@@ -72,7 +72,7 @@ class Manifest:
     def digest(self) -> str:
         """Digest of all files; evaluators with the same files at the same paths share it."""
         listed: list[Json] = [
-            [path, mark.sha256, mark.executable] for path, mark in self.files.items()
+            [path, digest.sha256, digest.executable] for path, digest in self.files.items()
         ]
         return _hash_json(listed)
 
@@ -97,9 +97,9 @@ def find_paths_problem(entry: str, paths: Collection[str]) -> str | None:
     """Return why ``paths`` cannot be the files of one folder, or None if they can."""
     if len(paths) > MAX_FILES:
         return f"there are more than {MAX_FILES:,} files"
-    odd = next(filter(_is_invalid_path, paths), None)
-    if odd is not None:
-        return f"{odd!r} is not a path inside the folder"
+    invalid = next(filter(_is_invalid_path, paths), None)
+    if invalid is not None:
+        return f"{invalid!r} is not a path inside the folder"
     both = next((path for path in sorted(find_parent_folders(paths)) if path in paths), None)
     if both is not None:
         return f"{both!r} is both a file and a folder"
@@ -149,8 +149,8 @@ def render_index(inventory: Manifest) -> bytes:
         "key": {name: getattr(inventory.key, name) for name in _KEY_FIELDS},
         "entry": inventory.entry,
         "files": {
-            path: {"sha256": mark.sha256, "executable": mark.executable}
-            for path, mark in inventory.files.items()
+            path: {"sha256": digest.sha256, "executable": digest.executable}
+            for path, digest in inventory.files.items()
         },
     }
     return f"{json.dumps(document, indent=1)}\n".encode()
@@ -208,13 +208,13 @@ def _parse_index(content: bytes) -> Manifest:
     files = document["files"]
     if not isinstance(files, Mapping):
         raise _InvalidIndexError("its files are no object")
-    unfit = find_paths_problem(entry, files)
-    if unfit is not None:
-        raise _InvalidIndexError(unfit)
+    reason = find_paths_problem(entry, files)
+    if reason is not None:
+        raise _InvalidIndexError(reason)
     return Manifest(
         key=EvaluatorKey(**{name: _require_text(key[name]) for name in _KEY_FIELDS}),
         entry=entry,
-        files={path: _parse_digest(mark) for path, mark in sorted(files.items())},
+        files={path: _parse_digest(digest) for path, digest in sorted(files.items())},
     )
 
 

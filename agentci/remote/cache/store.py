@@ -220,7 +220,7 @@ class EvaluatorCache:
         return CachedEvaluator(
             path=folder / inventory.entry,
             folder=folder,
-            digests={path: mark.sha256 for path, mark in inventory.files.items()},
+            digests={path: digest.sha256 for path, digest in inventory.files.items()},
         )
 
 
@@ -236,15 +236,15 @@ def _make_checked_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Mani
     Raises:
         PermanentFetchError: if it cannot be stored.
     """
-    unfit = find_paths_problem(snapshot.entry, snapshot.files)
+    reason = find_paths_problem(snapshot.entry, snapshot.files)
     if sum(len(file.content) for file in snapshot.files.values()) > MAX_BYTES:
-        unfit = f"it is larger than {MAX_BYTES // 1024**2} MiB"
-    if unfit is None:
+        reason = f"it is larger than {MAX_BYTES // 1024**2} MiB"
+    if reason is None:
         inventory = make_manifest(key, snapshot)
         if survives_round_trip(inventory):
             return inventory
-        unfit = "its names are too long or not valid UTF-8"
-    raise PermanentFetchError(f"{key.ref} cannot be cached: {unfit}")
+        reason = "its names are too long or not valid UTF-8"
+    raise PermanentFetchError(f"{key.ref} cannot be cached: {reason}")
 
 
 class ClearedCache(Struct, frozen=True, kw_only=True):

@@ -124,7 +124,7 @@ def _list_files(tree: Path, folders: set[str]) -> Iterator[tuple[str, os.DirEntr
 
 
 def _verify_file(
-    tree: Path, name: str, found: os.DirEntry[str], mark: FileDigest, limit_bytes: int
+    tree: Path, name: str, found: os.DirEntry[str], digest: FileDigest, limit_bytes: int
 ) -> int:
     """Check one file and return its size in bytes."""
     if not found.is_file(follow_symlinks=False):
@@ -134,8 +134,8 @@ def _verify_file(
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise CorruptionError(f"{name} is too large", tree)
-    if hashlib.sha256(content).hexdigest() != mark.sha256:
+    if hashlib.sha256(content).hexdigest() != digest.sha256:
         raise CorruptionError(f"{name} has unexpected content", tree)
-    if mark.executable and not mode & stat.S_IXUSR:
+    if digest.executable and not mode & stat.S_IXUSR:
         raise CorruptionError(f"{name} is not executable", tree)
     return len(content)

@@ -116,7 +116,7 @@ class GitHubSource:
             raise PermanentFetchError(
                 f"{quote_path(name)} is not among the files of {quote_path(program.ref)}"
             )
-        expected, tally = SizeBudget(), SizeBudget()
+        expected, budget = SizeBudget(), SizeBudget()
         for path in paths:
             expected.add(path, 0)
 
@@ -126,7 +126,7 @@ class GitHubSource:
             if content is None:
                 message = f"{quote_path(whole)} is not in {program.repository} at {commit}"
                 raise PermanentFetchError(message, hint=self._client.access_hint())
-            tally.add(path, len(content))
+            budget.add(path, len(content))
             return ProgramFile(content=content, executable=has_shebang(content))
 
         return dict(zip(paths, parallel_map(fetch_one, paths), strict=True))
@@ -134,10 +134,10 @@ class GitHubSource:
     def _fetch_listed(self, program: RemoteProgram, commit: str) -> Mapping[str, ProgramFile]:
         entries = self._list_entries(program, commit)
         check_paths(entries)
-        tally = SizeBudget()
+        budget = SizeBudget()
         for path, entry in entries.items():
             check_regular_file(entry)
-            tally.add(path, entry.size)
+            budget.add(path, entry.size)
 
         def fetch_one(entry: GitTreeEntry) -> ProgramFile:
             content = self._load_verified(program.repository, commit, entry)

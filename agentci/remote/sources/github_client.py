@@ -256,8 +256,8 @@ class GitHubSourceClient:
                 f"{format_host(url)} returned no list of the files of {repository}"
             ) from None
 
-    def _build_url(self, repository: str, question: str) -> str:
-        return f"{self._context.github_api}/repos/{repository}/{question}"
+    def _build_url(self, repository: str, path: str) -> str:
+        return f"{self._context.github_api}/repos/{repository}/{path}"
 
     def _get(self, url: str, accept: str, limit_bytes: int) -> HttpResponse:
         headers = {"Accept": accept}
@@ -276,15 +276,15 @@ class GitHubSourceClient:
 
     def _make_error(self, response: HttpResponse, url: str, what: str) -> FetchError:
         host, has_token = format_host(url), bool(self._token(url))
-        said = _parse_message(response)
+        reason = _parse_message(response)
         if response.status == 401:  # noqa: PLR2004 (missing or invalid token)
             return UnreachableError(
-                f"{host} requires a valid token for {what}{said}", hint=_TOKEN_HINT
+                f"{host} requires a valid token for {what}{reason}", hint=_TOKEN_HINT
             )
         if response.status == 403:  # noqa: PLR2004 (no permission)
             hint = _TOKEN_HINT if has_token else _SET_TOKEN_HINT
-            return UnreachableError(f"{host} denies read access to {what}{said}", hint=hint)
-        message = f"{host} returned status {response.status} for {what}{said}"
+            return UnreachableError(f"{host} denies read access to {what}{reason}", hint=hint)
+        message = f"{host} returned status {response.status} for {what}{reason}"
         kind = PermanentFetchError if 400 <= response.status < 500 else UnreachableError  # noqa: PLR2004
         return kind(message)
 
@@ -292,11 +292,11 @@ class GitHubSourceClient:
 def _parse_message(response: HttpResponse) -> str:
     """Return the message of GitHub's error response, in parentheses; "" if there is none."""
     try:
-        said = json.loads(response.content)["message"]
+        reason = json.loads(response.content)["message"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     return (
-        f" ({truncate.short(' '.join(said.split()), _MAX_MESSAGE_SHOWN)})"
-        if isinstance(said, str)
+        f" ({truncate.short(' '.join(reason.split()), _MAX_MESSAGE_SHOWN)})"
+        if isinstance(reason, str)
         else ""
     )

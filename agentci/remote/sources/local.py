@@ -129,8 +129,8 @@ class LocalSource:
             message = f"{quote_path(program.ref)} is hidden, and hidden files are not copied"
             raise PermanentFetchError(message, hint="rename it")
         check_paths(found)
-        tally = SizeBudget()
-        return {path: _read_program_file(file, path, start, tally) for path, file in found.items()}
+        budget = SizeBudget()
+        return {path: _read_program_file(file, path, start, budget) for path, file in found.items()}
 
 
 def _hash_files(files: Mapping[str, ProgramFile]) -> str:
@@ -163,7 +163,7 @@ def _walk(folder: Path, start: Path) -> Iterator[tuple[str, Path]]:
             yield from _walk(path, start)
 
 
-def _read_program_file(file: Path, path: str, start: Path, tally: SizeBudget) -> ProgramFile:
+def _read_program_file(file: Path, path: str, start: Path, budget: SizeBudget) -> ProgramFile:
     if not resolve_path(file).is_relative_to(start):
         raise _make_escape_error(path)
     try:
@@ -171,7 +171,7 @@ def _read_program_file(file: Path, path: str, start: Path, tally: SizeBudget) ->
         # Checked before opening: opening a pipe without a writer would block.
         if not S_ISREG(status.st_mode):
             raise PermanentFetchError(f"{quote_path(path)} is not a regular file")
-        tally.add(path, status.st_size)
+        budget.add(path, status.st_size)
         content = file.read_bytes()
     except OSError as error:
         raise _make_read_error(path, error) from None

@@ -49,11 +49,11 @@ class SourcePlugin:
     ) -> ProgramSnapshot:
         """See :class:`Source`; size limits and rules for file names apply to the result."""
         snapshot = self._ask("fetch", ProgramSnapshot, program, commit, paths=paths)
-        tally = SizeBudget()
+        budget = SizeBudget()
         for path, file in snapshot.files.items():
             if type(path) is not str or type(file) is not ProgramFile:
                 raise self._make_error("it fetched something that is no file")
-            tally.add(path, len(file.content))
+            budget.add(path, len(file.content))
         if snapshot.entry not in snapshot.files:
             raise self._make_error("it fetched a folder without the program")
         return make_snapshot(snapshot.entry, snapshot.files)
