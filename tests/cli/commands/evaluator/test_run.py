@@ -1,4 +1,4 @@
-"""``agentci evaluator run``: authors see all that an evaluator is given, and all that comes out."""
+"""``agentci evaluator run`` shows the complete input and output of an evaluator."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import EVALUATORS, Ran, run_agentci
 
 HEADING = re.compile(r"^=== (.+) ===$", re.MULTILINE)
-SPELT_OUT = "; control characters are escaped"
+ESCAPED = "; control characters are escaped"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace with a recording and its golden case."""
+    """A workspace with a trace and its eval case."""
     (tmp_path / "trace.json").write_text(otlp())
     (tmp_path / "goldens.json").write_text(eval_set())
     return tmp_path
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index() -> Iterator[PackageIndex]:
-    """An index of packages with one to install."""
+    """A package index with one installable package."""
     index = PackageIndex()
     index.add(SDK, "0.2.0")
     index.add("demo-words", "1.0")
@@ -35,8 +35,8 @@ def index() -> Iterator[PackageIndex]:
     index.close()
 
 
-def tried(folder: Path, program: str, *arguments: str, **environ: str) -> Ran:
-    """Try one of the programs that stand ready, or one of the folder."""
+def run_evaluator(folder: Path, program: str, *arguments: str, **environ: str) -> Ran:
+    """Run ``agentci evaluator run`` with a shared test program or one from the folder."""
     path = str(EVALUATORS / program) if (EVALUATORS / program).is_file() else program
     recording = () if "--trace" in arguments else ("--trace", "trace.json")
     return run_agentci(
@@ -45,14 +45,14 @@ def tried(folder: Path, program: str, *arguments: str, **environ: str) -> Ran:
 
 
 def write(folder: Path, code: str) -> str:
-    """A program that knows ``json``, ``sys`` and the case that it was given."""
+    """Write a program that imports ``json`` and ``sys`` and has parsed its input as ``case``."""
     start = "import json, sys\ncase = json.load(sys.stdin)\n"
     (folder / "own.py").write_text(start + code)
     return "own.py"
 
 
 def sections(out: str) -> dict[str, str]:
-    """What is under each heading, without the empty line at its end; by its first word."""
+    """The text under each heading, by the heading's first word."""
     _, *parts = HEADING.split(out)
     return {
         heading.partition(":")[0].split()[0]: text[1:-1]
@@ -64,9 +64,9 @@ def headings(out: str) -> list[str]:
     return HEADING.findall(out)
 
 
-class TestATrial:
-    def test_shows_the_case_and_what_becomes_of_it_in_order(self, folder: Path) -> None:
-        ran = tried(folder, "good.py")
+class TestTrial:
+    def test_sections_are_shown_in_order(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "good.py")
         kinds = [re.sub(r"[\d.,]+ (bytes|seconds)", r"N \1", each) for each in headings(ran.out)]
         assert kinds == [
             "case 00000000000000000000000000000001 (1 of 1)",
@@ -79,9 +79,9 @@ class TestATrial:
         ]
         assert (ran.code, ran.err) == (0, "")
 
-    def test_shows_the_very_bytes_that_the_program_reads(self, folder: Path) -> None:
+    def test_stdin_is_shown_byte_for_byte(self, folder: Path) -> None:
         (folder / "trace.json").write_text(otlp(answer="In Orléans: ☀️ \x1b[2J \u2028"))
-        ran = tried(folder, "echoes.py")
+        ran = run_evaluator(folder, "echoes.py")
         found = sections(ran.out)
         assert found["stdin"] == found["stdout"]
         assert found["stdin"].endswith("}\n")
@@ -91,35 +91,37 @@ class TestATrial:
         answer = json.loads(found["stdin"])["invocations"][0]["final_response"]
         assert answer == "In Orléans: ☀️ \x1b[2J \u2028"
 
-    def test_shows_both_streams_as_they_are(self, folder: Path) -> None:
+    def test_stdout_and_stderr_are_shown_unchanged(self, folder: Path) -> None:
         program = write(
             folder, "print('a\\r\\nb\\t\\x1b[1m', file=sys.stderr); print('{}  ', end='')"
         )
-        ran = tried(folder, program)
+        ran = run_evaluator(folder, program)
         found = sections(ran.out)
         assert (found["stdout"], found["stderr"]) == ("{}  \n", "a\r\nb\t\x1b[1m\n")
         assert "stdout: 4 bytes" in headings(ran.out)
 
-    def test_shows_letters_that_are_no_utf_8_by_their_numbers(self, folder: Path) -> None:
-        ran = tried(folder, "writes_latin1.py")
+    def test_invalid_utf_8_output_is_escaped(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "writes_latin1.py")
         assert "Orl\\xe9ans" in sections(ran.out)["stdout"]
-        assert f"stdout: 46 bytes{SPELT_OUT}" in headings(ran.out)
-        assert "(0xe9) is not valid UTF-8" in sections(ran.out)["verdict"]
+        assert f"stdout: 46 bytes{ESCAPED}" in headings(ran.out)
+        assert "(0xe9) is not valid UTF-8" in sections(ran.out)["status"]
 
-    def test_shows_everything_of_a_large_output(self, folder: Path) -> None:
+    def test_large_stdout_is_shown_completely(self, folder: Path) -> None:
         program = write(folder, "print(json.dumps({'score': 1, 'details': {'x': 'é' * 10**6}}))")
-        ran = tried(folder, program)
+        ran = run_evaluator(folder, program)
         assert len(sections(ran.out)["stdout"]) > 10**6
         assert ran.code == 0
 
-    def test_shows_the_end_of_a_long_log(self, folder: Path) -> None:
-        ran = tried(folder, "floods_stderr.py")
+    def test_long_stderr_shows_its_end(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "floods_stderr.py")
         assert "stderr: 65,536 bytes; only the end is shown" in headings(ran.out)
         assert sections(ran.out)["stderr"].endswith("the last line\n")
 
-    def test_says_score_bar_and_misses(self, folder: Path) -> None:
+    def test_score_criterion_and_misses_are_shown(self, folder: Path) -> None:
         result = {"score": 0.25, "details": {"issues": ["too\nlong", "too slow"]}}
-        ran = tried(folder, write(folder, f"print(json.dumps({result!r}))"), "--threshold", "0.75")
+        ran = run_evaluator(
+            folder, write(folder, f"print(json.dumps({result!r}))"), "--threshold", "0.75"
+        )
         assert ran.code == 1
         assert "status: failed" in headings(ran.out)
         assert sections(ran.out)["status"].splitlines() == [
@@ -130,17 +132,17 @@ class TestATrial:
         ]
         assert sections(ran.out)["gate"].startswith("1 of 1 check failed")
 
-    def test_says_why_a_case_was_skipped(self, folder: Path) -> None:
+    def test_skip_reason_is_shown(self, folder: Path) -> None:
         result = {"score": 0, "status": "NOT_EVALUATED", "details": {"reason": "no tools"}}
-        ran = tried(folder, write(folder, f"print(json.dumps({result!r}))"))
+        ran = run_evaluator(folder, write(folder, f"print(json.dumps({result!r}))"))
         assert "status: skipped" in headings(ran.out)
         assert "reason: no tools" in sections(ran.out)["status"]
         assert (ran.code, headings(ran.out)[-1]) == (1, "gate: failed")
 
-    def test_judges_every_case_of_the_recording(self, folder: Path) -> None:
+    def test_every_case_of_the_trace_is_scored(self, folder: Path) -> None:
         lines = [otlp("Paris?", trace=1), otlp("Rome?", trace=2, answer="")]
         (folder / "trace.json").write_text("\n".join(lines))
-        ran = tried(folder, "good.py")
+        ran = run_evaluator(folder, "good.py")
         cases = [each for each in headings(ran.out) if each.startswith("case")]
         assert [each.split("(")[1] for each in cases] == ["1 of 2)", "2 of 2)"]
         assert [each for each in headings(ran.out) if each.startswith("status")] == [
@@ -149,68 +151,68 @@ class TestATrial:
         ]
         assert ran.code == 1
 
-    def test_takes_every_language(self, folder: Path) -> None:
+    def test_evaluators_of_all_languages_run(self, folder: Path) -> None:
         for name in ("good.py", "good.js", "good.ts", "good.sh"):
-            assert tried(folder, name).code == 0, name
+            assert run_evaluator(folder, name).code == 0, name
 
-    def test_takes_what_init_made(self, folder: Path) -> None:
+    def test_evaluator_created_by_init_runs(self, folder: Path) -> None:
         run_agentci(["evaluator", "init", "polite"], cwd=folder)
-        ran = tried(folder, "polite/polite.py", "--config", '{"min_length": 500}')
+        ran = run_evaluator(folder, "polite/polite.py", "--config", '{"min_length": 500}')
         assert ran.code == 1
         assert "- turn 1: 12 characters, minimum 500" in sections(ran.out)["status"]
 
-    def test_warns_of_what_the_recording_left_open(self, folder: Path) -> None:
+    def test_trace_conversion_warnings_are_shown(self, folder: Path) -> None:
         recording = json.loads(otlp())
         spans = recording["resourceSpans"][0]["scopeSpans"][0]["spans"]
         lonely = {**spans[0], "spanId": "f" * 16, "name": "invoke_agent other"}
         spans.append(lonely)
         (folder / "trace.json").write_text(json.dumps(recording))
         assert "warning: agent span ffffffffffffffff has no" in sections(
-            tried(folder, "good.py").out
+            run_evaluator(folder, "good.py").out
         ).get("case", "")
 
 
-class TestWhatTheProgramIsGiven:
-    def test_is_name_threshold_and_config(self, folder: Path) -> None:
+class TestProgramInput:
+    def test_program_receives_name_threshold_and_config(self, folder: Path) -> None:
         config = '{"limits": [1, 2.5, null], "näme": "x"}'
-        ran = tried(folder, "echoes.py", "--config", config, "--threshold", "0.25")
+        ran = run_evaluator(folder, "echoes.py", "--config", config, "--threshold", "0.25")
         given = json.loads(sections(ran.out)["stdin"])
         assert given["metric_name"] == "echoes"
         assert given["threshold"] == 0.25
         assert given["config"] == json.loads(config)
 
-    def test_is_what_a_run_would_give_it(self, folder: Path) -> None:
+    def test_program_receives_same_input_as_in_run(self, folder: Path) -> None:
         program = write(folder, "print(json.dumps({'score': 1, 'details': {'case': case}}))")
         (folder / "agentci.yaml").write_text(
             f"traces: trace.json\neval_set: goldens.json\nevaluators:\n"
             f"  - {{name: own, type: code, path: {program}, config: {{a: 1}}}}\n"
         )
         (result,) = run_agentci(["run"], cwd=folder).results["results"]
-        ran = tried(folder, program, "--eval-set", "goldens.json", "--config", '{"a": 1}')
+        ran = run_evaluator(folder, program, "--eval-set", "goldens.json", "--config", '{"a": 1}')
         assert json.loads(sections(ran.out)["stdin"]) == result["details"]["case"]
 
-    def test_has_its_golden_case_beside_it(self, folder: Path) -> None:
-        ran = tried(folder, "echoes.py", "--eval-set", "goldens.json")
+    def test_program_receives_matching_eval_case(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "echoes.py", "--eval-set", "goldens.json")
         assert headings(ran.out)[0] == "case weather (1 of 1)"
         assert "eval case: weather" in sections(ran.out)["case"]
         (expected,) = json.loads(sections(ran.out)["stdin"])["expected_invocations"]
         assert expected["final_response"] == "It is sunny."
 
-    def test_is_said_to_lack_a_golden_case(self, folder: Path) -> None:
-        ran = tried(folder, "echoes.py")
+    def test_missing_eval_set_is_reported(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "echoes.py")
         assert "eval case: none (no eval set provided)" in sections(ran.out)["case"]
 
-    def test_says_nothing_of_golden_cases_for_other_recordings(self, folder: Path) -> None:
+    def test_unmatched_eval_cases_are_not_reported(self, folder: Path) -> None:
         cases = json.loads(eval_set())
         cases["eval_cases"] += json.loads(eval_set("Rain?", case="rain"))["eval_cases"]
         (folder / "goldens.json").write_text(json.dumps(cases))
-        ran = tried(folder, "good.py", "--eval-set", "goldens.json")
+        ran = run_evaluator(folder, "good.py", "--eval-set", "goldens.json")
         assert (ran.code, ran.err) == (0, "")
 
 
-class TestWithoutAReply:
-    def test_a_program_that_hangs_is_ended(self, folder: Path) -> None:
-        ran = tried(folder, "hangs.py", "--timeout", "1")
+class TestMissingResult:
+    def test_hanging_program_times_out(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "hangs.py", "--timeout", "1")
         assert ran.code == 3
         assert re.search(
             r"=== no exit code after 1[.\d]* seconds: the program did not exit by itself", ran.out
@@ -218,48 +220,48 @@ class TestWithoutAReply:
         assert "timed out after 1 s" in sections(ran.out)["status"]
         assert "waiting for the model" in sections(ran.out)["status"]
 
-    def test_what_it_was_given_is_shown_nevertheless(self, folder: Path) -> None:
-        found = sections(tried(folder, "hangs.py", "--timeout", "1").out)
+    def test_stdin_is_shown_after_timeout(self, folder: Path) -> None:
+        found = sections(run_evaluator(folder, "hangs.py", "--timeout", "1").out)
         assert json.loads(found["stdin"])["metric_name"] == "hangs"
 
-    def test_a_program_that_prints_without_end_is_ended(self, folder: Path) -> None:
-        ran = tried(folder, "floods_stdout.py")
+    def test_program_with_endless_stdout_is_stopped(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "floods_stdout.py")
         assert ran.code == 3
         assert "printed more than 10 MiB to stdout" in sections(ran.out)["status"]
 
-    def test_a_recording_without_turns_could_not_be_judged(self, folder: Path) -> None:
+    def test_trace_without_turns_is_an_error(self, folder: Path) -> None:
         recording = json.loads(otlp())
         del recording["resourceSpans"][0]["scopeSpans"][0]["spans"][1:]
         (folder / "trace.json").write_text(json.dumps(recording))
-        ran = tried(folder, "good.py")
+        ran = run_evaluator(folder, "good.py")
         assert (ran.code, "stdin" in sections(ran.out)) == (3, False)
         assert "No agent turns found" in sections(ran.out)["status"]
 
-    def test_one_case_does_not_lend_its_output_to_the_next(self, folder: Path) -> None:
+    def test_output_of_one_case_is_not_repeated(self, folder: Path) -> None:
         recording = json.loads(otlp(trace=2))
         del recording["resourceSpans"][0]["scopeSpans"][0]["spans"][1:]
         (folder / "trace.json").write_text(f"{otlp()}\n{json.dumps(recording)}")
-        ran = tried(folder, "good.py")
+        ran = run_evaluator(folder, "good.py")
         assert len([each for each in headings(ran.out) if each.startswith("stdout")]) == 1
         assert ran.code == 3
 
 
-class TestACrash:
-    def test_is_shown_with_all_that_was_printed(self, folder: Path) -> None:
-        ran = tried(folder, "exits_3.py")
+class TestCrash:
+    def test_crash_shows_output_and_exit_code(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "exits_3.py")
         found = sections(ran.out)
         assert ran.code == 3
         assert (found["stdout"], found["stderr"]) == ('{"score": 1.0}\n', "nope\nline2\n")
         assert [each for each in headings(ran.out) if each.startswith("exit code 3 after ")]
-        assert "reason: Evaluator `exits_3` exited with code 3" in found["verdict"]
+        assert "reason: Evaluator `exits_3` exited with code 3" in found["status"]
 
-    def test_by_a_signal_has_its_number(self, folder: Path) -> None:
-        ran = tried(folder, "kills_itself.py")
+    def test_crash_by_signal_shows_its_number(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "kills_itself.py")
         assert [each for each in headings(ran.out) if each.startswith("exit code -9 after ")]
 
 
-class TestPackages:
-    def test_beside_the_program_are_installed_for_it(
+class TestRequirements:
+    def test_requirements_next_to_program_are_installed(
         self, folder: Path, index: PackageIndex
     ) -> None:
         (folder / "evaluators").mkdir()
@@ -271,49 +273,49 @@ class TestPackages:
             "PIP_INDEX_URL": index.url,
             "UV_NO_CONFIG": "1",
         }
-        ran = tried(folder, f"evaluators/{program}", **environ)
+        ran = run_evaluator(folder, f"evaluators/{program}", **environ)
         assert (ran.code, "installing requirements of own" in ran.err) == (0, True), ran.out
 
-    def test_of_the_whole_project_are_not_and_this_is_said(self, folder: Path) -> None:
+    def test_requirements_of_workspace_root_are_not_installed(self, folder: Path) -> None:
         (folder / "requirements.txt").write_text("demo-words==1.0\n")
-        ran = tried(folder, write(folder, "print('{\"score\": 1}')"))
+        ran = run_evaluator(folder, write(folder, "print('{\"score\": 1}')"))
         assert ran.code == 0
         assert "note: the requirements.txt next to own.py is not installed" in ran.err
 
 
-class TestAProgramElsewhere:
-    def test_may_be_anywhere_on_the_machine(
+class TestProgramPath:
+    def test_program_outside_workspace_runs(
         self, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         other = tmp_path_factory.mktemp("other")
         write(other, "print('{\"score\": 1}')")
-        assert tried(folder, str(other / "own.py")).code == 0
+        assert run_evaluator(folder, str(other / "own.py")).code == 0
         (folder / "link.py").symlink_to(other / "own.py")
-        ran = tried(folder, "link.py")
+        ran = run_evaluator(folder, "link.py")
         assert (ran.code, json.loads(sections(ran.out)["stdin"])["metric_name"]) == (0, "link")
 
-    def test_is_seen_from_the_working_directory_and_from_nowhere_else(self, folder: Path) -> None:
+    def test_program_path_is_relative_to_working_directory(self, folder: Path) -> None:
         write(folder, "print('{\"score\": 1}')")
         (folder / "sub").mkdir()
-        ran = tried(folder, "sub/own.py")
+        ran = run_evaluator(folder, "sub/own.py")
         (problem,) = ran.problems
         assert problem.message == "sub/own.py is not an existing file"
 
-    def test_may_have_any_name(self, folder: Path) -> None:
+    def test_program_with_unusual_name_runs(self, folder: Path) -> None:
         write(folder, "print('{\"score\": 1}')")
         for name in ("[a].py", "a*.py", "-x.py", "::error::x.py", "naïve.py"):
             (folder / name).write_bytes((folder / "own.py").read_bytes())
-            assert tried(folder, f"./{name}", GITHUB_ACTIONS="true").code == 0, name
+            assert run_evaluator(folder, f"./{name}", GITHUB_ACTIONS="true").code == 0, name
 
-    def test_is_never_taken_for_another_that_its_name_stands_for(self, folder: Path) -> None:
+    def test_glob_characters_in_program_path_are_rejected(self, folder: Path) -> None:
         write(folder, "print('{\"score\": 1}')")
         (folder / "ab.py").write_text("print('{\"score\": 0}')")
         (folder / "own.py").rename(folder / "[a]*.py")
-        (problem,) = tried(folder, "[a]*.py").problems
+        (problem,) = run_evaluator(folder, "[a]*.py").problems
         assert problem.message == "[a]*.py contains glob characters, which a config would expand"
 
 
-class TestWrongInput:
+class TestInvalidInput:
     @pytest.mark.parametrize(
         ("program", "message"),
         [
@@ -327,8 +329,8 @@ class TestWrongInput:
             ("a\0b.py", "a\0b.py is not an existing file"),
         ],
     )
-    def test_is_no_program(self, folder: Path, program: str, message: str) -> None:
-        ran = tried(folder, program)
+    def test_invalid_program_is_rejected(self, folder: Path, program: str, message: str) -> None:
+        ran = run_evaluator(folder, program)
         assert (ran.code, ran.out) == (2, "")
         assert ran.problems[0].message.startswith(message)
 
@@ -355,52 +357,52 @@ class TestWrongInput:
             (("--timeout", "9" * 5000), "--timeout must be"),
         ],
     )
-    def test_is_told_before_anything_is_run(
+    def test_invalid_option_is_reported_before_running(
         self, folder: Path, arguments: tuple[str, ...], message: str
     ) -> None:
         (folder / "sub").mkdir()
         (folder / "empty.json").touch()
         (folder / "broken.json").write_text("{]")
         (folder / "no-spans.json").write_text('{"resourceSpans": []}')
-        ran = tried(folder, "good.py", *arguments)
+        ran = run_evaluator(folder, "good.py", *arguments)
         assert (ran.code, ran.out) == (2, "")
         assert message in str(ran.problems[0])
         assert len(str(ran.problems[0])) < 400
 
-    def test_is_a_recording_that_may_not_be_read(self, folder: Path) -> None:
+    def test_unreadable_trace_is_rejected(self, folder: Path) -> None:
         (folder / "loop.json").symlink_to("loop.json")
-        ran = tried(folder, "good.py", "--trace", "loop.json")
+        ran = run_evaluator(folder, "good.py", "--trace", "loop.json")
         assert (ran.code, len(ran.problems)) == (2, 1)
 
 
-class TestInAWorkflow:
-    def test_nothing_commands_the_runner(self, folder: Path) -> None:
+class TestWorkflowLog:
+    def test_output_cannot_inject_workflow_commands(self, folder: Path) -> None:
         (folder / "trace.json").write_text(otlp(answer="##[error]forged"))
-        ran = tried(folder, "prints_workflow_commands.py", GITHUB_ACTIONS="true")
+        ran = run_evaluator(folder, "prints_workflow_commands.py", GITHUB_ACTIONS="true")
         assert ran.code == 1
         assert not [line for line in re.split(r"[\r\n]", ran.out) if line.strip()[:2] == "::"]
         assert "##[" not in ran.out
         assert "\r" not in ran.out
 
-    def test_it_is_said_where_something_was_changed(self, folder: Path) -> None:
-        ran = tried(folder, "prints_workflow_commands.py", GITHUB_ACTIONS="true")
-        assert f"stderr: 49 bytes{SPELT_OUT}" in headings(ran.out)
+    def test_escaped_output_is_marked(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "prints_workflow_commands.py", GITHUB_ACTIONS="true")
+        assert f"stderr: 49 bytes{ESCAPED}" in headings(ran.out)
         assert sections(ran.out)["stderr"].startswith(": :error file=a.py,line=1::forged\n")
 
-    def test_what_is_harmless_is_shown_as_it_is(self, folder: Path) -> None:
-        ran = tried(folder, "good.py", GITHUB_ACTIONS="true")
-        assert SPELT_OUT not in ran.out
+    def test_harmless_output_is_not_escaped(self, folder: Path) -> None:
+        ran = run_evaluator(folder, "good.py", GITHUB_ACTIONS="true")
+        assert ESCAPED not in ran.out
 
 
-class TestOnATerminal:
-    def test_what_it_would_obey_is_spelt_out(self, folder: Path) -> None:
+class TestTerminal:
+    def test_control_characters_in_output_are_escaped(self, folder: Path) -> None:
         program = write(folder, r"print('\x1b[2J\x9b1mé☀\r\u202e\tend'); print('::x')")
         arguments = ["evaluator", "run", program, "--trace", "trace.json"]
         out = shown_on_terminal(arguments, cwd=folder)
         assert sections(out)["stdout"] == "\\x1b[2J\\x9b1mé☀\\r\\u202e\tend\n::x\n"
         assert out.replace("\n", "").replace("\t", "").isprintable()
 
-    def test_a_verdict_is_harmless_too(self, folder: Path) -> None:
+    def test_control_characters_in_result_are_removed(self, folder: Path) -> None:
         result = {"score": 0, "details": {"issues": ["\x1b[2Jx"], "reason": "\x1b]0;y\x07z"}}
         program = write(folder, f"print(json.dumps({result!r}))")
         arguments = ["evaluator", "run", program, "--trace", "trace.json"]

@@ -1,4 +1,4 @@
-"""A check run on the commit that was judged, with every finding on its line."""
+"""A check run on the evaluated commit, with an annotation for each finding."""
 
 import json
 from typing import Any
@@ -15,8 +15,8 @@ pytestmark = NEEDS_DESCRIPTION
 
 
 def _many(bench: Bench, evaluators: int) -> Any:
-    """Judge by so many evaluators, none of which passes."""
-    bench.judge()
+    """Run with ``evaluators`` evaluators, all of which fail."""
+    bench.evaluate()
     grader = {"type": "string_check", "operation": "eq", "reference": "another answer"}
     entries = [
         {"name": f"quality {number}", "type": "openai_eval", "grader": grader}
@@ -30,9 +30,9 @@ def _many(bench: Bench, evaluators: int) -> Any:
     return bench.run("run", "many", "--check-run", "agent", "--annotations", "none")
 
 
-class TestACheckRun:
-    def test_is_on_the_commit_of_the_pull_request_and_leads_to_the_run(self, bench: Bench) -> None:
-        ran = bench.judge("--check-run", "agent", score=0)
+class TestCheckRun:
+    def test_check_run_is_on_pull_request_head_commit(self, bench: Bench) -> None:
+        ran = bench.evaluate("--check-run", "agent", score=0)
         (check,) = bench.hub.checks
         assert (check["name"], check["head_sha"]) == ("agent", HEAD)
         assert (check["status"], check["conclusion"]) == ("completed", "failure")
@@ -44,25 +44,25 @@ class TestACheckRun:
         )
         assert "check run `agent` created\n" in ran.out
 
-    def test_leads_nowhere_where_no_run_is_known(self, bench: Bench) -> None:
+    def test_check_run_without_run_id_has_no_link(self, bench: Bench) -> None:
         bench.environ = {"GITHUB_RUN_ID": ""}
-        bench.judge("--check-run", "agent")
+        bench.evaluate("--check-run", "agent")
         assert "details_url" not in bench.hub.asked[0].body
 
-    def test_of_an_open_gate_is_a_success(self, bench: Bench) -> None:
-        bench.judge("--check-run", "agent")
+    def test_passed_gate_is_successful_check_run(self, bench: Bench) -> None:
+        bench.evaluate("--check-run", "agent")
         (check,) = bench.hub.checks
         assert (check["conclusion"], check["annotations"]) == ("success", [])
 
-    def test_has_findings_on_the_lines_of_the_config(self, bench: Bench) -> None:
-        bench.judge("--check-run", "agent", score=0)
+    def test_annotations_are_on_config_lines(self, bench: Bench) -> None:
+        bench.evaluate("--check-run", "agent", score=0)
         (annotation,) = bench.hub.checks[0]["annotations"]
         assert (annotation["path"], annotation["start_line"]) == ("evals/agentci.yaml", 1)
         assert annotation["annotation_level"] == "failure"
         assert annotation["title"] == "quality: 1 of 1 check failed"
         assert annotation["message"].startswith("weather (evals/1.json): score 0")
 
-    def test_has_more_findings_than_a_step_may_show(self, bench: Bench) -> None:
+    def test_annotations_exceed_the_limit_of_one_request(self, bench: Bench) -> None:
         ran = _many(bench, 120)
         (check,) = bench.hub.checks
         titles = {each["title"] for each in check["annotations"]}
@@ -70,26 +70,26 @@ class TestACheckRun:
         assert [len(each.body["output"]["annotations"]) for each in bench.hub.asked] == [50, 50, 20]
         assert "check run `agent` created\n" in ran.out
 
-    def test_counts_the_findings_that_it_does_not_show(self, bench: Bench) -> None:
+    def test_omitted_annotations_are_counted(self, bench: Bench) -> None:
         ran = _many(bench, 1_003)
         assert len(bench.hub.checks[0]["annotations"]) == 1_000
         assert "check run `agent` created, without 3 annotations\n" in ran.out
 
-    def test_is_complete_from_the_first_request_on(self, bench: Bench) -> None:
+    def test_first_request_completes_check_run(self, bench: Bench) -> None:
         bench.hub.denied = {"checks/update"}
         ran = _many(bench, 51)
         assert bench.hub.checks[0]["status"] == "completed"
         (warning,) = commands_in(ran.out)
         assert "403 for PATCH check-runs/" in warning.data
 
-    def test_has_no_finding_on_a_file_outside_of_the_repository(self, bench: Bench) -> None:
-        bench.judge()
+    def test_file_outside_repository_gets_no_annotation(self, bench: Bench) -> None:
+        bench.evaluate()
         bench.run("run", "--metric", "response_match_score", "--traces", "evals/1.json",
                   "--check-run", "agent")  # fmt: skip
         (check,) = bench.hub.checks
         assert (check["conclusion"], check["annotations"]) == ("failure", [])
 
-    def test_says_that_the_input_is_wrong(self, bench: Bench) -> None:
+    def test_invalid_input_fails_check_run(self, bench: Bench) -> None:
         (bench.folder / "agentci.yaml").write_text("evaluators: [{nam: x}]\n")
         bench.run("run", "--check-run", "agent")
         (check,) = bench.hub.checks
@@ -97,7 +97,7 @@ class TestACheckRun:
         assert check["annotations"][0]["title"] == "Invalid input"
 
 
-class TestTheCommit:
+class TestCheckRunCommit:
     @pytest.mark.parametrize(
         ("event", "commit"),
         [
@@ -108,36 +108,38 @@ class TestTheCommit:
         ],
         ids=lambda value: value[0],
     )
-    def test_is_that_of_the_event(self, event: tuple[str, Any], commit: str, bench: Bench) -> None:
+    def test_check_run_commit_comes_from_event(
+        self, event: tuple[str, Any], commit: str, bench: Bench
+    ) -> None:
         bench.event = event
-        bench.judge("--check-run", "agent")
+        bench.evaluate("--check-run", "agent")
         assert [check["head_sha"] for check in bench.hub.checks] == [commit]
 
-    def test_may_not_be_told(self, bench: Bench) -> None:
+    def test_event_without_commit_creates_no_check_run(self, bench: Bench) -> None:
         bench.event = ("schedule", {})
         bench.environ = {"GITHUB_SHA": ""}
-        ran = bench.judge("--check-run", "agent")
+        ran = bench.evaluate("--check-run", "agent")
         assert "no check run: the event `schedule` has no commit\n" in ran.out
 
 
-class TestWhateverFails:
-    def test_is_a_warning_with_the_permission(self, bench: Bench) -> None:
+class TestCheckRunFailures:
+    def test_missing_permission_is_a_warning(self, bench: Bench) -> None:
         bench.hub.denied = {"checks/create"}
-        ran = bench.judge("--check-run", "agent")
+        ran = bench.evaluate("--check-run", "agent")
         (warning,) = commands_in(ran.out)
         assert (warning.name, ran.code) == ("warning", 0)
         assert "the job needs `permissions: checks: write`" in warning.data
 
-    def test_keeps_the_comment_from_nothing(self, bench: Bench) -> None:
+    def test_malformed_check_run_response_does_not_stop_comment(self, bench: Bench) -> None:
         bench.hub.faults["checks/create"] = [Answer(status=201, body=b'{"id": null}')]
         bench.hub.denied = {"issues/create-comment"}
-        ran = bench.judge("--check-run", "agent", "--comment", "always", score=0)
+        ran = bench.evaluate("--check-run", "agent", "--comment", "always", score=0)
         assert len([each for each in commands_in(ran.out) if each.name == "warning"]) == 2
         assert ran.code == 1
 
-    def test_is_not_tried_where_nobody_answered_before(self, bench: Bench) -> None:
+    def test_check_run_is_skipped_after_failed_request(self, bench: Bench) -> None:
         bench.hub.faults["pulls/get"] = [Answer(status=503)] * 5
-        ran = bench.judge("--comment", "always", "--check-run", "agent")
+        ran = bench.evaluate("--comment", "always", "--check-run", "agent")
         (warning,) = commands_in(ran.out)
         assert "answered 503 (tried 5 times)" in warning.data
         assert (
@@ -146,7 +148,7 @@ class TestWhateverFails:
         )
         assert (len(bench.hub.asked), bench.hub.checks) == (5, [])
 
-    def test_is_no_part_of_a_run(self, bench: Bench) -> None:
-        ran = bench.judge("--check-run", "agent", "--shard", "1/1")
+    def test_shard_creates_no_check_run(self, bench: Bench) -> None:
+        ran = bench.evaluate("--check-run", "agent", "--shard", "1/1")
         assert "no check run: this is one shard of a run" in ran.out
         assert bench.hub.asked == []

@@ -1,4 +1,4 @@
-"""The command line says what it takes, and what may have been meant by what it does not take."""
+"""Help and usage errors of the command line."""
 
 from pathlib import Path
 
@@ -11,25 +11,23 @@ from agentci.config.options import OPTIONS
 RUN = [option.name for option in OPTIONS if not option.input_only]
 
 
-def _told(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command says that ends before it has begun."""
+def _parse_output(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The output of a command line that exits while it is parsed."""
     with pytest.raises(SystemExit) as ended:
         main(words)
-    said = capsys.readouterr()
-    assert ended.value.code == (2 if said.err else 0)
-    return said.err or said.out
+    captured = capsys.readouterr()
+    assert ended.value.code == (2 if captured.err else 0)
+    return captured.err or captured.out
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_the_help_of_plan_lists_what_changes_a_plan(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (f"--{name}" in _told(["plan", "--help"], capsys).split()) is (name in PLAN_OPTIONS)
+def test_plan_help_lists_only_plan_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (f"--{name}" in _parse_output(["plan", "--help"], capsys).split()) is (
+        name in PLAN_OPTIONS
+    )
 
 
-def test_plan_takes_the_command_line_of_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_accepts_all_run_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", f"{tmp_path}/gone.yaml", "--output-dir", "out", "--fail-on", "never"]) == 2
     assert "gone.yaml does not exist" in capsys.readouterr().err
 
@@ -48,9 +46,9 @@ def test_plan_takes_the_command_line_of_run(
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
-def test_words_that_say_nothing_bring_a_way_out(
+def test_unrecognized_argument_error_has_hint(
     words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = _told(words, capsys)
-    assert "unrecognized arguments: " in told
-    assert hint in told
+    output = _parse_output(words, capsys)
+    assert "unrecognized arguments: " in output
+    assert hint in output

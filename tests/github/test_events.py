@@ -1,4 +1,4 @@
-"""What started a workflow is read from GitHub's own events, and from whatever else stands there."""
+"""Workflow events, read from GitHub's own examples and from malformed payloads."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ ZEROS = "0" * 40
 
 
 def request(**changes: Any) -> dict[str, Any]:
-    """A pull request of a repository's own, as little of it as is read."""
+    """A pull request from the same repository, reduced to what agentci reads."""
     repo = {"full_name": "org/agent"}
     given = {
         "number": 7,
@@ -29,19 +29,17 @@ def request(**changes: Any) -> dict[str, Any]:
 
 
 @needs_examples
-class TestEventsOfGitHub:
+class TestGitHubExamplePayloads:
     @pytest.mark.parametrize(
         "name", ["pull_request", "pull_request_review", "pull_request_review_comment"]
     )
-    def test_a_pull_request_is_about_its_own_last_commit_and_not_the_merge_of_it(
-        self, name: str
-    ) -> None:
+    def test_pull_request_head_is_its_own_last_commit(self, name: str) -> None:
         for payload in examples(name):
             assert parse_event(name, RUNS_ON, payload) == WorkflowEvent(
                 name=name, pull_request=2, head_sha=HEAD, base_sha=BASE, base_branch="master"
             )
 
-    def test_a_merge_group_is_put_on_what_comes_before_it_in_the_queue(self) -> None:
+    def test_merge_group_base_is_preceding_commit(self) -> None:
         for payload in examples("merge_group"):
             assert parse_event("merge_group", RUNS_ON, payload) == WorkflowEvent(
                 name="merge_group",
@@ -50,7 +48,7 @@ class TestEventsOfGitHub:
                 base_branch="main",
             )
 
-    def test_a_push_that_makes_a_branch_or_moves_a_tag_has_no_base(self) -> None:
+    def test_push_without_previous_commit_has_no_base_commit(self) -> None:
         pushed = [parse_event("push", RUNS_ON, payload) for payload in examples("push")]
         made = "6113728f27ae82c7b1a177c8d03f9e96e0adf246"
         assert (
@@ -59,20 +57,20 @@ class TestEventsOfGitHub:
         )
         assert WorkflowEvent(name="push", head_sha=made, default_branch="master") in pushed
 
-    def test_a_workflow_started_by_hand_is_about_the_commit_it_runs_on(self) -> None:
+    def test_workflow_dispatch_uses_workflow_commit(self) -> None:
         for payload in examples("workflow_dispatch"):
             event = parse_event("workflow_dispatch", RUNS_ON, payload)
             assert event == WorkflowEvent(name="workflow_dispatch", head_sha=RUNS_ON)
 
 
-def test_a_push_is_put_on_what_it_found() -> None:
+def test_push_base_is_previous_head() -> None:
     payload = {"ref": "refs/heads/feature/x", "before": BASE, "after": HEAD}
     assert parse_event("push", RUNS_ON, payload) == WorkflowEvent(
         name="push", head_sha=HEAD, base_sha=BASE, base_branch="feature/x"
     )
 
 
-def test_a_schedule_is_about_the_commit_it_runs_on() -> None:
+def test_schedule_uses_workflow_commit() -> None:
     event = parse_event("schedule", RUNS_ON, {"schedule": "0 4 * * *"})
     assert event == WorkflowEvent(name="schedule", head_sha=RUNS_ON)
 
@@ -82,7 +80,7 @@ def test_a_schedule_is_about_the_commit_it_runs_on() -> None:
     ("repo", "is_fork"),
     [({"full_name": "me/agent"}, True), (None, True), ({"full_name": "org/agent"}, False)],
 )
-def test_a_pull_request_out_of_another_repository_is_from_a_fork(
+def test_pull_request_from_other_repository_is_a_fork(
     name: str, repo: Json, *, is_fork: bool
 ) -> None:
     payload = request(head={"sha": HEAD, "repo": repo})
@@ -90,7 +88,7 @@ def test_a_pull_request_out_of_another_repository_is_from_a_fork(
 
 
 @pytest.mark.parametrize("sha", [ZEROS, HEAD[1:], f"{HEAD}\n", "../../user", HEAD.upper(), 7, None])
-def test_what_is_no_commit_is_not_taken_for_one(sha: Json) -> None:
+def test_invalid_commit_sha_is_ignored(sha: Json) -> None:
     assert parse_event("push", RUNS_ON, {"before": sha, "after": sha}) == WorkflowEvent(
         name="push", head_sha=RUNS_ON
     )
@@ -101,22 +99,22 @@ def test_what_is_no_commit_is_not_taken_for_one(sha: Json) -> None:
 
 
 @pytest.mark.parametrize("sha", ["b" * 64, HEAD])
-def test_a_commit_may_be_of_either_hash(sha: str) -> None:
+def test_sha1_and_sha256_commits_are_read(sha: str) -> None:
     assert parse_event("schedule", sha, {}).head_sha == sha
 
 
 @pytest.mark.parametrize("number", [0, -1, True, "7", 7.0, None])
-def test_what_is_no_number_of_a_pull_request_is_not_taken_for_one(number: Json) -> None:
+def test_invalid_pull_request_number_is_ignored(number: Json) -> None:
     assert parse_event("pull_request", RUNS_ON, request(number=number)).pull_request is None
 
 
 @pytest.mark.parametrize("payload", [None, [], "", 7, {}, {"pull_request": []}])
-def test_a_pull_request_that_nothing_is_told_of_is_about_no_commit(payload: Json) -> None:
+def test_malformed_payload_has_no_commit(payload: Json) -> None:
     assert parse_event("pull_request", RUNS_ON, payload) == WorkflowEvent(name="pull_request")
 
 
 @pytest.mark.parametrize("inner", [None, [], "x", 7, {}])
-def test_parts_may_be_of_any_shape(inner: Json) -> None:
+def test_malformed_members_are_ignored(inner: Json) -> None:
     hollow = {"head": inner, "base": inner}
     assert parse_event("pull_request", "", {"pull_request": hollow}) == WorkflowEvent(
         name="pull_request"
@@ -124,7 +122,7 @@ def test_parts_may_be_of_any_shape(inner: Json) -> None:
     assert parse_event("push", "", {"ref": inner, "before": inner}) == WorkflowEvent(name="push")
 
 
-class TestTheFile:
+class TestEventFile:
     def environ(self, file: Path) -> dict[str, str]:
         return {
             "GITHUB_ACTIONS": "true",
@@ -133,7 +131,7 @@ class TestTheFile:
             "GITHUB_SHA": RUNS_ON,
         }
 
-    def test_is_read(self, tmp_path: Path) -> None:
+    def test_event_file_is_read(self, tmp_path: Path) -> None:
         file = tmp_path / "event.json"
         file.write_text(json.dumps({"before": BASE}))
         assert read_event(read_github_context(self.environ(file))).base_sha == BASE
@@ -141,9 +139,9 @@ class TestTheFile:
     @pytest.mark.parametrize(
         "content",
         [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"9" * 5000, b" " * (MAX_EVENT_BYTES + 1)],
-        ids=["empty", "cut off", "not UTF-8", "deep", "a long number", "large"],
+        ids=["empty", "truncated", "not UTF-8", "deeply nested", "long number", "too large"],
     )
-    def test_that_is_malformed_tells_nothing(self, tmp_path: Path, content: bytes) -> None:
+    def test_malformed_event_file_is_ignored(self, tmp_path: Path, content: bytes) -> None:
         file = tmp_path / "event.json"
         file.write_bytes(content)
         assert read_event(read_github_context(self.environ(file))) == WorkflowEvent(
@@ -151,9 +149,9 @@ class TestTheFile:
         )
 
     @pytest.mark.parametrize("name", ["missing", ".", "a\0b"])
-    def test_that_is_none_tells_nothing(self, tmp_path: Path, name: str) -> None:
+    def test_unreadable_event_path_is_ignored(self, tmp_path: Path, name: str) -> None:
         event = read_event(read_github_context(self.environ(tmp_path / name)))
         assert event == WorkflowEvent(name="push", head_sha=RUNS_ON)
 
-    def test_is_not_looked_for_outside_of_a_workflow(self) -> None:
+    def test_no_event_is_read_outside_a_workflow(self) -> None:
         assert read_event(read_github_context({})) == WorkflowEvent()

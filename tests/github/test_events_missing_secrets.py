@@ -1,4 +1,4 @@
-"""Secrets are withheld from what strangers and Dependabot start, and from nothing else."""
+"""Secrets are missing only in workflows started by forks and by Dependabot."""
 
 import pytest
 
@@ -37,5 +37,5 @@ def request(head: Json, base: Json = "org/agent") -> Json:
         ("", "", None, ""),
     ],
 )
-def test_secrets_are_withheld(event: str, actor: str, payload: Json, why: str) -> None:
+def test_missing_secrets_are_explained(event: str, actor: str, payload: Json, why: str) -> None:
     assert explain_missing_secrets(parse_event(event, "", payload), actor) == why

@@ -1,4 +1,4 @@
-"""The run that a workflow follows is told by GitHub, in the events that it sends."""
+"""The workflow run that triggered a workflow, read from GitHub's events."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.helpers.webhooks import examples, needs_examples
 
 
 @needs_examples
-def test_is_read_from_every_event_that_is_known() -> None:
+def test_triggering_run_is_read_from_github_examples() -> None:
     payloads = examples("workflow_run")
     assert payloads
     for payload in payloads:
@@ -21,7 +21,7 @@ def test_is_read_from_every_event_that_is_known() -> None:
         assert origin.head == f"{run['head_repository']['owner']['login']}:{run['head_branch']}"
 
 
-def test_has_the_branch_as_the_api_looks_for_it() -> None:
+def test_branch_is_qualified_with_owner() -> None:
     origin = parse_triggering_run(workflow_run())
     assert origin is not None
     assert (origin.head, origin.head_repository, origin.head_sha) == (
@@ -44,7 +44,7 @@ def test_has_the_branch_as_the_api_looks_for_it() -> None:
         workflow_run(event=None),
     ],
 )
-def test_is_none_where_that_is_not_told(payload: Any) -> None:
+def test_malformed_payload_has_no_triggering_run(payload: Any) -> None:
     assert parse_triggering_run(payload) is None
 
 
@@ -53,7 +53,7 @@ def test_is_none_where_that_is_not_told(payload: Any) -> None:
     [{"head_branch": None}, {"head_repository": None}, {"head_repository": {}}],
     ids=str,
 )
-def test_has_its_commit_where_the_branch_is_gone(changed: dict[str, Any]) -> None:
+def test_deleted_branch_keeps_commit(changed: dict[str, Any]) -> None:
     origin = parse_triggering_run(workflow_run(**changed))
     assert origin is not None
     assert (origin.head_sha, origin.head_branch, origin.head_repository) == (HEAD, "", "")
