@@ -92,7 +92,7 @@ def _find_interruption(*, complete: bool) -> Iterator[GateReason]:
 def _find_empty_gates(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
     """Report gates without a passed or failed check.
 
-    A gate is not reported if its errors already fail it, or if all its checks are advisory and
+    Skipped if errors already fail the gate, or if all its checks are advisory and
     another config has results.
     """
     if not gates:

@@ -7,7 +7,7 @@ MAX_EXCERPT_CHARACTERS = 100
 
 
 def make_case_summary(case: Case) -> CaseSummary:
-    """Reduce ``case`` to what is kept after its evaluation."""
+    """Reduce ``case`` to its summary, which is stored after its evaluation."""
     trace, expected = case.trace, case.expected
     return CaseSummary(
         id=case.id,

@@ -234,10 +234,10 @@ class TestUntrustedReport:
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")
-        for spelt in ("<img", "<!--", "</details", "](https://evil", "](http://evil", "\n# head"):
-            assert spelt not in prose
-        for spelt in ("https://evil", "www.evil", "\x1b", "\u202e"):
-            assert spelt not in prose
+        for escapeControl in ("<img", "<!--", "</details", "](https://evil", "](http://evil", "\n# head"):
+            assert escapeControl not in prose
+        for escapeControl in ("https://evil", "www.evil", "\x1b", "\u202e"):
+            assert escapeControl not in prose
         assert commands_in(ran.out) == []
 
     @pytest.mark.parametrize("name", ["../results.json", "/results.json", "report/results.json"])

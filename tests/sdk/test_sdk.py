@@ -38,7 +38,7 @@ class TestEvalResult:
         "score", [1.01, -1, float("nan"), float("inf"), True, "0.5", None, [1.0]]
     )
     def test_invalid_score_is_rejected(self, score: Any) -> None:
-        with pytest.raises(ValueError, match="not a number from 0 to 1") as caught:
+        with pytest.raises(ValueError, match="score must be a number between 0 and 1") as caught:
             EvalResult(score=score)
         assert repr(score) in str(caught.value)
 
@@ -47,12 +47,12 @@ class TestEvalResult:
 
     @pytest.mark.parametrize("status", ["failed", "", 1, ["FAILED"]])
     def test_unknown_status_is_rejected(self, status: Any) -> None:
-        with pytest.raises(ValueError, match="one of EvalStatus, or None"):
+        with pytest.raises(ValueError, match="status must be an EvalStatus or None"):
             EvalResult(score=1, status=status)
 
     @pytest.mark.parametrize("scores", [None, 0.5, "1", ["1"], [True], [float("nan")], {1.0}])
     def test_invalid_turn_scores_are_rejected(self, scores: Any) -> None:
-        with pytest.raises(ValueError, match="not a list of numbers and None"):
+        with pytest.raises(ValueError, match="must be a list of numbers and None"):
             EvalResult(score=1, per_invocation_scores=scores)
 
     def test_unknown_result_field_is_rejected(self) -> None:

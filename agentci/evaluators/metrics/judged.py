@@ -190,7 +190,7 @@ def _find_rubric_reason(rubric: Rubric, verdict: AggregateVerdict) -> str:
 
 QUALITY_INSTRUCTIONS: Final = """\
 Check the final answer of an AI agent against a list of properties.
-- Only this is evidence: what the user said, and the results of correct tool calls, which call the \
+- Only this is evidence: the user messages, and the results of correct tool calls, which call the \
 right tool with the arguments that the request needs. The agent's own statements and the results \
 of incorrect tool calls are not evidence.
 - A claim in the answer is correct only if the evidence shows it. If evidence is missing because \
@@ -221,7 +221,7 @@ def _make_quality_prompt(judged_turn: JudgedTurn) -> JudgePrompt:
 TOOL_USE_INSTRUCTIONS: Final = """\
 Check how an AI agent used its tools against a list of properties.
 - Consider the calls that were made, their arguments, their order and their results. Ignore what \
-the agent said.
+the agent wrote.
 - A property about the arguments of a call that was not made does not apply."""
 TOOL_USE_TEMPLATE: Final = """\
 User request:
@@ -246,7 +246,7 @@ def _make_tool_use_prompt(judged_turn: JudgedTurn) -> JudgePrompt:
 CORRECT_LABELS: Final = ("supported", "not_applicable")
 SENTENCE_LABELS: Final = (*CORRECT_LABELS, "unsupported", "contradictory", "disputed")
 HALLUCINATION_INSTRUCTIONS: Final = """\
-Check whether the answer of an AI agent is supported by its context: what the user said, and what \
+Check whether the answer of an AI agent is supported by its context: the user messages, and what \
 the agent's tools returned. Label every sentence of the answer by its number:
 - supported: the context shows everything that the sentence claims, in any wording.
 - unsupported: the sentence claims something that is not in the context.

@@ -207,7 +207,7 @@ def _parse_index(content: bytes) -> Manifest:
     entry = _require_text(document["entry"])
     files = document["files"]
     if not isinstance(files, Mapping):
-        raise _InvalidIndexError("its files are no object")
+        raise _InvalidIndexError("`files` is not an object")
     reason = find_paths_problem(entry, files)
     if reason is not None:
         raise _InvalidIndexError(reason)

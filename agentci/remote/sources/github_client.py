@@ -135,9 +135,9 @@ def _parse_tree_entries(data: Any) -> Iterator[GitTreeEntry]:
             path=each["path"], mode=each["mode"], sha=each["sha"], size=each.get("size") or 0
         )
         if not all(isinstance(text, str) for text in (entry.path, entry.mode, entry.sha)):
-            raise TypeError("a path, mode or sha is no text")
+            raise TypeError("`path`, `mode` or `sha` is not a string")
         if type(entry.size) is not int or entry.size < 0:
-            raise TypeError("a size is no number of bytes")
+            raise TypeError("`size` is not a number of bytes")
         yield entry
 
 

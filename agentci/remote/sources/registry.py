@@ -52,7 +52,7 @@ class SourcePlugin:
         budget = SizeBudget()
         for path, file in snapshot.files.items():
             if type(path) is not str or type(file) is not ProgramFile:
-                raise self._make_error("it fetched something that is no file")
+                raise self._make_error("it returned an item that is not a file")
             budget.add(path, len(file.content))
         if snapshot.entry not in snapshot.files:
             raise self._make_error("it fetched a folder without the program")

@@ -134,7 +134,7 @@ class TestBaselineFolder:
     def test_foreign_folder_is_not_used_as_cache(self, folder: Path) -> None:
         folder.mkdir()
         (folder / "thesis.txt").write_text("mine")
-        with pytest.raises(UnreachableError, match="is no cache of agentci"):
+        with pytest.raises(UnreachableError, match="is not an agentci cache"):
             BaselineStore(folder).put(COMMIT, SERIES, b"{}")
 
 
