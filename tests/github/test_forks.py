@@ -158,7 +158,7 @@ class TestUntrustedReport:
             ("[" * 200_000, "nested too deeply"),
             ("9" * 10_000, "too many digits"),
             ('{"a": 1, "a": 2}', "appears twice"),
-            ("\x00\x01", "holds a NUL"),
+            ("\x00\x01", "contains a NUL"),
         ],
     )
     def test_malformed_report_is_rejected(self, text: str, message: str, fork: Bench) -> None:

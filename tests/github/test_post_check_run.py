@@ -141,7 +141,7 @@ class TestCheckRunFailures:
         bench.hub.faults["pulls/get"] = [Answer(status=503)] * 5
         ran = bench.evaluate("--comment", "always", "--check-run", "agent")
         (warning,) = commands_in(ran.out)
-        assert "answered 503 (tried 5 times)" in warning.data
+        assert "status 503 (5 attempts)" in warning.data
         assert (
             "no check run: skipped, because GitHub did not respond to an earlier request\n"
             in ran.out
