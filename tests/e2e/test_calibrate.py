@@ -1,4 +1,4 @@
-"""What evaluators say is held against what people said."""
+"""``agentci calibrate``: agreement of evaluators with human labels."""
 
 import json
 import re
@@ -35,13 +35,13 @@ def prepare(folder: Path, server: Server, cases: int = 4, **others: Any) -> None
 
 
 def by_number(asked: Asked) -> Answer:
-    """The first two answers are good."""
+    """Passes the first two answers."""
     found = re.search(r"Paris (\d+)\.", asked.body.decode())
     assert found
     return GOOD if int(found[1]) < 2 else BAD  # type: ignore[no-any-return]
 
 
-def test_people_are_told_how_far_it_agrees(tmp_path: Path) -> None:
+def test_agreement_is_printed_as_text(tmp_path: Path) -> None:
     labels = [label(0, "pass"), label(1, "fail"), label(2, "fail", note="too short")]
     with serve(by_number) as server:
         prepare(tmp_path, server)
@@ -60,51 +60,51 @@ def test_people_are_told_how_far_it_agrees(tmp_path: Path) -> None:
         "use at least 50 cases and 15 fails\n"
         "  note: kappa is below 0.6; do not let this evaluator fail the gate\n"
     )
-    # What nobody said anything of is not asked about.
+    # The case without a label is not evaluated.
     assert len(server.asked) == 3
 
 
-def test_programs_are_told_the_same(tmp_path: Path) -> None:
+def test_agreement_is_printed_as_json(tmp_path: Path) -> None:
     with serve(by_number) as server:
         prepare(tmp_path, server)
         ran = calibrate(tmp_path, [label(0, "pass"), label(2, "fail")], "--json")
-    [told] = json.loads(ran.out)
-    assert (told["evaluator"], told["cases"], told["kappa"]) == ("j", 2, 1.0)
-    assert told["confusion"] == {
+    [entry] = json.loads(ran.out)
+    assert (entry["evaluator"], entry["cases"], entry["kappa"]) == ("j", 2, 1.0)
+    assert entry["confusion"] == {
         "true_passes": 1,
         "false_fails": 0,
         "false_passes": 0,
         "true_fails": 1,
     }
-    assert told["agreement"]["value"] == 1.0
-    assert told["flip_rate"] == {"part": 0, "whole": 0, "value": None, "interval": None}
+    assert entry["agreement"]["value"] == 1.0
+    assert entry["flip_rate"] == {"part": 0, "whole": 0, "value": None, "interval": None}
 
 
-def test_repeats_show_how_often_verdicts_change(tmp_path: Path) -> None:
+def test_repeats_measure_flip_rate(tmp_path: Path) -> None:
     answers = cycle([GOOD, GOOD, BAD])
     with serve(lambda _: next(answers)) as server:
         prepare(tmp_path, server, cases=1)
         ran = calibrate(tmp_path, [label(0, "pass")], "--repeats", "3")
         again = calibrate(tmp_path, [label(0, "pass")])
     assert "  flips         66.7% of 3 pairs of repeats\n" in ran.out
-    # The first of them is kept, and found again.
+    # The response to the first repeat is cached.
     assert len(server.asked) == 3
     assert "human: pass                   1                0\n" in again.out
     assert "kappa is below" not in again.out
     assert "  note: kappa is undefined: it needs labels or results of both kinds\n" in again.out
 
 
-def test_a_label_may_be_about_one_evaluator(tmp_path: Path) -> None:
+def test_label_can_apply_to_one_evaluator(tmp_path: Path) -> None:
     evaluators = [JUDGE, {"name": "has", "type": "contains", "value": "Rome"}]
     labels = [label(0, "pass"), label(0, "fail", evaluator="has")]
     with serve(by_number) as server:
         prepare(tmp_path, server, evaluators=evaluators)
         ran = calibrate(tmp_path, labels, "--json")
-    told = {each["evaluator"]: each["agreement"]["value"] for each in json.loads(ran.out)}
-    assert told == {"j": 1.0, "has": 1.0}
+    agreement = {each["evaluator"]: each["agreement"]["value"] for each in json.loads(ran.out)}
+    assert agreement == {"j": 1.0, "has": 1.0}
 
 
-def test_what_has_no_verdict_is_counted_by_itself(tmp_path: Path) -> None:
+def test_checks_without_result_are_counted_separately(tmp_path: Path) -> None:
     with serve(script(said("Hm."))) as server:
         prepare(tmp_path, server)
         ran = calibrate(tmp_path, [label(0, "pass")])
@@ -128,7 +128,7 @@ def test_what_has_no_verdict_is_counted_by_itself(tmp_path: Path) -> None:
         ([], "the file has no labels"),
     ],
 )
-def test_what_is_no_label_is_told_with_its_line(
+def test_invalid_label_is_reported_with_its_line(
     tmp_path: Path, labels: list[Any], message: str
 ) -> None:
     with serve(by_number) as server:
@@ -139,14 +139,14 @@ def test_what_is_no_label_is_told_with_its_line(
     assert server.asked == []
 
 
-def test_a_file_of_labels_that_is_not_there_has_no_line_to_look_at(tmp_path: Path) -> None:
+def test_missing_label_file_is_reported_without_line(tmp_path: Path) -> None:
     ran = run_agentci(["calibrate", "--labels", "gone.jsonl"], cwd=tmp_path)
     assert ran.code == 2
     assert [*map(str, ran.problems)] == ["command line: gone.jsonl does not exist"]
 
 
 @pytest.mark.parametrize("number", ["0", "100", "x", "1.5", "9" * 5000])
-def test_a_number_of_repeats_that_cannot_be_is_told_what_can(
+def test_invalid_repeats_error_gives_valid_range(
     capsys: pytest.CaptureFixture[str], number: str
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -156,7 +156,7 @@ def test_a_number_of_repeats_that_cannot_be_is_told_what_can(
     assert message in capsys.readouterr().err
 
 
-def test_a_broken_recording_is_wrong_input(tmp_path: Path) -> None:
+def test_broken_trace_is_invalid_input(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text(
         "evaluators: [{name: tool_trajectory_avg_score, type: builtin}]\ntraces: '*.otlp.json'\n"
     )

@@ -1,4 +1,4 @@
-"""Functions that grade, from an entry of a config to the report."""
+"""Grader functions, from the config entry to the report."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def _grade(folder: Path, source: str, *fields: str) -> Judged:
 
 
 @pytest.mark.parametrize("isolation", ["fork", "spawn"])
-def test_a_function_grades_what_was_recorded(folder: Path, isolation: str) -> None:
+def test_grader_function_scores_trace(folder: Path, isolation: str) -> None:
     _configure(folder, "threshold: 0.9", f"isolation: {isolation}")
     judged = run(folder)
     [result] = judged.results
@@ -55,13 +55,13 @@ def test_a_function_grades_what_was_recorded(folder: Path, isolation: str) -> No
     assert result["details"]["seen"] == [True, {"city": "Paris"}, str(folder)]
 
 
-def test_packages_are_not_installed_where_that_is_not_wanted(folder: Path) -> None:
+def test_requirements_none_installs_no_packages(folder: Path) -> None:
     (folder / "evals" / "requirements.txt").write_text("there-is-no-such-package==1\n")
     _configure(folder, "requirements: none")
     assert run(folder).code == 0
 
 
-def test_a_score_below_the_threshold_fails(folder: Path) -> None:
+def test_score_below_threshold_fails(folder: Path) -> None:
     judged = _grade(folder, "def short(sample, item): return 0.4", "threshold: 0.5")
     assert (judged.code, [each["status"] for each in judged.results]) == (1, ["failed"])
 
@@ -84,16 +84,14 @@ def test_a_score_below_the_threshold_fails(folder: Path) -> None:
         ),
         ("def other(s, i): return 'short'", "no function `short` in graders.py"),
         ("import os\ndef short(s, i): os._exit(0)", "printed nothing on stdout"),
-        ("def short(s, i):\n while True: pass", "timed out after 1s"),
+        ("def short(s, i):\n while True: pass", "timed out after 1 s"),
         (
             "def short(s, i): return open('words', 'w').close()",
             "(the sandbox allows writing only to TMPDIR",
         ),
     ],
 )
-def test_what_gives_no_score_is_an_error_and_no_zero(
-    folder: Path, source: str, reason: str
-) -> None:
+def test_grader_without_valid_score_is_an_error(folder: Path, source: str, reason: str) -> None:
     judged = _grade(folder, source, "timeout: 1")
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (3, "errored", None)
@@ -101,7 +99,7 @@ def test_what_gives_no_score_is_an_error_and_no_zero(
     assert reason in result["reason"]
 
 
-def test_replies_are_taken_again_until_the_file_or_what_it_imports_changes(folder: Path) -> None:
+def test_changed_import_invalidates_cached_response(folder: Path) -> None:
     _configure(folder, "cache: true")
     first, second = run(folder), run(folder)
     assert (first.results[0]["cached"], second.results[0]["cached"]) == (False, True)
@@ -110,7 +108,7 @@ def test_replies_are_taken_again_until_the_file_or_what_it_imports_changes(folde
     assert (third.cached, third.results[0]["status"]) == ([False], "failed")
 
 
-def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) -> None:
+def test_functions_in_one_file_are_separate_evaluators(folder: Path) -> None:
     source = "def one(s, i): return 1\ndef nil(s, i): return 0\ndef grade(s, i): return 0.5"
     (folder / "evals" / "graders.py").write_text(source)
     names = {"one": ":one", "nil": ":nil", "by_default": ""}
@@ -137,9 +135,7 @@ def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) ->
         ),
     ],
 )
-def test_a_grader_that_cannot_be_found_is_told_on_its_line(
-    folder: Path, grader: str, problem: str
-) -> None:
+def test_missing_grader_is_config_error(folder: Path, grader: str, problem: str) -> None:
     _configure(folder, grader=grader)
     ran = run_agentci(["run"], cwd=folder)
     assert ran.code == 2

@@ -1,4 +1,4 @@
-"""``baseline: base``: the results of the base, wherever they were kept; or why there are none."""
+"""``baseline: base`` in a workflow: results come from the cache or from an earlier run."""
 
 import io
 import json
@@ -16,7 +16,14 @@ import pytest
 
 from agentci.github.baseline.find import MAX_RUNS_TRIED
 from tests._util.http.servers import Answer
-from tests.e2e.based import ARTIFACT, Workflow, packed, pull_request, push, record
+from tests.e2e.baseline_workflow import (
+    ARTIFACT,
+    Workflow,
+    pull_request,
+    push,
+    write_eval,
+    zip_folder,
+)
 from tests.github.api.description import NEEDS_DESCRIPTION
 from tests.github.api.hub import TOKEN, running_hub
 from tests.github.api.past import FORK
@@ -26,7 +33,7 @@ from tests.helpers.support import ROOT, Ran
 pytestmark = NEEDS_DESCRIPTION
 
 M1, M2, M3, HEAD, MERGE = (digit * 40 for digit in "12345")
-REQUEST = pull_request(M1, HEAD)
+PULL_REQUEST = pull_request(M1, HEAD)
 
 
 @pytest.fixture
@@ -45,88 +52,88 @@ def before(ran: Ran) -> float:
     return float(trend["before"])
 
 
-class TestAPullRequest:
-    def test_is_compared_with_the_commit_that_it_was_merged_into(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=6)
-        number = workflow.judged_on_main(M2, sunny=3)
+class TestPullRequest:
+    def test_merge_commit_is_compared_with_its_first_parent(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=6)
+        number = workflow.evaluate_on_main(M2, sunny=3)
         workflow.past.commit(HEAD, M1, branch="topic")
         workflow.past.commit(MERGE, M2, HEAD, branch="merge")
-        ran = workflow.step("pull_request", MERGE, REQUEST, sunny=3)
+        ran = workflow.step("pull_request", MERGE, PULL_REQUEST, sunny=3)
         assert (compared(ran)["commit"], compared(ran)["stale"]) == (M2, "")
         assert compared(ran)["baseline"] == f"{M2[:12]}, run {number}"
         assert before(ran) == 0.5
 
-    def test_whose_head_is_checked_out_is_compared_with_where_it_left(
-        self, workflow: Workflow
-    ) -> None:
-        workflow.judged_on_main(M1, sunny=6)
-        workflow.judged_on_main(M2, sunny=3)
+    def test_checked_out_head_is_compared_with_merge_base(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=6)
+        workflow.evaluate_on_main(M2, sunny=3)
         workflow.past.commit(HEAD, M1, branch="topic")
         workflow.past.commit(MERGE, M2, HEAD, branch="merge")
-        ran = workflow.step("pull_request", MERGE, REQUEST, head=HEAD)
+        ran = workflow.step("pull_request", MERGE, PULL_REQUEST, head=HEAD)
         assert (compared(ran)["commit"], before(ran)) == (M1, 1.0)
 
-    def test_that_makes_it_worse_shuts_the_gate(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_regression_fails_gate(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         workflow.past.commit(MERGE, M1, branch="merge")
-        ran = workflow.step("pull_request", MERGE, REQUEST, sunny=0, gate={"max_regression": 0.1})
+        ran = workflow.step(
+            "pull_request", MERGE, PULL_REQUEST, sunny=0, gate={"max_regression": 0.1}
+        )
         assert ran.code == 1
         assert ran.out.startswith(
             "Quality gate failed: own regressed: mean score 1 -> 0 (6 cases, p = 0.016)"
         )
 
-    def test_from_a_fork_is_compared_as_well(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_fork_pull_request_is_compared_with_base(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         workflow.past.commit(MERGE, M1, branch="merge")
         request = pull_request(M1, HEAD)
         request["pull_request"]["head"]["repo"] = {"full_name": FORK}
         assert before(workflow.step("pull_request", MERGE, request)) == 1.0
 
-    def test_is_never_a_baseline(self, workflow: Workflow) -> None:
+    def test_pull_request_results_are_not_saved_as_baseline(self, workflow: Workflow) -> None:
         workflow.cached = True
         workflow.past.commit(M1)
         workflow.past.commit(MERGE, M1, branch="merge")
-        workflow.step("pull_request", MERGE, REQUEST)
-        workflow.step("pull_request_target", MERGE, REQUEST)
+        workflow.step("pull_request", MERGE, PULL_REQUEST)
+        workflow.step("pull_request_target", MERGE, PULL_REQUEST)
         assert not (workflow.folder / ".agentci" / "cache" / "baselines").exists()
         assert "baseline not found" in compared(workflow.step("schedule", MERGE))["not_comparable"]
 
 
-class TestTheCache:
+class TestBaselineCache:
     @pytest.fixture(autouse=True)
-    def carried(self, workflow: Workflow) -> None:
+    def share_cache(self, workflow: Workflow) -> None:
         workflow.cached = True
 
-    def test_is_looked_into_before_runs_are_asked(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=3)
+    def test_cache_is_searched_before_workflow_runs(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=3)
         workflow.past.commit(MERGE, M1, branch="merge")
         asked = len(workflow.hub.asked)
-        ran = workflow.step("pull_request", MERGE, REQUEST)
+        ran = workflow.step("pull_request", MERGE, PULL_REQUEST)
         assert (compared(ran)["baseline"], before(ran)) == (f"{M1[:12]}, the cache", 0.5)
         questions = [each.operation for each in workflow.hub.asked[asked:]]
         assert questions == ["repos/compare-commits-with-basehead"]
 
-    def test_is_enough_without_a_token(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_cache_provides_baseline_without_token(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         workflow.token = ""
-        ran = workflow.step("pull_request", MERGE, REQUEST)
+        ran = workflow.step("pull_request", MERGE, PULL_REQUEST)
         assert (compared(ran)["commit"], before(ran)) == (M1, 1.0)
         assert compared(ran)["stale"].startswith(
             "the baseline may be stale: the merge base with main is unknown: "
             "no token for the GitHub API ("
         )
 
-    def test_is_enough_offline(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_cache_provides_baseline_offline(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         asked = len(workflow.hub.asked)
         ran = workflow.step("push", M2, push(M1, M2), "--offline")
         assert (compared(ran)["commit"], compared(ran)["stale"]) == (M1, "")
-        refused = compared(workflow.step("push", M3, push(HEAD, M3), "--offline"))["not_comparable"]
-        assert "GitHub is not searched with --offline" in refused
+        reason = compared(workflow.step("push", M3, push(HEAD, M3), "--offline"))["not_comparable"]
+        assert "GitHub is not searched with --offline" in reason
         assert len(workflow.hub.asked) == asked
 
-    def test_has_what_an_older_commit_came_to(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=3)
+    def test_older_cached_commit_gives_stale_baseline(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=3)
         workflow.past.commit(M2)
         workflow.past.commit(M3)
         ran = workflow.step("push", MERGE, push(M3, MERGE))
@@ -136,7 +143,7 @@ class TestTheCache:
             "which has no results"
         )
 
-    def test_of_each_job_of_a_matrix_is_its_own(self, workflow: Workflow) -> None:
+    def test_baselines_of_matrix_jobs_are_separate(self, workflow: Workflow) -> None:
         for sunny, name in ((6, "small"), (3, "large")):
             step = ("--baseline-artifact", name)
             workflow.step("push", M1, push(M1, M1), *step, sunny=sunny)
@@ -144,15 +151,15 @@ class TestTheCache:
             ran = workflow.step("push", M2, push(M1, M2), "--baseline-artifact", name)
             assert before(ran) == score
 
-    def test_that_is_committed_is_not_believed(self, workflow: Workflow) -> None:
+    def test_cache_committed_to_repository_is_not_trusted(self, workflow: Workflow) -> None:
         workflow.step("push", M1, push(M1, M1))
         track(repository(workflow.folder), ".agentci/cache/baselines/x")
         ran = workflow.step("push", M2, push(M1, M2))
         assert "the cache .agentci/cache is committed" in compared(ran)["not_comparable"]
-        notices = [each["message"] for each in ran.results["problems"]]
-        assert any("are not saved as a baseline" in each for each in notices)
+        messages = [each["message"] for each in ran.results["problems"]]
+        assert any("are not saved as a baseline" in each for each in messages)
 
-    def test_does_not_keep_what_is_of_no_use(self, workflow: Workflow) -> None:
+    def test_partial_or_invalid_results_are_not_saved(self, workflow: Workflow) -> None:
         baselines = workflow.folder / ".agentci" / "cache" / "baselines"
         workflow.step("push", M1, push(M1, M1), head=M2)
         workflow.step("push", M1, push(M1, M1), "--shard", "1/2")
@@ -162,64 +169,62 @@ class TestTheCache:
         workflow.step("push", M1, push(M1, M1), sunny=0, gate={"min_pass_rate": 1})
         assert len(list(baselines.iterdir())) == 1
 
-    def test_has_the_base_by_the_report_that_says_so(self, workflow: Workflow) -> None:
+    def test_cached_report_of_another_commit_is_rejected(self, workflow: Workflow) -> None:
         workflow.step("push", M1, push(M1, M1))
         [kept] = (workflow.folder / ".agentci" / "cache" / "baselines").iterdir()
         kept.rename(kept.with_name(kept.name.replace(M1, M2)))
-        refused = compared(workflow.step("push", M3, push(M2, M3)))["not_comparable"]
-        assert f"results.json of the cache belongs to commit {M1[:12]}" in refused
+        reason = compared(workflow.step("push", M3, push(M2, M3)))["not_comparable"]
+        assert f"results.json of the cache belongs to commit {M1[:12]}" in reason
 
 
 class TestOtherEvents:
-    def test_a_push_is_compared_with_what_the_branch_was_at(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=3)
+    def test_push_is_compared_with_previous_branch_head(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=3)
         ran = workflow.step("push", M2, push(M1, M2))
         assert (compared(ran)["commit"], before(ran)) == (M1, 0.5)
 
-    def test_a_new_branch_is_compared_with_where_it_left(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=3)
+    def test_new_branch_is_compared_with_merge_base(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=3)
         workflow.past.commit(M2)
         workflow.past.commit(HEAD, M1, branch="topic")
         new = {**push("0" * 40, HEAD), "ref": "refs/heads/topic"}
         assert compared(workflow.step("push", HEAD, new))["commit"] == M1
 
-    def test_a_merge_queue_is_compared_with_what_stands_before_in_it(
-        self, workflow: Workflow
-    ) -> None:
-        workflow.judged_on_main(M1)
+    def test_merge_group_is_compared_with_its_base(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         queued = "gh-readonly-queue/main/pr-6"
         workflow.past.commit(M2, M1, branch=queued)
         workflow.step("push", M2, push(M1, M2), sunny=3)
-        workflow.keep(workflow.past.run(M2, event="merge_group", head_branch=queued))
+        workflow.upload(workflow.past.run(M2, event="merge_group", head_branch=queued))
         group = {"base_sha": M2, "head_sha": M3, "base_ref": "refs/heads/main"}
         ran = workflow.step("merge_group", M3, {"merge_group": group})
         assert (compared(ran)["commit"], before(ran)) == (M2, 0.5)
 
     @pytest.mark.parametrize("event", ["schedule", "workflow_dispatch"])
-    def test_a_run_by_the_clock_or_by_hand_is_compared_with_the_one_before(
+    def test_schedule_and_dispatch_are_compared_with_latest_results(
         self, workflow: Workflow, event: str
     ) -> None:
-        workflow.judged_on_main(M1, sunny=3)
+        workflow.evaluate_on_main(M1, sunny=3)
         workflow.past.commit(M2)
         ran = workflow.step(event, M2)
         assert (compared(ran)["commit"], compared(ran)["stale"], before(ran)) == (M1, "", 0.5)
-        workflow.keep(workflow.past.run(M2, event=event))
+        workflow.upload(workflow.past.run(M2, event=event))
         ran = workflow.step(event, M2)
         assert (compared(ran)["commit"], before(ran)) == (M2, 1.0)
 
-    def test_its_own_run_is_no_earlier_one(self, workflow: Workflow) -> None:
-        number = workflow.judged_on_main(M1)
+    def test_current_run_is_not_its_own_baseline(self, workflow: Workflow) -> None:
+        number = workflow.evaluate_on_main(M1)
         ran = workflow.step("schedule", M1, GITHUB_RUN_ID=str(number))
         assert "baseline not found" in compared(ran)["not_comparable"]
 
-    def test_an_event_that_names_no_commit_has_no_base(self, workflow: Workflow) -> None:
-        refused = compared(workflow.step("pull_request", MERGE, {}))["not_comparable"]
-        assert refused.endswith("the event `pull_request` names no base commit")
+    def test_event_without_base_commit_has_no_baseline(self, workflow: Workflow) -> None:
+        reason = compared(workflow.step("pull_request", MERGE, {}))["not_comparable"]
+        assert reason.endswith("the event `pull_request` names no base commit")
 
 
-class TestRuns:
-    def test_of_others_and_of_pull_requests_are_not_believed(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=6)
+class TestWorkflowRuns:
+    def test_runs_of_forks_and_pull_requests_are_ignored(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=6)
         for other in (
             {"event": "pull_request", "head_branch": "topic"},
             {"event": "pull_request_target"},
@@ -227,27 +232,27 @@ class TestRuns:
             {"home": FORK},
         ):
             workflow.step("push", M1, push(M1, M1), sunny=0)
-            workflow.keep(workflow.past.run(M1, **other))
+            workflow.upload(workflow.past.run(M1, **other))
         assert before(workflow.step("push", M2, push(M1, M2))) == 1.0
 
-    def test_of_several_the_last_one_counts(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=6)
+    def test_latest_run_of_commit_is_used(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=6)
         workflow.step("push", M1, push(M1, M1), sunny=3)
-        workflow.keep(workflow.past.run(M1))
+        workflow.upload(workflow.past.run(M1))
         assert before(workflow.step("push", M2, push(M1, M2))) == 0.5
 
-    def test_of_several_attempts_the_last_one_counts(self, workflow: Workflow) -> None:
+    def test_latest_attempt_of_run_is_used(self, workflow: Workflow) -> None:
         workflow.step("push", M1, push(M1, M1), sunny=0)
         number = workflow.past.run(M1)
-        workflow.keep(number, created_at="2026-01-02T00:00:00Z")
+        workflow.upload(number, created_at="2026-01-02T00:00:00Z")
         workflow.step("push", M1, push(M1, M1), sunny=3)
-        workflow.keep(number, created_at="2026-01-03T00:00:00Z")
+        workflow.upload(number, created_at="2026-01-03T00:00:00Z")
         workflow.step("push", M1, push(M1, M1), sunny=6)
-        workflow.keep(number, created_at="2026-01-01T00:00:00Z")
+        workflow.upload(number, created_at="2026-01-01T00:00:00Z")
         assert before(workflow.step("push", M2, push(M1, M2))) == 0.5
 
-    def test_that_were_broken_off_are_passed_over(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=3)
+    def test_incomplete_or_invalid_reports_are_passed_over(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=3)
         workflow.step("push", M1, push(M1, M1), sunny=6)
         report = workflow.folder / "agentci-results" / "results.json"
         whole = report.read_text()
@@ -258,15 +263,15 @@ class TestRuns:
             whole.replace('"version": "', '"version": "0'),
         ):
             report.write_text(broken)
-            workflow.keep(workflow.past.run(M1))
+            workflow.upload(workflow.past.run(M1))
         for options in (["--shard", "1/2"], ["--only", "nobody"]):
             workflow.step("push", M1, push(M1, M1), *options)
-            workflow.keep(workflow.past.run(M1))
+            workflow.upload(workflow.past.run(M1))
         assert before(workflow.step("push", M2, push(M1, M2))) == 0.5
 
-    def test_of_older_commits_are_found_on_the_branch(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1, sunny=6)
-        number = workflow.judged_on_main(M2, sunny=3)
+    def test_older_commit_on_branch_gives_stale_baseline(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1, sunny=6)
+        number = workflow.evaluate_on_main(M2, sunny=3)
         workflow.past.commit(M3)
         ran = workflow.step("push", MERGE, push(M3, MERGE))
         assert compared(ran)["baseline"] == f"{M2[:12]}, run {number}"
@@ -275,62 +280,64 @@ class TestRuns:
             "which has no results"
         )
 
-    def test_of_older_commits_are_found_in_the_merge_queue(self, workflow: Workflow) -> None:
+    def test_older_commit_in_merge_queue_is_found(self, workflow: Workflow) -> None:
         queued = "gh-readonly-queue/main/pr-6"
-        workflow.judged_on_main(M1, event="merge_group", head_branch=queued)
+        workflow.evaluate_on_main(M1, event="merge_group", head_branch=queued)
         workflow.past.commit(M2)
         assert compared(workflow.step("push", M3, push(M2, M3)))["commit"] == M1
 
-    def test_are_not_asked_without_end(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_number_of_searched_runs_is_limited(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         for _ in range(MAX_RUNS_TRIED):
             workflow.past.run(M1)
         workflow.hub.asked.clear()
-        refused = compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"]
-        assert "baseline not found" in refused
+        reason = compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"]
+        assert "baseline not found" in reason
         assert workflow.hub.count("actions/list-workflow-run-artifacts") == MAX_RUNS_TRIED
-        assert f"{MAX_RUNS_TRIED - 4} more" in refused
+        assert f"{MAX_RUNS_TRIED - 4} more" in reason
 
-    def test_that_the_base_does_not_hold_are_no_older_ones(self, workflow: Workflow) -> None:
+    def test_commit_outside_base_history_is_ignored(self, workflow: Workflow) -> None:
         workflow.past.commit(M1)
-        workflow.judged_on_main(M2)
+        workflow.evaluate_on_main(M2)
         workflow.past.commit(MERGE, M1, branch="merge")
         ran = workflow.step("push", MERGE, push(M1, MERGE))
         assert "no results of" in compared(ran)["not_comparable"]
 
 
-class TestAStaleBaseline:
+class TestStaleBaseline:
     @pytest.fixture(autouse=True)
-    def past(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def stale_base(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         workflow.past.commit(M2)
 
-    def step(self, workflow: Workflow, *shuts: str, sunny: int = 6) -> Ran:
-        gate = {"max_regression": 0.1, "fail_on_regression": shuts}
+    def step(self, workflow: Workflow, *failing: str, sunny: int = 6) -> Ran:
+        gate = {"max_regression": 0.1, "fail_on_regression": failing}
         return workflow.step("push", M3, push(M2, M3), gate=gate, sunny=sunny)
 
-    def test_is_told_wherever_the_comparison_is(self, workflow: Workflow) -> None:
+    def test_stale_baseline_is_reported_in_every_output(self, workflow: Workflow) -> None:
         ran = self.step(workflow, "fail")
-        said = f"the baseline is stale: its commit {M1[:12]} is 1 commit before the base {M2[:12]}"
+        message = (
+            f"the baseline is stale: its commit {M1[:12]} is 1 commit before the base {M2[:12]}"
+        )
         assert ran.code == 0
-        assert any(said in each for each in ran.results["decision"]["reasons"])
-        assert said in ran.out
+        assert any(message in each for each in ran.results["decision"]["reasons"])
+        assert message in ran.out
         for name in ("summary.md", "report.html"):
-            assert said in (workflow.folder / "agentci-results" / name).read_text()
+            assert message in (workflow.folder / "agentci-results" / name).read_text()
 
-    def test_shuts_the_gate_where_that_is_wanted(self, workflow: Workflow) -> None:
+    def test_stale_baseline_fails_gate_if_configured(self, workflow: Workflow) -> None:
         ran = self.step(workflow, "stale")
         assert (ran.code, ran.out.startswith("Quality gate failed: the baseline is stale: ")) == (
             1,
             True,
         )
 
-    def test_is_compared_with_all_the_same(self, workflow: Workflow) -> None:
+    def test_regression_against_stale_baseline_fails_gate(self, workflow: Workflow) -> None:
         assert self.step(workflow, "fail", sunny=0).code == 1
 
 
-class TestAMissingBaseline:
-    def test_is_told_and_never_passed_in_silence(self, workflow: Workflow) -> None:
+class TestMissingBaseline:
+    def test_missing_baseline_is_reported_in_output_and_summary(self, workflow: Workflow) -> None:
         workflow.past.commit(M1)
         ran = workflow.step("push", M2, push(M1, M2), gate={"max_regression": 0.1})
         why = (
@@ -345,7 +352,7 @@ class TestAMissingBaseline:
             "baseline not found" in (workflow.folder / "agentci-results" / "summary.md").read_text()
         )
 
-    def test_shuts_the_gate_where_that_is_wanted(self, workflow: Workflow) -> None:
+    def test_missing_baseline_fails_gate_if_configured(self, workflow: Workflow) -> None:
         gate = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
         ran = workflow.step("push", M2, push(M1, M2), gate=gate)
         assert (
@@ -353,83 +360,86 @@ class TestAMissingBaseline:
             ran.out.startswith("Quality gate failed: baseline not found"),
         ) == (1, True)
 
-    def refused(self, workflow: Workflow) -> str:
+    def not_comparable(self, workflow: Workflow) -> str:
         ran = workflow.step("push", M2, push(M1, M2))
         assert ran.code == 0
         return str(compared(ran)["not_comparable"])
 
-    def test_says_which_permission_is_missing(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_missing_permission_is_named(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         workflow.hub.denied = {"actions/list-workflow-runs"}
-        assert "the job needs `permissions: actions: read`" in self.refused(workflow)
+        assert "the job needs `permissions: actions: read`" in self.not_comparable(workflow)
         workflow.hub.denied = {"actions/list-workflow-runs", "repos/list-commits"}
-        assert "the job needs `permissions: contents: read`" in self.refused(workflow)
+        assert "the job needs `permissions: contents: read`" in self.not_comparable(workflow)
 
-    def test_says_that_nobody_may_download(self, workflow: Workflow) -> None:
-        number = workflow.judged_on_main(M1)
+    def test_denied_artifact_download_is_reported(self, workflow: Workflow) -> None:
+        number = workflow.evaluate_on_main(M1)
         workflow.hub.denied = {"actions/download-artifact"}
-        assert f"run {number}: GitHub answered 403" in self.refused(workflow)
+        assert f"run {number}: GitHub answered 403" in self.not_comparable(workflow)
 
-    def test_says_what_a_run_did_not_keep(self, workflow: Workflow) -> None:
+    def test_missing_or_expired_artifact_is_reported(self, workflow: Workflow) -> None:
         workflow.past.commit(M1)
         number = workflow.past.run(M1)
-        assert f"run {number}: has no artifact {ARTIFACT}" in self.refused(workflow)
-        workflow.keep(number, "agentci-results-2")
-        assert f"run {number}: has no artifact {ARTIFACT}" in self.refused(workflow)
-        workflow.keep(number, expired=True)
-        assert f"run {number}: has only an expired artifact {ARTIFACT}" in self.refused(workflow)
+        assert f"run {number}: has no artifact {ARTIFACT}" in self.not_comparable(workflow)
+        workflow.upload(number, "agentci-results-2")
+        assert f"run {number}: has no artifact {ARTIFACT}" in self.not_comparable(workflow)
+        workflow.upload(number, expired=True)
+        assert f"run {number}: has only an expired artifact {ARTIFACT}" in self.not_comparable(
+            workflow
+        )
 
-    def test_says_that_an_artifact_went_as_it_was_asked_for(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_artifact_expiring_before_download_is_reported(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         gone = {"message": "Artifact has expired", "documentation_url": "https://x"}
         answer = Answer(status=410, body=json.dumps(gone).encode())
         workflow.hub.faults["actions/download-artifact"] = [answer]
-        assert "GitHub answered 410" in self.refused(workflow)
+        assert "GitHub answered 410" in self.not_comparable(workflow)
 
     @pytest.mark.parametrize("operation", ["list-workflow-runs", "download-artifact"])
-    def test_says_that_github_is_down(self, workflow: Workflow, operation: str) -> None:
-        workflow.judged_on_main(M1)
+    def test_github_outage_is_reported_and_ends_search(
+        self, workflow: Workflow, operation: str
+    ) -> None:
+        workflow.evaluate_on_main(M1)
         workflow.hub.faults[f"actions/{operation}"] = [Answer(status=502)] * 99
         workflow.hub.asked.clear()
-        assert "status 502" in self.refused(workflow)
-        assert workflow.hub.asked[-1].operation == f"actions/{operation}"  # it is left alone then
+        assert "status 502" in self.not_comparable(workflow)
+        assert workflow.hub.asked[-1].operation == f"actions/{operation}"  # no further requests
 
-    def test_is_none_where_github_was_down_for_a_moment(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_transient_github_errors_are_retried(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         for operation in ("list-workflow-runs", "list-workflow-run-artifacts", "download-artifact"):
             workflow.hub.faults[f"actions/{operation}"] = [Answer(status=503)]
         assert before(workflow.step("push", M2, push(M1, M2))) == 1.0
 
     @pytest.mark.parametrize("body", [b"[]", b"{}", b"null", b"<html>", b'{"workflow_runs": [1]}'])
-    def test_is_what_an_answer_without_sense_leads_to(
-        self, workflow: Workflow, body: bytes
-    ) -> None:
-        workflow.judged_on_main(M1)
+    def test_malformed_run_list_gives_no_baseline(self, workflow: Workflow, body: bytes) -> None:
+        workflow.evaluate_on_main(M1)
         workflow.hub.faults["actions/list-workflow-runs"] = [Answer(body=body)] * 3
-        assert "baseline not found" in self.refused(workflow)
+        assert "baseline not found" in self.not_comparable(workflow)
 
-    def test_is_what_a_comparison_without_sense_leads_to(self, workflow: Workflow) -> None:
+    def test_malformed_merge_base_gives_no_baseline(self, workflow: Workflow) -> None:
         body = b'{"merge_base_commit": {"sha": "main"}}'
         workflow.hub.faults["repos/compare-commits-with-basehead"] = [Answer(body=body)]
-        refused = compared(workflow.step("push", M2, push("0" * 40, M2)))["not_comparable"]
-        assert f"GitHub returned no merge base of {M2} and main" in refused
+        reason = compared(workflow.step("push", M2, push("0" * 40, M2)))["not_comparable"]
+        assert f"GitHub returned no merge base of {M2} and main" in reason
 
-    def test_says_that_the_workflow_is_not_known(self, workflow: Workflow) -> None:
-        workflow.judged_on_main(M1)
+    def test_unknown_workflow_is_reported(self, workflow: Workflow) -> None:
+        workflow.evaluate_on_main(M1)
         ran = workflow.step("push", M2, push(M1, M2), GITHUB_WORKFLOW_REF="")
         assert "GITHUB_WORKFLOW_REF does not name a workflow" in compared(ran)["not_comparable"]
 
-    def test_is_what_no_commit_at_all_leads_to(self, workflow: Workflow) -> None:
+    def test_unknown_commit_gives_no_baseline(self, workflow: Workflow) -> None:
         ran = workflow.step("push", "", push(M1, M2), head="none")
         assert "the commit of this run is unknown" in compared(ran)["not_comparable"]
 
-    def test_is_what_an_unknown_base_branch_leads_to(self, workflow: Workflow) -> None:
+    def test_unknown_base_branch_gives_no_baseline(self, workflow: Workflow) -> None:
         new = push("0" * 40, M2)
-        refused = compared(workflow.step("push", M2, new))["not_comparable"]
-        assert "the merge base with main is unknown: GitHub answered 404" in refused
+        reason = compared(workflow.step("push", M2, new))["not_comparable"]
+        assert "the merge base with main is unknown: GitHub answered 404" in reason
 
 
 def bomb() -> bytes:
+    """An archive whose results.json unpacks to more than 256 MiB."""
     content = io.BytesIO()
     with (
         zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -440,46 +450,48 @@ def bomb() -> bytes:
     return content.getvalue()
 
 
-class TestAHostileArtifact:
+class TestHostileArtifact:
     @pytest.fixture
-    def sound(self, workflow: Workflow) -> bytes:
+    def archive(self, workflow: Workflow) -> bytes:
         workflow.step("push", M1, push(M1, M1))
-        return packed(workflow.folder / "agentci-results")
+        return zip_folder(workflow.folder / "agentci-results")
 
-    def refused(self, workflow: Workflow, content: bytes) -> str:
+    def not_comparable(self, workflow: Workflow, content: bytes) -> str:
         workflow.past.commit(M1)
         workflow.hub.add_artifact(workflow.past.run(M1), ARTIFACT, content)
         return str(compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"])
 
-    def test_that_is_cut_off_is_of_no_use(self, workflow: Workflow, sound: bytes) -> None:
-        assert "the archive is broken" in self.refused(workflow, sound[:-30])
+    def test_truncated_archive_is_rejected(self, workflow: Workflow, archive: bytes) -> None:
+        assert "the archive is broken" in self.not_comparable(workflow, archive[:-30])
 
-    def test_that_is_a_bomb_is_not_unpacked(self, workflow: Workflow) -> None:
-        assert "results.json is larger than 256 MiB" in self.refused(workflow, bomb())
+    def test_zip_bomb_is_rejected(self, workflow: Workflow) -> None:
+        assert "results.json is larger than 256 MiB" in self.not_comparable(workflow, bomb())
 
-    def test_that_says_it_is_smaller_is_of_no_use(self, workflow: Workflow, sound: bytes) -> None:
-        with zipfile.ZipFile(io.BytesIO(sound)) as archive:
-            size = archive.getinfo("results.json").file_size
-        lie = sound.replace(struct.pack("<I", size), struct.pack("<I", 3))
-        assert "the archive is broken" in self.refused(workflow, lie)
+    def test_archive_with_false_member_size_is_rejected(
+        self, workflow: Workflow, archive: bytes
+    ) -> None:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            size = opened.getinfo("results.json").file_size
+        forged = archive.replace(struct.pack("<I", size), struct.pack("<I", 3))
+        assert "the archive is broken" in self.not_comparable(workflow, forged)
 
-    def test_that_leads_elsewhere_writes_nothing(self, workflow: Workflow) -> None:
+    def test_path_traversal_in_archive_writes_nothing(self, workflow: Workflow) -> None:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
             archive.writestr("../../evil", "x")
             archive.writestr("/etc/results.json", "{}")
-        assert "not a results.json of agentci" in self.refused(workflow, content.getvalue())
+        assert "not a results.json of agentci" in self.not_comparable(workflow, content.getvalue())
         assert not (workflow.folder.parent / "evil").exists()
 
-    def test_with_several_reports_is_not_guessed_at(self, workflow: Workflow) -> None:
+    def test_archive_with_several_reports_is_rejected(self, workflow: Workflow) -> None:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
             archive.writestr("1/results.json", "{}")
             archive.writestr("2/results.json", "{}")
-        said = self.refused(workflow, content.getvalue())
-        assert "the archive has 2 files called results.json" in said
+        message = self.not_comparable(workflow, content.getvalue())
+        assert "the archive has 2 files called results.json" in message
 
-    def test_that_forges_the_log_is_shown_as_text(self, workflow: Workflow) -> None:
+    def test_report_cannot_inject_workflow_commands(self, workflow: Workflow) -> None:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
             evil = {"tool": {"name": "agentci", "version": "::error::x\n::set-output name=a::b"}}
@@ -491,21 +503,21 @@ class TestAHostileArtifact:
         assert not any(line.lstrip().startswith("::set-output") for line in ran.out.splitlines())
 
 
-def test_shards_are_compared_once_they_are_merged(workflow: Workflow) -> None:
-    workflow.judged_on_main(M1)
+def test_only_merged_shards_are_compared(workflow: Workflow) -> None:
+    workflow.evaluate_on_main(M1)
     workflow.past.commit(MERGE, M1, branch="merge")
     asked = len(workflow.hub.asked)
     for shard in (1, 2):
         options = ("--shard", f"{shard}/2", "--output-dir", f"s{shard}")
-        workflow.step("pull_request", MERGE, REQUEST, *options, sunny=0)
+        workflow.step("pull_request", MERGE, PULL_REQUEST, *options, sunny=0)
     assert len(workflow.hub.asked) == asked
     workflow.check_out("none")
     merge = ["merge", "s1", "s2", "--baseline", "base"]
-    ran = workflow.agentci(merge, "pull_request", MERGE, REQUEST)
+    ran = workflow.agentci(merge, "pull_request", MERGE, PULL_REQUEST)
     assert (compared(ran)["commit"], compared(ran)["evaluators"][0]["outcome"]) == (M1, "fail")
 
 
-def test_a_merged_report_is_kept(workflow: Workflow) -> None:
+def test_merged_report_is_saved_as_baseline(workflow: Workflow) -> None:
     workflow.cached = True
     for shard in (1, 2):
         options = ("--shard", f"{shard}/2", "--output-dir", f"s{shard}")
@@ -515,11 +527,11 @@ def test_a_merged_report_is_kept(workflow: Workflow) -> None:
     assert before(workflow.step("push", M2, push(M1, M2))) == 1.0
 
 
-class TestTheAction:
-    """The entry point in a workspace as a workflow gives it one, with a cache carried by others."""
+class TestAction:
+    """The entry point in a workflow workspace, with a cache restored by actions/cache."""
 
     def step(self, workflow: Workflow, event: str, sha: str, payload: Any, sunny: int) -> Any:
-        record(workflow.folder, sunny=sunny, max_regression=0.1)
+        write_eval(workflow.folder, sunny=sunny, max_regression=0.1)
         workflow.check_out(sha)
         ran = subprocess.run(
             [sys.executable, ROOT / "entrypoint.py"],
@@ -538,27 +550,25 @@ class TestTheAction:
         report = json.loads((workflow.folder / "agentci-results" / "results.json").read_text())
         return ran.returncode, ran.stdout, report
 
-    def test_keeps_a_push_and_shuts_the_gate_of_a_pull_request_that_is_worse(
-        self, workflow: Workflow
-    ) -> None:
+    def test_regression_against_cached_push_fails_pull_request(self, workflow: Workflow) -> None:
         workflow.past.commit(M1)
         workflow.past.commit(MERGE, M1, branch="merge")
         code, _, report = self.step(workflow, "push", M1, push("0" * 40, M1), 6)
         assert (code, report["commit"]) == (0, M1)
-        # As actions/cache carries it: into the workspace of another job.
+        # As actions/cache does it: restore only the baselines in the workspace of another job.
         carried = workflow.folder / ".agentci" / "cache" / "baselines"
         carried.rename(workflow.folder.parent / "carried")
         shutil.rmtree(workflow.folder / ".agentci")
         carried.parent.mkdir(parents=True)
         (workflow.folder.parent / "carried").rename(carried)
-        code, log, report = self.step(workflow, "pull_request", MERGE, REQUEST, 0)
+        code, log, report = self.step(workflow, "pull_request", MERGE, PULL_REQUEST, 0)
         assert report["comparison"]["baseline"] == f"{M1[:12]}, the cache"
         assert (code, "Quality gate failed: own regressed" in log) == (1, True)
         assert TOKEN not in log
 
-    def test_takes_it_from_an_artifact_as_well(self, workflow: Workflow) -> None:
-        number = workflow.judged_on_main(M1)
+    def test_artifact_provides_baseline(self, workflow: Workflow) -> None:
+        number = workflow.evaluate_on_main(M1)
         workflow.past.commit(MERGE, M1, branch="merge")
-        code, _, report = self.step(workflow, "pull_request", MERGE, REQUEST, 6)
+        code, _, report = self.step(workflow, "pull_request", MERGE, PULL_REQUEST, 6)
         assert (code, report["comparison"]["baseline"]) == (0, f"{M1[:12]}, run {number}")
-        assert self.step(workflow, "pull_request", MERGE, REQUEST, 0)[0] == 1
+        assert self.step(workflow, "pull_request", MERGE, PULL_REQUEST, 0)[0] == 1

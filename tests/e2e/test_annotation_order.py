@@ -1,4 +1,4 @@
-"""Where GitHub would not show all annotations, those on lines of the pull request go first."""
+"""If there are more annotations than GitHub shows, those on changed lines come first."""
 
 import json
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from tests.helpers.support import run_agentci
 
 NUMBER: Final = 7
 LISTED: Final = "pulls/list-files"
-USUAL: Final = [f"e{n}" for n in range(10)]
+CONFIG_ORDER: Final = [f"e{n}" for n in range(10)]
 
 
 def write(folder: Path, evaluators: int = 12) -> None:
-    """A config of evaluators that all fail, on lines 2, 5, 8 and so on."""
+    """Write a config of failing evaluators on lines 2, 5, 8 and so on."""
     entries = [f"- name: e{n}\n  type: code\n  path: ev.py\n" for n in range(evaluators)]
     (folder / "agentci.yaml").write_text(f"evaluators:\n{''.join(entries)}traces: t.json\n")
     (folder / "ev.py").write_text("print('{\"score\": 0}')")
@@ -38,8 +38,8 @@ def changed(file: str, patch: str | None) -> dict[str, Any]:
     return entry if patch is None else {**entry, "patch": patch}
 
 
-def told(hub: Hub, folder: Path) -> dict[str, str]:
-    """What the runner sets for a step of a pull request."""
+def event_variables(hub: Hub, folder: Path) -> dict[str, str]:
+    """The variables that the runner sets for a step of a pull request."""
     event = folder.parent / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": NUMBER}}))
     return {
@@ -50,8 +50,8 @@ def told(hub: Hub, folder: Path) -> dict[str, str]:
     }
 
 
-def step(hub: Hub, folder: Path, **inputs: str) -> Step:
-    return run_step(folder, told(hub, folder), **inputs)
+def run(hub: Hub, folder: Path, **inputs: str) -> Step:
+    return run_step(folder, event_variables(hub, folder), **inputs)
 
 
 def names(ran: Step) -> list[str]:
@@ -65,8 +65,8 @@ def _name(command: Command) -> str:
 @pytest.fixture
 def hub() -> Iterator[Hub]:
     with running_hub() as hub:
-        hub.operations[LISTED] = lambda question: hub.paged(
-            question, files if question.path["pull_number"] == NUMBER else []
+        hub.operations[LISTED] = lambda request: hub.paged(
+            request, files if request.path["pull_number"] == NUMBER else []
         )
         files = [
             *(changed(f"src/{n}.py", "@@ -1 +1 @@\n-x\n+y") for n in range(150)),
@@ -83,56 +83,58 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_is_on_a_changed_line_goes_before_the_others(hub: Hub, folder: Path) -> None:
-    ran = step(hub, folder)
-    assert (ran.code, names(ran)) == (1, ["e11", *USUAL[:9]])
+def test_annotations_on_changed_lines_come_first(hub: Hub, folder: Path) -> None:
+    ran = run(hub, folder)
+    assert (ran.code, names(ran)) == (1, ["e11", *CONFIG_ORDER[:9]])
     assert "(2 more not shown here)" in commands_in(ran.log)[-1].data
-    assert hub.count(LISTED) == 2  # pages, of a hundred files each
+    assert hub.count(LISTED) == 2  # pages of 100 files each
 
 
-def test_no_more_pages_are_asked_for_than_are_needed(hub: Hub, folder: Path) -> None:
+def test_diff_pages_after_last_config_are_not_fetched(hub: Hub, folder: Path) -> None:
     files = [changed("agentci.yaml", None), *(changed(f"{n}", "") for n in range(150))]
-    hub.operations[LISTED] = lambda question: hub.paged(question, files)
-    assert names(step(hub, folder)) == USUAL
+    hub.operations[LISTED] = lambda request: hub.paged(request, files)
+    assert names(run(hub, folder)) == CONFIG_ORDER
     assert hub.count(LISTED) == 1
 
 
-def test_nothing_is_asked_where_all_are_shown(hub: Hub, folder: Path) -> None:
+def test_diff_is_not_fetched_when_all_annotations_fit(hub: Hub, folder: Path) -> None:
     write(folder, evaluators=10)
-    assert names(step(hub, folder)) == USUAL
+    assert names(run(hub, folder)) == CONFIG_ORDER
     assert hub.asked == []
 
 
-class TestTheUsualOrderStays:
-    def test_where_there_is_no_pull_request(self, hub: Hub, folder: Path) -> None:
-        event = {**told(hub, folder), "GITHUB_EVENT_PATH": ""}
-        assert names(run_step(folder, event)) == USUAL
+class TestConfigOrder:
+    def test_event_without_pull_request_keeps_config_order(self, hub: Hub, folder: Path) -> None:
+        event = {**event_variables(hub, folder), "GITHUB_EVENT_PATH": ""}
+        assert names(run_step(folder, event)) == CONFIG_ORDER
         assert hub.asked == []
 
     @pytest.mark.parametrize("inputs", [{"offline": "true"}, {"annotations": "none"}], ids=str)
-    def test_where_nobody_is_to_be_asked(
+    def test_offline_or_disabled_annotations_fetch_no_diff(
         self, hub: Hub, folder: Path, inputs: dict[str, str]
     ) -> None:
-        assert names(step(hub, folder, **inputs)) == ([] if "annotations" in inputs else USUAL)
+        assert names(run(hub, folder, **inputs)) == (
+            [] if "annotations" in inputs else CONFIG_ORDER
+        )
         assert hub.asked == []
 
-    def test_where_the_token_may_not_see_it(self, hub: Hub, folder: Path) -> None:
+    def test_diff_access_denied_keeps_config_order(self, hub: Hub, folder: Path) -> None:
         hub.denied.add(LISTED)
-        ran = step(hub, folder)
-        assert (ran.code, names(ran)) == (1, USUAL)
+        ran = run(hub, folder)
+        assert (ran.code, names(ran)) == (1, CONFIG_ORDER)
         assert "diff" not in ran.log
 
-    def test_and_a_verbose_run_says_why(self, hub: Hub, folder: Path) -> None:
+    def test_verbose_run_reports_denied_diff_access(self, hub: Hub, folder: Path) -> None:
         hub.denied.add(LISTED)
-        ran = run_agentci(["run", "--verbose"], cwd=folder, environ=told(hub, folder))
-        assert [_name(command) for command in commands_in(ran.out)] == USUAL
+        ran = run_agentci(["run", "--verbose"], cwd=folder, environ=event_variables(hub, folder))
+        assert [_name(command) for command in commands_in(ran.out)] == CONFIG_ORDER
         assert "cannot fetch the pull request's diff: GitHub answered 403" in ran.out
         assert "`permissions: pull-requests: read`" in ran.out
 
-    def test_where_it_changes_none_of_the_files(self, hub: Hub, folder: Path) -> None:
-        hub.operations[LISTED] = lambda question: hub.paged(question, [changed("a", "")])
-        assert names(step(hub, folder)) == USUAL
+    def test_unrelated_diff_keeps_config_order(self, hub: Hub, folder: Path) -> None:
+        hub.operations[LISTED] = lambda request: hub.paged(request, [changed("a", "")])
+        assert names(run(hub, folder)) == CONFIG_ORDER
 
-    def test_where_there_is_no_token(self, hub: Hub, folder: Path) -> None:
-        assert names(step(hub, folder, github_token="")) == USUAL
+    def test_missing_token_keeps_config_order(self, hub: Hub, folder: Path) -> None:
+        assert names(run(hub, folder, github_token="")) == CONFIG_ORDER
         assert hub.asked == []

@@ -1,4 +1,4 @@
-"""A workflow over recorded answers that asks for ``baseline: base``, step by step."""
+"""Steps of a workflow that evaluates traces with ``baseline: base``."""
 
 import io
 import json
@@ -14,15 +14,15 @@ from tests.helpers.support import Ran, run_agentci
 
 PROGRAM = (
     "import json, sys\n"
-    "said = json.load(sys.stdin)['invocations'][0]['final_response']\n"
-    "print(json.dumps({'score': float('sunny' in said)}))\n"
+    "answer = json.load(sys.stdin)['invocations'][0]['final_response']\n"
+    "print(json.dumps({'score': float('sunny' in answer)}))\n"
 )
 CASES = 6
 ARTIFACT = "agentci-results"
 
 
-def record(folder: Path, *, sunny: int, cases: int = CASES, **gate: Any) -> None:
-    """Have ``cases`` answers judged, of which ``sunny`` are good."""
+def write_eval(folder: Path, *, sunny: int, cases: int = CASES, **gate: Any) -> None:
+    """Write a config and ``cases`` traces, the first ``sunny`` of which pass."""
     (folder / "own.py").write_text(PROGRAM)
     for number in range(cases):
         answer = "It is sunny." if number < sunny else "It rains."
@@ -36,8 +36,8 @@ def record(folder: Path, *, sunny: int, cases: int = CASES, **gate: Any) -> None
     (folder / "agentci.yaml").write_text(json.dumps(config))
 
 
-def packed(folder: Path) -> bytes:
-    """A folder as ``actions/upload-artifact`` packs it."""
+def zip_folder(folder: Path) -> bytes:
+    """A folder as a zip archive, as ``actions/upload-artifact`` creates it."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
@@ -46,7 +46,7 @@ def packed(folder: Path) -> bytes:
 
 
 def pull_request(base: str, head: str) -> dict[str, Any]:
-    """What an event tells of one into main."""
+    """The event payload of a pull request into main."""
     repository = {"full_name": "octo/agent"}
     return {
         "pull_request": {
@@ -58,18 +58,18 @@ def pull_request(base: str, head: str) -> dict[str, Any]:
 
 
 def push(before: str, after: str) -> dict[str, Any]:
-    """What an event tells of one to main."""
+    """The event payload of a push to main."""
     repository = {"default_branch": "main"}
     return {"ref": "refs/heads/main", "before": before, "after": after, "repository": repository}
 
 
 @dataclass
 class Workflow:
-    """Its steps, in one workspace.
+    """Runs the steps of a workflow in one workspace.
 
     Attributes:
-        cached: whether the cache is carried from one step to the next.
-        token: that steps have.
+        cached: whether steps share one cache.
+        token: the GitHub token of the steps.
     """
 
     folder: Path
@@ -92,13 +92,13 @@ class Workflow:
         gate: Any = None,
         **environ: str,
     ) -> Ran:
-        """Judge what is checked out.
+        """Evaluate the checked-out commit.
 
         Args:
             sha: the commit that the workflow runs on.
-            head: the commit that is checked out, where it is another one.
+            head: the checked-out commit, if it differs from `sha`.
         """
-        record(self.folder, sunny=sunny, **(gate or {}))
+        write_eval(self.folder, sunny=sunny, **(gate or {}))
         self.check_out(head or sha)
         return self.agentci(["run", "--baseline", "base", *options], event, sha, payload, **environ)
 
@@ -116,7 +116,7 @@ class Workflow:
         return run_agentci(arguments, cwd=self.folder, environ=given)
 
     def environ(self, event: str, sha: str, payload: Any) -> dict[str, str]:
-        """What the runner tells a step."""
+        """The variables that the runner sets for a step."""
         file = self.folder / "event.json"
         file.write_text(json.dumps(payload))
         return {
@@ -132,16 +132,16 @@ class Workflow:
             "GITHUB_RUN_ID": "7777",
         }
 
-    def judged_on_main(self, commit: str, *, sunny: int = CASES, **run: Any) -> int:
-        """Push a commit to main, judge it, and keep the results as an artifact of the run."""
+    def evaluate_on_main(self, commit: str, *, sunny: int = CASES, **run: Any) -> int:
+        """Push a commit to main, evaluate it, and upload the results as an artifact of the run."""
         before = self.past.branches.get("main", "0" * 40)
         self.past.commit(commit)
         number = self.past.run(commit, **run)
         self.step("push", commit, push(before, commit), sunny=sunny)
-        self.keep(number)
+        self.upload(number)
         return number
 
-    def keep(self, run: int, name: str = ARTIFACT, **others: Any) -> dict[str, Any]:
+    def upload(self, run: int, name: str = ARTIFACT, **others: Any) -> dict[str, Any]:
         """Upload the results of the last step."""
-        content = packed(self.folder / "agentci-results")
+        content = zip_folder(self.folder / "agentci-results")
         return self.hub.add_artifact(run, name, content, **others)

@@ -1,4 +1,4 @@
-"""``--baseline base`` outside of a workflow: git says what the base is, the cache how it did."""
+"""``--baseline base`` outside a workflow: git names the base, the cache has its results."""
 
 import shutil
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.based import record
+from tests.e2e.baseline_workflow import write_eval
 from tests.helpers.repositories import commit, git, repository
 from tests.helpers.support import PATH, Ran, run_agentci
 
@@ -15,7 +15,7 @@ from tests.helpers.support import PATH, Ran, run_agentci
 def root(tmp_path: Path) -> Path:
     root = repository(tmp_path / "agent")
     (root / ".gitignore").write_text("agentci-results/\n.agentci/\n")
-    record(root, sunny=6)
+    write_eval(root, sunny=6)
     commit(root)
     return root
 
@@ -28,79 +28,79 @@ def compared(ran: Ran) -> Any:
     return ran.results["comparison"]
 
 
-def test_a_branch_is_compared_with_where_it_left_the_main_branch(root: Path) -> None:
+def test_branch_is_compared_with_merge_base(root: Path) -> None:
     run(root)
-    left = git(root, "rev-parse", "HEAD")
+    merge_base = git(root, "rev-parse", "HEAD")
     git(root, "checkout", "--quiet", "-b", "topic")
-    record(root, sunny=3)
+    write_eval(root, sunny=3)
     commit(root)
     git(root, "checkout", "--quiet", "main")
     commit(root, "others go on")
     git(root, "checkout", "--quiet", "topic")
     ran = run(root)
-    assert (compared(ran)["commit"], compared(ran)["stale"]) == (left, "")
-    assert compared(ran)["baseline"] == f"{left[:12]}, the cache"
+    assert (compared(ran)["commit"], compared(ran)["stale"]) == (merge_base, "")
+    assert compared(ran)["baseline"] == f"{merge_base[:12]}, the cache"
     [trend] = compared(ran)["evaluators"]
     assert (trend["before"], trend["after"]) == (1.0, 0.5)
 
 
-def test_what_is_not_committed_yet_is_compared_with_what_is(root: Path) -> None:
+def test_uncommitted_changes_are_compared_with_head(root: Path) -> None:
     run(root)
-    record(root, sunny=3)
-    for _ in range(2):  # the first is not kept
+    write_eval(root, sunny=3)
+    for _ in range(2):  # results of uncommitted changes are not saved as a baseline
         [trend] = compared(run(root))["evaluators"]
         assert (trend["before"], trend["after"]) == (1.0, 0.5)
 
 
-def test_the_main_branch_is_compared_with_what_it_was(root: Path) -> None:
+def test_main_branch_is_compared_with_latest_saved_commit(root: Path) -> None:
     run(root)
     first = git(root, "rev-parse", "HEAD")
     for _ in range(3):
-        record(root, sunny=3)
+        write_eval(root, sunny=3)
         commit(root)
     ran = run(root)
     assert (compared(ran)["commit"], compared(ran)["stale"]) == (first, "")
 
 
-def test_that_the_base_was_not_judged_is_told(root: Path) -> None:
+def test_base_without_results_makes_baseline_stale(root: Path) -> None:
     run(root)
     first = git(root, "rev-parse", "HEAD")
-    left = commit(root)
+    base = commit(root)
     git(root, "checkout", "--quiet", "-b", "topic")
     commit(root)
     assert compared(run(root))["stale"] == (
-        f"the baseline is stale: its commit {first[:12]} is 1 commit before the base {left[:12]}, "
+        f"the baseline is stale: its commit {first[:12]} is 1 commit before the base {base[:12]}, "
         "which has no results (GitHub is searched only in a workflow)"
     )
 
 
-def test_a_clone_knows_the_main_branch_of_its_origin(root: Path, tmp_path: Path) -> None:
+def test_clone_uses_main_branch_of_origin(root: Path, tmp_path: Path) -> None:
     git(root, "branch", "--move", "trunk")
     git(tmp_path, "clone", "--quiet", "agent", "mine")
     mine = tmp_path / "mine"
     run(mine)
-    left = git(mine, "rev-parse", "HEAD")
+    merge_base = git(mine, "rev-parse", "HEAD")
     git(mine, "checkout", "--quiet", "-b", "topic")
     commit(mine)
-    assert compared(run(mine))["commit"] == left
+    assert compared(run(mine))["commit"] == merge_base
 
 
-class TestThereIsNoBaseline:
-    def test_before_anything_was_judged(self, root: Path) -> None:
+class TestMissingBaseline:
+    def test_first_run_has_no_baseline(self, root: Path) -> None:
         ran = run(root)
         assert (ran.code, "no results of" in compared(ran)["not_comparable"]) == (0, True)
 
-    def test_without_a_repository(self, root: Path) -> None:
+    def test_missing_repository_is_reported(self, root: Path) -> None:
         shutil.rmtree(root / ".git")
         assert "the commit of this run is unknown" in compared(run(root))["not_comparable"]
 
-    def test_without_a_main_branch(self, root: Path) -> None:
+    def test_missing_main_branch_is_reported(self, root: Path) -> None:
         git(root, "branch", "--move", "trunk")
         assert (
             "the repository has no branch main or master" in compared(run(root))["not_comparable"]
         )
 
-    def test_without_git(self, root: Path, tmp_path: Path) -> None:
+    def test_missing_git_is_reported(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "python3").symlink_to(shutil.which("python3") or "")
         ran = run(root, path=str(tmp_path / "bin"))
@@ -108,13 +108,13 @@ class TestThereIsNoBaseline:
             "the base commit is unknown: git could not be started"
             in compared(ran)["not_comparable"]
         )
-        [notice] = [
+        [message] = [
             each["message"] for each in ran.results["problems"] if "not saved" in each["message"]
         ]
-        assert "git could not be started" in notice
+        assert "git could not be started" in message
 
 
-def test_no_watcher_of_files_that_a_repository_names_is_started(root: Path) -> None:
+def test_fsmonitor_of_repository_config_is_not_started(root: Path) -> None:
     (root / "evil").write_text("#!/bin/sh\ntouch ran\n")
     (root / "evil").chmod(0o755)
     git(root, "config", "core.fsmonitor", str(root / "evil"))
