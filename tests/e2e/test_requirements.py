@@ -220,7 +220,7 @@ class TestLock:
         check = _agentci(folder, index, "lock", "--check")
         assert check.code == 2
         assert message in check.out
-        assert "no evaluator has the requirements of greeting/requirements.txt" in check.out
+        assert "no evaluator uses the requirements of greeting/requirements.txt" in check.out
 
     def test_requirements_of_remote_evaluator_are_locked(
         self, folder: Path, index: PackageIndex, github: FakeGitHub
