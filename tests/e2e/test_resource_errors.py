@@ -1,4 +1,4 @@
-"""A machine that refuses: closed streams, full disks, files in the way; the verdict stands."""
+"""Closed streams, full disks and other lack of resources do not change the result."""
 
 import io
 import json
@@ -27,7 +27,7 @@ CONFIG = "evaluators:\n- {name: ev, type: code, path: ev.py}\ntraces: trace.json
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace in which all is well."""
+    """A workspace whose one check passes."""
     folder = tmp_path / "workspace"
     folder.mkdir()
     (folder / "eval_config.yaml").write_text(CONFIG)
@@ -58,7 +58,7 @@ def _results(folder: Path) -> Any:
     "streams",
     [">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", ">/dev/full 2>&1"],
 )
-def test_streams_that_take_nothing_change_nothing(folder: Path, streams: str) -> None:
+def test_unwritable_streams_do_not_change_result(folder: Path, streams: str) -> None:
     ran = _shell(folder, f'"$@" {streams}')
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
@@ -66,9 +66,7 @@ def test_streams_that_take_nothing_change_nothing(folder: Path, streams: str) ->
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-def test_a_reader_that_leaves_changes_nothing_about_the_verdict(
-    folder: Path, unbuffered: str
-) -> None:
+def test_closed_pipe_does_not_change_result(folder: Path, unbuffered: str) -> None:
     (folder / "ev.py").write_text("print('{\"score\": 0}')")
     ran = _shell(
         folder,
@@ -83,7 +81,7 @@ def test_a_reader_that_leaves_changes_nothing_about_the_verdict(
 @pytest.mark.parametrize(
     ("command", "unbuffered"), [("plan", "1"), ("validate", "1"), ("schema", "1"), ("schema", "")]
 )
-def test_what_only_prints_says_when_it_could_not(
+def test_printing_command_fails_if_stdout_is_unwritable(
     folder: Path, command: str, unbuffered: str
 ) -> None:
     environ = {"PYTHONUNBUFFERED": unbuffered}
@@ -99,20 +97,20 @@ def test_what_only_prints_says_when_it_could_not(
     assert (gone.returncode, gone.stderr) == (128 + signal.SIGPIPE, "")
 
 
-def test_a_parent_that_ignores_its_children_does_not_hide_ours(folder: Path) -> None:
+def test_ignored_sigchld_does_not_hide_child_processes(folder: Path) -> None:
     ran = _shell(folder, "trap '' CHLD; \"$@\"")
     assert ran.returncode == 0, ran.stderr
 
 
-def test_a_working_directory_that_is_gone_is_told(folder: Path) -> None:
+def test_deleted_working_directory_is_reported(folder: Path) -> None:
     ran = _shell(folder, 'mkdir gone; cd gone; rmdir ../gone; "$@"')
     assert ran.returncode == 2
     assert "the working directory is not accessible" in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
-def test_reports_that_the_disk_has_no_room_for_shut_the_gate(folder: Path) -> None:
-    # The measurement of coverage would have files to write, too.
+def test_unwritable_reports_fail_gate(folder: Path) -> None:
+    # Coverage would also write files.
     ran = _shell(folder, 'unset COVERAGE_PROCESS_CONFIG; ulimit -f 0; "$@"')
     assert ran.returncode == 2
     assert "cannot write results.json: File too large" in ran.stdout
@@ -121,7 +119,7 @@ def test_reports_that_the_disk_has_no_room_for_shut_the_gate(folder: Path) -> No
     assert list((folder / "agentci-results").iterdir()) == []
 
 
-def test_a_report_of_an_earlier_run_is_not_left_in_the_place_of_one_that_cannot_be_written(
+def test_older_report_is_removed_if_writing_fails(
     folder: Path,
 ) -> None:
     assert run_agentci(["run"], cwd=folder).code == 0
@@ -129,7 +127,7 @@ def test_a_report_of_an_earlier_run_is_not_left_in_the_place_of_one_that_cannot_
     assert list((folder / "agentci-results").iterdir()) == []
 
 
-def test_one_report_that_cannot_be_written_does_not_lose_the_others(folder: Path) -> None:
+def test_other_reports_are_written_if_one_fails(folder: Path) -> None:
     (folder / "agentci-results" / "junit.xml" / "x").mkdir(parents=True)
     ran = run_agentci(["run"], cwd=folder)
     assert ran.code == 2
@@ -142,7 +140,7 @@ def test_one_report_that_cannot_be_written_does_not_lose_the_others(folder: Path
     assert left == ["comment.md", "junit.xml", "report.html", "results.json", "summary.md"]
 
 
-def test_outputs_do_not_name_a_report_that_was_not_written(folder: Path) -> None:
+def test_outputs_omit_unwritten_report(folder: Path) -> None:
     (folder / "agentci-results" / "junit.xml" / "x").mkdir(parents=True)
     environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(folder.parent / "output")}
     run_agentci(["run"], cwd=folder, environ=environ)
@@ -153,15 +151,13 @@ def test_outputs_do_not_name_a_report_that_was_not_written(folder: Path) -> None
 
 @pytest.mark.parametrize("variable", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
 @pytest.mark.parametrize("file", ["/nonexistent/file", "/tmp", "/dev/full"])
-def test_a_file_of_the_runner_that_takes_nothing_is_a_warning(
-    folder: Path, variable: str, file: str
-) -> None:
+def test_unwritable_github_file_is_warning(folder: Path, variable: str, file: str) -> None:
     ran = run_agentci(["run"], cwd=folder, environ={"GITHUB_ACTIONS": "true", variable: file})
     assert ran.code == 0
     assert f"::warning title=agentci warning::cannot write {variable}" in ran.out
 
 
-def test_outputs_that_cannot_be_written_do_not_hide_a_wrong_input(folder: Path) -> None:
+def test_unwritable_outputs_do_not_hide_invalid_input(folder: Path) -> None:
     environ = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": "/nonexistent/file"}
     ran = run_agentci(["run", "--output-dir", "trace.json"], cwd=folder, environ=environ)
     assert ran.code == 2
@@ -169,7 +165,7 @@ def test_outputs_that_cannot_be_written_do_not_hide_a_wrong_input(folder: Path) 
     assert "cannot write GITHUB_OUTPUT" in ran.out
 
 
-def test_a_hostile_name_on_standard_error_is_no_command(folder: Path) -> None:
+def test_hostile_name_on_stderr_runs_no_workflow_command(folder: Path) -> None:
     name = "x\n::error::forged\r##[error]forged"
     (folder / "eval_config.yaml").write_text(CONFIG.replace("ev.py", json.dumps(name)))
     ran = _shell(folder, '"$@"', command="plan")
@@ -179,7 +175,7 @@ def test_a_hostile_name_on_standard_error_is_no_command(folder: Path) -> None:
 
 
 class Unconfined(LocalExecutor):
-    """Runs programs as a machine does that has nothing to confine them with."""
+    """Runs programs without a sandbox, as on a machine that supports none."""
 
     def run(
         self,
@@ -209,7 +205,7 @@ def _run_unconfined(folder: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("does", ["rmtree('agentci-results')", "rmtree(os.getcwd())"])
-def test_a_folder_that_an_evaluator_removes_is_made_again(folder: Path, does: str) -> None:
+def test_removed_results_folder_is_recreated(folder: Path, does: str) -> None:
     (folder / "ev.py").write_text(
         f"import os\nfrom shutil import rmtree\n{does}\nprint('{{\"score\": 1}}')"
     )
@@ -217,7 +213,7 @@ def test_a_folder_that_an_evaluator_removes_is_made_again(folder: Path, does: st
     assert _results(folder)["totals"]["passed"] == 1
 
 
-def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path) -> None:
+def test_results_folder_replaced_by_symlink_is_rejected(folder: Path) -> None:
     outside = folder.parent / "outside"
     outside.mkdir()
     (folder / "ev.py").write_text(
@@ -238,7 +234,7 @@ def test_a_link_that_an_evaluator_puts_in_its_place_is_not_followed(folder: Path
         'RuntimeError("can\'t start new thread")',
     ],
 )
-def test_what_only_the_machine_lacks_is_no_bug(folder: Path, shortage: str) -> None:
+def test_resource_shortage_is_one_line_error(folder: Path, shortage: str) -> None:
     program = f"""
 import os, sys
 from agentci.cli.process import run_in_process
@@ -265,9 +261,7 @@ LONG = "print(json.dumps({'score': 0, 'details': {'reasoning': 'x' * 9000, 'issu
 
 
 @pytest.mark.parametrize(("room", "kept"), [(30_000, True), (3_000, True), (100, False)])
-def test_a_page_that_others_filled_loses_what_has_no_room_and_not_all(
-    folder: Path, room: int, kept: bool
-) -> None:
+def test_nearly_full_job_summary_is_truncated(folder: Path, room: int, kept: bool) -> None:
     (folder / "ev.py").write_text(f"import json\n{LONG}\n")
     lines = (otlp(trace=number + 1) for number in range(40))
     (folder / "trace.json").write_text("\n".join(lines))
@@ -283,11 +277,11 @@ def test_a_page_that_others_filled_loses_what_has_no_room_and_not_all(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_root_that_may_not_give_files_away_keeps_them(folder: Path) -> None:
+def test_root_without_chown_capability_writes_results(folder: Path) -> None:
     os.chown(folder, 1234, 1235)
     without = "setpriv --bounding-set=-chown --inh-caps=-chown"
     done = _shell(folder, f'{without} "$@" --cache-dir cache')
     assert done.returncode == 0, done.stdout + done.stderr
     assert _results(folder)["decision"]["passed"]
     assert (folder / "agentci-results").stat().st_uid == 0
-    assert "not kept" not in done.stdout
+    assert "not cached" not in done.stdout

@@ -1,4 +1,4 @@
-"""How much the cases of a run say of others, where some of them belong together."""
+"""Confidence intervals and bounds of pass rates, with grouped cases."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def _run(folder: Path, *options: str, **config: Any) -> Ran:
 
 
 def _record(folder: Path, *answers: str, conversations: int = 99, question: str = "") -> None:
-    """A recording of each answer; every one of so many belongs to the same conversation."""
+    """Write a trace for each answer and spread the traces over ``conversations``."""
     for number, answer in enumerate(answers):
         attributes = {"gen_ai.conversation.id": f"talk {number % conversations}"}
         asked = question or f"Question {number}?"
@@ -34,16 +34,16 @@ def _record(folder: Path, *answers: str, conversations: int = 99, question: str 
         (folder / f"trace{number}.json").write_text(text)
 
 
-def test_every_evaluator_has_one_in_the_report(tmp_path: Path) -> None:
+def test_report_contains_interval_per_evaluator(tmp_path: Path) -> None:
     _record(tmp_path, *[SUNNY] * 9, "It rains.")
     ran = _run(tmp_path)
-    [told] = ran.results["evaluators"]
+    [row] = ran.results["evaluators"]
     wilson = {
         "low": pytest.approx(0.59585, abs=5e-7),
         "high": pytest.approx(0.982124, abs=5e-7),
         "method": "wilson",
     }
-    assert told == {
+    assert row == {
         "config": "agentci.yaml",
         "evaluator": "own",
         "checks": 10,
@@ -62,56 +62,56 @@ def test_every_evaluator_has_one_in_the_report(tmp_path: Path) -> None:
         assert "90% (59 to 99%)" in (tmp_path / "agentci-results" / name).read_text()
 
 
-def test_traces_of_one_conversation_count_together(tmp_path: Path) -> None:
+def test_traces_of_one_conversation_form_one_group(tmp_path: Path) -> None:
     _record(tmp_path, *[SUNNY, SUNNY, "It rains."] * 4, conversations=3)
     ran = _run(tmp_path, group_by="trace")
-    [told] = ran.results["evaluators"]
-    assert (told["checks"], told["groups"]) == (12, 3)
+    [row] = ran.results["evaluators"]
+    assert (row["checks"], row["groups"]) == (12, 3)
     assert {case["group"] for case in ran.results["cases"]} == {"talk 0", "talk 1", "talk 2"}
 
 
-def test_recordings_of_one_golden_case_count_together(tmp_path: Path) -> None:
+def test_traces_of_one_eval_case_form_one_group(tmp_path: Path) -> None:
     (tmp_path / "golden.json").write_text(eval_set())
     _record(tmp_path, SUNNY, "It rains.", SUNNY, question="What is the weather in Paris?")
     ran = _run(tmp_path, eval_set="golden.json", group_by="trace")
-    [told] = ran.results["evaluators"]
-    assert (told["checks"], told["groups"], told["pass_rate_interval"]) == (3, 1, None)
+    [row] = ran.results["evaluators"]
+    assert (row["checks"], row["groups"], row["pass_rate_interval"]) == (3, 1, None)
     assert [case["id"] for case in ran.results["cases"]][1].endswith("#2")
 
 
-def test_recordings_of_one_row_count_together(tmp_path: Path) -> None:
+def test_traces_of_one_dataset_row_form_one_group(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "r", "query": "Well?"}))
     _record(tmp_path, SUNNY, "It rains.", question="Well?")
     ran = _run(tmp_path, dataset="rows.jsonl", group_by="trace")
     assert [case["group"] for case in ran.results["cases"]] == ["r", "r"]
 
 
-class TestAGateThatAsksForProof:
-    BAR: Final = {"min_pass_rate": 0.9, "pass_rate_confidence": 0.95}
+class TestPassRateConfidence:
+    GATE: Final = {"min_pass_rate": 0.9, "pass_rate_confidence": 0.95}
 
-    def test_stays_shut_however_well_a_few_cases_do(self, tmp_path: Path) -> None:
+    def test_too_few_passing_cases_fail_gate(self, tmp_path: Path) -> None:
         _record(tmp_path, *[SUNNY] * 10)
-        ran = _run(tmp_path, gate=self.BAR)
+        ran = _run(tmp_path, gate=self.GATE)
         assert ran.code == 1
         assert ran.out.startswith(
             "Quality gate failed: pass rate 95% confidence bound 74% is below 90% "
             "(10 of 10 cases passed; 19 more passing cases needed)\n"
         )
 
-    def test_opens_with_as_many_as_it_takes_also_in_shards(self, tmp_path: Path) -> None:
+    def test_enough_passing_cases_pass_gate_also_in_shards(self, tmp_path: Path) -> None:
         _record(tmp_path, *[SUNNY] * 29)
-        assert _run(tmp_path, gate=self.BAR).code == 0
+        assert _run(tmp_path, gate=self.GATE).code == 0
         for shard in (1, 2):
             options = ("--shard", f"{shard}/2", "--output-dir", f"s{shard}")
-            assert _run(tmp_path, *options, gate=self.BAR).code == 0
+            assert _run(tmp_path, *options, gate=self.GATE).code == 0
         merged = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
         assert merged.code == 0
         assert "pass rate 95% confidence bound 90.2% reaches 90%" in merged.out
 
-    def test_hands_the_confidence_down_to_the_bars_of_evaluators(self, tmp_path: Path) -> None:
+    def test_evaluator_gates_inherit_confidence(self, tmp_path: Path) -> None:
         _record(tmp_path, *[SUNNY] * 10)
         own: dict[str, Any] = {"min_pass_rate": 0.8}
-        gate = {**self.BAR, "evaluators": {"own": own}}
+        gate = {**self.GATE, "evaluators": {"own": own}}
         assert (
             "own: pass rate 95% confidence bound 74% is below 80%" in _run(tmp_path, gate=gate).out
         )
@@ -135,7 +135,7 @@ class TestAGateThatAsksForProof:
             ),
         ],
     )
-    def test_is_refused_where_nothing_could_prove_it(
+    def test_invalid_confidence_setting_is_rejected(
         self, tmp_path: Path, gate: dict[str, Any], message: str
     ) -> None:
         _record(tmp_path, SUNNY)
@@ -143,13 +143,13 @@ class TestAGateThatAsksForProof:
         assert ran.code == 2
         assert message in ran.out
 
-    def test_may_ask_it_of_the_whole_cases_of_an_eval_file(self, tmp_path: Path) -> None:
+    def test_confidence_applies_to_case_gate_of_eval_file(self, tmp_path: Path) -> None:
         evaluator = {"name": "has", "type": "contains", "value": "Paris"}
         cases = [
             {"id": f"c{n}", "criteria": "c", "input": "q", "evaluators": [evaluator]}
             for n in range(10)
         ]
-        gate = {"cases": {"threshold": 0.5, **self.BAR}}
+        gate = {"cases": {"threshold": 0.5, **self.GATE}}
         written = {"outputs": "out.jsonl", "cases": cases, "gate": gate}
         (tmp_path / "e.yaml").write_text(json.dumps(written))
         answer = {"output_messages": [{"role": "assistant", "content": "Paris."}]}
@@ -159,7 +159,7 @@ class TestAGateThatAsksForProof:
         assert (ran.code, "19 more passing cases needed" in ran.out) == (1, True)
 
 
-def test_shards_say_the_same_once_they_are_merged(tmp_path: Path) -> None:
+def test_merged_shards_report_same_intervals_as_one_run(tmp_path: Path) -> None:
     _record(tmp_path, *[SUNNY] * 5, "It rains.", conversations=3)
     whole = _run(tmp_path, group_by="trace").results["evaluators"]
     for shard in (1, 2):

@@ -1,4 +1,4 @@
-"""Locks that contradict the config or themselves: what they say is never taken in silence."""
+"""A lock that contradicts the config or itself is never used silently."""
 
 import hashlib
 from pathlib import Path
@@ -21,12 +21,12 @@ def write(folder: Path, lock: Any) -> None:
     (folder / "agentci.lock").write_text(yaml.safe_dump(lock))
 
 
-class TestAPinOfTheConfig:
-    """What the config itself pins is what is run: a lock cannot say differently."""
+class TestConfigPin:
+    """The pin in the config takes precedence over the lock."""
 
     @pytest.fixture
     def wanted(self, folder: Path, github: FakeGitHub) -> str:
-        """A commit that the config pins, in the place of which the lock names another."""
+        """A commit that the config pins while the lock names another."""
         wanted = github.publish(REPOSITORY, files("0.75"))
         other = github.publish(REPOSITORY, files("1.0"))
         configure(folder, f"rev: {other}")
@@ -37,14 +37,14 @@ class TestAPinOfTheConfig:
         write(folder, lock)
         return wanted
 
-    def test_is_not_replaced_by_another_commit(
+    def test_lock_does_not_override_pinned_commit(
         self, folder: Path, github: FakeGitHub, wanted: str
     ) -> None:
         ran = agentci(folder, github, "run")
         assert scores(ran) == [0.75]
         assert ran.results["provenance"][0]["commit"] == wanted
 
-    def test_is_missing_from_a_lock_that_says_differently(
+    def test_lock_that_contradicts_pin_is_rejected(
         self, folder: Path, github: FakeGitHub, wanted: str
     ) -> None:
         ran = agentci(folder, github, "run", "--locked")
@@ -55,9 +55,7 @@ class TestAPinOfTheConfig:
         assert read(folder)["evaluators"][0]["commit"] == wanted
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
 
-    def test_by_its_sha256_is_not_replaced_by_what_was_locked_and_cached(
-        self, folder: Path
-    ) -> None:
+    def test_locked_and_cached_content_does_not_override_pinned_sha256(self, folder: Path) -> None:
         programs = {name: b"print('{\"score\": %s}')" % name for name in (b"0.25", b"0.75")}
         served = [programs[b"0.25"]]
         with serve(lambda _: Answer(body=served[0])) as server:
@@ -81,15 +79,15 @@ class TestAPinOfTheConfig:
             assert scores(run_agentci(["run", "--locked"], cwd=folder)) == [0.75]
 
 
-class TestALockThatCannotBeUsed:
+class TestInvalidLock:
     @pytest.fixture
     def ready(self, folder: Path, github: FakeGitHub) -> Path:
-        """A workspace that is locked."""
+        """A workspace with a valid lock."""
         github.publish(REPOSITORY, files())
         assert agentci(folder, github, "lock").code == 0
         return folder
 
-    def test_locks_no_evaluator_twice(self, ready: Path, github: FakeGitHub) -> None:
+    def test_evaluator_locked_twice_is_rejected(self, ready: Path, github: FakeGitHub) -> None:
         lock = read(ready)
         lock["evaluators"].append({**lock["evaluators"][0], "commit": "b" * 40})
         write(ready, lock)
@@ -99,7 +97,7 @@ class TestALockThatCannotBeUsed:
         assert problem["message"].endswith("evaluators/fixed/fixed.py is locked twice")
         assert problem["place"]["file"] == "agentci.lock"
 
-    def test_locks_requirements_to_packages_or_not_at_all(
+    def test_locked_requirements_without_packages_are_rejected(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         wanted = "nothing-of-this-name==1.0\n"
@@ -122,7 +120,7 @@ class TestALockThatCannotBeUsed:
         assert "installing" not in ran.err
         assert agentci(folder, github, "lock", "--check").code == 2
 
-    def test_locks_no_requirements_twice(self, ready: Path, github: FakeGitHub) -> None:
+    def test_requirements_locked_twice_are_rejected(self, ready: Path, github: FakeGitHub) -> None:
         lock = read(ready)
         one = {"file": "a/requirements.txt", "sha256": "a" * 64, "packages": {}}
         lock["requirements"] = [one, {**one, "packages": {"numpy==1.0": [f"sha256:{'b' * 64}"]}}]
@@ -133,9 +131,9 @@ class TestALockThatCannotBeUsed:
     @pytest.mark.parametrize(
         "text",
         ["<<<<<<< HEAD\nversion: 1\n=======\n", "", "- a\n", "version: 2\n", "version: 1\0"],
-        ids=["a merge", "empty", "a list", "a newer one", "binary"],
+        ids=["merge conflict", "empty", "list", "newer version", "binary"],
     )
-    def test_says_a_way_out_that_leads_out(
+    def test_hint_for_invalid_lock_fixes_it(
         self, ready: Path, github: FakeGitHub, text: str
     ) -> None:
         (ready / "agentci.lock").write_text(text)
@@ -148,7 +146,9 @@ class TestALockThatCannotBeUsed:
         assert agentci(ready, github, "lock").code == 0
         assert scores(agentci(ready, github, "run", "--locked")) == [0.75]
 
-    def test_is_not_taken_for_one_that_is_not_there(self, ready: Path, github: FakeGitHub) -> None:
+    def test_unreadable_lock_is_not_treated_as_missing(
+        self, ready: Path, github: FakeGitHub
+    ) -> None:
         lock = ready / "agentci.lock"
         lock.unlink()
         lock.mkdir()

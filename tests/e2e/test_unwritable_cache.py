@@ -1,4 +1,4 @@
-"""Remote evaluators where neither the cache nor any other folder takes them."""
+"""Remote evaluators when the cache folder, or every folder, is unwritable."""
 
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def github() -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace with a file in the place of its cache, and an evaluator of its own."""
+    """A workspace with a file in place of its cache folder, and a local evaluator."""
     (tmp_path / "trace.json").write_text(otlp())
     (tmp_path / ".agentci").touch()
     configure(tmp_path)
@@ -32,13 +32,11 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def nowhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no folder for temporary files."""
+    """Make the folder for temporary files unavailable."""
     monkeypatch.setattr(tempfile, "tempdir", str(folder / "gone"))
 
 
-def test_a_run_does_without_a_cache_and_says_how_to_have_one(
-    folder: Path, github: FakeGitHub
-) -> None:
+def test_run_works_without_cache_and_warns(folder: Path, github: FakeGitHub) -> None:
     ran = agentci(folder, github, "run")
     assert scores(ran) == [0.75, 1.0]
     message = ran.results["problems"][0]["message"]
@@ -47,9 +45,7 @@ def test_a_run_does_without_a_cache_and_says_how_to_have_one(
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_what_can_be_kept_nowhere_costs_its_own_checks_alone(
-    folder: Path, github: FakeGitHub
-) -> None:
+def test_remote_checks_error_without_any_writable_folder(folder: Path, github: FakeGitHub) -> None:
     ran = agentci(folder, github, "run")
     remote, own = ran.results["results"]
     assert (ran.code, remote["status"], own["status"]) == (3, "errored", "passed")
@@ -58,14 +54,14 @@ def test_what_can_be_kept_nowhere_costs_its_own_checks_alone(
 
 
 @pytest.mark.usefixtures("nowhere")
-def test_a_lock_needs_room_for_what_it_locks(folder: Path, github: FakeGitHub) -> None:
+def test_lock_requires_writable_folder(folder: Path, github: FakeGitHub) -> None:
     ran = agentci(folder, github, "lock")
     assert ran.code == 2
     assert "is not writable" in ran.problems[0].message
     assert not (folder / "agentci.lock").exists()
 
 
-def test_to_fetch_is_to_fill_the_cache(folder: Path, github: FakeGitHub) -> None:
+def test_fetch_requires_writable_cache(folder: Path, github: FakeGitHub) -> None:
     ran = agentci(folder, github, "evaluator", "fetch", REF)
     assert (ran.code, ran.out) == (2, "")
     assert "is not writable" in ran.problems[0].message

@@ -1,4 +1,4 @@
-"""What a model replied is taken again where the question is the same, and never where it is not."""
+"""Cached judge responses are used only for exactly the same prompt and settings."""
 
 import json
 import sqlite3
@@ -25,15 +25,15 @@ def without_times(report: Any) -> Any:
     return report
 
 
-class TestTheSameQuestion:
-    def test_is_asked_once(self, tmp_path: Path) -> None:
+class TestUnchangedPrompt:
+    def test_unchanged_prompt_is_sent_once(self, tmp_path: Path) -> None:
         with serve(script(GOOD)) as server:
             first, second = (judge(tmp_path, at(server.url), cases=3) for _ in range(2))
         assert len(server.asked) == 3
         assert (first.cached, second.cached) == ([False] * 3, [True] * 3)
         assert second.statuses == ["passed"] * 3
 
-    def test_gives_the_same_report_but_for_what_it_took(self, tmp_path: Path) -> None:
+    def test_cached_run_writes_same_report_except_durations(self, tmp_path: Path) -> None:
         with serve(script(*VOTES)) as server:
             runs = [judge(tmp_path, at(server.url, samples=3)) for _ in "12"]
         assert len(server.asked) == 3
@@ -47,21 +47,21 @@ class TestTheSameQuestion:
             "tokens": {"read": None, "written": None},
         }
 
-    def test_is_asked_for_the_samples_that_are_missing(self, tmp_path: Path) -> None:
+    def test_only_missing_samples_are_requested(self, tmp_path: Path) -> None:
         with serve(script(*VOTES)) as server:
             judge(tmp_path, at(server.url, samples=1))
             more = judge(tmp_path, at(server.url, samples=3))
         assert (len(server.asked), more.cached) == (3, [False])
         assert more.report["results"][0]["score"] == 0.8
 
-    def test_is_judged_anew_by_what_the_file_says_now(self, tmp_path: Path) -> None:
+    def test_cached_response_is_evaluated_with_current_threshold(self, tmp_path: Path) -> None:
         with serve(script(GOOD)) as server:
             judge(tmp_path, at(server.url))
             strict = {**JUDGE, "required": 0.95}
             second = judge(tmp_path, at(server.url), evaluators=[strict])
         assert (len(server.asked), second.cached, second.statuses) == (1, [True], ["failed"])
 
-    def test_may_be_asked_with_another_key_at_another_price(self, tmp_path: Path) -> None:
+    def test_key_and_price_do_not_affect_cache(self, tmp_path: Path) -> None:
         with serve(script(GOOD)) as server:
             judge(tmp_path, at(server.url))
             other = at(server.url, api_key_env="OTHER", price={"input": 1, "output": 1})
@@ -69,7 +69,7 @@ class TestTheSameQuestion:
         assert (len(server.asked), second.cached) == (1, [True])
         assert KEY.encode() not in (tmp_path / ".agentci/cache/responses.sqlite3").read_bytes()
 
-    def test_by_a_program_runs_it_once(self, tmp_path: Path) -> None:
+    def test_judge_command_response_is_cached(self, tmp_path: Path) -> None:
         (tmp_path / "rate.py").write_text("print('{\"score\": 1}')")
         command = {"command": [sys.executable, "rate.py"]}
         assert [judge(tmp_path, command).cached for _ in "12"] == [[False], [True]]
@@ -77,7 +77,7 @@ class TestTheSameQuestion:
         again = judge(tmp_path, command)
         assert (again.cached, again.statuses) == ([False], ["failed"])
 
-    def test_inside_of_a_composite_is_asked_once(self, tmp_path: Path) -> None:
+    def test_composite_members_are_cached(self, tmp_path: Path) -> None:
         members = [JUDGE, {"name": "k", "type": "llm_judge"}, {"name": "has", "type": "contains"}]
         members[2]["value"] = "Paris"
         composite = {
@@ -89,21 +89,24 @@ class TestTheSameQuestion:
         with serve(script(GOOD)) as server:
             runs = [judge(tmp_path, at(server.url), evaluators=[composite]) for _ in "12"]
         assert [run.cached for run in runs] == [[False], [True]]
-        told = runs[1].report["results"][0]["details"]["judges"]
-        assert [(each["name"], each["tokens"]["read"]) for each in told] == [("j", 100), ("k", 100)]
+        judges = runs[1].report["results"][0]["details"]["judges"]
+        assert [(each["name"], each["tokens"]["read"]) for each in judges] == [
+            ("j", 100),
+            ("k", 100),
+        ]
 
 
-def test_what_was_spent_and_what_was_saved_is_told(tmp_path: Path) -> None:
+def test_judge_usage_and_savings_are_reported(tmp_path: Path) -> None:
     priced = {"price": {"input": 1.0, "output": 10.0}}
     with serve(script(said("Hm."), GOOD)) as server:
         first, second = (judge(tmp_path, at(server.url, **priced), cases=2) for _ in "12")
         third = judge(tmp_path, at(server.url), cases=2)
     nothing = {"calls": 0, "tokens": 0, "usd": 0.0}
-    [told] = first.report["judges"]
-    assert (told["config"], told["saved"]) == ("e.yaml", nothing)
-    # The one without a verdict was asked for again, and neither is for nothing.
-    assert told["spent"]["calls"] == 3
-    assert told["spent"]["tokens"] > 240
+    [usage] = first.report["judges"]
+    assert (usage["config"], usage["saved"]) == ("e.yaml", nothing)
+    # The request without a verdict was repeated, and both are paid for.
+    assert usage["spent"]["calls"] == 3
+    assert usage["spent"]["tokens"] > 240
     assert second.report["judges"] == [
         {
             "config": "e.yaml",
@@ -128,14 +131,16 @@ def test_what_was_spent_and_what_was_saved_is_told(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_another_question_is_asked(tmp_path: Path, change: Mapping[str, Any]) -> None:
+def test_changed_judge_setting_sends_prompt_again(
+    tmp_path: Path, change: Mapping[str, Any]
+) -> None:
     with serve(script(GOOD)) as server:
         judge(tmp_path, at(server.url))
         second = judge(tmp_path, at(server.url, **change))
     assert (len(server.asked), second.cached) == (2, [False])
 
 
-def test_another_answer_of_the_agent_is_judged(tmp_path: Path) -> None:
+def test_new_case_is_evaluated_beside_cached_one(tmp_path: Path) -> None:
     with serve(script(GOOD)) as server:
         judge(tmp_path, at(server.url), cases=1)
         second = judge(tmp_path, at(server.url), cases=2)
@@ -145,16 +150,16 @@ def test_another_answer_of_the_agent_is_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answer", [said("It is good."), said('{"score": 1}', "length"), refused(401)]
 )
-def test_what_is_no_verdict_is_not_kept(tmp_path: Path, answer: Any) -> None:
+def test_response_without_verdict_is_not_cached(tmp_path: Path, answer: Any) -> None:
     with serve(script(answer)) as server:
         assert judge(tmp_path, at(server.url)).statuses == ["errored"]
     with serve(script(GOOD)) as server:
         again = judge(tmp_path, at(server.url))
-    # The address is part of the question.
+    # The URL of the service is part of the cache key.
     assert (again.statuses, again.cached, len(server.asked)) == (["passed"], [False], 1)
 
 
-def test_a_verdict_after_one_that_was_none_is_found_again(tmp_path: Path) -> None:
+def test_verdicts_are_cached_despite_refused_sample(tmp_path: Path) -> None:
     answers = (said("Hm.", "content_filter"), *VOTES[:2])
     with serve(script(*answers, refused(500))) as server:
         first = judge(tmp_path, at(server.url, samples=3))
@@ -165,10 +170,8 @@ def test_a_verdict_after_one_that_was_none_is_found_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("options", [(), ("--no-cache",)])
-def test_who_asks_the_same_in_one_run_is_told_the_same(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    """Else a later run, which finds one reply, would say something else than this one."""
+def test_equal_prompts_in_one_run_share_response(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Otherwise a later run, which finds one response, would give another result."""
     names = [{**JUDGE, "name": f"j{i}"} for i in range(6)]
     scores = [scored(each / 10) for each in range(10)]
     with serve(script(*scores)) as server:
@@ -179,21 +182,21 @@ def test_who_asks_the_same_in_one_run_is_told_the_same(
     assert len(server.asked) == 1
 
 
-class TestThatIsNotWanted:
-    def test_is_said_on_the_command_line(self, tmp_path: Path) -> None:
+class TestCachingDisabled:
+    def test_no_cache_option_sends_prompt_again(self, tmp_path: Path) -> None:
         with serve(script(GOOD)) as server:
             runs = [judge(tmp_path, at(server.url), *given) for given in ((), ("--no-cache",), ())]
         assert len(server.asked) == 2
         assert [run.cached for run in runs] == [[False], [False], [True]]
 
-    def test_is_said_in_the_file(self, tmp_path: Path) -> None:
+    def test_cache_false_neither_reads_nor_writes(self, tmp_path: Path) -> None:
         with serve(script(GOOD)) as server:
             runs = [judge(tmp_path, at(server.url, cache=False)) for _ in "12"]
             after = judge(tmp_path, at(server.url))
         assert [run.cached for run in (*runs, after)] == [[False]] * 3
         assert len(server.asked) == 3
 
-    def test_is_said_of_one_evaluator(self, tmp_path: Path) -> None:
+    def test_cache_false_applies_to_one_evaluator(self, tmp_path: Path) -> None:
         two: list[Any] = [
             JUDGE,
             {"name": "k", "type": "llm_judge", "judge": {"cache": False, "effort": "x"}},
@@ -202,21 +205,21 @@ class TestThatIsNotWanted:
             runs = [judge(tmp_path, at(server.url), evaluators=two) for _ in "12"]
         assert [run.cached for run in runs] == [[False, False], [True, False]]
 
-    def test_and_wanted_alone_is_a_contradiction(self, tmp_path: Path) -> None:
+    def test_cache_false_with_replay_only_is_rejected(self, tmp_path: Path) -> None:
         found = judge(tmp_path, at("http://localhost:1", cache=False, replay="only"))
         assert found.ran.code == 2
         assert "`cache: false` and `replay: only` exclude each other" in found.ran.out
 
 
-class TestRecordingsAlone:
+class TestCacheOnly:
     @pytest.fixture
     def url(self, tmp_path: Path) -> str:
-        """That of a server which has answered about one case, and is gone."""
+        """The URL of a stopped server that has answered one case."""
         with serve(script(GOOD)) as server:
             judge(tmp_path, at(server.url))
             return server.url
 
-    def test_judge_by_the_file_without_a_key(self, tmp_path: Path, url: str) -> None:
+    def test_replay_only_works_without_key(self, tmp_path: Path, url: str) -> None:
         found = judge(tmp_path, at(url, replay="only"), cases=2, environ={})
         assert (found.ran.code, found.statuses) == (3, ["passed", "errored"])
         assert found.cached == [True, False]
@@ -224,20 +227,20 @@ class TestRecordingsAlone:
             "no cached response for this prompt, and `replay: only` calls no model"
         )
 
-    def test_judge_offline_without_a_key(self, tmp_path: Path, url: str) -> None:
+    def test_offline_works_without_key(self, tmp_path: Path, url: str) -> None:
         found = judge(tmp_path, at(url), "--offline", cases=2, environ={})
         assert (found.ran.code, found.statuses) == (3, ["passed", "errored"])
         assert found.reasons[1] == (
             "no cached response for this prompt, and `--offline` calls no model"
         )
 
-    def test_are_of_no_use_without_the_cache(self, tmp_path: Path, url: str) -> None:
+    def test_replay_only_errors_without_cache(self, tmp_path: Path, url: str) -> None:
         (tmp_path / ".agentci/cache/responses.sqlite3").unlink()
         found = judge(tmp_path, at(url, replay="only"), environ={})
         assert (found.ran.code, found.statuses) == (3, ["errored"])
 
 
-def test_a_damaged_recording_is_asked_for_again(tmp_path: Path) -> None:
+def test_corrupt_response_is_requested_again(tmp_path: Path) -> None:
     with serve(script(GOOD)) as server:
         judge(tmp_path, at(server.url))
         with sqlite3.connect(tmp_path / ".agentci/cache/responses.sqlite3") as file:
@@ -248,7 +251,7 @@ def test_a_damaged_recording_is_asked_for_again(tmp_path: Path) -> None:
     assert found[1].statuses == ["passed"]
 
 
-def test_runs_at_the_same_time_share_what_they_record(tmp_path: Path) -> None:
+def test_concurrent_runs_share_response_cache(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in "ab"]
     for folder in folders:
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Code judges that ask a language model through the proxy which they are given."""
+"""Code judges that call a language model through the `target` proxy."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def run(
     program: str = PYTHON,
     cases: int = 1,
 ) -> Ran:
-    """Have a program judge ``cases`` answers, by what a model says."""
+    """Run a code judge on ``cases`` cases with access to a model."""
     write(folder, entry, judge, program=program, cases=cases)
     return run_agentci(["run", "e.yaml"], cwd=folder, environ={"KEY": KEY})
 
@@ -80,7 +80,7 @@ def write(
     program: str = PYTHON,
     cases: int = 1,
 ) -> None:
-    """Write an eval file, what was recorded for it, and the program that judges."""
+    """Write an eval file, its recorded outputs and the code judge."""
     name, interpreter = ("judge.ts", "bun") if program is TYPESCRIPT else ("judge.py", "python3")
     (folder / name).write_text(program)
     command = [interpreter, name]
@@ -108,22 +108,24 @@ def details(ran: Ran) -> Any:
     return result["details"]
 
 
-walls = pytest.mark.parametrize("network", [True, False])
+with_and_without_network = pytest.mark.parametrize("network", [True, False])
 
 
-@walls
+@with_and_without_network
 @pytest.mark.parametrize("isolation", ["fork", "spawn"])
-def test_a_judge_in_python_is_answered(tmp_path: Path, isolation: str, *, network: bool) -> None:
+def test_python_judge_calls_model_through_proxy(
+    tmp_path: Path, isolation: str, *, network: bool
+) -> None:
     entry = {"target": {"max_calls": 3}, "network": network, "isolation": isolation}
     with serve(
         script(said("It is.", usage={"prompt_tokens": 7, "completion_tokens": 2}))
     ) as server:
         ran = run(tmp_path, entry, at(server.url))
-    told = details(ran)
-    assert told["said"]["rawText"] == "It is."
-    assert told["said"]["tokenUsage"] == {"input": 7, "output": 2}
-    assert (told["info"]["targetName"], told["info"]["maxCalls"]) == ("m", 3)
-    assert told["info"]["callCount"] == 1
+    reported = details(ran)
+    assert reported["said"]["rawText"] == "It is."
+    assert reported["said"]["tokenUsage"] == {"input": 7, "output": 2}
+    assert (reported["info"]["targetName"], reported["info"]["maxCalls"]) == ("m", 3)
+    assert reported["info"]["callCount"] == 1
     [asked] = server.asked
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert json.loads(asked.body)["messages"] == [
@@ -132,29 +134,29 @@ def test_a_judge_in_python_is_answered(tmp_path: Path, isolation: str, *, networ
     ]
 
 
-@walls
-def test_a_judge_in_typescript_is_answered(tmp_path: Path, *, network: bool) -> None:
+@with_and_without_network
+def test_typescript_judge_calls_model_through_proxy(tmp_path: Path, *, network: bool) -> None:
     def respond(asked: Asked) -> Answer:
         return said(json.loads(asked.body)["messages"][-1]["content"].upper())
 
     with serve(respond) as server:
         ran = run(tmp_path, {"target": {}, "network": network}, at(server.url), program=TYPESCRIPT)
-    told = details(ran)
+    reported = details(ran)
     assert ran.results["results"][0]["hits"] == ["PARIS 0"]
-    assert told["one"]["outputMessages"] == [{"role": "assistant", "content": "PARIS 0"}]
-    assert [each["rawText"] for each in told["many"]] == [
+    assert reported["one"]["outputMessages"] == [{"role": "assistant", "content": "PARIS 0"}]
+    assert [each["rawText"] for each in reported["many"]] == [
         "A",
         "Error: Missing required field: question",
     ]
-    assert told["failure"] == {
+    assert reported["failure"] == {
         "name": "TargetInvocationError",
         "statusCode": 400,
         "message": "Unknown target 'nope'. Available: m",
     }
-    assert (told["maxCalls"], told["callCount"]) == (50, 2)
+    assert (reported["maxCalls"], reported["callCount"]) == (50, 2)
 
 
-def test_a_judge_without_a_target_is_given_none(tmp_path: Path) -> None:
+def test_judge_without_target_has_no_proxy(tmp_path: Path) -> None:
     with serve(script(said("It is."))) as server:
         ran = run(tmp_path, {"target": False}, at(server.url))
         assert details(ran) == {"said": "no proxy", "info": "no proxy"}
@@ -163,7 +165,7 @@ def test_a_judge_without_a_target_is_given_none(tmp_path: Path) -> None:
     assert server.asked == []
 
 
-def test_an_entry_may_name_a_model_of_its_own(tmp_path: Path) -> None:
+def test_entry_overrides_model(tmp_path: Path) -> None:
     with serve(script(said("It is."))) as server:
         entry = {"target": True, "judge": {"model": "other"}}
         ran = run(tmp_path, entry, at(server.url))
@@ -171,7 +173,7 @@ def test_an_entry_may_name_a_model_of_its_own(tmp_path: Path) -> None:
     assert json.loads(server.asked[0].body)["model"] == "other"
 
 
-def test_a_program_can_answer(tmp_path: Path) -> None:
+def test_judge_command_answers_proxy_calls(tmp_path: Path) -> None:
     judge = {"command": [sys.executable, "-c", "print(input() + '!')"]}
     ran = run(tmp_path, {"target": {}, "network": False}, judge)
     assert details(ran)["said"]["rawText"] == "S!\n"
@@ -186,23 +188,21 @@ def test_a_program_can_answer(tmp_path: Path) -> None:
         (refused(401, message="bad key"), "check the key in KEY"),
     ],
 )
-def test_why_there_is_no_answer_is_told_to_the_judge(
-    tmp_path: Path, answer: Answer, why: str
-) -> None:
+def test_model_error_is_passed_to_code_judge(tmp_path: Path, answer: Answer, why: str) -> None:
     with serve(script(answer)) as server:
         ran = run(tmp_path, {"target": {}}, at(server.url))
     assert why in details(ran)["said"]
 
 
-def test_questions_of_judges_are_paid_for_by_the_budget_of_the_run(tmp_path: Path) -> None:
+def test_proxy_calls_count_towards_max_calls_of_run(tmp_path: Path) -> None:
     with serve(script(said("It is."))) as server:
         ran = run(tmp_path, {"target": {}}, at(server.url, max_calls=2), cases=3)
-    told = [result["details"]["said"] for result in ran.results["results"]]
+    replies = [result["details"]["said"] for result in ran.results["results"]]
     assert len(server.asked) == 2
-    assert sum("`max_calls` (2)" in each for each in told if isinstance(each, str)) == 1
+    assert sum("`max_calls` (2)" in each for each in replies if isinstance(each, str)) == 1
 
 
-def test_each_check_has_its_own_number_of_calls_and_its_own_token(tmp_path: Path) -> None:
+def test_target_max_calls_applies_per_check(tmp_path: Path) -> None:
     with serve(script(said("It is."))) as server:
         ran = run(tmp_path, {"target": {"max_calls": 1}}, at(server.url), cases=3)
     assert [r["details"]["info"]["callCount"] for r in ran.results["results"]] == [1, 1, 1]
@@ -215,7 +215,7 @@ def test_cache_true_cannot_be_combined_with_target(tmp_path: Path) -> None:
     assert "`cache: true` cannot be combined with `target`" in ran.out
 
 
-def test_what_hung_on_a_model_is_not_taken_from_an_earlier_run(tmp_path: Path) -> None:
+def test_judge_with_target_is_not_cached(tmp_path: Path) -> None:
     with serve(script(said("one"), said("two"))) as server:
         for text in ("one", "two"):
             ran = run(tmp_path, {"target": {}}, at(server.url))
@@ -223,14 +223,14 @@ def test_what_hung_on_a_model_is_not_taken_from_an_earlier_run(tmp_path: Path) -
             assert details(ran)["said"]["rawText"] == text
 
 
-def test_a_proxy_of_the_company_is_not_in_the_way(tmp_path: Path) -> None:
+def test_http_proxy_variable_does_not_affect_model_proxy(tmp_path: Path) -> None:
     program = f"import os\nos.environ['http_proxy'] = 'http://192.0.2.1:9'\n{PYTHON}"
     with serve(script(said("It is."))) as server:
         ran = run(tmp_path, {"target": {}, "network": False}, at(server.url), program=program)
     assert details(ran)["said"]["rawText"] == "It is."
 
 
-def test_a_model_that_hangs_holds_up_neither_its_judge_nor_the_run(tmp_path: Path) -> None:
+def test_hanging_model_does_not_block_timeout(tmp_path: Path) -> None:
     silent = Raw(pieces=(), endlessly=b" ", pause_seconds=0.1)
     with serve(lambda _: silent) as server:
         write(tmp_path, {"target": {}, "timeout": 1}, at(server.url))
@@ -247,7 +247,7 @@ def test_a_model_that_hangs_holds_up_neither_its_judge_nor_the_run(tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
+def test_missing_port_is_reported(tmp_path: Path) -> None:
     panel = JudgeConfig(settings=ModelSettings(provider="openai"))
     command = RunCommand(
         command=("true",),
@@ -270,9 +270,13 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "judge", "why"),
     [
-        ({"target": {}}, None, "it asks a model, and no `judge` says which one"),
-        ({"target": True}, {"provider": "openai"}, "j cannot be judged: `model` is missing"),
-        ({"judge": {"model": "m"}}, None, "`judge` says who answers a `target`, and there is none"),
+        ({"target": {}}, None, "`j` needs a judge model"),
+        ({"target": True}, {"provider": "openai"}, "evaluator `j`: `model` is missing"),
+        (
+            {"judge": {"model": "m"}},
+            None,
+            "`judge` sets the model for `target`, but `target` is missing",
+        ),
         ({"target": {"max_calls": -1}}, None, "max_calls"),
         (
             {"target": {}, "executor": "docker", "image": "python:3.12"},
@@ -283,7 +287,7 @@ def test_a_machine_without_a_port_left_is_told_of(tmp_path: Path) -> None:
         ({"target": "gpt"}, None, "`target` must be"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_run(
+def test_invalid_target_is_rejected_before_any_run(
     tmp_path: Path, entry: dict[str, Any], judge: dict[str, Any] | None, why: str
 ) -> None:
     ran = run(tmp_path, entry, judge)

@@ -21,21 +21,21 @@ print(json.dumps({"score": 1, "details": {"at": time.time_ns(), "seen": seen}}))
 """
 
 
-class TestARemoteEvaluator:
+class TestRemoteEvaluator:
     @pytest.fixture
     def judge(self, folder: Path, github: FakeGitHub) -> Callable[..., Judged]:
-        """Judges with an evaluator that reads a file of its own and one of the workspace."""
+        """Run an evaluator that reads its own file and one of the workspace."""
         (folder / "words.txt").write_text("kind")
         configure(folder, "cache: true")
         github.publish(REPOSITORY, files(**{REF: REMOTE}))
         hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
         return lambda *options: run(folder, *options, environ=hosts)
 
-    def test_is_not_run_again(self, judge: Callable[..., Judged]) -> None:
+    def test_unchanged_remote_evaluator_is_not_run(self, judge: Callable[..., Judged]) -> None:
         first, second = judge(), judge()
         assert (first.times, second.cached) == (second.times, [True])
 
-    def test_is_run_again_once_it_is_another_one(
+    def test_changed_remote_evaluator_is_run(
         self, judge: Callable[..., Judged], github: FakeGitHub
     ) -> None:
         judge()
@@ -43,10 +43,10 @@ class TestARemoteEvaluator:
         second = judge()
         assert (second.cached, second.seen[0], judge().cached) == ([False], "0.5", [True])
 
-    def test_is_not_run_again_from_a_cache_that_has_no_evaluators(
+    def test_response_is_reused_without_cached_evaluator(
         self, judge: Callable[..., Judged], folder: Path
     ) -> None:
-        """As where a workflow keeps replies alone."""
+        """As in a workflow that keeps only the responses."""
         first = judge()
         kept = (folder / ".agentci" / "cache" / "responses.sqlite3").rename(folder / "kept")
         elsewhere = folder / "elsewhere"
@@ -55,7 +55,7 @@ class TestARemoteEvaluator:
         second = judge("--cache-dir", "elsewhere")
         assert (first.times, second.cached) == (second.times, [True])
 
-    def test_without_cache_true_is_always_run(
+    def test_remote_evaluator_without_cache_true_is_always_run(
         self, judge: Callable[..., Judged], folder: Path
     ) -> None:
         configure(folder)
@@ -74,12 +74,12 @@ esac
 """
 
 
-class TestAProgramInAContainer:
+class TestProgramInContainer:
     @pytest.fixture
     def environ(
         self, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> Mapping[str, str]:
-        """An engine with one image."""
+        """A fake container engine with one image."""
         write_program(tmp_path)
         configure_program(tmp_path, "executor: docker", "image: some/image")
         engine = tmp_path_factory.mktemp("engine")
@@ -88,27 +88,29 @@ class TestAProgramInAContainer:
         (engine / "id").write_text("sha256:1")
         return {"PATH": f"{engine}:{PATH}"}
 
-    def test_is_not_run_again(self, tmp_path: Path, environ: Mapping[str, str]) -> None:
+    def test_unchanged_program_in_container_is_not_run(
+        self, tmp_path: Path, environ: Mapping[str, str]
+    ) -> None:
         first, second = (run(tmp_path, environ=environ) for _ in range(2))
         assert (first.times, second.cached) == (second.times, [True])
         (tmp_path / "data" / "words.txt").write_text("nothing that it could see")
         assert run(tmp_path, environ=environ).cached == [True]
 
-    def test_is_run_again_for_any_change_in_its_folder(
+    def test_changed_folder_runs_program_in_container(
         self, tmp_path: Path, environ: Mapping[str, str]
     ) -> None:
         run(tmp_path, environ=environ)
         (tmp_path / "evals" / "check" / "more.txt").touch()
         assert [run(tmp_path, environ=environ).cached for _ in range(2)] == [[False], [True]]
 
-    def test_is_run_again_in_another_image_of_the_name(
+    def test_changed_image_digest_runs_program_in_container(
         self, tmp_path: Path, environ: Mapping[str, str]
     ) -> None:
         run(tmp_path, environ=environ)
         Path(environ["PATH"].partition(":")[0], "id").write_text("sha256:2")
         assert [run(tmp_path, environ=environ).cached for _ in range(2)] == [[False], [True]]
 
-    def test_without_an_engine_is_no_check_of_an_earlier_run(
+    def test_missing_engine_errors_despite_cached_response(
         self, tmp_path: Path, environ: Mapping[str, str]
     ) -> None:
         run(tmp_path, environ=environ)
@@ -116,7 +118,7 @@ class TestAProgramInAContainer:
         assert (result["status"], result["cached"]) == ("errored", False)
 
 
-class TestACommandInAContainer:
+class TestCommandInContainer:
     @pytest.fixture
     def engine(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
         engine = tmp_path_factory.mktemp("engine")
@@ -125,9 +127,7 @@ class TestACommandInAContainer:
         (engine / "id").write_text("sha256:1")
         return engine
 
-    def test_is_run_on_a_copy_of_its_folder_and_not_again(
-        self, tmp_path: Path, engine: Path
-    ) -> None:
+    def test_unchanged_command_in_container_is_not_run(self, tmp_path: Path, engine: Path) -> None:
         write_program(tmp_path)
         judge = {
             "name": "check",
@@ -142,19 +142,19 @@ class TestACommandInAContainer:
         (tmp_path / "a.eval.yaml").write_text(json.dumps({"cases": [case]}))
         (tmp_path / "a.outputs.jsonl").write_text('{"id": "a", "text": "yes"}')
 
-        def judged() -> Judged:
+        def evaluate() -> Judged:
             return run(tmp_path, "a.eval.yaml", environ={"PATH": f"{engine}:{PATH}"})
 
-        first, second = judged(), judged()
+        first, second = evaluate(), evaluate()
         assert (first.code, first.times, second.cached) == (0, second.times, [True])
         created = next(each for each in _asked(engine) if each.startswith("create"))
         assert created.endswith("--entrypoint=python3 sha256:1 check.py")
         (tmp_path / "data" / "words.txt").write_text("nothing that it could see")
-        assert judged().cached == [True]
+        assert evaluate().cached == [True]
         (tmp_path / "evals" / "check" / "more.txt").touch()
-        assert judged().cached == [False]
+        assert evaluate().cached == [False]
 
 
 def _asked(engine: Path) -> list[str]:
-    """What the engine was asked."""
+    """Return the commands that the engine received."""
     return (engine / "asked").read_text().splitlines()

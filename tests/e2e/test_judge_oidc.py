@@ -1,4 +1,4 @@
-"""A job of GitHub Actions judges without a key: services take its identity for one."""
+"""Judges without an API key: GitHub Actions ID tokens are exchanged for access tokens."""
 
 import json
 import threading
@@ -45,11 +45,11 @@ def anthropic_scored() -> Answer:
 
 
 class World:
-    """GitHub, the services, and all that they were asked.
+    """GitHub, the judge services, and the requests that they received.
 
     Attributes:
-        tokens: what an exchange answers, one after the other.
-        identity: what GitHub answers.
+        exchange: the response to the token exchange with a given number.
+        identity: the response of GitHub to a request for an ID token.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class World:
             with self._lock:
                 self.exchanged.append(asked)
                 number = len(self.exchanged)
-            time.sleep(0.05)  # so that others come meanwhile
+            time.sleep(0.05)  # so that other threads need a token meanwhile
             return self.exchange(number)
         if asked.method == "GET":
             return refused(404)
@@ -101,8 +101,8 @@ def run(
 
         def run(given: Mapping[str, Any], *options: str, **others: Any) -> Judged:
             found = judge(tmp_path, given, *options, **{"environ": environ, **others})
-            told = found.ran.out + found.ran.err + json.dumps(found.report)
-            assert [secret for secret in SECRETS if secret in told] == []
+            printed = found.ran.out + found.ran.err + json.dumps(found.report)
+            assert [secret for secret in SECRETS if secret in printed] == []
             return found
 
         yield run
@@ -112,7 +112,9 @@ def body(asked: Asked) -> Any:
     return json.loads(asked.body)
 
 
-def test_openai_gives_a_token_for_the_identity(world: World, run: Callable[..., Judged]) -> None:
+def test_openai_exchanges_id_token_for_access_token(
+    world: World, run: Callable[..., Judged]
+) -> None:
     assert run(keyless("openai", OPENAI)).statuses == ["passed"]
     [identity], [exchange], [question] = world.identified, world.exchanged, world.questions
     assert identity.path == "/token?api-version=2.0&audience=https%3A%2F%2Fapi.openai.com%2Fv1"
@@ -134,7 +136,9 @@ def test_openai_gives_a_token_for_the_identity(world: World, run: Callable[..., 
     assert question.headers["authorization"] == f"Bearer {TOKEN}"
 
 
-def test_so_does_anthropic(world: World, run: Callable[..., Judged]) -> None:
+def test_anthropic_exchanges_id_token_for_access_token(
+    world: World, run: Callable[..., Judged]
+) -> None:
     assert run(keyless("anthropic", ANTHROPIC)).statuses == ["passed"]
     [exchange], [question] = world.exchanged, world.questions
     assert (exchange.headers["host"], exchange.path) == ("api.anthropic.com", "/v1/oauth/token")
@@ -164,7 +168,7 @@ def test_so_does_anthropic(world: World, run: Callable[..., Judged]) -> None:
         ),
     ],
 )
-def test_so_does_azure(
+def test_azure_exchanges_id_token_for_access_token(
     world: World, run: Callable[..., Judged], base_url: str, scope: str, path: str
 ) -> None:
     assert run(keyless("azure", AZURE, base_url=base_url)).statuses == ["passed"]
@@ -185,32 +189,34 @@ def test_so_does_azure(
     assert "api-key" not in question.headers
 
 
-def test_the_audience_may_be_another(world: World, run: Callable[..., Judged]) -> None:
+def test_audience_is_configurable(world: World, run: Callable[..., Judged]) -> None:
     run(keyless("openai", {**OPENAI, "audience": "mine"}))
     assert world.identified[0].path.endswith("&audience=mine")
     assert "audience" not in body(world.exchanged[0])
 
 
-def test_all_threads_share_a_token(world: World, run: Callable[..., Judged]) -> None:
+def test_threads_share_access_token(world: World, run: Callable[..., Judged]) -> None:
     found = run(keyless("openai", OPENAI), "--jobs", "8", cases=16)
     assert found.statuses == ["passed"] * 16
     assert (len(world.exchanged), len(world.questions)) == (1, 16)
 
 
-def test_a_token_at_its_end_is_made_anew(world: World, run: Callable[..., Judged]) -> None:
+def test_expired_access_token_is_renewed(world: World, run: Callable[..., Judged]) -> None:
     world.lifetime = 0.001
     assert run(keyless("openai", OPENAI), cases=3).statuses == ["passed"] * 3
     assert len(world.exchanged) >= 3
 
 
-def test_a_service_that_is_busy_is_asked_again(world: World, run: Callable[..., Judged]) -> None:
+def test_token_exchange_is_retried_after_status_503(
+    world: World, run: Callable[..., Judged]
+) -> None:
     world.exchange = lambda n: refused(503) if n == 1 else World()._token(n)
     assert run(keyless("openai", OPENAI)).statuses == ["passed"]
     assert len(world.exchanged) == 2
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "expected"),
     [
         (
             Answer(
@@ -227,18 +233,20 @@ def test_a_service_that_is_busy_is_asked_again(world: World, run: Callable[..., 
         (Answer(body=b'{"token": 1}'), "the response contains none; check the ids"),
     ],
 )
-def test_a_refusal_is_told_once_for_all(
-    world: World, run: Callable[..., Judged], answer: Answer, said: str
+def test_failed_token_exchange_is_not_repeated(
+    world: World, run: Callable[..., Judged], answer: Answer, expected: str
 ) -> None:
     world.exchange = lambda _: answer
     found = run(keyless("openai", OPENAI), cases=3)
     assert (found.ran.code, found.statuses) == (3, ["errored"] * 3)
-    assert {said in reason for reason in found.reasons} == {True}
+    assert {expected in reason for reason in found.reasons} == {True}
     assert len(world.exchanged) == 1
     assert world.questions == []
 
 
-def test_github_may_refuse_as_well(world: World, run: Callable[..., Judged]) -> None:
+def test_refused_id_token_errors_with_permissions_hint(
+    world: World, run: Callable[..., Judged]
+) -> None:
     world.identity = refused(403)
     [reason] = run(keyless("openai", OPENAI)).reasons
     assert reason == (
@@ -248,7 +256,7 @@ def test_github_may_refuse_as_well(world: World, run: Callable[..., Judged]) -> 
     assert world.exchanged == []
 
 
-def test_no_identity_is_asked_for_unencrypted(world: World, run: Callable[..., Judged]) -> None:
+def test_id_token_is_not_requested_over_http(world: World, run: Callable[..., Judged]) -> None:
     environ = {
         "ACTIONS_ID_TOKEN_REQUEST_URL": "http://github.example/token",
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
@@ -267,7 +275,7 @@ IN_JOB = {
 
 
 @pytest.mark.parametrize(
-    ("given", "environ", "said"),
+    ("given", "environ", "expected"),
     [
         (
             keyless("openai", OPENAI),
@@ -309,16 +317,16 @@ IN_JOB = {
         (keyless("openai", {"type": "oidc"}), IN_JOB, "judge.auth.type"),
     ],
 )
-def test_what_cannot_work_is_told_before_anything_is_asked(
-    tmp_path: Path, given: Mapping[str, Any], environ: Mapping[str, str], said: str
+def test_invalid_auth_is_rejected_before_any_call(
+    tmp_path: Path, given: Mapping[str, Any], environ: Mapping[str, str], expected: str
 ) -> None:
     found = judge(tmp_path, given, environ=environ)
     assert found.ran.code == 2
-    assert said in found.ran.out
+    assert expected in found.ran.out
     assert KEY_HINT not in found.ran.out
 
 
-def test_on_a_fork_it_is_skipped(tmp_path: Path) -> None:
+def test_pull_request_from_fork_skips_check(tmp_path: Path) -> None:
     event = tmp_path / "event.json"
     repos = {"head": {"repo": {"full_name": "me/a"}}, "base": {"repo": {"full_name": "org/a"}}}
     event.write_text(json.dumps({"pull_request": repos}))
@@ -337,24 +345,26 @@ def test_on_a_fork_it_is_skipped(tmp_path: Path) -> None:
 def openai_with_models(
     patch: pytest.MonkeyPatch, end: str | None, status: int = 200
 ) -> Iterator[Server]:
-    """OpenAI, whose models end some day."""
+    """Serve OpenAI models whose shutdown date is ``end``."""
 
     def respond(asked: Asked) -> Answer:
         if asked.method == "GET":
-            told = json.dumps({"id": "m", "shutdown_date": end}).encode()
-            return Answer(status=status, body=told)
+            model = json.dumps({"id": "m", "shutdown_date": end}).encode()
+            return Answer(status=status, body=model)
         return scored(0.9)  # type: ignore[no-any-return]
 
     with services(respond, patch) as server:
         yield server
 
 
-class TestAModelThatEnds:
-    """OpenAI tells of it, at its own address alone."""
+class TestModelShutdownDate:
+    """Only the API of OpenAI at its default URL reports it."""
 
     GIVEN: Mapping[str, Any] = {"provider": "openai", "model": "m", "api_key_env": "KEY"}
 
-    def test_soon_is_warned_of(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_shutdown_soon_is_warning(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         soon = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 10 * 86_400))
         with openai_with_models(monkeypatch, soon) as server:
             found = judge(tmp_path, self.GIVEN, cases=2)
@@ -364,14 +374,16 @@ class TestAModelThatEnds:
         assert warning["severity"] == "warning"
         assert [each.path for each in server.asked if each.method == "GET"] == ["/v1/models/m"]
 
-    def test_no_more_is_wrong_input(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_shut_down_model_is_rejected(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with openai_with_models(monkeypatch, "2026-01-01") as server:
             found = judge(tmp_path, self.GIVEN)
         assert found.ran.code == 2
-        assert "j cannot be judged: the model m was shut down on 2026-01-01" in found.ran.out
+        assert "evaluator `j`: the model m was shut down on 2026-01-01" in found.ran.out
         assert {each.method for each in server.asked} == {"GET"}
 
-    def test_is_looked_up_once_for_all(
+    def test_model_is_looked_up_once_per_run(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         two: list[Any] = [
@@ -383,7 +395,7 @@ class TestAModelThatEnds:
         assert [each.method for each in server.asked].count("GET") == 1
 
     @pytest.mark.parametrize("how", ["--offline", "replay"])
-    def test_is_not_looked_up_where_nothing_is_asked(
+    def test_model_is_not_looked_up_without_calls(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
     ) -> None:
         options, more = (["--offline"], {}) if how == "--offline" else ([], {"replay": "only"})
@@ -391,7 +403,7 @@ class TestAModelThatEnds:
             judge(tmp_path, {**self.GIVEN, **more}, *options)
         assert server.asked == []
 
-    def test_is_not_looked_up_elsewhere(self, tmp_path: Path) -> None:
+    def test_model_is_not_looked_up_at_custom_base_url(self, tmp_path: Path) -> None:
         def respond(asked: Asked) -> Answer:
             assert asked.method == "POST"
             return scored(0.9)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Caches that somebody else could write to: consistent in themselves, and not what was pinned."""
+"""A tampered evaluator cache, even a consistent one, cannot replace pinned evaluators."""
 
 import hashlib
 from pathlib import Path
@@ -24,7 +24,7 @@ def store(folder: Path) -> EvaluatorCache:
 
 
 def poison(store: EvaluatorCache, **others: bytes) -> None:
-    """Put ``others`` in the place of files of the one evaluator there is, all digests included."""
+    """Replace files of the cached evaluator by ``others`` and update all digests."""
     [path] = (store.folder / "evaluators" / "index").iterdir()
     inventory = read_index(path)
     assert inventory is not None
@@ -35,7 +35,7 @@ def poison(store: EvaluatorCache, **others: bytes) -> None:
 
 
 def swap(store: EvaluatorCache, entry: str) -> None:
-    """Have another file of the folder run in place of the program."""
+    """Make another file of the folder the entry file of the cached evaluator."""
     [path] = (store.folder / "evaluators" / "index").iterdir()
     inventory = read_index(path)
     assert inventory is not None
@@ -44,15 +44,17 @@ def swap(store: EvaluatorCache, entry: str) -> None:
     store.put(inventory.key, ProgramSnapshot(entry=entry, files=kept))
 
 
-class TestALockedEvaluator:
-    def test_is_not_replaced(self, folder: Path, github: FakeGitHub, store: EvaluatorCache) -> None:
+class TestLockedEvaluator:
+    def test_tampered_cache_does_not_replace_locked_evaluator(
+        self, folder: Path, github: FakeGitHub, store: EvaluatorCache
+    ) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         poison(store, fixed=BOAST)
         assert agentci(folder, github, "run", "--locked", "--offline").code == 2
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
 
-    def test_is_no_other_file_of_its_folder(
+    def test_cache_cannot_change_entry_file_of_locked_evaluator(
         self, folder: Path, github: FakeGitHub, store: EvaluatorCache
     ) -> None:
         github.publish(REPOSITORY, files(**{"evaluators/fixed/example.py": BOAST.decode()}))
@@ -63,7 +65,9 @@ class TestALockedEvaluator:
         assert "the cache contains another program" in ran.results["problems"][0]["message"]
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
 
-    def test_is_no_other_file_of_its_archive(self, folder: Path, store: EvaluatorCache) -> None:
+    def test_cache_cannot_change_entry_file_of_locked_archive(
+        self, folder: Path, store: EvaluatorCache
+    ) -> None:
         archive = zipped({"a/fixed.py": MODEST, "a/example.py": BOAST})
         with serve(lambda _: Answer(body=archive)) as server:
             at(folder, f"{server.url}/x.zip#a/fixed.py", archive)
@@ -72,8 +76,8 @@ class TestALockedEvaluator:
             assert scores(run_agentci(["run", "--locked"], cwd=folder)) == [0.75]
 
 
-class TestAnEvaluatorAtAnAddress:
-    def test_is_what_its_digest_says_from_the_cache_too(
+class TestUrlEvaluator:
+    def test_cached_url_evaluator_matches_its_sha256(
         self, folder: Path, store: EvaluatorCache
     ) -> None:
         with serve(lambda _: Answer(body=MODEST)) as server:
@@ -83,10 +87,12 @@ class TestAnEvaluatorAtAnAddress:
             assert scores(run_agentci(["run"], cwd=folder)) == [0.75]
 
 
-class TestAnEvaluatorOfTheWorkspace:
-    """No lock speaks of it: what lies in the repository is what counts."""
+class TestWorkspaceEvaluator:
+    """It has no lock entry; the files of the workspace are used."""
 
-    def test_is_what_lies_there(self, folder: Path, store: EvaluatorCache) -> None:
+    def test_tampered_cache_does_not_replace_workspace_evaluator(
+        self, folder: Path, store: EvaluatorCache
+    ) -> None:
         (folder / "fixed.py").write_bytes(MODEST)
         (folder / "index.yaml").write_text("evaluators: [{name: fixed, path: fixed.py}]\n")
         configure(folder, "source: local")
@@ -99,7 +105,7 @@ class TestAnEvaluatorOfTheWorkspace:
 
 
 def at(folder: Path, url: str, content: bytes) -> None:
-    """Name the evaluator at ``url`` in the config."""
+    """Write a config with the evaluator at ``url``."""
     configure(folder, "source: url", f"sha256: {hashlib.sha256(content).hexdigest()}")
     config = folder / "agentci.yaml"
     config.write_text(config.read_text().replace(REF, url))

@@ -1,4 +1,4 @@
-"""Prompts by which models judge, from an entry of a config to the report."""
+"""Evaluators of type `prompt`, from the config entry to the report."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def _configure(folder: Path, url: str, *rows: Any, **entry: Any) -> None:
 
 
 def _run(folder: Path, response: object, **entry: Any) -> tuple[Ran, Any]:
-    """The run, and what the model was told last; None where it was not asked."""
+    """Return the run and the last request to the judge, or None without a request."""
     text = response if isinstance(response, str) else json.dumps(response)
     with serve(script(said(text))) as server:
         _configure(folder, server.url, **entry)
@@ -51,7 +51,7 @@ def _run(folder: Path, response: object, **entry: Any) -> tuple[Ran, Any]:
     return ran, asked[-1] if asked else None
 
 
-def test_a_model_judges_by_a_prompt_in_a_file(tmp_path: Path) -> None:
+def test_prompt_file_is_filled_and_sent_to_judge(tmp_path: Path) -> None:
     ran, asked = _run(tmp_path, {"result": 4, "reason": "kind"})
     [result] = ran.results["results"]
     assert (ran.code, result["status"], result["reasoning"]) == (0, "passed", "kind")
@@ -64,7 +64,7 @@ def test_a_model_judges_by_a_prompt_in_a_file(tmp_path: Path) -> None:
 
 
 def _run_with_a_grader(folder: Path, *replies: str) -> tuple[list[Ran], list[int]]:
-    """A run for each reply, and how often the model was asked in it.
+    """Run once for each response; return the runs and the number of requests of each.
 
     The response of the grader is cached.
     """
@@ -84,13 +84,13 @@ def _run_with_a_grader(folder: Path, *replies: str) -> tuple[list[Ran], list[int
     return rans, asked
 
 
-def test_what_a_model_said_is_no_reply_of_an_earlier_run(tmp_path: Path) -> None:
+def test_only_cached_grader_is_reported_as_cached(tmp_path: Path) -> None:
     rans, asked = _run_with_a_grader(tmp_path, GOOD, GOOD)
     assert asked == [1, 1]
     assert [each["cached"] for each in rans[1].results["results"]] == [False, True]
 
 
-def test_a_model_that_gives_no_verdict_is_not_asked_more_often_in_a_later_run(
+def test_missing_verdict_causes_same_calls_in_later_run(
     tmp_path: Path,
 ) -> None:
     _, [_, later] = _run_with_a_grader(tmp_path, GOOD, "It is good.")
@@ -109,7 +109,7 @@ def test_a_model_that_gives_no_verdict_is_not_asked_more_often_in_a_later_run(
         ({"threshold": False}, {"result": True, "reason": "r"}, "failed", 0.0),
     ],
 )
-def test_a_threshold_is_on_the_scale_of_the_judge(
+def test_threshold_uses_scale_of_judge(
     tmp_path: Path, entry: dict[str, Any], response: object, status: str, score: float | None
 ) -> None:
     ran, _ = _run(tmp_path, response, **entry)
@@ -129,7 +129,7 @@ def test_a_threshold_is_on_the_scale_of_the_judge(
         ({"threshold": 3}, "It is good."),
     ],
 )
-def test_an_answer_of_another_kind_is_an_error(
+def test_result_of_wrong_type_or_range_is_errored(
     tmp_path: Path, entry: dict[str, Any], response: object
 ) -> None:
     ran, _ = _run(tmp_path, response, **entry)
@@ -152,7 +152,7 @@ ENDLESS = (
         (ENDLESS, "Evaluator `relevance`: "),
     ],
 )
-def test_a_prompt_that_cannot_be_filled_asks_nobody(
+def test_unfillable_prompt_errors_without_judge_call(
     tmp_path: Path, template: str, reason: str
 ) -> None:
     ran, asked = _run(tmp_path, {"result": 4}, prompt=template)
@@ -166,8 +166,8 @@ def test_a_prompt_that_cannot_be_filled_asks_nobody(
     [
         ({"prompt": "none.md"}, "none.md does not exist"),
         ({"prompt": "../none.md"}, "../none.md"),
-        ({"prompt": "a\nb {{ c"}, "the prompt is no template on its line 2"),
-        ({"prompt": "Rate it\nwell."}, "the prompt names no variable"),
+        ({"prompt": "a\nb {{ c"}, "template syntax error in the prompt on line 2"),
+        ({"prompt": "Rate it\nwell."}, "the prompt uses no variable"),
         ({"threshold": "3"}, "`threshold` must be true or false or a number, not the string '3'"),
         ({"scale": [1]}, "scale"),
         ({"scale": [5, 1]}, "`scale` must be [lowest, highest] and include the `threshold`"),
@@ -175,7 +175,7 @@ def test_a_prompt_that_cannot_be_filled_asks_nobody(
         ({"judge": {"provider": "gemini"}}, "relevance"),
     ],
 )
-def test_what_is_wrong_with_an_entry_is_told_before_anything_is_asked(
+def test_invalid_entry_is_rejected_before_any_call(
     tmp_path: Path, entry: dict[str, Any], problem: str
 ) -> None:
     ran, asked = _run(tmp_path, {"result": 4}, **entry)
@@ -190,9 +190,7 @@ def test_what_is_wrong_with_an_entry_is_told_before_anything_is_asked(
         ("nowhere", "invalid `base_url`: nowhere is not a URL"),
     ],
 )
-def test_a_judge_that_cannot_be_asked_is_told_by_a_validation(
-    tmp_path: Path, url: str, problem: str
-) -> None:
+def test_validate_rejects_invalid_base_url(tmp_path: Path, url: str, problem: str) -> None:
     _configure(tmp_path, url)
     ran = run_agentci(["validate"], cwd=tmp_path)
     assert ran.code == 2
@@ -200,7 +198,7 @@ def test_a_judge_that_cannot_be_asked_is_told_by_a_validation(
     assert "secret" not in ran.out
 
 
-def test_a_line_of_a_prompt_in_a_file_is_told(tmp_path: Path) -> None:
+def test_template_syntax_error_is_reported_with_line(tmp_path: Path) -> None:
     _configure(tmp_path, "http://127.0.0.1:9")
     (tmp_path / "relevance.md").write_text("one\ntwo {{ query\n")
     ran = run_agentci(["validate"], cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""agentevals' metrics that ask a model, from config to verdict, over a server that answers all."""
+"""The agentevals metrics that call a judge model, against a server that accepts everything."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ NAMES = (
 
 
 def agreeable(asked: Asked) -> Answer:
-    """Finds everything as it should be, whatever is asked."""
+    """Return the most favorable response that the requested schema allows."""
     schema = json.loads(asked.body)["response_format"]["json_schema"]["schema"]
     return said(json.dumps(_pleasant(schema)))
 
@@ -57,7 +57,7 @@ def run(folder: Path, url: str, *options: str, **entry: Any) -> Ran:
     return run_agentci(["run", *options], cwd=folder, environ={"KEY": "k"})
 
 
-def test_each_of_them_judges(tmp_path: Path) -> None:
+def test_each_judge_metric_returns_score(tmp_path: Path) -> None:
     with serve(agreeable) as server:
         ran = run(tmp_path, server.url)
     scored = {each["evaluator"]: each["score"] for each in ran.results["results"]}
@@ -65,14 +65,14 @@ def test_each_of_them_judges(tmp_path: Path) -> None:
     assert len(server.asked) == 4
 
 
-def test_an_entry_names_its_judge_in_the_words_of_agentevals(tmp_path: Path) -> None:
+def test_agentevals_judge_fields_select_judge(tmp_path: Path) -> None:
     with serve(agreeable) as server, serve(agreeable) as own:
         ran = run(tmp_path, server.url, judge_model="mine", judge_base_url=own.url)
     assert ran.code == 0
     assert [json.loads(each.body)["model"] for each in own.asked] == ["mine"]
 
 
-def test_a_metric_of_the_command_line_needs_a_model_of_the_command_line(tmp_path: Path) -> None:
+def test_judge_metric_on_command_line_requires_judge_model(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
     arguments = ["run", "--traces", "trace.json", "--metric", "hallucinations_v1"]
     ran = run_agentci(arguments, cwd=tmp_path)
@@ -89,15 +89,13 @@ def test_a_metric_of_the_command_line_needs_a_model_of_the_command_line(tmp_path
         ({"name": NAMES[1], "rubrics": [{"text": "x"}]}, "rubric 1 has no id"),
     ],
 )
-def test_what_an_entry_says_wrongly_is_told(
-    tmp_path: Path, entry: dict[str, Any], why: str
-) -> None:
+def test_invalid_entry_field_is_rejected(tmp_path: Path, entry: dict[str, Any], why: str) -> None:
     ran = run(tmp_path, "http://localhost:1", **entry)
     assert ran.code == 2
     assert why in ran.out
 
 
-def test_a_program_that_judges_is_looked_for_beside_the_config(tmp_path: Path) -> None:
+def test_judge_command_runs_in_folder_of_config(tmp_path: Path) -> None:
     inner = tmp_path / "evals"
     inner.mkdir()
     (inner / "trace.json").write_text(otlp())

@@ -1,4 +1,4 @@
-"""Five hundred answers judged by a service that fails at every fifth question."""
+"""500 cases with a judge service that fails for about every fifth request."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tests.helpers.support import ROOT
 from tests.judges.bench import refused, said
 
 CASES = 500
-# One of so many is never answered.
+# The service never answers one case out of this many.
 DOOMED = 50
 SOON = {"retry-after-ms": "5"}
 FAULTS: tuple[Answer | Raw, ...] = (
@@ -30,10 +30,10 @@ GONE = refused(503, {"x-should-retry": "false"})
 
 
 class Service:
-    """Answers by the number in a question, every fifth time with a fault.
+    """Scores a case by its number; about every fifth response is a fault.
 
     Attributes:
-        judged: how often a verdict was given for each case.
+        judged: the number of verdicts given for each case.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ def score_of(case: int) -> float:
     return (case % 10 + 1) / 10
 
 
-def test_every_verdict_is_right_or_missing_and_none_is_paid_for_twice(tmp_path: Path) -> None:
+def test_faulty_service_causes_no_wrong_or_duplicate_verdict(tmp_path: Path) -> None:
     service = Service()
     with serve(service) as server:
         first = judge(tmp_path, at(server.url), "--jobs", "16", cases=CASES)
@@ -82,7 +82,7 @@ def test_every_verdict_is_right_or_missing_and_none_is_paid_for_twice(tmp_path: 
     ]
 
 
-def test_no_software_of_a_vendor_is_imported(tmp_path: Path) -> None:
+def test_vendor_sdks_are_not_imported(tmp_path: Path) -> None:
     with serve(lambda _: said(json.dumps({"reasoning": "so", "score": 1}))) as server:
         judge(tmp_path, at(server.url))
         code = (

@@ -1,4 +1,4 @@
-"""What a config says of the walls around a program, from its entry to what the program meets."""
+"""Sandbox settings of an evaluator entry and their effect on its program."""
 
 import json
 from collections.abc import Collection
@@ -45,40 +45,40 @@ def _details(ran: Ran) -> Any:
     return result["details"]
 
 
-def test_a_program_sees_no_key_and_has_a_network_and_a_home_of_its_own(tmp_path: Path) -> None:
+def test_program_has_network_but_no_keys_and_private_home(tmp_path: Path) -> None:
     details = _details(_run(tmp_path, LOOKS))
     assert (details["seen"], details["network"]) == ([], True)
     assert not Path(details["home"]).exists()
 
 
-def test_it_sees_the_variables_that_its_entry_names_and_no_others(tmp_path: Path) -> None:
+def test_program_sees_only_variables_listed_in_env(tmp_path: Path) -> None:
     assert _details(_run(tmp_path, LOOKS, "env: [JUDGE_KEY, UNSET_KEY]"))["seen"] == ["JUDGE_KEY"]
 
 
 @pytest.mark.parametrize("name", ["'*_KEY'", "'*'", "KEY=x", "''"])
-def test_variables_are_named_in_full(tmp_path: Path, name: str) -> None:
+def test_env_rejects_wildcards_and_assignments(tmp_path: Path, name: str) -> None:
     ran = _run(tmp_path, LOOKS, f"env: [{name}]")
     assert ran.code == 2
     assert "env" in ran.out
 
 
-def test_network_false_takes_the_network_away(tmp_path: Path) -> None:
+def test_network_false_disables_network(tmp_path: Path) -> None:
     assert not _details(_run(tmp_path, LOOKS, "network: false"))["network"]
 
 
-def test_a_program_that_is_kept_elsewhere_has_none_unless_it_is_given(tmp_path: Path) -> None:
+def test_remote_evaluator_has_network_only_if_enabled(tmp_path: Path) -> None:
     assert not _details(_run(tmp_path, LOOKS, kind="remote"))["network"]
     assert _details(_run(tmp_path, LOOKS, "network: true", kind="remote"))["network"]
 
 
-def test_one_that_needs_more_memory_or_processes_than_its_entry_says_errs(tmp_path: Path) -> None:
+def test_program_over_memory_limit_errors(tmp_path: Path) -> None:
     hungry = "held = bytearray(300 * 1024**2)\nprint('{\"score\": 1}')"
     assert "MemoryError" in _reason(_run(tmp_path, hungry, "memory_mb: 200"))
     assert _run(tmp_path, hungry, "memory_mb: 400").code == 0
 
 
 @pytest.mark.parametrize(
-    ("program", "more", "told"),
+    ("program", "more", "expected"),
     [
         ("open('out.txt', 'w')", (), "the sandbox allows writing only to TMPDIR"),
         (
@@ -93,10 +93,10 @@ def test_one_that_needs_more_memory_or_processes_than_its_entry_says_errs(tmp_pa
         ),
     ],
 )
-def test_one_that_runs_into_a_wall_is_told_so(
-    tmp_path: Path, program: str, more: tuple[str, ...], told: str
+def test_sandbox_violation_is_explained_in_reason(
+    tmp_path: Path, program: str, more: tuple[str, ...], expected: str
 ) -> None:
-    assert told in _reason(_run(tmp_path, program, *more))
+    assert expected in _reason(_run(tmp_path, program, *more))
 
 
 def _reason(ran: Ran) -> str:
@@ -105,22 +105,22 @@ def _reason(ran: Ran) -> str:
 
 
 class Weak(LocalExecutor):
-    """Lacks something, as on an old kernel."""
+    """Reports a limitation, as on an old kernel."""
 
     def limitations(self) -> Collection[str]:
         return ("evaluators' programs run wild here",)
 
 
-def test_what_cannot_be_enforced_is_told_once_and_changes_no_verdict(tmp_path: Path) -> None:
+def test_sandbox_limitation_is_one_warning_and_does_not_fail_gate(tmp_path: Path) -> None:
     _run(tmp_path, LOOKS)
     session = make_session(tmp_path, {}, executors=Executors({"local": Weak}))
     assert run_command(["run"], session) == 0
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
-    told = [(each["severity"], each["message"]) for each in report["problems"]]
-    assert told == [("warning", "evaluators' programs run wild here")]
+    found = [(each["severity"], each["message"]) for each in report["problems"]]
+    assert found == [("warning", "evaluators' programs run wild here")]
 
 
-def test_a_config_from_elsewhere_has_its_own_repository_to_read(
+def test_config_outside_cwd_can_read_its_own_repository(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     repository, here = tmp_path / "repository", tmp_path_factory.mktemp("here")
@@ -141,7 +141,7 @@ def test_a_config_from_elsewhere_has_its_own_repository_to_read(
 
 
 @pytest.mark.parametrize(("line", "there"), [("", True), ("isolation: spawn", False)])
-def test_one_finds_its_imports_done_unless_it_is_to_start_by_itself(
+def test_standard_library_is_preloaded_unless_isolation_is_spawn(
     tmp_path: Path, line: str, *, there: bool
 ) -> None:
     looks = (

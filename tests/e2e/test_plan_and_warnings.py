@@ -1,4 +1,4 @@
-"""What a run, a plan and a validation tell of input that works, and will surprise."""
+"""Plans (dry runs), and warnings about valid input with surprising results."""
 
 from pathlib import Path
 
@@ -24,29 +24,29 @@ def _lines(ran: Ran, text: str) -> list[str]:
     return [line for line in ran.out.splitlines() if text in line]
 
 
-class TestAnEvalSetThatIsNotThere:
+class TestMissingEvalSet:
     @pytest.mark.parametrize("command", ["run", "validate", "plan"])
-    def test_is_told_at_the_evaluator_that_needs_it(self, folder: Path, command: str) -> None:
+    def test_missing_eval_set_is_reported_at_evaluator(self, folder: Path, command: str) -> None:
         ran = run_agentci([command], cwd=folder)
         [line] = _lines(ran, "tool_trajectory_avg_score cannot be evaluated without an eval set")
         assert "eval_config.yaml:2" in line
 
-    def test_is_no_matter_where_the_command_line_gives_one(self, folder: Path) -> None:
+    def test_eval_set_option_suppresses_warning(self, folder: Path) -> None:
         ran = run_agentci(["run", "--eval-set", "golden.json"], cwd=folder)
-        assert (ran.code, _lines(ran, "no eval set")) == (0, [])
+        assert (ran.code, _lines(ran, "without an eval set")) == (0, [])
 
-    def test_is_no_matter_to_programs(self, folder: Path) -> None:
+    def test_programs_do_not_require_eval_set(self, folder: Path) -> None:
         (folder / "eval_config.yaml").write_text(f"{CODE}traces: trace.json\n")
         assert not _lines(run_agentci(["validate"], cwd=folder), "eval set")
 
-    def test_may_be_there_and_empty(self, folder: Path) -> None:
+    def test_empty_eval_set_is_reported(self, folder: Path) -> None:
         (folder / "golden.json").write_text('{"eval_set_id": "x", "eval_cases": []}')
         ran = run_agentci(["run", "--eval-set", "golden.json"], cwd=folder)
         assert _lines(ran, "no case of the eval set has a turn")
 
 
-class TestAConfigThatIsLeftOut:
-    def test_is_told_where_a_metric_stands_alone(self, folder: Path) -> None:
+class TestUnusedConfig:
+    def test_unused_config_is_reported_with_metric_option(self, folder: Path) -> None:
         arguments = ["--metric", "response_match_score", "--eval-set", "golden.json"]
         ran = run_agentci(["run", *arguments, "--traces", "trace.json"], cwd=folder)
         assert _lines(ran, "eval_config.yaml is not used")
@@ -55,8 +55,8 @@ class TestAConfigThatIsLeftOut:
         assert both.results["totals"]["checks"] == 2
 
 
-class TestAPlan:
-    def test_has_a_line_a_check(self, folder: Path) -> None:
+class TestPlan:
+    def test_plan_prints_one_line_per_check(self, folder: Path) -> None:
         (folder / "eval_config.yaml").write_text(
             f"{CODE}- {{name: tool_trajectory_avg_score, type: builtin}}\n"
             "traces: trace.json\neval_set: golden.json\n"
@@ -70,27 +70,29 @@ class TestAPlan:
         ]
         assert not (folder / "agentci-results").exists()
 
-    def test_is_also_had_by_an_option_of_run(self, folder: Path) -> None:
+    def test_plan_option_prints_same_as_plan_command(self, folder: Path) -> None:
         ran = run_agentci(["run", "--plan"], cwd=folder)
         assert ran.out == run_agentci(["plan"], cwd=folder).out
 
-    def test_says_what_would_be_skipped_or_could_not_be_judged(self, folder: Path) -> None:
+    def test_plan_shows_skipped_and_errored_checks(self, folder: Path) -> None:
         (folder / "http.json").write_text('[{"traceId": "1", "spanId": "1", "name": "GET /"}]')
         ran = run_agentci(["plan", "--traces", "*.json"], cwd=folder)
         assert _lines(ran, "skip: no eval set provided")
         assert _lines(ran, "error: No agent turns found in trace")
 
-    def test_tells_of_recordings_that_cannot_be_read(self, folder: Path) -> None:
+    def test_plan_reports_unreadable_traces(self, folder: Path) -> None:
         ran = run_agentci(["plan", "--traces", "ev.py"], cwd=folder)
         assert ran.code == 2
         assert _lines(ran, "ev.py:1")
 
 
-class TestFilesInTheWrongPlace:
+class TestMisplacedFiles:
     @pytest.mark.parametrize(
         ("name", "option"), [("golden.json", "--eval-set"), ("trace.json", "--traces")]
     )
-    def test_are_told_where_they_belong(self, folder: Path, name: str, option: str) -> None:
+    def test_file_passed_as_config_names_its_option(
+        self, folder: Path, name: str, option: str
+    ) -> None:
         ran = run_agentci(["run", name], cwd=folder)
         assert ran.code == 2
         assert option in ran.out
