@@ -1,4 +1,4 @@
-"""JSON that every parser takes."""
+"""Strict JSON for programs and readable JSON for people."""
 
 import json
 import math
@@ -24,8 +24,8 @@ ANY_JSON = st.recursive(
 )
 
 
-class Words(str):
-    """Text of a library, which says more of itself than what it is."""
+class LibraryString(str):
+    """A string subclass with another ``str()``."""
 
     __slots__ = ()
 
@@ -33,12 +33,12 @@ class Words(str):
         return "words"
 
 
-class Half(float):
-    """As numpy's ``float64``."""
+class LibraryFloat(float):
+    """A float subclass, such as numpy's ``float64``."""
 
 
-class Whole(int):
-    """As whole numbers of libraries."""
+class LibraryInt(int):
+    """An int subclass."""
 
 
 def _refuse(constant: str) -> Any:
@@ -46,7 +46,7 @@ def _refuse(constant: str) -> Any:
 
 
 @given(ANY_JSON)
-def test_any_value_is_written_and_read_back_as_strict_json(value: Any) -> None:
+def test_any_value_is_written_as_strict_json(value: Any) -> None:
     for text in (dumps(value), dumps_readable(value), dumps_compact(value)):
         assert json.loads(text, parse_constant=_refuse) == make_strict(value)
         assert "\n" not in text
@@ -59,33 +59,39 @@ def test_any_value_is_written_and_read_back_as_strict_json(value: Any) -> None:
     [
         pytest.param(math.nan, "null", id="not a number"),
         pytest.param([math.inf, -math.inf], "[null, null]", id="infinities"),
-        pytest.param({"\ud800": "\udfff"}, r'{"\ufffd": "\ufffd"}', id="half a pair"),
+        pytest.param({"\ud800": "\udfff"}, r'{"\ufffd": "\ufffd"}', id="unpaired surrogate"),
         pytest.param("é", r'"\u00e9"', id="letters are escaped"),
-        pytest.param("##[error]", r'"##\u005berror]"', id="a command of the runner"),
+        pytest.param("##[error]", r'"##\u005berror]"', id="workflow command"),
         pytest.param((1, True, None), "[1, true, null]", id="tuples are arrays"),
         pytest.param(MappingProxyType({"a": 1}), '{"a": 1}', id="mappings are objects"),
         pytest.param(
-            [Words("é"), Words("\ud800"), Half(0.5), Half("nan"), Whole(2**64)],
+            [
+                LibraryString("é"),
+                LibraryString("\ud800"),
+                LibraryFloat(0.5),
+                LibraryFloat("nan"),
+                LibraryInt(2**64),
+            ],
             r'["\u00e9", "\ufffd", 0.5, null, 18446744073709551616]',
-            id="what libraries make of texts and numbers",
+            id="subclasses of strings and numbers",
         ),
         pytest.param(
             [{}] * MAX_DEPTH + [r"\ud800"],
             "[" + "{}, " * MAX_DEPTH + r'"\\ud800"]',
-            id="what looks deep or like half a pair",
+            id="neither deep nor a surrogate",
         ),
     ],
 )
-def test_programs_get(value: Any, expected: str) -> None:
+def test_value_is_written_for_programs(value: Any, expected: str) -> None:
     assert dumps(value) == expected
 
 
-def test_people_get_letters_as_they_are() -> None:
+def test_readable_json_keeps_unicode_letters() -> None:
     assert dumps_readable({"é": [1, "中"]}) == '{"é": [1, "中"]}'
     assert dumps_compact({"é": [1, "中"]}) == '{"é":[1,"中"]}'
 
 
-def test_what_is_too_deep_is_said_to_be() -> None:
+def test_deep_nesting_is_cut_with_note() -> None:
     deep: Any = "bottom"
     for _ in range(5_000):
         deep = [deep]
@@ -94,6 +100,6 @@ def test_what_is_too_deep_is_said_to_be() -> None:
         assert "nested" in text
 
 
-def test_what_is_no_json_is_an_error() -> None:
+def test_value_outside_json_raises_type_error() -> None:
     with pytest.raises(TypeError, match="object"):
         dumps_compact([object()])  # type: ignore[list-item]

@@ -1,4 +1,4 @@
-"""JSON is read quickly, and means what a thorough reader makes of it."""
+"""Fast decoding gives the same result as the ``json`` module."""
 
 import json
 import math
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from agentci._util.text.json_text import decode_json
 
-THOROUGH = json.JSONDecoder(parse_constant=lambda name: f"the constant {name}")
+REFERENCE = json.JSONDecoder(parse_constant=lambda name: f"the constant {name}")
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner),
 )
-# What JSON is made of, in any order.
+# Tokens of JSON, in any order.
 SCRAPS = st.lists(
     st.sampled_from([*'[]{},:"', *" \t\n", "-", "0", "1", "9", ".", "e5", "E+400", "\\", "u"])
     | st.sampled_from(["NaN", "Infinity", "null", "true", "\\ud83d\\ude00", "\x00", "é", "\ufeff"]),
@@ -27,7 +27,7 @@ def _outcome(read: Any, text: str) -> tuple[str, Any]:
     try:
         return "read", read(text)
     except ValueError as error:
-        return "refused", str(error)
+        return "rejected", str(error)
 
 
 @given(PLAIN.map(json.dumps) | SCRAPS)
@@ -38,16 +38,16 @@ def _outcome(read: Any, text: str) -> tuple[str, Any]:
 @example('["\\ud83d\\ude00", "\\u00e9", "\\/"]')
 @example("18446744073709551616")
 @example("2.2250738585072014e-308")
-def test_any_text_is_read_as_by_the_thorough_reader(text: str) -> None:
-    quick = _outcome(lambda given: decode_json(given, THOROUGH), text)
-    assert repr(quick) == repr(_outcome(THOROUGH.decode, text))
+def test_any_text_is_decoded_as_by_json_module(text: str) -> None:
+    fast = _outcome(lambda given: decode_json(given, REFERENCE), text)
+    assert repr(fast) == repr(_outcome(REFERENCE.decode, text))
 
 
-def test_the_thorough_reader_says_what_becomes_of_what_json_does_not_have() -> None:
-    assert decode_json("[1, NaN]", THOROUGH) == [1, "the constant NaN"]
-    assert decode_json("1e999", THOROUGH) == math.inf
+def test_fallback_decoder_handles_constants_outside_json() -> None:
+    assert decode_json("[1, NaN]", REFERENCE) == [1, "the constant NaN"]
+    assert decode_json("1e999", REFERENCE) == math.inf
 
 
-def test_what_is_nested_too_deeply_is_refused_as_by_it() -> None:
+def test_deep_nesting_raises_recursion_error() -> None:
     with pytest.raises(RecursionError):
-        decode_json("[" * 200_000, THOROUGH)
+        decode_json("[" * 200_000, REFERENCE)

@@ -1,4 +1,4 @@
-"""Places in JSON texts are found by path."""
+"""Line and column of a path in a JSON text."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,21 +39,21 @@ JSON = st.recursive(
         pytest.param(["name", "x"], (2, 3), id="into a string: the string"),
     ],
 )
-def test_place(path: Sequence[str | int], place: tuple[int, int]) -> None:
+def test_path_has_line_and_column(path: Sequence[str | int], place: tuple[int, int]) -> None:
     assert JsonPositions(TEXT).find_path(path) == place
 
 
-def test_the_last_of_twin_keys_is_meant_as_by_parsers() -> None:
+def test_last_duplicate_key_is_found() -> None:
     assert JsonPositions('{"a": 1,\n"a": 2}').find_path(["a"]) == (2, 1)
 
 
 @pytest.mark.parametrize("text", ['{"a" oops', '{"a": 1, oops', '{"a": [1', "{" * 100_000])
-def test_in_a_broken_text_the_last_sound_place_is_found(text: str) -> None:
+def test_broken_text_gives_last_valid_position(text: str) -> None:
     assert JsonPositions(text).find_path(["b"]) == (1, 1)
 
 
 @given(JSON, st.sampled_from([None, 1]))
-def test_every_value_stands_where_it_is_said_to(value: object, indent: int | None) -> None:
+def test_every_value_is_found_at_its_position(value: object, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
     lines, places = text.splitlines(), JsonPositions(text)
     for path, inner in _walk(value):
@@ -67,7 +67,7 @@ def test_every_value_stands_where_it_is_said_to(value: object, indent: int | Non
 
 @example("{{}", ["a"])
 @given(st.text(alphabet='{}[]",:a1 \n\\'), st.lists(st.sampled_from(["a", 0, 1]), max_size=3))
-def test_no_text_is_too_broken(text: str, path: Sequence[str | int]) -> None:
+def test_any_text_gives_valid_position(text: str, path: Sequence[str | int]) -> None:
     line, column = JsonPositions(text).find_path(path)
     assert line <= text.count("\n") + 1
     assert column >= 1

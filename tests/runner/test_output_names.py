@@ -1,14 +1,14 @@
-"""Files of recorded outputs are called after the eval files that they belong to."""
+"""Files of recorded outputs are named after their eval files."""
 
 from agentci.runner.output_names import get_eval_file_stem, make_output_names
 
 
-def test_an_ending_that_says_eval_file_is_left_out() -> None:
+def test_eval_file_extension_is_removed() -> None:
     names = ("a.eval.yaml", "a.yml", "a.jsonl", "a.txt", "a.b.yaml")
     assert [get_eval_file_stem(name) for name in names] == ["a", "a", "a", "a", "a.b"]
 
 
-def test_names_that_would_be_one_are_numbered() -> None:
+def test_duplicate_output_names_are_numbered() -> None:
     assert make_output_names(["x/a.yaml", "y/a.yaml", "a.eval.yml", "b.yaml", "x/a.yaml"]) == {
         "x/a.yaml": "a.outputs.jsonl",
         "y/a.yaml": "a-2.outputs.jsonl",
