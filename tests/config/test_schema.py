@@ -1,4 +1,4 @@
-"""The JSON Schema and the models that it is made from say the same."""
+"""The JSON Schema and its models accept the same configs."""
 
 import json
 from collections.abc import Iterator
@@ -20,20 +20,20 @@ from tests.helpers.support import ROOT
 COMMITTED = ROOT / "schemas" / "config.schema.json"
 
 
-class TestForEditors:
-    def test_the_committed_schema_is_fresh(self) -> None:
+class TestEditorSchema:
+    def test_committed_schema_is_up_to_date(self) -> None:
         generated = json.dumps(make_config_schema(), indent=2, ensure_ascii=False)
         assert f"{generated}\n" == COMMITTED.read_text(encoding="utf-8"), "run `make schemas`"
 
-    def test_it_is_a_schema(self) -> None:
+    def test_schema_is_valid_json_schema(self) -> None:
         Draft202012Validator.check_schema(make_config_schema())
 
-    def test_it_points_to_nothing_outside_of_itself(self) -> None:
+    def test_schema_has_no_external_references(self) -> None:
         references = [part["$ref"] for part in _parts(make_config_schema()) if "$ref" in part]
         assert references
         assert [each for each in references if not each.startswith("#/$defs/")] == []
 
-    def test_every_field_is_described(self) -> None:
+    def test_every_field_has_a_description(self) -> None:
         schema = make_config_schema()
         fields = {
             f"{name}.{key}": field
@@ -42,20 +42,20 @@ class TestForEditors:
         }
         assert [key for key, field in fields.items() if not _description(field, schema)] == []
 
-    def test_names_of_metrics_are_offered(self) -> None:
+    def test_metric_names_are_suggested(self) -> None:
         names = make_config_schema()["$defs"]["BuiltinEntry"]["properties"]["name"]["examples"]
         assert "tool_trajectory_avg_score" in names
 
-    def test_executors_are_those_that_there_are(self) -> None:
+    def test_executors_match_registry(self) -> None:
         field = make_config_schema()["$defs"]["CodeEntry"]["properties"]["executor"]
         assert field["examples"] == list(EXECUTORS)
 
-    def test_match_types_are_those_of_the_metric(self) -> None:
+    def test_match_types_match_metric(self) -> None:
         field = make_config_schema()["properties"]["trajectory_match_type"]
         assert field["anyOf"][0]["enum"] == list(MATCHERS)
 
 
-# Values that some field takes and others refuse.
+# Values that some fields accept and others reject.
 VALUES: st.SearchStrategy[Json] = st.sampled_from(
     [
         *(None, True, False, 0, 1, -1, 2, 30, 86_400, 86_401, 10**30, 0.0, 0.5, 1.0, 1.5, 30.0),
@@ -114,7 +114,7 @@ CONFIGS = st.builds(
 )
 
 
-# Rules of models that a schema cannot express, and of `check_config` about names.
+# Rules of models and of `check_config` that a schema cannot express.
 RULES = (
     "is already used by the evaluator",
     "unknown built-in metric",
@@ -138,7 +138,7 @@ def test_editor_schema_and_models_accept_the_same_configs(data: dict[str, Json])
 
 
 @given(CONFIGS)
-def test_every_complaint_has_a_place_and_speaks_plainly(data: dict[str, Json]) -> None:
+def test_every_problem_has_place_and_plain_message(data: dict[str, Json]) -> None:
     for problem in check_config(_document(data))[1]:
         assert problem.place is not None
         assert not any(word in problem.message for word in ("schema", "Input", "pydantic", "$"))
