@@ -379,7 +379,7 @@ class TestTruncatedListing:
         github.answers["tree"] = lambda _: Answer(200, b'{"tree": [], "truncated": true}')
         assert (
             str(get_fetch_error(source))
-            == "the folder '/' of org/evals holds too many files to list"
+            == "the folder '/' of org/evals contains too many files to list"
         )
 
 
@@ -430,7 +430,7 @@ class TestDownloads:
     ) -> None:
         github.publish(REPOSITORY, FILES)
         github.answers["tree"] = lambda _: Answer(200, listing)
-        with pytest.raises(UnreachableError, match="returned no list of the files of org"):
+        with pytest.raises(UnreachableError, match="returned an invalid file list of org"):
             fetch(source)
 
     def test_fetch_of_unknown_commit_is_reported(

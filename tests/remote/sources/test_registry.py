@@ -100,5 +100,5 @@ class TestPluginSources:
                 find()
             assert error.value.problems[0].message == (
                 "the package agentci-shelf provides 'shelf' for agentci.sources,"
-                " which is not something that makes a source"
+                " which is not a function that returns a source"
             )

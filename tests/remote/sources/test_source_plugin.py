@@ -87,7 +87,7 @@ class TestSourcePlugin:
         ("answer", "what"),
         [
             (ZeroDivisionError("by 0"), "ZeroDivisionError: by 0"),
-            (7, "`resolve` returned a int, not a str"),
+            (7, "`resolve` returned `int`, expected `str`"),
         ],
     )
     def test_failure_of_plugin_names_the_plugin(
@@ -105,11 +105,11 @@ class TestSourcePlugin:
     @pytest.mark.parametrize(
         ("snapshot", "message"),
         [
-            (None, "`fetch` returned a NoneType, not a ProgramSnapshot"),
-            (ProgramSnapshot(entry="q.py", files={}), "it fetched a folder without the program"),
+            (None, "`fetch` returned `NoneType`, expected `ProgramSnapshot`"),
+            (ProgramSnapshot(entry="q.py", files={}), "`fetch` returned files without the program"),
             (
                 ProgramSnapshot(entry="q", files=cast(Any, {"q": b"1"})),
-                "it fetched something that is no file",
+                "`fetch` returned a file that is not a `ProgramFile`",
             ),
             (fetched("../evil"), "the file name '../evil' leaves its folder"),
             (fetched("/etc/x"), "the file name '/etc/x' is absolute"),
@@ -131,5 +131,7 @@ class TestSourcePlugin:
     def test_invalid_catalogue_of_plugin_is_rejected(
         self, source_of: SourceOf, catalogue: object
     ) -> None:
-        with pytest.raises(UnreachableError, match="its catalogue is no sequence of listings"):
+        with pytest.raises(
+            UnreachableError, match="`catalogue` returned something other than a sequence"
+        ):
             source_of(Shelf(catalogue=catalogue)).catalogue()
