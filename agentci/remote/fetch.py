@@ -33,9 +33,9 @@ class LazyEnvironments:
         """Return the interpreter of an environment.
 
         Args:
-            content: of a ``requirements.txt``.
+            content: a ``requirements.txt`` file.
             locked: its packages with their hashes, one per line; empty if they are not locked.
-            name: of the evaluator, for messages.
+            name: the evaluator's name, for messages.
 
         Raises:
             EvaluatorError: if the packages cannot be installed; its message is the predicate of a
@@ -108,7 +108,7 @@ def compute_digests(snapshot: ProgramSnapshot) -> dict[str, str]:
 
 
 def _is_program(entry: str, digests: Mapping[str, str], program: RemoteProgram) -> bool:
-    """Whether the ref can name ``entry``, as far as the source's refs show it."""
+    """Whether ``entry`` can be the file of the program's ref; True for other sources."""
     if program.source == "url" and not _is_archive(program):
         return set(digests) == {entry}  # the name may be percent-encoded, but it is the only file
     if program.source in {"github", "url"}:
@@ -117,7 +117,7 @@ def _is_program(entry: str, digests: Mapping[str, str], program: RemoteProgram) 
 
 
 def _is_archive(program: RemoteProgram) -> bool:
-    """Whether the config's sha256 is of an archive, not of the program's file."""
+    """Whether the ref names an archive; the config's sha256 is then the archive's."""
     return program.source == "url" and "#" in program.ref
 
 

@@ -38,8 +38,7 @@ def prepare_wanted_programs(
 ) -> PreparedPrograms:
     """Fetch and verify all programs and install their requirements, several at a time.
 
-    A program that is temporarily unavailable is recorded with the reason; its checks end as
-    errored.
+    A temporarily unavailable program is recorded with the reason, and its checks are errored.
 
     Raises:
         InputError: if a program does not exist or differs from what was pinned; lists every

@@ -234,7 +234,14 @@ class TestUntrustedReport:
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")
-        for escapeControl in ("<img", "<!--", "</details", "](https://evil", "](http://evil", "\n# head"):
+        for escapeControl in (
+            "<img",
+            "<!--",
+            "</details",
+            "](https://evil",
+            "](http://evil",
+            "\n# head",
+        ):
             assert escapeControl not in prose
         for escapeControl in ("https://evil", "www.evil", "\x1b", "\u202e"):
             assert escapeControl not in prose

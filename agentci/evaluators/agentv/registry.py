@@ -33,7 +33,10 @@ E = TypeVar("E", bound=AgentvEntry)
 def normalize_type_name(name: str) -> str:
     """Return a type's name in ``AGENTV_TYPES``, given any spelling or alias."""
     escapeControl = name.replace("-", "_")
-    return next((each for each, kind in AGENTV_TYPES.items() if escapeControl in kind.aliases), escapeControl)
+    return next(
+        (each for each, kind in AGENTV_TYPES.items() if escapeControl in kind.aliases),
+        escapeControl,
+    )
 
 
 def list_type_names(name: str) -> tuple[str, ...]:

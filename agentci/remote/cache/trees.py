@@ -29,7 +29,7 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
     """Check that ``tree`` holds exactly ``files``, byte for byte.
 
     Returns:
-        the size of all files in bytes.
+        The size of all files in bytes.
 
     Raises:
         CorruptionError: if a file is missing, unexpected or different.
@@ -52,7 +52,7 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
 
 
 def is_intact(tree: Path, files: Mapping[str, FileDigest]) -> bool:
-    """Whether ``verify_tree`` succeeds."""
+    """Whether ``tree`` holds exactly ``files``, as checked by :func:`verify_tree`."""
     try:
         verify_tree(tree, files)
     except CorruptionError:

@@ -81,8 +81,8 @@ def walk_tree(
 ) -> tuple[GitTreeEntry, ...]:
     """List the folders on the way to ``folder``, and everything below it.
 
-    This is for repositories that are too large for one listing. For the root (""), only its own
-    entries are listed.
+    Use it for repositories that are too large for one listing. For the root (""), list only its own
+    entries.
 
     Raises:
         PermanentFetchError: if there are too many folders below it.
@@ -167,7 +167,7 @@ class GitHubSourceClient:
         self._trees: OncePerKey[tuple[str, str, bool], GitTree] = OncePerKey()
 
     def find_commit(self, repository: str, revision: str) -> str:
-        """Return the commit that ``revision`` means now.
+        """Return the commit that ``revision`` currently points to.
 
         Raises:
             FetchError: if it does not exist, or if GitHub cannot be reached.
@@ -194,7 +194,7 @@ class GitHubSourceClient:
         listed = self.list_tree(repository, tree.sha, recursive=False)
         if listed.truncated:
             raise PermanentFetchError(
-                f"the folder {quote_path(tree.path or '/')} of {repository} holds too "
+                f"the folder {quote_path(tree.path or '/')} of {repository} contains too "
                 "many files to list"
             )
         start = f"{tree.path}/" if tree.path else ""
@@ -253,7 +253,7 @@ class GitHubSourceClient:
             return parse_tree(content)
         except ValueError:
             raise UnreachableError(
-                f"{format_host(url)} returned no list of the files of {repository}"
+                f"{format_host(url)} returned an invalid file list of {repository}"
             ) from None
 
     def _build_url(self, repository: str, path: str) -> str:

@@ -13,7 +13,7 @@ from agentci.model.program import CatalogEntry
 INDEX_NAME: Final = "index.yaml"
 MAX_INDEX_BYTES: Final = 1024**2
 
-# Fits a line in a terminal and a table cell.
+# Limits of one entry, so that a table of evaluators stays readable.
 MAX_TEXT: Final = 500
 MAX_TAGS: Final = 20
 

@@ -53,9 +53,9 @@ def unpack_program(content: bytes, *, name: str, entry: str) -> ProgramSnapshot:
         name: the archive's file name; its extension determines the format.
 
     Raises:
-        PermanentFetchError: if the program is not in the archive; or if the archive is broken,
-            encrypted, too large, or has any member, also outside the folder, that is not a plain
-            file or folder inside it.
+        PermanentFetchError: if the program is not in the archive; if the archive is damaged,
+            encrypted or too large; or if any member, even outside the program's folder, is unsafe:
+            a link, a device, a duplicate or a path out of the archive.
     """
     if name.lower().endswith(_ZIP):
         members = iterate_zip_members(content)
@@ -188,7 +188,7 @@ def _check_url(ref: str) -> None:
         raise PermanentFetchError("the ref is not a URL", hint=hint)
     if parts.username is not None or parts.password is not None:
         raise PermanentFetchError(
-            f"the URL at {parts.hostname} contains a user or a password",
+            f"the URL at {parts.hostname} contains a user name or password",
             hint="do not put secrets into a config; the URL must be accessible without a login",
         )
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
@@ -208,7 +208,7 @@ def _check_entry(ref: str) -> None:
     if is_archive(name):
         if not entry:
             raise PermanentFetchError(
-                f"{quote_path(url)} is an archive, and no program in it is named",
+                f"{quote_path(url)} is an archive, but the ref names no program in it",
                 hint="append `#PATH/IN/ARCHIVE.py`",
             )
         check_ref(entry)

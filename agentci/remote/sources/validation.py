@@ -101,8 +101,8 @@ def find_ref_problem(ref: str) -> str | None:
 def find_file_name_problem(path: str) -> str | None:
     """Return why ``path`` is not allowed as a file in a folder, or None if it is.
 
-    Less strict than :func:`find_ref_problem`: files beside a program may have spaces and any script
-    in their names.
+    Less strict than :func:`find_ref_problem`: names of files next to a program may contain spaces
+    and letters of any script.
     """
     parts = path.split("/")
     reasons = {
@@ -189,7 +189,7 @@ def select_program_files(ref: str, paths: Iterable[str]) -> dict[str, str]:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Reject paths that cannot exist side by side in one folder on every file system.
+    """Reject paths that are unsafe, or that cannot coexist in a folder on every file system.
 
     Raises:
         PermanentFetchError: if a path is unsafe, or if two differ only in case or Unicode form.
@@ -237,7 +237,7 @@ def make_snapshot(entry: str, files: Mapping[str, ProgramFile]) -> ProgramSnapsh
 
 
 def has_shebang(content: bytes) -> bool:
-    """Whether ``content`` starts with ``#!``, which replaces a missing file mode."""
+    """Whether ``content`` starts with ``#!``, the sign of a program if its file mode is unknown."""
     return content.startswith(b"#!")
 
 

@@ -1,4 +1,4 @@
-"""Sources of other packages that do not keep to what a source is."""
+"""Source plugins, including those that break the protocol of sources."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ GOOD = ProgramSnapshot(entry="q.py", files={"q.py": FILE})
 
 
 class Shelf:
-    """A source of whose methods each gives what a test wants."""
+    """A source whose methods return or raise the given ``answers``."""
 
     def __init__(self, **answers: object) -> None:
         self.made = 0
@@ -51,8 +51,8 @@ def fetched(*files: str) -> ProgramSnapshot:
     return ProgramSnapshot(entry="q.py", files=dict.fromkeys(("q.py", *files), FILE))
 
 
-class TestASourceOfAnotherPackage:
-    def test_is_asked_as_ours_are(self, source_of: SourceOf) -> None:
+class TestSourcePlugin:
+    def test_plugin_results_are_returned_unchanged(self, source_of: SourceOf) -> None:
         listing = CatalogEntry(name="q", source="shelf", ref="q")
         answers: dict[str, Any] = {
             "complete": PROGRAM,
@@ -68,10 +68,10 @@ class TestASourceOfAnotherPackage:
         assert source.fetch(PROGRAM, "1", paths=()) == GOOD
         assert source.catalogue() == [listing]
 
-    def test_may_have_nothing_to_pin(self, source_of: SourceOf) -> None:
+    def test_plugin_may_return_no_pin(self, source_of: SourceOf) -> None:
         assert source_of(Shelf(pin=None)).pin(PROGRAM, "1") is None
 
-    def test_is_made_once_and_when_it_is_needed(self, source_of: SourceOf) -> None:
+    def test_plugin_is_created_once_on_first_use(self, source_of: SourceOf) -> None:
         shelf = Shelf(resolve="1")
         source = source_of(shelf)
         assert shelf.made == 0
@@ -79,7 +79,7 @@ class TestASourceOfAnotherPackage:
         source.resolve(PROGRAM)
         assert shelf.made == 1
 
-    def test_may_refuse(self, source_of: SourceOf) -> None:
+    def test_fetch_error_of_plugin_is_raised_unchanged(self, source_of: SourceOf) -> None:
         with pytest.raises(PermanentFetchError, match=r"^not here$"):
             source_of(Shelf(resolve=PermanentFetchError("not here"))).resolve(PROGRAM)
 
@@ -87,10 +87,10 @@ class TestASourceOfAnotherPackage:
         ("answer", "what"),
         [
             (ZeroDivisionError("by 0"), "ZeroDivisionError: by 0"),
-            (7, "`resolve` returned a int, not a str"),
+            (7, "`resolve` returned `int`, expected `str`"),
         ],
     )
-    def test_that_fails_is_told_as_its_fault(
+    def test_failure_of_plugin_names_the_plugin(
         self, source_of: SourceOf, answer: object, what: str
     ) -> None:
         with pytest.raises(UnreachableError) as error:
@@ -98,18 +98,18 @@ class TestASourceOfAnotherPackage:
         assert str(error.value) == f"the source 'shelf' failed: {what}"
         assert error.value.hint == "report it to the authors of that package"
 
-    def test_that_cannot_be_made_is_told_as_its_fault(self, source_of: SourceOf) -> None:
+    def test_failure_to_create_plugin_names_the_plugin(self, source_of: SourceOf) -> None:
         with pytest.raises(UnreachableError, match="failed: TypeError: "):
             source_of(lambda: None).resolve(PROGRAM)
 
     @pytest.mark.parametrize(
         ("snapshot", "message"),
         [
-            (None, "`fetch` returned a NoneType, not a ProgramSnapshot"),
-            (ProgramSnapshot(entry="q.py", files={}), "it fetched a folder without the program"),
+            (None, "`fetch` returned `NoneType`, expected `ProgramSnapshot`"),
+            (ProgramSnapshot(entry="q.py", files={}), "`fetch` returned files without the program"),
             (
                 ProgramSnapshot(entry="q", files=cast(Any, {"q": b"1"})),
-                "it fetched something that is no file",
+                "`fetch` returned a file that is not a `ProgramFile`",
             ),
             (fetched("../evil"), "the file name '../evil' leaves its folder"),
             (fetched("/etc/x"), "the file name '/etc/x' is absolute"),
@@ -120,7 +120,7 @@ class TestASourceOfAnotherPackage:
             ),
         ],
     )
-    def test_is_held_to_the_rules_of_folders(
+    def test_invalid_snapshot_of_plugin_is_rejected(
         self, source_of: SourceOf, snapshot: ProgramSnapshot | None, message: str
     ) -> None:
         with pytest.raises(FetchError) as error:
@@ -128,6 +128,10 @@ class TestASourceOfAnotherPackage:
         assert message in str(error.value)
 
     @pytest.mark.parametrize("catalogue", [7, [7]])
-    def test_has_a_catalogue_of_listings(self, source_of: SourceOf, catalogue: object) -> None:
-        with pytest.raises(UnreachableError, match="its catalogue is no sequence of listings"):
+    def test_invalid_catalogue_of_plugin_is_rejected(
+        self, source_of: SourceOf, catalogue: object
+    ) -> None:
+        with pytest.raises(
+            UnreachableError, match="`catalogue` returned something other than a sequence"
+        ):
             source_of(Shelf(catalogue=catalogue)).catalogue()

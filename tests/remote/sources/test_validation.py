@@ -1,4 +1,4 @@
-"""What repositories, revisions and paths may look like."""
+"""Rules for refs, repositories, revisions, file names and digests."""
 
 import pytest
 
@@ -48,26 +48,26 @@ class TestRefs:
             "LICENSE",
         ],
     )
-    def test_are_plain_paths_in_a_repository(self, ref: str) -> None:
+    def test_plain_path_is_valid_ref(self, ref: str) -> None:
         check_ref(ref)
 
     @pytest.mark.parametrize(("ref", "reason"), HOSTILE_REFS.items(), ids=range(len(HOSTILE_REFS)))
-    def test_that_lead_elsewhere_are_refused(self, ref: str, reason: str) -> None:
+    def test_invalid_ref_is_rejected_with_reason(self, ref: str, reason: str) -> None:
         assert find_ref_problem(ref) == reason
 
-    def test_are_refused_with_the_way_to_write_them(self) -> None:
+    def test_ref_error_has_hint_with_example(self) -> None:
         with pytest.raises(
             PermanentFetchError, match=r"the ref '\.\./x\.py' has the part '\.\.'"
-        ) as refusal:
+        ) as error:
             check_ref("../x.py")
-        assert refusal.value.hint == (
+        assert error.value.hint == (
             "write the path of the program in the repository, like evaluators/NAME/NAME.py"
         )
 
 
-class TestRepositories:
+class TestRepositoryNames:
     @pytest.mark.parametrize("repository", ["org/name", "o-r-g/na.me_1", "me_corp/x", "1/..."])
-    def test_are_an_owner_and_a_name(self, repository: str) -> None:
+    def test_owner_and_name_is_valid_repository(self, repository: str) -> None:
         check_repository(repository)
 
     @pytest.mark.parametrize(
@@ -86,10 +86,10 @@ class TestRepositories:
             "ä/b",
         ],
     )
-    def test_of_any_other_form_are_refused(self, repository: str) -> None:
-        with pytest.raises(PermanentFetchError, match="is not a GitHub repository") as refusal:
+    def test_invalid_repository_is_rejected(self, repository: str) -> None:
+        with pytest.raises(PermanentFetchError, match="is not a GitHub repository") as error:
             check_repository(repository)
-        assert refusal.value.hint == "write `owner/name`"
+        assert error.value.hint == "write `owner/name`"
 
     @pytest.mark.parametrize(
         "address",
@@ -99,17 +99,17 @@ class TestRepositories:
             "git@github.com:org/na.me",
         ],
     )
-    def test_are_understood_where_an_address_stands(self, address: str) -> None:
-        with pytest.raises(PermanentFetchError) as refusal:
+    def test_repository_url_gets_hint_with_owner_and_name(self, address: str) -> None:
+        with pytest.raises(PermanentFetchError) as error:
             check_repository(address)
-        assert refusal.value.hint == "write 'org/na.me'"
+        assert error.value.hint == "write 'org/na.me'"
 
 
 class TestRevisions:
     @pytest.mark.parametrize(
         "revision", ["main", "feature/x", "v1.0", "refs/heads/x", "8c1f2a0", "100%", "ä", "a@b"]
     )
-    def test_are_names_that_git_takes(self, revision: str) -> None:
+    def test_valid_git_revision_is_accepted(self, revision: str) -> None:
         check_revision(revision)
 
     @pytest.mark.parametrize(
@@ -134,16 +134,16 @@ class TestRevisions:
             *("a\x7f", "a\N{NO-BREAK SPACE}b", "a\udcff", "x" * 251),
         ],
     )
-    def test_that_git_refuses_are_refused(self, revision: str) -> None:
+    def test_invalid_git_revision_is_rejected(self, revision: str) -> None:
         with pytest.raises(PermanentFetchError, match="is not the name of a branch, tag or commit"):
             check_revision(revision)
 
 
-class TestPathsInAFolder:
+class TestFileNames:
     @pytest.mark.parametrize(
         "path", ["a b.txt", "日本/ü.py", ".hidden", "a/-x", "a..b", "C/x", "…"]
     )
-    def test_may_be_named_freely(self, path: str) -> None:
+    def test_unusual_file_name_is_accepted(self, path: str) -> None:
         assert find_file_name_problem(path) is None
 
     @pytest.mark.parametrize(
@@ -166,15 +166,15 @@ class TestPathsInAFolder:
             ("ä" * 128, "has a part of more than 255 bytes"),
         ],
     )
-    def test_that_lead_elsewhere_are_refused(self, path: str, reason: str) -> None:
+    def test_unsafe_file_name_is_rejected_with_reason(self, path: str, reason: str) -> None:
         assert find_file_name_problem(path) == reason
 
 
-class TestDigests:
-    def test_are_written_in_one_way(self) -> None:
+class TestSha256:
+    def test_sha256_is_normalized(self) -> None:
         assert normalize_sha256(f" sha256:{'AB' * 32} ") == "ab" * 32
 
     @pytest.mark.parametrize("text", ["", "ab", "g" * 64, "ab" * 33, "sha1:" + "ab" * 20])
-    def test_of_another_form_are_refused(self, text: str) -> None:
+    def test_invalid_sha256_is_rejected(self, text: str) -> None:
         with pytest.raises(PermanentFetchError, match="is not a sha256"):
             normalize_sha256(text)

@@ -1,4 +1,4 @@
-"""The cache gives what was put there, to the byte, or nothing."""
+"""The cache returns the exact bytes that were stored, or nothing."""
 
 import os
 import shutil
@@ -34,8 +34,8 @@ def store(tmp_path: Path) -> EvaluatorCache:
     return EvaluatorCache(tmp_path / "cache")
 
 
-class TestWhatWasPut:
-    def test_is_found_again(self, store: EvaluatorCache) -> None:
+class TestStoredEvaluator:
+    def test_stored_evaluator_is_found(self, store: EvaluatorCache) -> None:
         assert store.find(KEY) is None
         put = store.put(KEY, SNAPSHOT)
         assert store.find(KEY) == put
@@ -45,11 +45,11 @@ class TestWhatWasPut:
         assert list(put.digests) == ["evaluator.yaml", "tone.py", "words/rude.txt"]
         assert put.digests["words/rude.txt"] == sha256(b"damn\n").hexdigest()
 
-    def test_is_not_found_under_another_key(self, store: EvaluatorCache) -> None:
+    def test_other_key_does_not_find_evaluator(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         assert store.find(OTHER_KEY) is None
 
-    def test_lies_at_an_absolute_path(
+    def test_relative_cache_folder_gives_absolute_paths(
         self, store: EvaluatorCache, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store.put(KEY, SNAPSHOT)
@@ -59,42 +59,42 @@ class TestWhatWasPut:
         assert found is not None
         assert found.path.is_absolute()
 
-    def test_has_a_folder_with_nothing_else_in_it(self, store: EvaluatorCache) -> None:
+    def test_evaluator_folder_holds_only_its_files(self, store: EvaluatorCache) -> None:
         folder = store.put(KEY, SNAPSHOT).folder
         files = [path for path in folder.rglob("*") if path.is_file()]
         assert {path.relative_to(folder).as_posix() for path in files} == set(FILES)
 
-    def test_replaces_what_was_there(self, store: EvaluatorCache) -> None:
+    def test_put_replaces_entry_of_same_key(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         put = store.put(KEY, OTHER_SNAPSHOT)
         assert store.find(KEY) == put
         assert put.path.name == "a.py"
 
-    def test_shares_a_folder_with_what_is_equal(self, store: EvaluatorCache) -> None:
+    def test_equal_evaluators_share_one_folder(self, store: EvaluatorCache) -> None:
         assert store.put(KEY, SNAPSHOT) == store.put(OTHER_KEY, SNAPSHOT)
         assert len(trees_of(store)) == 1
         assert len(index_of(store)) == 2
 
-    def test_shares_none_with_what_differs_in_a_mode(self, store: EvaluatorCache) -> None:
+    def test_different_file_modes_need_separate_folders(self, store: EvaluatorCache) -> None:
         files = {**FILES, "tone.py": ProgramFile(content=FILES["tone.py"].content)}
         put = store.put(OTHER_KEY, ProgramSnapshot(entry="tone.py", files=files))
         assert store.put(KEY, SNAPSHOT).folder != put.folder
 
-    def test_leaves_nothing_half_made(self, store: EvaluatorCache) -> None:
+    def test_put_leaves_no_temporary_files(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         store.put(OTHER_KEY, SNAPSHOT)
         assert leftovers(store.folder) == []
 
-    def test_is_found_in_a_millisecond(self, store: EvaluatorCache) -> None:
+    def test_find_takes_less_than_one_millisecond(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
-        took = []
+        durations = []
         for _ in range(50):
-            begun = time.perf_counter()
+            start = time.perf_counter()
             assert store.find(KEY) is not None
-            took.append(time.perf_counter() - begun)
-        assert min(took) < 0.001
+            durations.append(time.perf_counter() - start)
+        assert min(durations) < 0.001
 
-    def test_has_modes_that_do_not_hang_on_the_umask(self, store: EvaluatorCache) -> None:
+    def test_umask_does_not_change_file_modes(self, store: EvaluatorCache) -> None:
         script = """
 import os, sys
 from pathlib import Path
@@ -113,7 +113,7 @@ EvaluatorCache(Path(sys.argv[1])).put(KEY, SNAPSHOT)
         assert {path.stat().st_mode & 0o777 for path in index_of(store)} == {0o644}
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-    def test_belongs_to_the_owner_of_the_workspace(self, tmp_path: Path) -> None:
+    def test_files_belong_to_owner_of_workspace(self, tmp_path: Path) -> None:
         workspace = tmp_path / "workspace"
         workspace.mkdir()
         os.chown(workspace, NOBODY, NOBODY)
@@ -125,26 +125,26 @@ EvaluatorCache(Path(sys.argv[1])).put(KEY, SNAPSHOT)
         assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(NOBODY, NOBODY)}
 
 
-class TestTheFolder:
-    def test_is_told_to_backups_and_to_git(self, store: EvaluatorCache) -> None:
+class TestCacheFolder:
+    def test_backups_and_git_ignore_cache_folder(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         tag = (store.folder / "CACHEDIR.TAG").read_text()
         assert tag.startswith("Signature: 8a477f597d28d172789f06886806bc55\n")
         assert (store.folder / ".gitignore").read_text() == "*\n"
 
-    def test_is_not_made_by_looking(self, store: EvaluatorCache) -> None:
+    def test_reading_does_not_create_cache_folder(self, store: EvaluatorCache) -> None:
         assert store.find(KEY) is None
         assert list(store.list_entries()) == []
         assert not store.folder.exists()
 
-    def test_may_be_moved(self, store: EvaluatorCache, tmp_path: Path) -> None:
+    def test_moved_cache_still_finds_evaluator(self, store: EvaluatorCache, tmp_path: Path) -> None:
         store.put(KEY, SNAPSHOT)
         shutil.move(store.folder, tmp_path / "elsewhere")
         found = EvaluatorCache(tmp_path / "elsewhere").find(KEY)
         assert found is not None
         assert found.path.is_relative_to(tmp_path / "elsewhere")
 
-    def test_loses_what_was_left_half_made_long_ago(self, store: EvaluatorCache) -> None:
+    def test_put_removes_only_old_temporary_files(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         parents = [store.folder, *(store.folder / "evaluators" / n for n in ("index", "trees"))]
         for parent in parents:
@@ -157,8 +157,8 @@ class TestTheFolder:
         assert leftovers(store.folder) == sorted(parent / ".tmp-new" for parent in parents)
 
 
-class TestEntries:
-    def test_are_all_that_was_put(self, store: EvaluatorCache) -> None:
+class TestEntryListing:
+    def test_all_stored_evaluators_are_listed(self, store: EvaluatorCache) -> None:
         one, other = store.put(KEY, SNAPSHOT), store.put(OTHER_KEY, OTHER_SNAPSHOT)
         entries = {entry.key: entry for entry in store.list_entries()}
         assert set(entries) == {KEY, OTHER_KEY}
@@ -166,19 +166,19 @@ class TestEntries:
         assert entries[OTHER_KEY].size_bytes == len(b"pass\n")
         assert entries[KEY].corruption is None
 
-    def test_are_not_what_is_half_made(self, store: EvaluatorCache) -> None:
+    def test_temporary_files_are_not_listed(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         (store.folder / "evaluators" / "index" / ".tmp-x").touch()
         assert [entry.corruption for entry in store.list_entries()] == [None]
 
-    def test_are_told_from_what_somebody_else_put_there(self, store: EvaluatorCache) -> None:
+    def test_foreign_file_is_listed_as_corrupt(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         (store.folder / "evaluators" / "index" / "notes.txt").write_text("buy milk")
         damage = {entry.name: entry.corruption for entry in store.list_entries()}
         assert "not JSON" in str(damage["notes.txt"])
         assert len(damage) == 2
 
-    def test_may_go_while_they_are_read(self, store: EvaluatorCache) -> None:
+    def test_entry_removed_during_listing_is_reported(self, store: EvaluatorCache) -> None:
         store.put(KEY, SNAPSHOT)
         store.put(OTHER_KEY, SNAPSHOT)
         entries = store.list_entries()
@@ -188,7 +188,7 @@ class TestEntries:
         assert [entry.corruption for entry in entries] == ["it was just removed"]
 
 
-class TestASnapshotThatCannotBeKept:
+class TestInvalidSnapshot:
     @pytest.mark.parametrize(
         "path",
         [
@@ -196,38 +196,38 @@ class TestASnapshotThatCannotBeKept:
             *("a\\b", "a\0b", "a\ud800", "x" * 256, "/".join("x" * 700)),
         ],
     )
-    def test_has_an_odd_path(self, store: EvaluatorCache, path: str) -> None:
+    def test_invalid_path_is_rejected(self, store: EvaluatorCache, path: str) -> None:
         snapshot = ProgramSnapshot(entry="tone.py", files={**FILES, path: ProgramFile(content=b"")})
         with pytest.raises(PermanentFetchError, match="not a path inside the folder"):
             store.put(KEY, snapshot)
         assert not store.folder.exists()
 
-    def test_has_a_file_that_is_a_folder_too(self, store: EvaluatorCache) -> None:
+    def test_path_used_as_file_and_folder_is_rejected(self, store: EvaluatorCache) -> None:
         files = {"a": ProgramFile(content=b""), "a/b/c": ProgramFile(content=b"")}
         with pytest.raises(PermanentFetchError, match="'a' is both a file and a folder"):
             store.put(KEY, ProgramSnapshot(entry="a", files=files))
 
-    def test_lacks_its_program(self, store: EvaluatorCache) -> None:
+    def test_snapshot_without_program_is_rejected(self, store: EvaluatorCache) -> None:
         with pytest.raises(PermanentFetchError, match=r"'b\.py' is not among the files"):
             store.put(KEY, ProgramSnapshot(entry="b.py", files=FILES))
 
-    def test_has_too_many_files(self, store: EvaluatorCache) -> None:
+    def test_snapshot_with_too_many_files_is_rejected(self, store: EvaluatorCache) -> None:
         files = {f"{n}.py": ProgramFile(content=b"") for n in range(2001)}
         with pytest.raises(PermanentFetchError, match="more than 2,000 files"):
             store.put(KEY, ProgramSnapshot(entry="0.py", files=files))
 
-    def test_is_too_large(self, store: EvaluatorCache) -> None:
+    def test_snapshot_over_size_limit_is_rejected(self, store: EvaluatorCache) -> None:
         content = bytes(1024**2)
         files = {f"{n}.py": ProgramFile(content=content) for n in range(65)}
         with pytest.raises(PermanentFetchError, match="larger than 64 MiB"):
             store.put(KEY, ProgramSnapshot(entry="0.py", files=files))
 
-    def test_has_names_that_are_too_long_together(self, store: EvaluatorCache) -> None:
+    def test_snapshot_with_oversized_index_is_rejected(self, store: EvaluatorCache) -> None:
         files = {f"{n}/{'x' * 250}/{'y' * 250}.py": ProgramFile(content=b"") for n in range(1900)}
         with pytest.raises(PermanentFetchError, match="names are too long"):
             store.put(KEY, ProgramSnapshot(entry=next(iter(files)), files=files))
 
-    def test_has_a_key_that_is_no_text(self, store: EvaluatorCache) -> None:
+    def test_key_with_invalid_unicode_is_rejected(self, store: EvaluatorCache) -> None:
         key = EvaluatorKey(source="github", repository="\ud800", commit="c", ref="x.py")
         with pytest.raises(PermanentFetchError, match="not valid UTF-8"):
             store.put(key, SNAPSHOT)
@@ -248,7 +248,7 @@ _FILES = st.dictionaries(
 
 
 @given(files=_FILES, names=st.tuples(st.text(), st.text(), st.text(), st.text()))
-def test_what_was_put_is_what_is_found(
+def test_find_returns_files_exactly_as_put(
     tmp_path: Path, files: dict[str, ProgramFile], names: tuple[str, ...]
 ) -> None:
     store = EvaluatorCache(tmp_path / "cache")

@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of writing leaves no garbage to whoever comes next."""
+"""A process that is killed while it writes leaves no incomplete entries."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.remote.cache.samples import leftovers, run_python
 
 pytestmark = pytest.mark.slow
 
-# One process forks a hundred that write; each is killed at a random moment.
+# One process forks 100 writers and kills each at a random moment.
 SCRIPT = """
 import os, random, sys, time
 from pathlib import Path
@@ -31,26 +31,26 @@ def snapshot(key):
     files = {f"{n % 3}/{n}.py": ProgramFile(content=content(key, n)) for n in range(10)}
     return ProgramSnapshot(entry="0/0.py", files=files)
 
-def write_for_ever():
+def write_forever():
     while True:
         for key in keys:
             store.put(key, snapshot(key))
         clear_cache(folder)
 
-begun = time.monotonic()
+start = time.monotonic()
 store.put(keys[0], snapshot(keys[0]))
-# Long enough for some to be done, on a slow disk, too.
-longest = min(0.1, 4 * (time.monotonic() - begun))
+# Long enough for some writes to finish, even on a slow disk.
+longest = min(0.1, 4 * (time.monotonic() - start))
 
-found, half_made = 0, 0
+found, partial = 0, 0
 for _ in range(100):
     child = os.fork()
     if not child:
-        write_for_ever()
+        write_forever()
     time.sleep(random.uniform(0, longest))
     os.kill(child, 9)
     os.waitpid(child, 0)
-    half_made += len(list(folder.rglob(".tmp-*")))
+    partial += len(list(folder.rglob(".tmp-*")))
     assert [e.corruption for e in store.list_entries() if e.corruption] == []
     for key in keys:
         stored = store.find(key)
@@ -59,14 +59,14 @@ for _ in range(100):
             for n in range(10):
                 assert (stored.folder / f"{n % 3}/{n}.py").read_bytes() == content(key, n)
     assert store.put(KEY, SNAPSHOT) == store.find(KEY)
-print(found, half_made)
+print(found, partial)
 """
 
 
-def test_a_hundred_killed_writers_leave_nothing_but_whole_evaluators(tmp_path: Path) -> None:
-    found, half_made = run_python(SCRIPT, tmp_path / "cache").split()
-    # Else none was killed at a moment that matters.
+def test_killed_writers_leave_only_complete_evaluators(tmp_path: Path) -> None:
+    found, partial = run_python(SCRIPT, tmp_path / "cache").split()
+    # Otherwise, no writer was killed during a write.
     assert int(found) > 0
-    assert int(half_made) > 0
+    assert int(partial) > 0
     assert (tmp_path / "cache" / "CACHEDIR.TAG").is_file()
     assert all(path.name.startswith(".tmp-") for path in leftovers(tmp_path))

@@ -1,4 +1,4 @@
-"""What the environment says of sources: whose repository, which host, and whose token."""
+"""Environment variables for sources: hosts and tokens of GitHub."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,28 +22,32 @@ class TestHosts:
     @pytest.mark.parametrize(
         ("environ", "hosts"),
         [
-            pytest.param({}, (API, RAW), id="of GitHub itself"),
-            pytest.param({"GITHUB_API_URL": API}, (API, RAW), id="as its runner names them"),
+            pytest.param({}, (API, RAW), id="github.com by default"),
+            pytest.param({"GITHUB_API_URL": API}, (API, RAW), id="github.com runner"),
             pytest.param(
-                {"GITHUB_API_URL": ENTERPRISE}, (ENTERPRISE, ""), id="of Enterprise, without raw"
+                {"GITHUB_API_URL": ENTERPRISE},
+                (ENTERPRISE, ""),
+                id="enterprise server without raw host",
             ),
             pytest.param(
                 {"GITHUB_API_URL": ENTERPRISE, "AGENTCI_GITHUB_API_URL": f"{API}/"},
                 (API, RAW),
-                id="of GitHub, from Enterprise",
+                id="github.com from an enterprise runner",
             ),
             pytest.param(
                 {"AGENTCI_GITHUB_API_URL": "http://h:1", "AGENTCI_GITHUB_RAW_URL": "http://h:2/"},
                 ("http://h:1", "http://h:2"),
-                id="of the user's choice",
+                id="custom hosts",
             ),
         ],
     )
-    def test_are(self, environ: Mapping[str, str], hosts: tuple[str, str]) -> None:
+    def test_github_hosts_follow_environment(
+        self, environ: Mapping[str, str], hosts: tuple[str, str]
+    ) -> None:
         found = _read(environ)
         assert (found.github_api, found.github_raw) == hosts
 
-    def test_that_are_none_get_no_token(self) -> None:
+    def test_invalid_host_gets_no_token(self) -> None:
         found = _read({"AGENTCI_GITHUB_API_URL": "https://[::1", "GITHUB_TOKEN": "t"})
         assert (found.github_api, found.tokens) == ("https://[::1", {})
 
@@ -52,12 +56,20 @@ class TestTokens:
     @pytest.mark.parametrize(
         ("environ", "tokens"),
         [
-            pytest.param({}, {}, id="none"),
-            pytest.param({"GITHUB_TOKEN": ""}, {}, id="an empty one is none"),
-            pytest.param({"GITHUB_TOKEN": "t"}, BOTH, id="of the job"),
-            pytest.param({"AGENTEVALS_GITHUB_TOKEN": "t", "GITHUB_TOKEN": "x"}, BOTH, id="first"),
-            pytest.param({"INPUT_GITHUB-TOKEN": "t"}, BOTH, id="of the action"),
-            pytest.param({"INPUT_GITHUB-TOKEN": "x", "GITHUB_TOKEN": "t"}, BOTH, id="before it"),
+            pytest.param({}, {}, id="no token"),
+            pytest.param({"GITHUB_TOKEN": ""}, {}, id="empty token"),
+            pytest.param({"GITHUB_TOKEN": "t"}, BOTH, id="job token"),
+            pytest.param(
+                {"AGENTEVALS_GITHUB_TOKEN": "t", "GITHUB_TOKEN": "x"},
+                BOTH,
+                id="evaluator token before job token",
+            ),
+            pytest.param({"INPUT_GITHUB-TOKEN": "t"}, BOTH, id="action input"),
+            pytest.param(
+                {"INPUT_GITHUB-TOKEN": "x", "GITHUB_TOKEN": "t"},
+                BOTH,
+                id="job token before action input",
+            ),
             pytest.param(
                 {
                     "INPUT_GITHUB-TOKEN": "x",
@@ -65,12 +77,12 @@ class TestTokens:
                     "AGENTCI_GITHUB_API_URL": API,
                 },
                 {},
-                id="that of an Enterprise's action stays there",
+                id="action input of an enterprise runner is not sent to github.com",
             ),
             pytest.param(
                 {"GITHUB_TOKEN": "t", "GITHUB_API_URL": ENTERPRISE},
                 {"github.example.com": "t"},
-                id="of a job on Enterprise",
+                id="job token on an enterprise server",
             ),
             pytest.param(
                 {
@@ -79,7 +91,7 @@ class TestTokens:
                     "AGENTCI_GITHUB_API_URL": API,
                 },
                 {},
-                id="that of Enterprise stays there",
+                id="job token of an enterprise runner is not sent to github.com",
             ),
             pytest.param(
                 {
@@ -88,12 +100,14 @@ class TestTokens:
                     "AGENTCI_GITHUB_API_URL": API,
                 },
                 BOTH,
-                id="one for evaluators goes where they are",
+                id="evaluator token is sent to github.com from an enterprise runner",
             ),
         ],
     )
-    def test_are_for(self, environ: Mapping[str, str], tokens: Mapping[str, str]) -> None:
+    def test_token_is_sent_only_to_allowed_hosts(
+        self, environ: Mapping[str, str], tokens: Mapping[str, str]
+    ) -> None:
         assert _read(environ).tokens == tokens
 
-    def test_are_not_shown(self) -> None:
+    def test_repr_does_not_show_token(self) -> None:
         assert "hush" not in repr(_read({"GITHUB_TOKEN": "hush"}))
