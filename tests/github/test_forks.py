@@ -234,7 +234,7 @@ class TestUntrustedReport:
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")
-        for escapeControl in (
+        for markup in (
             "<img",
             "<!--",
             "</details",
@@ -242,9 +242,9 @@ class TestUntrustedReport:
             "](http://evil",
             "\n# head",
         ):
-            assert escapeControl not in prose
-        for escapeControl in ("https://evil", "www.evil", "\x1b", "\u202e"):
-            assert escapeControl not in prose
+            assert markup not in prose
+        for markup in ("https://evil", "www.evil", "\x1b", "\u202e"):
+            assert markup not in prose
         assert commands_in(ran.out) == []
 
     @pytest.mark.parametrize("name", ["../results.json", "/results.json", "report/results.json"])

@@ -32,10 +32,10 @@ E = TypeVar("E", bound=AgentvEntry)
 
 def normalize_type_name(name: str) -> str:
     """Return a type's name in ``AGENTV_TYPES``, given any spelling or alias."""
-    escapeControl = name.replace("-", "_")
+    normalized = name.replace("-", "_")
     return next(
-        (each for each, kind in AGENTV_TYPES.items() if escapeControl in kind.aliases),
-        escapeControl,
+        (each for each, kind in AGENTV_TYPES.items() if normalized in kind.aliases),
+        normalized,
     )
 
 
