@@ -145,7 +145,9 @@ class InProcessEvaluator(Struct, frozen=True, kw_only=True):
             return ConstantJudgement(
                 judgement=make_grade_judgement(parse_grade(response), threshold=self.threshold)
             )
-        except (GraderFunctionError, EvaluatorError) as error:
+        except GraderFunctionError as error:
+            raise EvaluatorError(f"Evaluator `{self.identity.name}`: {error}") from None
+        except EvaluatorError as error:
             raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
         except SystemExit as error:  # it would end pytest
             raise EvaluatorError(

@@ -1,21 +1,21 @@
-"""Judges against people: every figure is one that was computed by hand, or in a textbook."""
+"""Agreement of evaluators with human labels; expected figures are computed by hand."""
 
 import pytest
 
 from agentci.gate.agreement import ConfusionMatrix, Proportion, make_confusion_matrix, measure_flips
 
-# 35 of 50 agree; by chance it would be 25 of 50, so kappa is (0.7 - 0.5) / (1 - 0.5).
+# 35 of 50 pairs agree, 25 are expected by chance, so kappa is (0.7 - 0.5) / (1 - 0.5).
 COHEN = ConfusionMatrix(true_passes=20, false_fails=5, false_passes=10, true_fails=15)
 
 
-def test_cases_are_counted_by_what_both_said() -> None:
+def test_confusion_matrix_counts_each_pair_of_verdicts() -> None:
     pairs = [(True, True), (True, False), (False, True), (False, False), (True, True)]
     assert make_confusion_matrix(pairs) == ConfusionMatrix(
         true_passes=2, false_fails=1, false_passes=1, true_fails=1
     )
 
 
-def test_agreement_is_told_of_all_and_of_what_people_passed_and_failed() -> None:
+def test_agreement_and_true_rates_are_proportions() -> None:
     assert COHEN.agreement == Proportion(part=35, whole=50)
     assert COHEN.true_pass_rate == Proportion(part=20, whole=25)
     assert COHEN.true_fail_rate == Proportion(part=15, whole=25)
@@ -28,28 +28,28 @@ def test_agreement_is_told_of_all_and_of_what_people_passed_and_failed() -> None
         (COHEN, 0.4),
         (ConfusionMatrix(true_passes=5, true_fails=5), 1.0),
         (ConfusionMatrix(false_fails=5, false_passes=5), -1.0),
-        # Who always passes agrees by chance alone.
+        # An evaluator that always passes agrees only by chance.
         (ConfusionMatrix(true_passes=8, false_passes=2), 0.0),
-        # 0.6 agree, 0.54 by chance: the shares are unequal.
+        # Observed agreement 0.6, expected by chance 0.54 (unequal marginals).
         (
             ConfusionMatrix(true_passes=45, false_fails=15, false_passes=25, true_fails=15),
             0.06 / 0.46,
         ),
     ],
 )
-def test_kappa_is_what_is_beyond_chance(confusion: ConfusionMatrix, kappa: float) -> None:
+def test_kappa_corrects_agreement_for_chance(confusion: ConfusionMatrix, kappa: float) -> None:
     assert confusion.kappa == pytest.approx(kappa, abs=1e-12)
 
 
 @pytest.mark.parametrize("confusion", [ConfusionMatrix(), ConfusionMatrix(true_passes=9)])
-def test_there_is_no_kappa_where_there_is_nothing_beyond_chance(confusion: ConfusionMatrix) -> None:
+def test_kappa_is_undefined_without_variation(confusion: ConfusionMatrix) -> None:
     assert confusion.kappa is None
 
 
 @pytest.mark.parametrize(
     ("part", "whole", "low", "high"),
     [
-        # z * z = 3.841459: of 0 in 10, 0.3841459 / 1.3841459.
+        # z * z = 3.841459, so the upper bound of 0 in 10 is 0.3841459 / 1.3841459.
         (0, 10, 0.0, 0.277533),
         (10, 10, 0.722467, 1.0),
         (8, 10, 0.490162, 0.943318),
@@ -58,15 +58,15 @@ def test_there_is_no_kappa_where_there_is_nothing_beyond_chance(confusion: Confu
         (190, 200, 0.910422, 0.972617),
     ],
 )
-def test_the_interval_is_that_of_wilson(part: int, whole: int, low: float, high: float) -> None:
+def test_interval_is_wilson_score_interval(part: int, whole: int, low: float, high: float) -> None:
     assert Proportion(part=part, whole=whole).interval == pytest.approx((low, high), abs=1e-6)
 
 
-def test_nothing_has_no_share() -> None:
+def test_empty_proportion_has_no_value() -> None:
     assert (Proportion(part=0, whole=0).value, Proportion(part=0, whole=0).interval) == (None, None)
 
 
-def test_flips_are_pairs_of_verdicts_on_one_case_that_differ() -> None:
+def test_flips_are_differing_verdict_pairs_of_one_case() -> None:
     assert measure_flips([[True, True, False], [False, False, False], [True]]) == Proportion(
         part=2, whole=6
     )

@@ -1,4 +1,4 @@
-"""What became of each evaluator's checks, and whether that can be chance."""
+"""Comparison of two runs per evaluator: outcome, p-value and reason."""
 
 import pytest
 
@@ -57,14 +57,16 @@ def results(*scores: float, evaluator: str = "tone") -> list[CheckResult]:
 
 
 def trend(
-    before: list[CheckResult], after: list[CheckResult], bar: RegressionThresholds | None = None
+    before: list[CheckResult],
+    after: list[CheckResult],
+    thresholds: RegressionThresholds | None = None,
 ) -> EvaluatorComparison:
-    bars = {} if bar is None else {CONFIG: bar}
-    [found] = compare_runs(before, after, bars, baseline="base").evaluators
+    by_config = {} if thresholds is None else {CONFIG: thresholds}
+    [found] = compare_runs(before, after, by_config, baseline="base").evaluators
     return found
 
 
-def test_checks_that_passed_and_fail_are_regressions_and_the_other_way_round() -> None:
+def test_status_changes_are_listed_as_regressions_and_improvements() -> None:
     found = trend(results(1, 0.2, 1, 1, 1), results(0.25, 0.75, 1, 1, 1))
     assert found.regressions == (ChangedCheck(case="c0", before=1, after=0.25),)
     assert found.improvements == (ChangedCheck(case="c1", before=0.2, after=0.75),)
@@ -72,7 +74,7 @@ def test_checks_that_passed_and_fail_are_regressions_and_the_other_way_round() -
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "bar", "outcome"),
+    ("before", "after", "thresholds", "outcome"),
     [
         ([1] * 5, [0] * 5, RegressionThresholds(), "fail"),
         ([1] * 5, [0] * 4 + [1], RegressionThresholds(), "inconclusive"),
@@ -85,13 +87,16 @@ def test_checks_that_passed_and_fail_are_regressions_and_the_other_way_round() -
         ([1] * 4, [0] * 4, RegressionThresholds(confidence=0.9), "fail"),
     ],
 )
-def test_a_drop_counts_that_is_large_and_sure(
-    before: list[float], after: list[float], bar: RegressionThresholds, outcome: ComparisonOutcome
+def test_significant_drop_above_max_drop_fails(
+    before: list[float],
+    after: list[float],
+    thresholds: RegressionThresholds,
+    outcome: ComparisonOutcome,
 ) -> None:
-    assert trend(results(*before), results(*after), bar).outcome == outcome
+    assert trend(results(*before), results(*after), thresholds).outcome == outcome
 
 
-def test_too_few_cases_are_told_with_how_many_more_are_needed() -> None:
+def test_too_few_cases_states_required_number() -> None:
     why = "3 cases in both runs; at least 5 are needed"
     assert trend(results(1, 1, 1), results(1, 1, 1)).reason == why
 
@@ -122,14 +127,14 @@ def test_outcome_is_described_with_its_scores(
     assert describe_outcome(trend(results(*before), results(*after), thresholds)) == label
 
 
-def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
+def test_p_value_is_corrected_for_many_evaluators() -> None:
     names = [f"e{number}" for number in range(10)]
     before = [each for name in names for each in results(*[1] * 6, evaluator=name)]
     after = [
         each for name in names for each in results(*[0 if name == "e3" else 1] * 6, evaluator=name)
     ]
-    alone = trend(results(*[1] * 6), results(*[0] * 6))
-    assert (alone.outcome, alone.p_value) == ("fail", 1 / 64)
+    single = trend(results(*[1] * 6), results(*[0] * 6))
+    assert (single.outcome, single.p_value) == ("fail", 1 / 64)
     fourth = compare_runs(before, after, {}, baseline="base").evaluators[3]
     assert (fourth.outcome, fourth.p_value) == ("inconclusive", 10 / 64)
 
@@ -147,31 +152,31 @@ def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
         (results(1), [result(0, None, status="skipped")], "no check passed or failed in both runs"),
     ],
 )
-def test_what_cannot_be_compared_is_not(
+def test_changed_or_missing_checks_are_not_comparable(
     before: list[CheckResult], after: list[CheckResult], why: str
 ) -> None:
     found = trend(before, after)
     assert (found.outcome, found.reason, found.before) == ("non-comparable", why, None)
 
 
-def test_a_check_that_changed_leaves_the_others_comparable() -> None:
+def test_changed_check_leaves_other_checks_comparable() -> None:
     before = [result(index, fingerprint="old" if index == 0 else "f") for index in range(6)]
     assert trend(before, results(*[1] * 6)).pairs == 5
 
 
-def test_without_a_score_it_counts_whether_a_check_passed() -> None:
+def test_checks_without_scores_are_compared_by_status() -> None:
     before = [result(index, None, status="passed") for index in range(5)]
     after = [result(index, None, status="failed") for index in range(5)]
     found = trend(before, after)
     assert (found.before, found.after, found.outcome) == (1.0, 0.0, "fail")
 
 
-def test_checks_of_one_run_alone_are_counted() -> None:
+def test_added_and_removed_checks_are_counted() -> None:
     found = compare_runs(results(1, 1, 1), results(1, evaluator="other"), {}, baseline="base")
     assert (found.added, found.removed) == (1, 3)
 
 
-class TestTheGate:
+class TestRegressionReasons:
     GATE = Gate(
         config=CONFIG, policy=GatePolicy(regression=RegressionThresholds()), evaluators=("tone",)
     )
@@ -179,24 +184,24 @@ class TestTheGate:
     UNSURE = compare_runs(results(1), results(0), {}, baseline="base")
 
     def reasons(self, comparison: Comparison | None, **policy: object) -> list[GateReason]:
-        bar = RegressionThresholds(**policy)  # type: ignore[arg-type]  # of a bar
-        gate = replace(self.GATE, policy=GatePolicy(regression=bar))
+        thresholds = RegressionThresholds(**policy)  # type: ignore[arg-type]  # fields of a struct
+        gate = replace(self.GATE, policy=GatePolicy(regression=thresholds))
         return list(find_regression_reasons(comparison, [gate]))
 
-    def test_is_shut_by_what_got_worse(self) -> None:
+    def test_regression_fails_gate(self) -> None:
         [reason] = self.reasons(self.WORSE)
         assert reason == GateReason(
             "failed",
             "tone regressed: mean score 1 -> 0 (5 cases, p = 0.031)",
         )
 
-    def test_hears_what_it_does_not_mind(self) -> None:
+    def test_insufficient_data_fails_gate_only_if_configured(self) -> None:
         [reason] = self.reasons(self.UNSURE)
         assert reason.kind == "remark"
         [reason] = self.reasons(self.UNSURE, fail_on=("insufficient-data",))
         assert reason.kind == "failed"
 
-    def test_is_not_shut_by_an_advisory_evaluator(self) -> None:
+    def test_advisory_evaluator_regression_does_not_fail_gate(self) -> None:
         after = [result(index, 0, required=False) for index in range(5)]
         [reason] = self.reasons(compare_runs(results(*[1] * 5), after, {}, baseline="base"))
         assert reason.kind == "remark"
@@ -205,13 +210,13 @@ class TestTheGate:
         ("comparison", "why"),
         [(None, NO_BASELINE), (Comparison(baseline="b", not_comparable="it is old"), "it is old")],
     )
-    def test_hears_that_there_is_nothing_to_compare_with(
+    def test_missing_baseline_is_reported_and_optionally_fails(
         self, comparison: Comparison | None, why: str
     ) -> None:
         assert self.reasons(comparison) == [GateReason("remark", why)]
         assert self.reasons(comparison, fail_on=("non-comparable",)) == [GateReason("failed", why)]
 
-    def test_hears_nothing_where_no_regression_is_minded(self) -> None:
+    def test_no_regression_thresholds_give_no_reasons(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())
         assert (
             list(find_regression_reasons(self.WORSE, [gate]))
@@ -219,6 +224,6 @@ class TestTheGate:
             == []
         )
 
-    def test_hears_nothing_of_what_did_not_get_worse(self) -> None:
+    def test_unchanged_scores_give_no_reasons(self) -> None:
         same = compare_runs(results(*[1] * 5), results(*[1] * 5), {}, baseline="base")
         assert self.reasons(same) == []

@@ -1,4 +1,4 @@
-"""Intervals and bounds, by the numbers of SciPy 1.17 and of the papers."""
+"""Intervals and bounds, compared with SciPy 1.17 and the cited papers."""
 
 import math
 from itertools import chain
@@ -19,7 +19,7 @@ from agentci.gate.statistics import (
     wilson_bounds,
 )
 
-# E. Miller, Adding Error Bars to Evals, 2024, with the correction for few clusters.
+# E. Miller, Adding Error Bars to Evals, 2024, with the small-sample correction.
 CLUSTERS = [[1, 1, 1], [0, 0, 0], [1, 1, 0], [1, 0, 1]]
 
 
@@ -38,7 +38,9 @@ class TestDistributions:
             (9999, 1.960201263621357, 1.6450060333112988),
         ],
     )
-    def test_of_student(self, degrees: int, two_sided: float, one_sided: float) -> None:
+    def test_t_quantile_matches_scipy(
+        self, degrees: int, two_sided: float, one_sided: float
+    ) -> None:
         assert t_quantile(0.975, degrees) == pytest.approx(two_sided, rel=1e-9)
         assert t_quantile(0.95, degrees) == pytest.approx(one_sided, rel=1e-9)
 
@@ -57,11 +59,11 @@ class TestDistributions:
             (1.0, 2, 3, 1.0),
         ],
     )
-    def test_of_beta(self, x: float, a: float, b: float, value: float) -> None:
+    def test_beta_cdf_matches_scipy(self, x: float, a: float, b: float, value: float) -> None:
         assert beta_cdf(x, a, b) == pytest.approx(value, rel=1e-8)
 
     @given(st.integers(1, 60), st.data())
-    def test_of_coins_by_counting(self, whole: int, data: st.DataObject) -> None:
+    def test_binomial_tail_matches_counting(self, whole: int, data: st.DataObject) -> None:
         passed = data.draw(st.integers(0, whole))
         rate = data.draw(st.floats(0.01, 0.99))
         counted = math.fsum(
@@ -71,7 +73,7 @@ class TestDistributions:
         assert binomial_tail_probability(passed, whole, rate) == pytest.approx(counted, rel=1e-9)
 
 
-class TestAnInterval:
+class TestConfidenceInterval:
     @pytest.mark.parametrize(
         ("passed", "whole", "low", "high"),
         [
@@ -82,21 +84,23 @@ class TestAnInterval:
             (0, 10, 0, 1 - 0.722467),
         ],
     )
-    def test_of_a_share_is_wilsons(self, passed: int, whole: int, low: float, high: float) -> None:
+    def test_pass_rate_interval_is_wilson_score_interval(
+        self, passed: int, whole: int, low: float, high: float
+    ) -> None:
         assert wilson_bounds(passed / whole, whole) == pytest.approx((low, high), abs=5e-7)
         found = pass_rate_confidence_interval([[each < passed] for each in range(whole)])
         assert found is not None
         assert (found.low, found.high) == pytest.approx((low, high), abs=5e-7)
         assert found.method == "wilson"
 
-    def test_of_a_mean_is_students(self) -> None:
+    def test_mean_interval_uses_t_distribution(self) -> None:
         found = mean_confidence_interval([[0.2], [0.4], [0.6]])
         assert found is not None
         reach = 4.302652729749462 * 0.2 / math.sqrt(3)
         assert (found.low, found.high) == pytest.approx((0.0, 0.4 + reach))
         assert found.method == "t"
 
-    def test_of_groups_minds_what_they_have_in_common(self) -> None:
+    def test_clustered_interval_uses_clustered_standard_error(self) -> None:
         found = mean_confidence_interval(CLUSTERS)
         assert found is not None
         reach = 3.1824463052837078 * 0.209718
@@ -108,42 +112,46 @@ class TestAnInterval:
             == found
         )
 
-    def test_of_groups_that_all_pass_counts_each_once(self) -> None:
+    def test_groups_that_all_pass_count_once_each(self) -> None:
         found = pass_rate_confidence_interval([[True] * 3] * 10)
         assert found is not None
         assert (found.low, found.high) == pytest.approx((0.722467, 1), abs=5e-7)
 
-    def test_of_groups_that_do_not_differ_counts_each_once(self) -> None:
+    def test_identical_groups_count_once_each(self) -> None:
         found = pass_rate_confidence_interval([[True, False]] * 10)
         assert found is not None
         assert (found.low, found.high) == pytest.approx(wilson_bounds(0.5, 10))
 
     @pytest.mark.parametrize("groups", [[], [[1.0]], [[1.0, 0.0, 1.0]]])
-    def test_is_none_of_one_group(self, groups: list[list[float]]) -> None:
+    def test_one_group_has_no_interval(self, groups: list[list[float]]) -> None:
         assert mean_confidence_interval(groups) is None
         assert (
             pass_rate_confidence_interval([[bool(each) for each in group] for group in groups])
             is None
         )
 
-    def test_is_none_of_scores_that_are_all_the_same(self) -> None:
+    def test_equal_scores_have_no_mean_interval(self) -> None:
         assert mean_confidence_interval([[0.7]] * 9) is None
 
-    def test_of_scores_that_are_0_or_1_is_that_of_a_share(self) -> None:
+    def test_mean_interval_of_binary_scores_is_pass_rate_interval(self) -> None:
         scores = [1.0, 1.0, 0.0, 1.0]
         assert mean_confidence_interval(
             [[each] for each in scores]
         ) == pass_rate_confidence_interval([[bool(each)] for each in scores])
 
     @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=2, max_size=12))
-    def test_holds_the_mean_and_stays_within_bounds(self, groups: list[list[float]]) -> None:
+    def test_mean_interval_contains_mean_and_stays_in_0_to_1(
+        self, groups: list[list[float]]
+    ) -> None:
         found = mean_confidence_interval(groups)
         if found is not None:
             scores = [*chain(*groups)]
             assert 0 <= found.low <= math.fsum(scores) / len(scores) <= found.high <= 1
 
     @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=4), min_size=2, max_size=12))
-    def test_is_there_of_every_share(self, groups: list[list[bool]]) -> None:
+    def test_pass_rate_interval_exists_for_two_or_more_groups(
+        self, groups: list[list[bool]]
+    ) -> None:
         found = pass_rate_confidence_interval(groups)
         assert found is not None
         votes = [*chain(*groups)]
@@ -151,26 +159,26 @@ class TestAnInterval:
         assert found.low < found.high
 
 
-class TestTheStandardError:
-    def test_takes_two_groups(self) -> None:
+class TestStandardError:
+    def test_one_group_has_no_standard_error(self) -> None:
         assert standard_error([[0.2, 0.9]]) is None
         assert mean_confidence_interval([[0.2, 0.9]]) is None
 
-    def test_of_single_scores_is_the_usual_one(self) -> None:
+    def test_standard_error_of_single_scores_matches_reference(self) -> None:
         single = [[each] for group in CLUSTERS for each in group]
         assert standard_error(single) == pytest.approx(0.148647, abs=5e-7)
 
-    def test_of_groups_is_corrected_for_how_few_they_are(self) -> None:
+    def test_clustered_standard_error_is_corrected_for_few_clusters(self) -> None:
         assert standard_error(CLUSTERS) == pytest.approx(0.209718, abs=5e-7)
         assert standard_error(CLUSTERS) == pytest.approx(0.181621 * math.sqrt(4 / 3), abs=5e-7)
 
     @given(st.lists(st.floats(0, 1), min_size=2, max_size=9))
-    def test_grows_where_every_score_is_there_twice(self, scores: list[float]) -> None:
+    def test_duplicated_scores_do_not_change_standard_error(self, scores: list[float]) -> None:
         once, twice = ([[each] * times for each in scores] for times in (1, 2))
         assert standard_error(once) == pytest.approx(standard_error(twice))
 
 
-class TestALowerBound:
+class TestLowerBound:
     @pytest.mark.parametrize(
         ("passed", "whole", "bound"),
         [
@@ -186,20 +194,24 @@ class TestALowerBound:
             (9990, 10000, 0.9983043685463546),
         ],
     )
-    def test_is_exact(self, passed: int, whole: int, bound: float) -> None:
+    def test_clopper_pearson_bound_matches_scipy(
+        self, passed: int, whole: int, bound: float
+    ) -> None:
         assert clopper_pearson_lower_bound(passed, whole, 0.95) == pytest.approx(bound, rel=1e-9)
 
-    def test_of_both_sides_is_that_of_half_the_doubt(self) -> None:
+    def test_two_sided_bound_uses_half_of_alpha(self) -> None:
         assert clopper_pearson_lower_bound(9, 10, 0.975) == pytest.approx(0.554984, abs=5e-7)
 
     @pytest.mark.parametrize(
         ("rate", "needed"), [(0.8, 14), (0.9, 29), (0.95, 59), (0.99, 299), (0.5, 5)]
     )
-    def test_takes_as_many_cases_that_all_pass(self, rate: float, needed: int) -> None:
+    def test_cases_needed_without_failures_matches_reference(
+        self, rate: float, needed: int
+    ) -> None:
         assert cases_needed(0, rate, 0.95) == needed
 
     @given(st.integers(0, 5), st.floats(0.05, 0.97), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
-    def test_is_reached_by_as_many_cases_as_are_said_to_be_needed_and_by_no_fewer(
+    def test_cases_needed_is_minimum_that_reaches_rate(
         self, failed: int, rate: float, confidence: float
     ) -> None:
         needed = cases_needed(failed, rate, confidence)

@@ -1,4 +1,4 @@
-"""Results and reports to try gates and reporters on."""
+"""Results and reports for tests of the gate and of reporters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def annotated(report: Report) -> str:
 
 
 def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:
-    """A recorded run with two turns and its golden case."""
+    """A recorded run with two turns and its eval case."""
     place = Place(file=f"evals/recordings/{case}.json", line=3)
     turns = (Turn(id="t1", user_text="Hello"), Turn(id="t2", user_text="Book it"))
     return Case(
@@ -54,14 +54,14 @@ def make_result(
     warnings: Sequence[str] = (),
     **others: Any,
 ) -> CheckResult:
-    """A result with what ``others`` say of judgement, evaluator, or the result itself."""
-    judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
+    """A result; ``others`` are fields of its judgement, its evaluator or the result itself."""
+    given = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
     own = ("type", "criterion", "threshold", "required", "place")
     identified: dict[str, Any] = {k: others.pop(k) for k in own if k in others}
     passed = {"passed": True, "failed": False}.get(status)
     judgement = None
     if passed is not None or score is not None:
-        judgement = Judgement(score=score, passed=passed, **judged)
+        judgement = Judgement(score=score, passed=passed, **given)
     config = others.setdefault("config", CONFIG)
     return CheckResult(
         id=f"id of {config}, {case}, {evaluator}",
@@ -86,17 +86,17 @@ def make_result(
 def make_report(
     results: Sequence[CheckResult],
     *,
-    bar: GateThresholds | None = None,
+    thresholds: GateThresholds | None = None,
     problems: Sequence[Problem] = (),
     complete: bool = True,
     fail_on: FailOn = "failed",
     provenance: Sequence[Provenance] = (),
 ) -> Report:
-    """A report with the decision of a real gate, one a config."""
+    """A report with the decision of the real gate, one per config."""
     by_config: dict[str, list[CheckResult]] = {}
     for result in results:
         by_config.setdefault(result.config, []).append(result)
-    policy = GatePolicy(overall=bar or GateThresholds())
+    policy = GatePolicy(overall=thresholds or GateThresholds())
     return Report(
         complete=complete,
         decision=decide(
@@ -114,7 +114,7 @@ def make_report(
 
 
 def shard_report(results: Sequence[CheckResult], **others: Any) -> Report:
-    """The report of shard 2 of 3, with the decision of a real gate."""
+    """The report of shard 2 of 3, with the decision of the real gate."""
     report = make_report(results, **others)
     shard = Shard(index=2, total=3)
     decision = decide_shard(
@@ -129,7 +129,7 @@ def shard_report(results: Sequence[CheckResult], **others: Any) -> Report:
 
 
 def mixed_report() -> Report:
-    """Something of everything: the report that golden files are made of."""
+    """A report with every kind of result: the source of the snapshots."""
     comparisons = [
         {
             "invocation_id": "t1",

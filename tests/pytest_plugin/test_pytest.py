@@ -1,4 +1,4 @@
-"""Tests of an agent by the names of pytest-agent-evals, run by a pytest of their own."""
+"""The pytest plugin with the API of pytest-agent-evals, run by a separate pytest process."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class TestAgent:
     def test_short(self, evaluator_results: EvaluatorResults):
         assert evaluator_results.short.result == "pass"
 """
-JUDGED = '@evals.judge_model(command=[sys.executable, "judge.py"])'
+JUDGE_DECORATOR = '@evals.judge_model(command=[sys.executable, "judge.py"])'
 PROMPT = f"""\
 TEMPLATE = '''
 Score the relevance from 1 to 5.
@@ -45,7 +45,7 @@ Q: {{{{query}}}}
 A: {{{{response}}}}
 '''
 
-{JUDGED}
+{JUDGE_DECORATOR}
 @evals.dataset("data.jsonl")
 class TestAgent:
     @evals.evaluator(CustomPromptEvaluatorConfig(name="relevance", prompt=TEMPLATE, threshold=3))
@@ -65,7 +65,7 @@ ROWS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run of pytest left behind."""
+    """Exit code, output and reports of a pytest run."""
 
     code: int
     out: str
@@ -122,14 +122,14 @@ def _run(folder: Path, *options: str, plugin: str = "agentci.pytest", path: str 
     return Outcome(code=ran.returncode, out=ran.stdout + ran.stderr, folder=folder)
 
 
-class TestFunction:
-    def test_judges_every_row_and_tests_see_how(self, tmp_path: Path) -> None:
+class TestCustomCodeEvaluator:
+    def test_failing_row_fails_its_test(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, SHORT)
         assert tested.code == 1
         assert "test_agent.py .F" in tested.out
         assert "FAILED test_agent.py::TestAgent::test_short[bad]" in tested.out
 
-    def test_is_in_the_same_reports(self, tmp_path: Path) -> None:
+    def test_results_are_written_to_all_reports(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, SHORT)
         good, bad = sorted(tested.report["results"], key=lambda each: -each["score"])
         assert (good["config"], good["case"]) == ("test_agent.py", "TestAgent::test_short[good]")
@@ -147,13 +147,13 @@ class TestFunction:
             "comment.md",
         }
 
-    def test_is_under_the_same_gate(self, tmp_path: Path) -> None:
+    def test_merge_applies_gate_to_pytest_results(self, tmp_path: Path) -> None:
         _pytest(tmp_path, SHORT)
         assert run_agentci(["merge", "agentci-results"], cwd=tmp_path).code == 1
         _pytest(tmp_path, SHORT, rows=ROWS[:1])
         assert run_agentci(["merge", "agentci-results"], cwd=tmp_path).code == 0
 
-    def test_is_merged_with_runs_of_configs(self, tmp_path: Path) -> None:
+    def test_pytest_results_merge_with_runs_of_configs(self, tmp_path: Path) -> None:
         _pytest(tmp_path, SHORT, "--agentci-output-dir", "out/tests")
         (tmp_path / "g.py").write_text("def grade(sample, item): return 1")
         entry = "{name: fine, type: grader, grader: g.py}"
@@ -166,7 +166,7 @@ class TestFunction:
             "test_agent.py",
         }
 
-    def test_says_what_it_said_of_a_row(self, tmp_path: Path) -> None:
+    def test_evaluator_result_has_score_reason_and_threshold(self, tmp_path: Path) -> None:
         tests = """
 def kind(sample, item):
     assert item["sample"] == sample
@@ -177,8 +177,8 @@ def kind(sample, item):
 @evals.evaluator(CustomCodeEvaluatorConfig("kind", grader=kind))
 @evals.evaluator(CustomCodeEvaluatorConfig("also", grader=lambda sample, item: 0.25, threshold=1))
 def test_kind(evaluator_results):
-    told, also = evaluator_results.kind, evaluator_results.also
-    assert (told.result, told.score, told.reason, told.threshold) == ("pass", 0.5, "How?", 0.5)
+    kind, also = evaluator_results.kind, evaluator_results.also
+    assert (kind.result, kind.score, kind.reason, kind.threshold) == ("pass", 0.5, "How?", 0.5)
     assert (also.result, also.score, also.reason, also.threshold) == ("fail", 0.25, None, 1)
     try:
         evaluator_results.other
@@ -190,20 +190,22 @@ def test_kind(evaluator_results):
         assert [each["evaluator"] for each in tested.report["results"]] == ["also", "kind"]
 
     @pytest.mark.parametrize(
-        ("body", "said"),
+        ("body", "message"),
         [
             ("return item['price']", "KeyError: 'price'"),
-            ("return None", "Custom evaluator 'odd' `odd` returned None; it must be a number"),
+            ("return None", "Evaluator `odd`: `odd` returned None; it must be a number"),
             (
                 "return float('nan')",
-                "Custom evaluator 'odd' `odd` returned nan",
+                "Evaluator `odd`: `odd` returned nan",
             ),
-            ("return 7", "Custom evaluator 'odd' returned score 7; it must be between 0 and 1"),
-            ("sys.exit(3)", "Custom evaluator 'odd' called sys.exit(3)"),
+            ("return 7", "Evaluator `odd` returned score 7; it must be between 0 and 1"),
+            ("sys.exit(3)", "Evaluator `odd` called `sys.exit(3)`"),
             ("__import__('pytest').fail('not mine')", "not mine"),
         ],
     )
-    def test_that_gives_no_score_is_an_error(self, tmp_path: Path, body: str, said: str) -> None:
+    def test_evaluator_without_valid_score_is_errored(
+        self, tmp_path: Path, body: str, message: str
+    ) -> None:
         tests = f"""
 def odd(sample, item):
     {body}
@@ -216,12 +218,12 @@ def test_odd(evaluator_results):
         tested = _pytest(tmp_path, tests, rows=ROWS[:1])
         assert tested.code == 1
         assert "1 error in" in tested.out
-        assert said in tested.out
+        assert message in tested.out
         assert "agentci/pytest" not in tested.out
         assert tested.statuses == {"test_odd[good]": "errored"}
         assert tested.report["decision"]["exit_code"] == 3
 
-    def test_has_a_name_that_no_other_of_its_test_has(self, tmp_path: Path) -> None:
+    def test_duplicate_evaluator_name_is_rejected(self, tmp_path: Path) -> None:
         other = '@evals.evaluator(CustomCodeEvaluatorConfig("short", grader=lambda s, i: 0))'
         tests = SHORT.replace("    @evals.evaluator", f"    {other}\n    @evals.evaluator")
         tested = _pytest(tmp_path, tests, rows=ROWS[:1])
@@ -229,8 +231,8 @@ def test_odd(evaluator_results):
         assert (tested.code, tested.report["decision"]["exit_code"]) == (1, 2)
 
 
-class TestPrompt:
-    def test_is_judged_by_the_model_that_is_named(self, tmp_path: Path) -> None:
+class TestCustomPromptEvaluator:
+    def test_named_judge_model_scores_prompt(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, PROMPT)
         assert tested.code == 1
         assert tested.statuses == {
@@ -239,7 +241,7 @@ class TestPrompt:
         }
         assert "EvaluatorResult(result='fail', score=2.0, reason='by its words'" in tested.out
 
-    def test_is_not_asked_again_where_nothing_has_changed(self, tmp_path: Path) -> None:
+    def test_unchanged_prompt_uses_cached_responses(self, tmp_path: Path) -> None:
         first, second = (_pytest(tmp_path, PROMPT).report for _ in range(2))
         [paid], [free] = (one["judges"] for one in (first, second))
         assert (paid["spent"]["calls"], paid["saved"]["calls"]) == (2, 0)
@@ -247,24 +249,24 @@ class TestPrompt:
         assert first["judges"][0]["config"] == "test_agent.py"
         tested = _pytest(tmp_path, PROMPT.replace("command=", "replay='only', command="))
         assert tested.report["totals"]["errored"] == 0
-        anew = _pytest(tmp_path, PROMPT.replace("command=", "cache=False, command=")).report
-        assert anew["judges"][0]["spent"]["calls"] == 2
+        uncached = _pytest(tmp_path, PROMPT.replace("command=", "cache=False, command=")).report
+        assert uncached["judges"][0]["spent"]["calls"] == 2
 
-    def test_is_paid_for_in_whichever_process(self, tmp_path: Path) -> None:
+    def test_judge_usage_is_summed_across_workers(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, PROMPT, "-n", "2")
         assert [each["spent"]["calls"] for each in tested.report["judges"]] == [2]
         assert "Judge usage: 2 calls" in tested.out
 
-    def test_may_be_a_file_beside_the_test(self, tmp_path: Path) -> None:
+    def test_prompt_may_be_file_next_to_test(self, tmp_path: Path) -> None:
         (tmp_path / "relevance.md").write_text("A: {{ response }}")
         tested = _pytest(tmp_path, PROMPT.replace("prompt=TEMPLATE", 'prompt="relevance.md"'))
         assert tested.statuses["TestAgent::test_relevance[good]"] == "passed"
 
     @pytest.mark.parametrize(
-        ("old", "new", "said"),
+        ("old", "new", "message"),
         [
-            (JUDGED, "", 'add `@evals.judge_model("PROVIDER/MODEL")` to the test'),
-            (JUDGED, "@evals.judge_model('m')", "a prompt evaluator needs a judge model"),
+            (JUDGE_DECORATOR, "", 'add `@evals.judge_model("PROVIDER/MODEL")` to the test'),
+            (JUDGE_DECORATOR, "@evals.judge_model('m')", "a prompt evaluator needs a judge model"),
             ("prompt=TEMPLATE", 'prompt="none.md"', "none.md does not exist"),
             ("{{response}}", "{{ response", "template syntax error in the prompt on line 4"),
             (
@@ -272,21 +274,21 @@ class TestPrompt:
                 "comand=",
                 "judge_model: unknown field 'comand'; did you mean 'command'?",
             ),
-            (JUDGED, "@evals.judge_model('gemini/m')", "evaluator `relevance`: "),
+            (JUDGE_DECORATOR, "@evals.judge_model('gemini/m')", "evaluator `relevance`: "),
         ],
     )
-    def test_that_nobody_can_judge_by_is_broken_input(
-        self, tmp_path: Path, old: str, new: str, said: str
+    def test_unusable_judge_or_prompt_is_invalid_input(
+        self, tmp_path: Path, old: str, new: str, message: str
     ) -> None:
         tested = _pytest(tmp_path, PROMPT.replace(old, new))
         assert tested.code == 1, tested.out
-        assert said in tested.out
+        assert message in tested.out
         assert "During handling" not in tested.out
         assert tested.report["decision"]["exit_code"] == 2
 
 
-class TestAgent:
-    def test_answers_rows_where_there_is_a_fixture_of_that_name(self, tmp_path: Path) -> None:
+class TestAgentFixture:
+    def test_agent_fixture_answers_each_row_once(self, tmp_path: Path) -> None:
         tests = """
 import pytest
 
@@ -318,7 +320,7 @@ class TestLooks:
         assert set(tested.statuses.values()) == {"passed"}
 
     @pytest.mark.parametrize(
-        ("agent", "said"),
+        ("agent", "message"),
         [
             ("lambda item: 1 / 0", "ZeroDivisionError: division by zero"),
             ("lambda item: sys.exit()", "the agent called `sys.exit(None)`"),
@@ -329,7 +331,7 @@ class TestLooks:
             ("lambda item: {}", "the agent returned no response; an agent returns text, or"),
             (
                 "lambda item: {'response': 1}",
-                "the agent's response is invalid: `response` is no text",
+                "the agent's response is invalid: `response` is a number, not text",
             ),
             (
                 "lambda item: {'response': '', 'tool_calls': [{'name': object()}]}",
@@ -341,14 +343,16 @@ class TestLooks:
             ),
         ],
     )
-    def test_that_does_not_answer_is_an_error(self, tmp_path: Path, agent: str, said: str) -> None:
+    def test_agent_without_valid_response_is_errored(
+        self, tmp_path: Path, agent: str, message: str
+    ) -> None:
         tests = f"{SHORT}\nimport pytest\n@pytest.fixture\ndef agent(): return {agent}\n"
         tested = _pytest(tmp_path, tests, rows=ROWS[:1])
         assert tested.code == 1
-        assert said in tested.out
+        assert message in tested.out
         assert tested.statuses == {"TestAgent::test_short[good]": "errored"}
 
-    def test_may_answer_with_what_libraries_make_of_texts_and_numbers(self, tmp_path: Path) -> None:
+    def test_agent_may_return_subclasses_of_str_and_float(self, tmp_path: Path) -> None:
         tests = """
 import pytest
 from types import MappingProxyType
@@ -374,11 +378,11 @@ class TestLooks:
         tested = _pytest(tmp_path, tests, rows=ROWS[:1])
         assert tested.code == 0, tested.out
 
-    def test_whose_own_fixtures_are_missing_is_told_so(self, tmp_path: Path) -> None:
-        tests = f"{SHORT}\nimport pytest\n@pytest.fixture\ndef agent(nobody): pass\n"
-        assert "fixture 'nobody' not found" in _pytest(tmp_path, tests).out
+    def test_missing_fixture_of_agent_is_reported(self, tmp_path: Path) -> None:
+        tests = f"{SHORT}\nimport pytest\n@pytest.fixture\ndef agent(missing): pass\n"
+        assert "fixture 'missing' not found" in _pytest(tmp_path, tests).out
 
-    def test_is_missed_by_rows_without_a_response(self, tmp_path: Path) -> None:
+    def test_row_without_response_needs_agent_fixture(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, SHORT, rows=({"query": "How?"},))
         assert tested.code == 1
         assert "the row has no `response`, and there is no fixture `agent`" in tested.out
@@ -387,7 +391,7 @@ class TestLooks:
 
 class TestCollection:
     @pytest.mark.parametrize(
-        ("tests", "said"),
+        ("tests", "message"),
         [
             (SHORT.replace('@evals.dataset("data.jsonl")', ""), "has no `@evals.dataset(...)`"),
             (re.sub("@evals.evaluator.*", "", SHORT), "has no `@evals.evaluator(...)`"),
@@ -407,18 +411,20 @@ class TestCollection:
             ("@evals.evaluator(3)\ndef test_x(evaluator_results): pass", "evals.evaluator takes a"),
         ],
     )
-    def test_says_what_is_missing_or_wrong(self, tmp_path: Path, tests: str, said: str) -> None:
+    def test_invalid_decorators_and_arguments_are_reported(
+        self, tmp_path: Path, tests: str, message: str
+    ) -> None:
         tested = _pytest(tmp_path, tests)
         assert tested.code == 2, tested.out
-        assert said in tested.out
+        assert message in tested.out
         assert not (tmp_path / "agentci-results").exists()
 
-    def test_tells_rows_that_are_wrong_on_their_lines(self, tmp_path: Path) -> None:
+    def test_dataset_errors_name_their_line(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, SHORT, rows=(ROWS[0], ROWS[0]))
         assert tested.code == 2
         assert "data.jsonl:2: duplicate id 'good'; line 1 has the same id" in tested.out
 
-    def test_finds_a_dataset_from_the_root_too(self, tmp_path: Path) -> None:
+    def test_dataset_is_found_from_root_folder(self, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir()
         (tmp_path / "data" / "rows.jsonl").write_text(json.dumps(ROWS[0]))
         tested = _pytest(tmp_path, SHORT.replace("data.jsonl", "data/rows.jsonl"))
@@ -426,44 +432,44 @@ class TestCollection:
 
 
 class TestReports:
-    def test_are_the_same_whichever_process_ran_a_test(self, tmp_path: Path) -> None:
-        alone = _pytest(tmp_path, SHORT).report
+    def test_xdist_does_not_change_reports(self, tmp_path: Path) -> None:
+        single = _pytest(tmp_path, SHORT).report
         shared = _pytest(tmp_path, SHORT, "-n", "2").report
-        for report in (alone, shared):
+        for report in (single, shared):
             for result in report["results"]:
                 del result["seconds"]
-        assert shared == alone
+        assert shared == single
 
-    def test_tell_whether_a_grader_is_the_one_that_it_was(self, tmp_path: Path) -> None:
+    def test_changed_grader_changes_fingerprint(self, tmp_path: Path) -> None:
         def prints(tests: str) -> set[str]:
             return {each["fingerprint"] for each in _pytest(tmp_path, tests).report["results"]}
 
         assert prints(SHORT) == prints(SHORT) != prints(SHORT.replace("< 10", "< 11"))
 
-    def test_are_written_where_one_says(self, tmp_path: Path) -> None:
+    def test_output_dir_option_sets_report_folder(self, tmp_path: Path) -> None:
         _pytest(tmp_path, SHORT, "--agentci-output-dir", "out/evals")
         assert (tmp_path / "out" / "evals" / "results.json").is_file()
 
-    def test_say_that_a_run_was_broken_off(self, tmp_path: Path) -> None:
+    def test_interrupted_run_is_reported_as_incomplete(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, SHORT, "-x", rows=ROWS[::-1])
         assert tested.statuses == {"TestAgent::test_short[bad]": "failed"}
         assert tested.report["complete"] is False
 
-    def test_are_not_written_where_nothing_was_judged(self, tmp_path: Path) -> None:
+    def test_no_reports_are_written_without_evaluators(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, "def test_nothing(): pass")
         assert tested.code == 0
         assert "agentci" not in tested.out.partition("plugins:")[0].partition("rootdir")[2]
         assert not (tmp_path / "agentci-results").exists()
 
 
-def test_the_example_passes(tmp_path: Path) -> None:
+def test_graders_example_passes(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "graders", tmp_path, dirs_exist_ok=True)
     outcome = _run(tmp_path)
     assert outcome.code == 0, outcome.out
     assert len(outcome.report["results"]) == 9
 
 
-def test_a_package_that_is_installed_needs_no_option(tmp_path: Path) -> None:
+def test_installed_plugin_needs_no_option(tmp_path: Path) -> None:
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     info = tmp_path / "site" / "agentci-1.0.dist-info"
     info.mkdir(parents=True)
@@ -482,7 +488,7 @@ print(*(set(sys.modules) - before))
 """
 
 
-def test_who_has_no_evaluators_waits_for_nothing() -> None:
+def test_importing_plugin_loads_only_its_configs() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True
     )

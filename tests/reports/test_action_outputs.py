@@ -1,4 +1,4 @@
-"""The outputs of the action, read back by the runner's own rules."""
+"""Outputs of the action, read back by the rules of the runner."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ FILES = {
 }
 
 
-def test_they_are_those_of_the_contract() -> None:
+def test_outputs_have_documented_names_and_values() -> None:
     assert make_outputs(mixed_report(), FILES) == {
         "passed": "false",
         "verdict": "failed",
@@ -41,43 +41,46 @@ def test_they_are_those_of_the_contract() -> None:
         pytest.param(make_report([make_result("passed")]), "true", "passed", id="all passed"),
         pytest.param(make_report([make_result("failed")]), "false", "failed", id="failed"),
         pytest.param(make_report([make_result("errored")]), "false", "error", id="errored"),
-        pytest.param(make_report([]), "false", "failed", id="nothing judged"),
+        pytest.param(make_report([]), "false", "failed", id="no checks"),
         pytest.param(
-            make_report([make_result("passed")], complete=False), "false", "failed", id="broken off"
+            make_report([make_result("passed")], complete=False),
+            "false",
+            "failed",
+            id="interrupted",
         ),
         pytest.param(
             make_report([make_result("passed")], problems=[Problem(message="x")]),
             "false",
             "invalid",
-            id="broken input",
+            id="invalid input",
         ),
         pytest.param(shard_report([make_result("passed")]), "false", "partial", id="a shard"),
-        pytest.param(shard_report([]), "false", "partial", id="a shard of nothing"),
+        pytest.param(shard_report([]), "false", "partial", id="an empty shard"),
         pytest.param(
             shard_report([make_result("failed")]), "false", "failed", id="a failing shard"
         ),
         pytest.param(
-            make_report([make_result("failed")], bar=GateThresholds(min_pass_rate=0.0)),
+            make_report([make_result("failed")], thresholds=GateThresholds(min_pass_rate=0.0)),
             "true",
             "passed",
-            id="enough passed",
+            id="threshold reached",
         ),
     ],
 )
-def test_the_verdict_is_one_word(report: Report, passed: str, verdict: str) -> None:
+def test_verdict_is_one_word(report: Report, passed: str, verdict: str) -> None:
     values = make_outputs(report, FILES)
     assert (values["passed"], values["verdict"]) == (passed, verdict)
 
 
-def test_without_scores_the_score_is_empty() -> None:
+def test_score_is_empty_without_scores() -> None:
     assert make_outputs(make_report([make_result("passed")]), FILES)["score"] == ""
 
 
-def test_a_file_that_was_not_written_has_no_path() -> None:
+def test_unwritten_file_has_empty_path() -> None:
     assert make_outputs(mixed_report(), {})["junit"] == ""
 
 
-def test_without_a_report_all_outputs_are_set_too() -> None:
+def test_all_outputs_are_set_without_report() -> None:
     values = make_outputs_without_report("invalid")
     assert list(values) == list(make_outputs(mixed_report(), FILES))
     assert (values["passed"], values["verdict"], values["checks"]) == ("false", "invalid", "0")
@@ -89,14 +92,14 @@ def test_without_a_report_all_outputs_are_set_too() -> None:
         st.text(st.characters(codec=None)) | st.text(st.sampled_from("ab=<\r\n\u2028")),
     )
 )
-def test_the_runner_reads_exactly_these(values: dict[str, str]) -> None:
+def test_runner_reads_outputs_unchanged(values: dict[str, str]) -> None:
     text = render_outputs(values, "delimiter-4f2a")
     assert read_output_file(text) == {
         name: replace_surrogates(value) for name, value in values.items()
     }
 
 
-def test_a_value_cannot_make_another_output() -> None:
+def test_value_cannot_inject_another_output() -> None:
     path = "out\npassed=true\nverdict<<x\nopen\nx/junit.xml"
     text = render_outputs(make_outputs(mixed_report(), {**FILES, "junit": path}), "delimiter-4f2a")
     read = read_output_file(text)
@@ -104,6 +107,6 @@ def test_a_value_cannot_make_another_output() -> None:
 
 
 @pytest.mark.parametrize("values", [{"a": "x delimiter y"}, {"delimiter": ""}])
-def test_a_delimiter_that_was_guessed_is_refused(values: dict[str, str]) -> None:
+def test_guessed_delimiter_is_rejected(values: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="delimiter"):
         render_outputs(values, "delimiter")

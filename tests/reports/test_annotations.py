@@ -1,4 +1,4 @@
-"""Remarks beside the lines of a pull request."""
+"""Annotations on the lines of a pull request."""
 
 import pytest
 
@@ -36,25 +36,25 @@ def _titles(report: Report) -> list[str]:
     return [f"{command.name} {command.properties['title']}" for command in _read(report)]
 
 
-def test_they_look_like_this(golden: Golden) -> None:
+def test_annotations_match_snapshot(golden: Golden) -> None:
     golden("annotations.txt", annotated(mixed_report()))
 
 
-def test_a_case_that_is_cached_is_marked() -> None:
+def test_cached_check_is_marked() -> None:
     text = annotated(make_report([make_result("failed", 0.25, cached=True)]))
     assert "score 0.25, threshold 0.7 (cached)" in text
 
 
-def test_an_open_gate_without_failures_has_none() -> None:
+def test_passed_gate_without_failures_has_no_annotations() -> None:
     assert annotated(make_report([make_result("passed"), make_result("skipped")])) == ""
 
 
-def test_a_shard_without_failures_has_none() -> None:
+def test_shard_without_failures_has_no_annotations() -> None:
     assert annotated(shard_report([make_result("passed")])) == ""
     assert annotated(shard_report([])) == ""
 
 
-def test_a_shard_that_shuts_the_gate_says_so_where_no_evaluator_does() -> None:
+def test_failed_shard_without_failing_evaluator_is_annotated() -> None:
     [command] = commands_in(annotated(shard_report([], complete=False)))
     assert (command.name, command.properties["title"]) == (
         "error",
@@ -62,7 +62,7 @@ def test_a_shard_that_shuts_the_gate_says_so_where_no_evaluator_does() -> None:
     )
 
 
-def test_evaluators_of_one_name_on_different_lines_have_one_each() -> None:
+def test_evaluator_on_two_lines_has_two_annotations() -> None:
     results = [
         make_result("failed", 0.1, case=f"case{line}", place=Place(file=CONFIG, line=line))
         for line in (5, 9)
@@ -70,7 +70,7 @@ def test_evaluators_of_one_name_on_different_lines_have_one_each() -> None:
     assert [command.properties["line"] for command in _read(make_report(results))] == ["5", "9"]
 
 
-def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
+def test_evaluator_annotation_lists_worst_cases_first() -> None:
     results = [make_result("passed", 1.0, case=f"ok{number}") for number in range(9)]
     results += [
         make_result("failed", score, case=f"case{score}", misses=[f"missed {score}"])
@@ -106,7 +106,7 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
         pytest.param(
             [make_result("failed", 0.1, criterion="label in good")],
             "error response_quality: 1 of 1 check failed",
-            id="a bar in other words",
+            id="criterion without a threshold",
         ),
         pytest.param(
             [make_result("failed"), make_result("passed")],
@@ -116,7 +116,7 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
         pytest.param(
             [make_result("failed", 0.9, reason="1 turn is missing")] * 2,
             "error response_quality: 2 of 2 checks failed",
-            id="failed in spite of their scores",
+            id="failed despite their scores",
         ),
         pytest.param(
             [make_result("failed", 0.9, reason="1 turn is missing"), make_result("failed", 0.1)],
@@ -130,24 +130,26 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
         ),
     ],
 )
-def test_the_title_says_what_befell_how_many(results: list[CheckResult], title: str) -> None:
+def test_title_counts_failed_and_errored_checks(results: list[CheckResult], title: str) -> None:
     assert title in _titles(make_report(results))
 
 
 @pytest.mark.parametrize(
-    ("bar", "fail_on"),
+    ("thresholds", "fail_on"),
     [
-        pytest.param(GateThresholds(min_pass_rate=0.5), "failed", id="enough passed"),
-        pytest.param(GateThresholds(), "never", id="nothing shuts it"),
+        pytest.param(GateThresholds(min_pass_rate=0.5), "failed", id="threshold reached"),
+        pytest.param(GateThresholds(), "never", id="fail_on: never"),
     ],
 )
-def test_what_an_open_gate_tolerates_is_a_warning(bar: GateThresholds, fail_on: FailOn) -> None:
+def test_tolerated_failure_of_passed_gate_is_warning(
+    thresholds: GateThresholds, fail_on: FailOn
+) -> None:
     results = [make_result("failed", 0.1), make_result("passed", 1.0)]
-    [command] = _read(make_report(results, bar=bar, fail_on=fail_on))
+    [command] = _read(make_report(results, thresholds=thresholds, fail_on=fail_on))
     assert command.name == "warning"
 
 
-def test_the_evaluator_that_fell_furthest_stands_first() -> None:
+def test_lowest_scoring_evaluator_comes_first() -> None:
     results = [
         *(
             make_result("passed", 1.0, evaluator="half"),
@@ -163,7 +165,7 @@ def test_the_evaluator_that_fell_furthest_stands_first() -> None:
     ]
 
 
-def test_ten_of_a_kind_are_shown_and_the_last_counts_the_others() -> None:
+def test_annotations_above_limit_of_ten_are_counted() -> None:
     results = [make_result("failed", number / 100, evaluator=f"e{number}") for number in range(13)]
     commands = _read(make_report(results))
     assert len(commands) == 10
@@ -171,7 +173,7 @@ def test_ten_of_a_kind_are_shown_and_the_last_counts_the_others() -> None:
     assert commands[-1].data.endswith("\n(3 more not shown here)")
 
 
-def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
+def test_worst_cases_are_shown_and_others_counted() -> None:
     results = [make_result("failed", number / 10_000, case=f"c{number}") for number in range(1_000)]
     [command] = _read(make_report(results))
     lines = command.data.splitlines()
@@ -179,7 +181,7 @@ def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
     assert lines[MAX_CASES:] == ["… and 995 more"]
 
 
-def test_a_traceback_keeps_its_first_line_and_its_last_ones() -> None:
+def test_long_traceback_keeps_first_and_last_lines() -> None:
     [command] = _read(make_report([make_result("errored", reason=TRACEBACK)]))
     first, gap, *last = command.data.splitlines()
     assert first == (
@@ -193,7 +195,7 @@ def test_a_traceback_keeps_its_first_line_and_its_last_ones() -> None:
     assert len(last[-1]) <= MAX_LINE + len("  ")
 
 
-def test_cases_that_broke_for_one_reason_are_told_together() -> None:
+def test_cases_with_same_error_are_grouped() -> None:
     results = [make_result("errored", case=f"c{n}", reason="no key") for n in range(7)]
     results += [make_result("errored", case=f"d{n}", reason=f"reason {n}") for n in range(6)]
     [command] = _read(make_report(results))
@@ -203,52 +205,54 @@ def test_cases_that_broke_for_one_reason_are_told_together() -> None:
     assert lines[-1] == "… and 2 more"
 
 
-def test_an_error_of_which_nothing_can_be_seen_has_a_line() -> None:
+def test_error_without_visible_text_keeps_its_case() -> None:
     [command] = _read(make_report([make_result("errored", reason="\x1b[0m\n")]))
     assert command.data == f"books_a_flight ({RECORDINGS}/books_a_flight.json): "
 
 
-class TestAShutGateWithoutAnyOtherError:
+class TestFailedGateWithoutFailedEvaluator:
     @pytest.mark.parametrize(
-        ("results", "bar", "why"),
+        ("results", "thresholds", "why"),
         [
             pytest.param(
                 [make_result("passed", 0.7)],
                 GateThresholds(min_score=0.9),
                 "mean score 0.7 is below the threshold 0.9",
-                id="the mean is low",
+                id="low mean score",
             ),
             pytest.param(
                 [make_result("passed", 0.7), make_result("skipped")],
                 GateThresholds(on_skip="fail"),
                 "1 check skipped (response_quality)",
-                id="skips are minded",
+                id="on_skip: fail",
             ),
             pytest.param([], GateThresholds(), "no check was evaluated", id="no checks"),
             pytest.param(
                 [make_result("failed", 0.1, required=False)],
                 GateThresholds(),
                 "no required check was evaluated\n1 advisory check did not pass (response_quality)",
-                id="advice alone",
+                id="only advisory",
             ),
         ],
     )
-    def test_says_why(self, results: list[CheckResult], bar: GateThresholds, why: str) -> None:
-        command = _read(make_report(results, bar=bar))[0]
+    def test_reason_of_failed_gate_is_annotated(
+        self, results: list[CheckResult], thresholds: GateThresholds, why: str
+    ) -> None:
+        command = _read(make_report(results, thresholds=thresholds))[0]
         assert command == Command("error", why, {"title": "Quality gate failed"})
 
-    def test_is_told_beside_the_warnings(self) -> None:
+    def test_failed_gate_is_annotated_besides_warnings(self) -> None:
         results = [make_result("failed", 0.1, required=False)]
         assert _titles(make_report(results)) == [
             "error Quality gate failed",
             "warning response_quality: 1 of 1 check failed",
         ]
 
-    def test_is_not_told_where_an_error_says_enough(self) -> None:
+    def test_failed_gate_is_not_annotated_besides_errors(self) -> None:
         assert len(_titles(make_report([make_result("failed", 0.1)]))) == 1
 
 
-class TestAnEvaluatorThatHadNothingToJudge:
+class TestSkippedEvaluator:
     RESULTS = (
         make_result("passed", 1.0, evaluator="tone"),
         make_result("skipped", case="a", reason="no matching eval case"),
@@ -256,7 +260,7 @@ class TestAnEvaluatorThatHadNothingToJudge:
         make_result("skipped", case="c", reason="declined:\nno\nprice"),
     )
 
-    def test_has_a_warning_on_its_line_with_the_reasons(self) -> None:
+    def test_fully_skipped_evaluator_has_warning_with_reasons(self) -> None:
         [command] = _read(make_report(self.RESULTS))
         assert command == Command(
             "warning",
@@ -264,12 +268,12 @@ class TestAnEvaluatorThatHadNothingToJudge:
             {"file": CONFIG, "line": "2", "title": "response_quality: 3 checks skipped"},
         )
 
-    def test_has_none_where_it_judged_something(self) -> None:
+    def test_partly_skipped_evaluator_has_no_warning(self) -> None:
         results = [*self.RESULTS, make_result("passed", 1.0, case="d")]
         assert _read(make_report(results)) == []
 
 
-def test_what_was_given_on_the_command_line_is_annotated_on_no_file() -> None:
+def test_command_line_problem_is_annotated_without_file() -> None:
     results = [
         make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file),
         make_result("skipped", evaluator="b", place=COMMAND_LINE, config=COMMAND_LINE.file),
@@ -280,7 +284,7 @@ def test_what_was_given_on_the_command_line_is_annotated_on_no_file() -> None:
     assert [set(command.properties) for command in commands] == [{"title"}] * 3
 
 
-def test_a_message_is_never_longer_than_the_runner_keeps() -> None:
+def test_long_message_is_cut_to_runner_limit() -> None:
     misses = ["🙂" * 1_000] * 100
     results = [make_result("failed", 0.1, case="x" * 900, misses=misses) for _ in range(20)]
     [command] = _read(make_report(results))
@@ -288,16 +292,16 @@ def test_a_message_is_never_longer_than_the_runner_keeps() -> None:
     assert "more)" in command.data
 
 
-def test_broken_input_stands_before_the_evaluators_and_warnings_after_them() -> None:
+def test_input_errors_come_before_evaluators_and_warnings() -> None:
     problems = [
         Problem(message="is odd", place=Place(file="b.yaml"), severity="note"),
         Problem(message="is strange", place=Place(file="b.yaml"), severity="warning"),
-        Problem(message="is no JSON", place=Place(file="traces/a.json", line=4)),
+        Problem(message="is not JSON", place=Place(file="traces/a.json", line=4)),
     ]
     results = [make_result("failed", 0.1, warnings=["guessed"])]
     commands = _read(make_report(results, problems=problems))
     assert [(command.name, command.data.splitlines()[0]) for command in commands] == [
-        ("error", "is no JSON"),
+        ("error", "is not JSON"),
         (
             "error",
             f"books_a_flight ({RECORDINGS}/books_a_flight.json): score 0.1, threshold 0.7",
@@ -308,7 +312,7 @@ def test_broken_input_stands_before_the_evaluators_and_warnings_after_them() -> 
     ]
 
 
-def test_a_warning_about_many_recordings_is_one() -> None:
+def test_shared_warning_of_many_traces_is_one_annotation() -> None:
     results = [make_result("passed", case=f"c{n}", warnings=["guessed"]) for n in range(40)]
     [command] = _read(make_report(results))
     assert command.properties["title"] == "Warning about 40 traces"

@@ -1,4 +1,4 @@
-"""How far evaluators agree with people is told with what that is worth."""
+"""The calibration report: agreement of evaluators with human labels, and its notes."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from agentci.gate.agreement import Calibration, ConfusionMatrix, Proportion
 from agentci.reports.calibration import render_json, render_text
 
-TRUSTED = ConfusionMatrix(true_passes=1000, false_fails=2, false_passes=1, true_fails=30)
+RELIABLE = ConfusionMatrix(true_passes=1000, false_fails=2, false_passes=1, true_fails=30)
 
 
 def of(confusion: ConfusionMatrix, **others: Proportion) -> Calibration:
@@ -15,9 +15,9 @@ def of(confusion: ConfusionMatrix, **others: Proportion) -> Calibration:
     return Calibration(evaluator="tone", confusion=confusion, unscored=0, flips=flips)
 
 
-def test_what_can_be_trusted_needs_no_note() -> None:
-    told = render_text([of(TRUSTED, flips=Proportion(part=1, whole=1))])
-    assert told == (
+def test_reliable_evaluator_has_no_notes() -> None:
+    text = render_text([of(RELIABLE, flips=Proportion(part=1, whole=1))])
+    assert text == (
         "tone: 1,033 cases with a label\n"
         "                  evaluator: pass  evaluator: fail\n"
         "  human: pass               1,000                2\n"
@@ -39,20 +39,20 @@ def test_what_can_be_trusted_needs_no_note() -> None:
         (ConfusionMatrix(true_passes=100), ["too few labels", "kappa is undefined"]),
     ],
 )
-def test_what_cannot_is_noted(confusion: ConfusionMatrix, notes: list[str]) -> None:
-    told = [line for line in render_text([of(confusion)]).splitlines() if "note: " in line]
-    assert len(told) == len(notes)
-    for line, note in zip(told, notes, strict=True):
+def test_unreliable_figures_have_notes(confusion: ConfusionMatrix, notes: list[str]) -> None:
+    lines = [line for line in render_text([of(confusion)]).splitlines() if "note: " in line]
+    assert len(lines) == len(notes)
+    for line, note in zip(lines, notes, strict=True):
         assert line.startswith(f"  note: {note}")
 
 
-def test_each_evaluator_has_a_part_of_its_own() -> None:
-    assert render_text([of(TRUSTED), of(TRUSTED)]).count("\n\ntone: 1,033 cases") == 1
+def test_each_evaluator_has_its_own_section() -> None:
+    assert render_text([of(RELIABLE), of(RELIABLE)]).count("\n\ntone: 1,033 cases") == 1
 
 
-def test_names_command_nothing() -> None:
+def test_evaluator_name_cannot_inject_workflow_command() -> None:
     found = Calibration(
-        evaluator="a\n::error::b", confusion=TRUSTED, unscored=3, flips=Proportion(part=0, whole=0)
+        evaluator="a\n::error::b", confusion=RELIABLE, unscored=3, flips=Proportion(part=0, whole=0)
     )
     assert "\n::error::" not in render_text([found])
     assert json.loads(render_json([found]))[0]["evaluator"] == "a\n::error::b"

@@ -1,4 +1,4 @@
-"""One check in words."""
+"""Text of one check: headline, outcome and findings."""
 
 from typing import Any
 
@@ -32,15 +32,15 @@ def _with_turns(
     score: float | None = 0.5,
     turns: tuple[Turn, ...] = TURNS,
     threshold: float | None = 0.7,
-    **judged: Any,
+    **others: Any,
 ) -> CheckResult:
-    """A failed check of some turns."""
+    """A failed check with scores per turn."""
     result = make_result("failed", threshold=threshold)
     dialogue = tuple(excerpt_turn(turn.user_text, turn.final_text) for turn in turns)
     return replace(
         result,
         case=replace(result.case, dialogue=dialogue),
-        judgement=Judgement(score=score, passed=False, turn_scores=scores, **judged),
+        judgement=Judgement(score=score, passed=False, turn_scores=scores, **others),
     )
 
 
@@ -54,97 +54,111 @@ def _with_turns(
             0.69999,
             "the evaluator returned status PASSED",
             "the evaluator returned status PASSED (score 0.69999)",
-            id="passed in spite of its score",
+            id="passed despite its score",
         ),
         pytest.param("failed", 0.5, None, "score 0.5, threshold 0.7", id="failed"),
-        pytest.param("failed", 0.69999, None, "score 0.69999, threshold 0.7", id="barely"),
+        pytest.param(
+            "failed", 0.69999, None, "score 0.69999, threshold 0.7", id="just below the threshold"
+        ),
         pytest.param("failed", None, None, "no score, threshold 0.7", id="no score"),
         pytest.param(
-            "failed", 1.0, "1 turn missing", "1 turn missing (score 1)", id="in spite of its score"
+            "failed",
+            1.0,
+            "1 turn missing",
+            "1 turn missing (score 1)",
+            id="failed despite its score",
         ),
         pytest.param(
-            "failed", 0.7, "1 turn missing", "1 turn missing (score 0.7)", id="just good enough"
+            "failed",
+            0.7,
+            "1 turn missing",
+            "1 turn missing (score 0.7)",
+            id="failed at the threshold",
         ),
         pytest.param(
             "failed",
             0.5,
             "1 turn missing",
             "1 turn missing; score 0.5, threshold 0.7",
-            id="for a reason and its score",
+            id="reason and low score",
         ),
         pytest.param("errored", None, "exit code 1", "exit code 1", id="errored"),
-        pytest.param("errored", None, None, "no reason given", id="errored for no reason"),
+        pytest.param("errored", None, None, "no reason given", id="errored without a reason"),
         pytest.param("skipped", None, "no case", "no case", id="skipped"),
-        pytest.param("skipped", None, None, "no reason given", id="skipped, no reason"),
+        pytest.param("skipped", None, None, "no reason given", id="skipped without a reason"),
     ],
 )
-def test_the_headline_says_what_came_of_it(
+def test_headline_describes_outcome(
     status: Status, score: float | None, reason: str | None, expected: str
 ) -> None:
     assert format_headline(make_result(status, score, reason=reason)) == expected
 
 
-def test_a_score_that_no_bar_is_set_for_is_told_beside_what_was_wanted() -> None:
+def test_score_without_threshold_shows_criterion() -> None:
     result = make_result("failed", 0.9, reason="no", threshold=None, criterion="label in good")
     assert format_headline(result) == "no; score 0.9, required: label in good"
 
 
-def test_an_outcome_says_whether_it_is_that_of_an_earlier_run() -> None:
+def test_outcome_marks_cached_result() -> None:
     assert format_outcome(make_result("failed", 0.25)) == "score 0.25, threshold 0.7"
     assert format_outcome(make_result("passed", 0.9, cached=True)) == "score 0.9 (cached)"
 
 
-def test_what_cannot_be_seen_of_a_programs_words_is_left_out() -> None:
+def test_invisible_lines_are_dropped() -> None:
     assert split_lines("a \r\n\n  b\n\x1b[0m\n \t\n") == ("a", "  b")
 
 
-class TestTurnsOfLowScores:
-    def test_are_told_with_what_was_asked_and_answered(self) -> None:
+class TestLowScoringTurns:
+    def test_low_scoring_turns_show_question_and_answer(self) -> None:
         assert list_findings(_with_turns((0.0, 1.0, 0.69999))) == (
             '- turn 1: score 0; question "Hello"; answer "Hi, there"',
             "- turn 3: score 0.69999; no answer",
         )
 
-    def test_are_told_before_the_reasoning(self) -> None:
+    def test_low_scoring_turns_come_before_reasoning(self) -> None:
         assert list_findings(_with_turns((1.0, 0.5), reasoning="Too short.")) == (
             '- turn 2: score 0.5; question "Book it"; answer "Done."',
             "Too short.",
         )
 
     @pytest.mark.parametrize(
-        ("scores", "threshold", "told"),
+        ("scores", "threshold", "expected"),
         [
             pytest.param(
                 (0.5, 0.9, 0.5), None, ["turn 1: score 0.5", "turn 3: score 0.5"], id="no threshold"
             ),
-            pytest.param((0.9, 0.8), 0.7, ["turn 2: score 0.8"], id="none is below"),
+            pytest.param((0.9, 0.8), 0.7, ["turn 2: score 0.8"], id="none below the threshold"),
             pytest.param((None, 0.9), 0.7, ["turn 2: score 0.9"], id="turns without a score"),
             pytest.param((None,), 0.7, [], id="no scores"),
-            pytest.param((1.0, 1.0, 1.0, 0.0), 0.7, ["turn 4: score 0"], id="not in the recording"),
-        ],
-    )
-    def test_are_those_below_the_threshold_else_the_lowest(
-        self, scores: tuple[float | None, ...], threshold: float | None, told: list[str]
-    ) -> None:
-        found = list_findings(_with_turns(scores, threshold=threshold))
-        assert [line.split(";")[0].removeprefix("- ") for line in found] == told
-
-    @pytest.mark.parametrize(
-        ("others", "told"),
-        [
-            pytest.param({"score": 0.7}, [], id="the score is not to blame"),
-            pytest.param({"misses": ("no price",)}, ["- no price"], id="misses say more"),
             pytest.param(
-                {"details": {"comparisons": [CALLS]}},
-                ["tool calls of turn 1 (- expected, + actual, = both):", "- a"],
-                id="tool calls say more",
+                (1.0, 1.0, 1.0, 0.0), 0.7, ["turn 4: score 0"], id="turn missing from the trace"
             ),
         ],
     )
-    def test_are_not_told_where(self, others: dict[str, Any], told: list[str]) -> None:
-        assert list(list_findings(_with_turns((0.5,), **others))) == told
+    def test_turns_below_threshold_or_lowest_are_shown(
+        self, scores: tuple[float | None, ...], threshold: float | None, expected: list[str]
+    ) -> None:
+        found = list_findings(_with_turns(scores, threshold=threshold))
+        assert [line.split(";")[0].removeprefix("- ") for line in found] == expected
 
-    def test_are_cut_and_counted(self) -> None:
+    @pytest.mark.parametrize(
+        ("others", "expected"),
+        [
+            pytest.param({"score": 0.7}, [], id="score reaches the threshold"),
+            pytest.param({"misses": ("no price",)}, ["- no price"], id="misses explain it"),
+            pytest.param(
+                {"details": {"comparisons": [CALLS]}},
+                ["tool calls of turn 1 (- expected, + actual, = both):", "- a"],
+                id="tool calls explain it",
+            ),
+        ],
+    )
+    def test_turns_are_hidden_if_other_findings_explain_failure(
+        self, others: dict[str, Any], expected: list[str]
+    ) -> None:
+        assert list(list_findings(_with_turns((0.5,), **others))) == expected
+
+    def test_long_turns_are_cut_and_counted(self) -> None:
         long = Turn(id="t", user_text="x" * 1_000, answer_parts=("y" * 1_000,))
         found = list_findings(_with_turns((0.1,) * 12, turns=(long,) * 12))
         assert len(found) == MAX_TURNS + 1
@@ -154,5 +168,5 @@ class TestTurnsOfLowScores:
         assert found[0] == f'- turn 1: score 0.1; question "{asked}…"; answer "{answered}…"'
 
 
-def test_a_check_without_a_judgement_has_no_findings() -> None:
+def test_check_without_judgement_has_no_findings() -> None:
     assert list_findings(make_result("errored")) == ()

@@ -37,44 +37,42 @@ def _compared(comparison: Comparison) -> Report:
     return replace(mixed_report(), comparison=comparison)
 
 
-def test_it_looks_like_this(golden: Golden) -> None:
+def test_comment_matches_snapshot(golden: Golden) -> None:
     compared = Comparison(baseline="base/results.json", evaluators=(TREND,), added=3)
     golden("comment.md", _render(_compared(compared)))
 
 
-def test_an_open_gate_looks_like_this(golden: Golden) -> None:
-    golden("comment-open.md", _render(make_report([make_result("passed", 0.9)])))
+def test_comment_of_passed_gate_matches_snapshot(golden: Golden) -> None:
+    golden("comment-passed.md", _render(make_report([make_result("passed", 0.9)])))
 
 
-def test_it_is_shorter_than_the_summary() -> None:
+def test_comment_is_shorter_than_summary() -> None:
     assert len(_render(mixed_report())) < len(text_of(SummaryReport(), mixed_report())) / 1.5
 
 
-def test_without_a_workflow_it_leads_nowhere() -> None:
+def test_comment_without_run_url_has_no_link() -> None:
     assert text_of(CommentReport(), mixed_report()).endswith("; did you mean 'threshold'?\n")
 
 
-def test_several_configs_are_named() -> None:
+def test_configs_are_named_if_several() -> None:
     results = [make_result(each, config=c) for c in ("a.yaml", "b.yaml") for each in STATUSES]
     text = _render(make_report(results))
     assert "\n| `b.yaml` | \N{CROSS MARK} `response_quality` | 0 of 3 |" in text
     assert "\n- `response_quality` of `b.yaml`: no reason given (1 case:" in text
 
 
-def test_a_baseline_that_is_of_no_use_says_so() -> None:
-    text = _render(
-        _compared(Comparison(baseline="b", not_comparable="the baseline is of no use: gone"))
-    )
-    assert "### Baseline\n\n- the baseline is of no use: gone\n" in text
+def test_baseline_that_is_not_comparable_shows_reason() -> None:
+    text = _render(_compared(Comparison(baseline="b", not_comparable="baseline not found: gone")))
+    assert "### Baseline\n\n- baseline not found: gone\n" in text
     assert "| Baseline |" not in text
 
 
-def test_an_evaluator_that_the_baseline_does_not_have_is_compared_with_nothing() -> None:
+def test_evaluator_missing_from_baseline_has_no_baseline_score() -> None:
     text = _render(_compared(Comparison(baseline="b", evaluators=(TREND,))))
     assert "| 0 of 1 | 0.95 | score &gt;= 0.7 |  |\n" in text
 
 
-def test_nobody_is_called_and_nothing_is_referred_to() -> None:
+def test_comment_creates_no_mentions_or_references() -> None:
     result = make_result("failed", 0.1, misses=["@octocat fixes #12, see GH-3 and o/r#4 <b>"])
     text = _render(make_report([result]))
     for name in ("@octocat", "#12", "GH-3", "#4", "<b>"):
@@ -82,7 +80,7 @@ def test_nobody_is_called_and_nothing_is_referred_to() -> None:
 
 
 @pytest.mark.parametrize("character", ["x", "\N{CROSS MARK}", "|", "&", "\x00"])
-def test_it_is_never_too_long(character: str) -> None:
+def test_comment_fits_size_limit(character: str) -> None:
     long = character * 5_000
     results = [
         make_result(

@@ -11,7 +11,7 @@ from tests.conftest import Golden
 from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, shard_report
 
 STATUSES: tuple[Status, ...] = ("passed", "failed", "errored", "skipped")
-OPEN = make_report([make_result("passed", 0.9)])
+PASSED = make_report([make_result("passed", 0.9)])
 
 
 def _render(
@@ -20,33 +20,33 @@ def _render(
     return render_console(report, quiet=quiet, verbose=verbose, colour=colour)
 
 
-def test_it_looks_like_this(golden: Golden) -> None:
+def test_console_report_matches_snapshot(golden: Golden) -> None:
     golden("console.txt", _render(mixed_report()))
 
 
-def test_an_open_gate_looks_like_this(golden: Golden) -> None:
-    golden("console-open.txt", _render(OPEN))
+def test_console_report_of_passed_gate_matches_snapshot(golden: Golden) -> None:
+    golden("console-passed.txt", _render(PASSED))
 
 
-def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
+def test_empty_console_report_matches_snapshot(golden: Golden) -> None:
     golden("console-empty.txt", _render(make_report([], problems=[Problem(message="no config")])))
 
 
-def test_what_is_cached_is_counted_and_marked() -> None:
+def test_cached_checks_are_counted_and_marked() -> None:
     report = make_report([make_result("failed", 0.25, cached=True), make_result("passed", 0.9)])
     assert "; mean score 0.575; 1 cached\n" in _render(report, quiet=True)
     line = "books_a_flight > response_quality: score 0.25, threshold 0.7 (cached)\n"
     assert _render(report, verbose=True).count(line) == 2
 
 
-def test_quiet_is_the_verdict_alone() -> None:
-    assert _render(OPEN, quiet=True) == (
+def test_quiet_prints_only_verdict() -> None:
+    assert _render(PASSED, quiet=True) == (
         "Quality gate passed: 1 check passed\n"
         "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
     )
 
 
-def test_a_shard_speaks_for_itself_alone() -> None:
+def test_shard_verdict_names_its_shard() -> None:
     assert _render(shard_report([make_result("passed", 0.9)]), quiet=True, colour=True) == (
         "\x1b[1;32mShard 2 of 3 passed\x1b[0m: 1 check passed\n"
         "  results of shard 2 of 3 only; `agentci merge` decides for all shards\n"
@@ -57,26 +57,26 @@ def test_a_shard_speaks_for_itself_alone() -> None:
     )
 
 
-def test_verbose_has_a_line_for_every_check() -> None:
+def test_verbose_prints_line_for_every_check() -> None:
     text = _render(mixed_report(), verbose=True)
     assert "\n  passed: books_a_flight > response_quality: score 0.9\n" in text
     assert "\n  skipped: cancels > tool_trajectory_avg_score: no matching eval case\n" in text
 
 
-@pytest.mark.parametrize(("report", "paint"), [(OPEN, "1;32"), (mixed_report(), "1;31")])
-def test_colour_is_put_on_and_leaves_the_words_as_they_are(report: Report, paint: str) -> None:
+@pytest.mark.parametrize(("report", "paint"), [(PASSED, "1;32"), (mixed_report(), "1;31")])
+def test_colour_does_not_change_text(report: Report, paint: str) -> None:
     coloured = _render(report, colour=True)
     assert coloured.startswith(f"\x1b[{paint}mQuality gate ")
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == _render(report)
 
 
-def test_columns_stand_under_their_heads() -> None:
+def test_table_columns_are_aligned() -> None:
     results = [make_result("passed", 0.9, evaluator=name) for name in ("a", "b" * 30)]
     table = _render(make_report(results)).split("Evaluators\n")[1].splitlines()
     assert {line.index("score >=") for line in table[1:]} == {table[0].index("threshold")}
 
 
-def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
+def test_worst_cases_are_shown_and_others_counted() -> None:
     results = [make_result("failed", number / 100, case=f"c{number}") for number in range(40)]
     text = _render(make_report(results))
     assert "c0 >" in text
@@ -84,33 +84,33 @@ def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
     assert "\n  … and 30 more\n" in text
 
 
-def test_cases_that_broke_for_one_reason_are_told_together() -> None:
+def test_cases_with_same_error_are_grouped() -> None:
     results = [make_result("errored", case=f"c{number}", reason="no key") for number in range(7)]
     expected = "\n  response_quality (7 cases: c0, c1, c2, c3, c4, … and 2 more): no key\n"
     assert expected in _render(make_report(results))
 
 
-def test_a_traceback_keeps_its_first_line_and_its_last_ones() -> None:
+def test_long_traceback_keeps_first_and_last_lines() -> None:
     frames = [f'  File "tone.py", line {line}' for line in range(40)]
     reason = "\n".join(["exited with code 1: Traceback:", *frames, "KeyError: 'x'"])
-    told = _render(make_report([make_result("errored", reason=reason)])).split("Errored checks\n")[
+    table = _render(make_report([make_result("errored", reason=reason)])).split("Errored checks\n")[
         1
     ]
-    first, gap, *last = told.splitlines()
+    first, gap, *last = table.splitlines()
     assert first == "  response_quality (1 case: books_a_flight): exited with code 1: Traceback:"
     assert gap == "    … (30 lines left out) …"
     assert last[0] == '      File "tone.py", line 30'
     assert last[-1] == "    KeyError: 'x'"
 
 
-def test_a_very_long_line_keeps_its_end() -> None:
+def test_long_line_keeps_its_end() -> None:
     reason = f"{'long ' * 1_000}KeyError: 'x'"
     text = _render(make_report([make_result("errored", reason=reason)]), verbose=True)
     assert text.count("long KeyError: 'x'\n") == 2
     assert max(map(len, text.splitlines())) < 2 * MAX_WIDTH
 
 
-def test_of_many_reasons_the_first_are_told_and_the_others_counted() -> None:
+def test_reasons_above_limit_are_counted() -> None:
     results = [make_result("errored", reason=f"reason {n}") for n in range(MAX_ITEMS + 3)]
     text = _render(make_report(results))
     assert f"reason {MAX_ITEMS - 1}\n" in text
@@ -118,12 +118,12 @@ def test_of_many_reasons_the_first_are_told_and_the_others_counted() -> None:
     assert "\n  … and 3 more\n" in text
 
 
-def test_a_worst_case_says_where_it_is_judged_and_recorded() -> None:
+def test_failed_check_shows_config_line_and_trace() -> None:
     text = _render(make_report([make_result("failed", 0.1)]))
     assert f"\n    {CONFIG}:2, trace evals/recordings/books_a_flight.json\n" in text
 
 
-def test_with_several_configs_evaluators_are_told_apart() -> None:
+def test_evaluators_name_their_config_if_several() -> None:
     results = [
         make_result(status, config=config)
         for config in ("a.yaml", "evals/b.yaml")
@@ -141,7 +141,7 @@ def test_with_several_configs_evaluators_are_told_apart() -> None:
         assert rest.count(f"  response_quality of {config} (1 case: books_a_flight): ") == 2
 
 
-def test_the_command_line_is_no_file() -> None:
+def test_command_line_is_not_shown_as_file() -> None:
     results = [make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file)]
     results += [make_result("passed", 1.0)]
     problem = Problem(message="is odd", place=COMMAND_LINE, severity="note")

@@ -1,4 +1,4 @@
-"""The lines that a pull request's diff shows are read as git writes them."""
+"""Line ranges shown in the diff of a pull request, parsed from the patches of git."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ CONTEXT = 3
 
 
 def patch_of(folder: Path, before: str, after: str) -> str:
-    """What git says of a file, from its first hunk on, as GitHub's API passes it on."""
+    """The patch of a file from its first hunk, as in GitHub's API."""
     for name, text in (("a", before), ("b", after)):
         (folder / name).write_bytes(text.encode())
     ran = subprocess.run(
@@ -26,30 +26,30 @@ def patch_of(folder: Path, before: str, after: str) -> str:
 
 
 def numbered(*lines: int, of: int = 50, mark: str = " changed") -> str:
-    """A file, some of whose lines differ."""
+    """A file in which the given lines are changed."""
     return "".join(f"line {n}{mark if n in lines else ''}\n" for n in range(1, of + 1))
 
 
-def test_a_change_is_shown_with_the_lines_around_it(tmp_path: Path) -> None:
+def test_changed_lines_include_context(tmp_path: Path) -> None:
     shown = parse_hunks(patch_of(tmp_path, numbered(), numbered(20, 40)))
     assert shown == (range(17, 24), range(37, 44))
 
 
-def test_lines_are_those_of_the_file_as_it_is_now(tmp_path: Path) -> None:
+def test_hunk_lines_are_those_of_new_file(tmp_path: Path) -> None:
     (shown,) = parse_hunks(patch_of(tmp_path, numbered(), "new\n" * 5 + numbered()))
     assert shown == range(1, 6 + CONTEXT)
 
 
-def test_a_hunk_of_one_line_may_leave_out_how_many_it_has(tmp_path: Path) -> None:
+def test_hunk_without_line_count_is_one_line(tmp_path: Path) -> None:
     assert parse_hunks(patch_of(tmp_path, "x\n", "y\n")) == (range(1, 2),)
 
 
-def test_a_file_that_is_emptied_shows_none(tmp_path: Path) -> None:
+def test_emptied_file_has_no_lines(tmp_path: Path) -> None:
     (shown,) = parse_hunks(patch_of(tmp_path, "x\n", ""))
     assert list(shown) == []
 
 
-def test_a_line_that_looks_like_a_hunk_is_none(tmp_path: Path) -> None:
+def test_forged_hunk_header_in_content_is_ignored(tmp_path: Path) -> None:
     forged = "@@ -1 +900,9 @@\r@@ -1 +800,9 @@\n"
     assert parse_hunks(patch_of(tmp_path, "", forged)) == (range(1, 2),)
 
@@ -58,11 +58,11 @@ def test_a_line_that_looks_like_a_hunk_is_none(tmp_path: Path) -> None:
     "patch",
     ["", "no patch", "@@ -1 +", "@@ -1 +x @@", f"@@ -1 +{'9' * 5000} @@", "@@ -1 +\u0661 @@"],
 )
-def test_what_is_no_patch_shows_nothing(patch: str) -> None:
+def test_invalid_patch_has_no_lines(patch: str) -> None:
     assert parse_hunks(patch) == ()
 
 
-def test_a_line_that_is_shown_is_nearer_than_its_file_and_that_than_others() -> None:
+def test_distance_grows_from_hunk_to_other_files() -> None:
     diff = {"a.yaml": (range(3, 5), range(9, 12)), "image.png": ()}
     assert [distance_to_diff(Place(file="a.yaml", line=line), diff) for line in (3, 4, 10)] == [
         0,

@@ -1,4 +1,4 @@
-"""Any results, whatever their text, through every reporter."""
+"""Every reporter with results of arbitrary and hostile text."""
 
 import json
 import re
@@ -72,9 +72,9 @@ TRACES = values(
     warnings=LINES,
     performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
 )  # fmt: skip
-GOLDEN = values(EvalCase, id=TEXT, turns=st.just(()), place=PLACES)
+EVAL_CASES = values(EvalCase, id=TEXT, turns=st.just(()), place=PLACES)
 CASES = values(
-    Case, id=TEXT, trace=TRACES, expected=st.none() | GOLDEN, unmatched_reason=st.none() | TEXT
+    Case, id=TEXT, trace=TRACES, expected=st.none() | EVAL_CASES, unmatched_reason=st.none() | TEXT
 ).map(make_case_summary)
 JUDGEMENTS = values(
     Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
@@ -96,14 +96,18 @@ PROBLEMS = values(
     severity=st.sampled_from(["error", "warning", "note"]),
 )  # fmt: skip
 COUNTS = st.integers(0, 10**6)
-BARS = values(
+THRESHOLDS = values(
     GateThresholds, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1)
 )
 GATES = values(
     Gate, config=FILES, evaluators=LINES, uncovered=COUNTS,
-    policy=values(GatePolicy, overall=BARS, evaluators=st.dictionaries(TEXT, BARS, max_size=2)),
+    policy=values(
+        GatePolicy,
+        overall=THRESHOLDS,
+        evaluators=st.dictionaries(TEXT, THRESHOLDS, max_size=2),
+    ),
 )  # fmt: skip
-PORTIONS = values(
+SHARD_INFOS = values(
     ShardInfo,
     shard=st.integers(1, 256).flatmap(
         lambda total: values(Shard, index=st.integers(1, total), total=st.just(total))
@@ -122,11 +126,11 @@ REPORTS = values(
     results=st.lists(RESULTS, max_size=3).map(tuple),
     problems=st.lists(PROBLEMS, max_size=2).map(tuple),
     gates=st.lists(GATES, max_size=2).map(tuple),
-    shard_info=st.none() | PORTIONS,
+    shard_info=st.none() | SHARD_INFOS,
     commit=st.sampled_from(["", "c0de" * 10, "c0de" * 16]),
 )  # fmt: skip
 
-FORMS: dict[str, Callable[[Report], str]] = {
+FORMATS: dict[str, Callable[[Report], str]] = {
     "results.json": partial(text_of, JsonReport()),
     "junit.xml": partial(text_of, JUnitReport(dialect="common")),
     "junit.xml for Jenkins": partial(text_of, JUnitReport(dialect="jenkins")),
@@ -174,14 +178,14 @@ def _of_ours(command: Command) -> bool:
     }  # fmt: skip
 
 
-# Making a report takes longer than writing it in every form, so one goes through all of them.
+# Generating a report takes longer than writing it, so each report is written in every format.
 @given(report=REPORTS)
-def test_every_form_can_be_written_and_is_the_same_every_time(report: Report) -> None:
-    for form, render in FORMS.items():
+def test_every_format_is_written_deterministically(report: Report) -> None:
+    for format_name, render in FORMATS.items():
         text = render(report)
-        assert text.encode().decode() == text, form
-        assert render(report) == text, form
-        assert "\r" not in text, form
+        assert text.encode().decode() == text, format_name
+        assert render(report) == text, format_name
+        assert "\r" not in text, format_name
 
 
 @given(report=REPORTS)
@@ -195,9 +199,7 @@ def test_results_json_is_strict_and_valid(report: Report) -> None:
 
 
 @given(report=REPORTS, dialect=st.sampled_from(JUNIT_FORMATS))
-def test_junit_is_parsed_by_all_and_counts_what_it_holds(
-    report: Report, dialect: JUnitFormat
-) -> None:
+def test_junit_is_parsed_and_its_counts_are_right(report: Report, dialect: JUnitFormat) -> None:
     data = text_of(JUnitReport(dialect=dialect), report).encode()
     expat.ParserCreate().Parse(data, True)
     root = etree.fromstring(data)
@@ -214,7 +216,7 @@ def test_junit_is_parsed_by_all_and_counts_what_it_holds(
 
 
 @given(report=REPORTS)
-def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: Report) -> None:
+def test_console_and_annotations_contain_no_foreign_commands(report: Report) -> None:
     console = render_console(report, quiet=False, verbose=True, colour=True)
     problems = render_problems(report.problems, "text")
     assert commands_in(console + problems) == []
@@ -225,14 +227,14 @@ def test_no_form_that_reaches_the_log_holds_a_command_that_is_not_ours(report: R
 
 
 @given(report=REPORTS)
-def test_a_file_that_is_printed_to_the_log_commands_nothing(report: Report) -> None:
+def test_printed_report_files_contain_no_workflow_commands(report: Report) -> None:
     assert commands_in(render_problems(report.problems, "sarif")) == []
     for name, reporter in REPORTERS.items():
         assert commands_in(text_of(reporter, report)) == [], name
 
 
 @given(report=REPORTS)
-def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
+def test_annotations_and_comments_respect_github_limits(report: Report) -> None:
     commands = commands_in(annotated(report))
     for level in ("error", "warning", "notice"):
         assert sum(command.name == level for command in commands) <= ANNOTATIONS_PER_TYPE
@@ -243,7 +245,7 @@ def test_annotations_and_summary_keep_to_githubs_limits(report: Report) -> None:
 
 
 @given(report=REPORTS)
-def test_the_comment_calls_nobody_and_opens_nothing(report: Report) -> None:
+def test_comment_creates_no_mentions_or_references(report: Report) -> None:
     text = text_of(CommentReport(run_url="https://github.example/r"), report)
     outside = re.sub(r"(?<!\\)`[^`]*`|&#\d+;", "", text)
     assert not re.search(r"@\w|(#|GH-)\d", outside, re.IGNORECASE)
@@ -253,7 +255,7 @@ def test_the_comment_calls_nobody_and_opens_nothing(report: Report) -> None:
 
 
 @given(report=REPORTS)
-def test_the_summary_unfolds_one_part_a_failed_check(report: Report) -> None:
+def test_summary_has_one_details_element_per_failure(report: Report) -> None:
     text = text_of(SummaryReport(), report)
     failed = sum(result.status == "failed" for result in report.results)
     lines = text.splitlines()
@@ -276,7 +278,7 @@ def test_the_runner_reads_exactly_our_outputs(report: Report, paths: dict[str, s
 
 
 @given(report=REPORTS)
-def test_the_page_has_no_element_and_no_attribute_of_others(report: Report) -> None:
+def test_page_has_only_known_elements_and_attributes(report: Report) -> None:
     tree = html.document_fromstring(text_of(HtmlReport(), report))
     elements = [each for each in tree.iter() if isinstance(each.tag, str)]
     assert {each.tag for each in elements} <= ELEMENTS
@@ -286,7 +288,7 @@ def test_the_page_has_no_element_and_no_attribute_of_others(report: Report) -> N
 
 
 @given(report=REPORTS)
-def test_the_terminal_sees_no_control_sequence_but_our_colours(report: Report) -> None:
+def test_terminal_receives_no_control_characters(report: Report) -> None:
     text = render_console(report, quiet=False, verbose=True, colour=False)
     assert not set(text) & {
         *map(chr, range(9)),

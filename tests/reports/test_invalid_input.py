@@ -42,7 +42,7 @@ def test_terminal_shows_checks_and_problems_once() -> None:
     assert text.count("unknown key") == text.count("is empty") == 1
 
 
-def test_summary_and_comment_show_the_problems_under_the_heading() -> None:
+def test_summary_and_comment_show_problems_under_heading() -> None:
     report = make_report([], problems=[ERROR, WARNING])
     for reporter in (SummaryReport(), CommentReport()):
         assert _write(reporter, report) == (
@@ -52,7 +52,7 @@ def test_summary_and_comment_show_the_problems_under_the_heading() -> None:
         )
 
 
-def test_page_shows_the_problems_once_and_hides_the_table() -> None:
+def test_page_shows_problems_once_and_hides_table() -> None:
     text = _write(HtmlReport(), make_report([], problems=[ERROR]))
     page = text.partition("<main>")[2].partition("</main>")[0]
     assert "Invalid input</h1>" in page

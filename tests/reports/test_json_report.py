@@ -1,4 +1,4 @@
-"""``results.json``: what scripts rely on."""
+"""``results.json``: the documented contract."""
 
 import json
 from typing import Any
@@ -27,15 +27,15 @@ def _rendered(*results: Any, **others: Any) -> Any:
     return json.loads(text_of(REPORT, make_report(results, **others)))
 
 
-def test_it_looks_like_this(golden: Golden) -> None:
+def test_results_json_matches_snapshot(golden: Golden) -> None:
     golden("results.json", text_of(REPORT, mixed_report()))
 
 
-def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
+def test_empty_results_json_matches_snapshot(golden: Golden) -> None:
     golden("results-empty.json", text_of(REPORT, make_report([])))
 
 
-def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
+def test_result_keys_keep_documented_order() -> None:
     [result] = _rendered(make_result("passed", 0.9))["results"]
     contract = (
         "id config case evaluator type status score criterion threshold required turn_scores hits "
@@ -54,13 +54,13 @@ def test_a_result_has_the_keys_of_the_contract_in_their_order() -> None:
     assert [key for key in result if key not in more] == contract.split()
 
 
-def test_what_was_not_judged_has_no_score() -> None:
+def test_errored_check_has_no_score() -> None:
     [result] = _rendered(make_result("errored", reason="it crashed"))["results"]
     assert (result["score"], result["reason"]) == (None, "it crashed")
     assert (result["turn_scores"], result["misses"], result["details"]) == ([], [], {})
 
 
-def test_numbers_that_json_does_not_have_are_null() -> None:
+def test_non_finite_numbers_are_null() -> None:
     details = {"a": [float("nan"), {"b": float("-inf")}]}
     result = make_result("passed", float("nan"), details=details, seconds=float("inf"))
     [written] = _rendered(result)["results"]
@@ -68,7 +68,7 @@ def test_numbers_that_json_does_not_have_are_null() -> None:
     assert written["details"] == {"a": [None, {"b": None}]}
 
 
-def test_two_runs_differ_in_seconds_and_cached_alone() -> None:
+def test_two_runs_differ_only_in_seconds_and_cached() -> None:
     first = mixed_report()
     again = replace(
         first,
@@ -81,7 +81,7 @@ def test_two_runs_differ_in_seconds_and_cached_alone() -> None:
     assert before == after
 
 
-def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
+def test_case_of_several_evaluators_is_listed_once() -> None:
     rendered = _rendered(
         make_result("passed", evaluator="a", warnings=["guessed"]),
         make_result("passed", evaluator="b", warnings=["guessed"]),
@@ -105,7 +105,7 @@ def test_a_case_that_several_evaluators_judged_is_told_once() -> None:
     }
 
 
-def test_a_case_without_a_golden_one_says_why() -> None:
+def test_case_without_eval_case_states_reason() -> None:
     trace = replace(make_case().trace, performance={"latency_ms": 12})
     case = Case(id="t", trace=trace, unmatched_reason="no eval set")
     [written] = _rendered(replace(make_result("passed"), case=make_case_summary(case)))["cases"]
@@ -113,9 +113,9 @@ def test_a_case_without_a_golden_one_says_why() -> None:
     assert written["performance"] == {"latency_ms": 12}
 
 
-def test_problems_have_their_place_if_any() -> None:
+def test_problem_keeps_its_place_if_any() -> None:
     problems = [
-        Problem(message="is wrong", place=Place(file="a.yaml", line=2, column=5), hint="mend it"),
+        Problem(message="is wrong", place=Place(file="a.yaml", line=2, column=5), hint="fix it"),
         Problem(message="is odd", severity="note"),
     ]
     rendered = _rendered(make_result("passed"), problems=problems)
@@ -123,31 +123,31 @@ def test_problems_have_their_place_if_any() -> None:
         {
             "severity": "error",
             "message": "is wrong",
-            "hint": "mend it",
+            "hint": "fix it",
             "place": {"file": "a.yaml", "line": 2, "column": 5},
         },
         {"severity": "note", "message": "is odd", "hint": None, "place": None},
     ]
 
 
-def test_what_was_said_is_cut_to_what_reports_quote() -> None:
+def test_turn_text_is_cut_to_excerpt_length() -> None:
     case = make_case()
     turn = Turn(id="t", user_text="a\n" * 200, answer_parts=("b", "c" * 200))
     case = replace(case, trace=replace(case.trace, turns=(turn,)))
     [written] = _rendered(replace(make_result("passed"), case=make_case_summary(case)))["cases"]
-    [said] = written["turns"]
-    assert said["user"].startswith("a a a")
-    assert said["answer"].startswith("bccc")
-    assert {len(each) for each in said.values()} == {100}
+    [turn_text] = written["turns"]
+    assert turn_text["user"].startswith("a a a")
+    assert turn_text["answer"].startswith("bccc")
+    assert {len(each) for each in turn_text.values()} == {100}
 
 
-def test_gates_are_told_with_all_that_decides() -> None:
+def test_gates_include_all_thresholds() -> None:
     own = GatePolicy(
         overall=GateThresholds(min_score=0.5), evaluators={"tone": GateThresholds(on_error="warn")}
     )
     gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=2)
     report = replace(make_report([make_result("passed")]), gates=(gate,))
-    bar = {
+    thresholds = {
         "min_pass_rate": 1.0,
         "pass_rate_confidence": None,
         "min_score": None,
@@ -161,8 +161,8 @@ def test_gates_are_told_with_all_that_decides() -> None:
             "evaluators": ["tone", "b"],
             "uncovered": 2,
             "policy": {
-                "overall": {**bar, "min_score": 0.5},
-                "evaluators": {"tone": {**bar, "on_error": "warn"}},
+                "overall": {**thresholds, "min_score": 0.5},
+                "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
                 "cases": None,
                 "regression": None,
             },
@@ -170,7 +170,7 @@ def test_gates_are_told_with_all_that_decides() -> None:
     ]
 
 
-def test_a_shard_says_of_what_it_is_one() -> None:
+def test_shard_report_identifies_its_shard() -> None:
     assert json.loads(text_of(REPORT, shard_report([])))["shard"] == {
         "index": 2,
         "total": 3,
@@ -180,6 +180,6 @@ def test_a_shard_says_of_what_it_is_one() -> None:
     }
 
 
-def test_every_result_has_a_line_of_its_own() -> None:
+def test_every_result_is_on_its_own_line() -> None:
     lines = text_of(REPORT, mixed_report()).splitlines()
     assert sum(line.startswith('    {"id": "id of ') for line in lines) == 6

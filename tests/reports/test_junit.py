@@ -1,4 +1,4 @@
-"""``junit.xml``, for the consumers that are known and for the strict schema."""
+"""``junit.xml`` in the common format and in the strict format of Jenkins."""
 
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,11 @@ def _case(dialect: JUnitFormat = "common", *arguments: Any, **others: Any) -> ET
 
 
 @pytest.mark.parametrize("dialect", JUNIT_FORMATS)
-class TestEveryDialect:
-    def test_looks_like_this(self, golden: Golden, dialect: JUnitFormat) -> None:
+class TestEveryFormat:
+    def test_junit_matches_snapshot(self, golden: Golden, dialect: JUnitFormat) -> None:
         golden(f"junit-{dialect}.xml", text_of(JUnitReport(dialect=dialect), mixed_report()))
 
-    def test_counts_in_the_suites_and_at_the_root(self, dialect: JUnitFormat) -> None:
+    def test_suites_and_root_count_results(self, dialect: JUnitFormat) -> None:
         results = [
             make_result("passed", seconds=1.0),
             make_result("failed", evaluator="a", seconds=0.0006),
@@ -54,7 +54,7 @@ class TestEveryDialect:
         ("status", "tag"), [("failed", "failure"), ("errored", "error"), ("skipped", "skipped")]
     )
     @pytest.mark.parametrize("reason", [None, "", "\x00\x1b[31m", "\n"])
-    def test_no_verdict_is_ever_empty(
+    def test_failure_and_error_elements_are_never_empty(
         self, status: Any, tag: str, reason: str | None, dialect: JUnitFormat
     ) -> None:
         found = _case(dialect, status, reason=reason, criterion="").find(tag)
@@ -63,23 +63,23 @@ class TestEveryDialect:
         assert found.get("type")
         assert tag == "skipped" or (found.text or "").strip()
 
-    def test_problems_stand_in_the_output_of_their_suite(self, dialect: JUnitFormat) -> None:
+    def test_problems_are_in_output_of_their_suite(self, dialect: JUnitFormat) -> None:
         results = [make_result("passed"), make_result("passed", config="other.yaml")]
         problems = [
             Problem(message="is odd", place=Place(file="other.yaml"), severity="warning"),
-            Problem(message="is no JSON", place=Place(file="traces/a.json", line=4)),
+            Problem(message="is not JSON", place=Place(file="traces/a.json", line=4)),
         ]
         first, second = _parsed(make_report(results, problems=problems), dialect)
-        assert first.findtext("system-err") == "traces/a.json:4: error: is no JSON"
+        assert first.findtext("system-err") == "traces/a.json:4: error: is not JSON"
         assert second.findtext("system-out") == "other.yaml:1: warning: is odd"
         assert first.find("system-out") is None
 
-    def test_problems_are_told_where_nothing_was_judged(self, dialect: JUnitFormat) -> None:
+    def test_problems_are_reported_without_checks(self, dialect: JUnitFormat) -> None:
         [suite] = _parsed(make_report([], problems=[Problem(message="no config")]), dialect)
         assert (suite.get("tests"), suite.get("file")) == ("0", None)
         assert suite.findtext("system-err") == "error: no config"
 
-    def test_any_number_of_checks_is_laid_out_alike(self, dialect: JUnitFormat) -> None:
+    def test_layout_does_not_depend_on_number_of_checks(self, dialect: JUnitFormat) -> None:
         verdicts = ["passed", "failed", "errored", "skipped", "passed"] * 50
         text = text_of(
             JUnitReport(dialect=dialect),
@@ -91,11 +91,11 @@ class TestEveryDialect:
         ET.indent(tree)
         assert text.partition("\n")[2] == f"{ET.tostring(tree, encoding='unicode')}\n"
 
-    def test_warnings_stand_in_the_output_of_the_test_case(self, dialect: JUnitFormat) -> None:
+    def test_warnings_are_in_output_of_test_case(self, dialect: JUnitFormat) -> None:
         output = _case(dialect, "passed", warnings=["guessed"]).findtext("system-out")
         assert (output or "").splitlines()[-1] == "guessed"
 
-    def test_checks_that_look_the_same_have_names_of_their_own(self, dialect: JUnitFormat) -> None:
+    def test_identical_looking_checks_have_unique_names(self, dialect: JUnitFormat) -> None:
         long = [f"{'x' * 1000}{digit}{'y' * 1000}" for digit in "12"]
         ids = ["a b", " a b", "a\u202eb", "a\tb", "a b", *long]
         results = [make_result("failed", case=case) for case in ids] * 50
@@ -107,12 +107,12 @@ class TestEveryDialect:
             f"a b {ANGLE} response_quality (2)",
         ]
 
-    def test_text_is_cut(self, dialect: JUnitFormat) -> None:
+    def test_long_text_is_cut(self, dialect: JUnitFormat) -> None:
         failure = _case(dialect, "failed", reasoning="x" * 100_000).find("failure")
         assert failure is not None
         assert MAX_TEXT - 20 < len(failure.text or "") <= MAX_TEXT
 
-    def test_gitlab_is_not_told_to_fetch_files(self, dialect: JUnitFormat) -> None:
+    def test_attachment_marker_of_gitlab_is_escaped(self, dialect: JUnitFormat) -> None:
         text = text_of(
             JUnitReport(dialect=dialect),
             make_report([make_result("failed", misses=["[[ATTACHMENT|../secret]]"])]),
@@ -120,8 +120,8 @@ class TestEveryDialect:
         assert "[[ATTACHMENT" not in text
 
 
-class TestCommon:
-    def test_a_test_case_is_a_check(self) -> None:
+class TestCommonFormat:
+    def test_testcase_element_describes_check(self) -> None:
         case = _case("common", "failed", 0.5, misses=["no price"], reasoning="Why.\nAnd how.")
         assert case.attrib == {
             "name": f"books_a_flight {ANGLE} response_quality",
@@ -145,7 +145,7 @@ class TestCommon:
             "- no price\nWhy.\nAnd how."
         )
 
-    def test_the_message_of_a_traceback_is_its_first_and_its_last_line(self) -> None:
+    def test_traceback_message_is_first_and_last_line(self) -> None:
         reason = "exit code 1: Traceback:\n  File 'a.py'\n\nKeyError: 'x'\n\x1b[0m\n"
         error = _case("common", "errored", reason=reason).find("error")
         assert error is not None
@@ -158,12 +158,12 @@ class TestCommon:
             "trace evals/recordings/books_a_flight.json",
         ]
 
-    def test_the_place_is_a_file_and_a_line(self) -> None:
+    def test_failure_text_names_file_and_line(self) -> None:
         place = Place(file=CONFIG, line=4, column=5)
         text = _case("common", "failed", place=place).findtext("failure") or ""
         assert f"config {CONFIG}:4" in text.splitlines()
 
-    def test_a_long_error_keeps_its_end_and_its_place(self) -> None:
+    def test_long_error_keeps_its_end_and_place(self) -> None:
         reason = f"exit code 1: {'x' * 100_000}KeyError: 'x'"
         error = _case("common", "errored", reason=reason).find("error")
         assert error is not None
@@ -172,7 +172,7 @@ class TestCommon:
             assert text.endswith("xKeyError: 'x'")
         assert "\nconfig evals/eval_config.yaml:2\n" in (error.text or "")
 
-    def test_the_command_line_is_no_file(self) -> None:
+    def test_command_line_is_not_written_as_file(self) -> None:
         result = make_result("failed", place=COMMAND_LINE, config=COMMAND_LINE.file)
         problem = Problem(message="is odd", place=COMMAND_LINE, severity="warning")
         [suite] = _parsed(make_report([result], problems=[problem]))
@@ -184,15 +184,15 @@ class TestCommon:
         assert case.get("classname") == "command_line.response_quality"
         assert "\nconfig command line\n" in (case.findtext("failure") or "")
 
-    def test_times_that_cannot_be_are_left_out_of_the_sum(self) -> None:
+    def test_infinite_sum_of_times_is_avoided(self) -> None:
         results = [make_result("passed", seconds=each) for each in (1.7e308, 1.7e308, 2.0)]
         assert _parsed(make_report(results)).get("time") == "2.000"
 
-    def test_a_cached_check_says_so(self) -> None:
+    def test_cached_check_has_property(self) -> None:
         properties = _case("common", "passed", 0.9, cached=True).iter("property")
         assert ("cached", "true") in {(p.get("name"), p.get("value")) for p in properties}
 
-    def test_an_advisory_check_says_so(self) -> None:
+    def test_advisory_check_has_property(self) -> None:
         properties = _case("common", "failed", 0.5, required=False).iter("property")
         assert ("required", "false") in {(p.get("name"), p.get("value")) for p in properties}
 
@@ -208,12 +208,12 @@ class TestCommon:
     def test_class_names_are_dotted(self, config: str, evaluator: str, classname: str) -> None:
         assert _case("common", config=config, evaluator=evaluator).get("classname") == classname
 
-    def test_class_names_of_two_configs_are_never_the_same(self) -> None:
+    def test_class_names_of_configs_are_distinct(self) -> None:
         results = [make_result("passed", config=config) for config in ("a.yaml", "a.yml", "a")]
         names = {case.get("classname") for case in _parsed(make_report(results)).iter("testcase")}
         assert len(names) == 3
 
-    def test_half_a_pair_and_what_xml_lacks_are_replaced(self) -> None:
+    def test_invalid_xml_characters_are_replaced(self) -> None:
         text = text_of(
             JUnitReport(),
             make_report([make_result("failed", misses=["\ud800\ufffe\x00\x1b[31mred"])]),
@@ -222,7 +222,7 @@ class TestCommon:
         ET.fromstring(text.encode())
 
 
-class TestJenkins:
+class TestJenkinsFormat:
     @pytest.mark.parametrize(
         "report",
         [
@@ -231,17 +231,17 @@ class TestJenkins:
             pytest.param(
                 make_report([make_result("passed", seconds=123_456.7891)]), id="very slow"
             ),
-            pytest.param(make_report([], problems=[Problem(message="x")]), id="problems alone"),
+            pytest.param(make_report([], problems=[Problem(message="x")]), id="only problems"),
         ],
     )
-    def test_keeps_to_the_strict_schema(self, report: Report) -> None:
+    def test_jenkins_format_is_valid_in_strict_schema(self, report: Report) -> None:
         XSD.assertValid(etree.fromstring(text_of(JUnitReport(dialect="jenkins"), report).encode()))
 
-    def test_the_schema_is_strict(self) -> None:
+    def test_strict_schema_rejects_common_format(self) -> None:
         document = etree.fromstring(text_of(JUnitReport(dialect="common"), mixed_report()).encode())
         assert not XSD.validate(document)
 
-    def test_facts_stand_in_the_output(self) -> None:
+    def test_score_and_threshold_are_in_output(self) -> None:
         assert (_case("jenkins", "passed", 0.9).findtext("system-out") or "").splitlines() == [
             "score: 0.9",
             "threshold: 0.7",

@@ -1,4 +1,4 @@
-"""``junit.xml`` of a real run, as those read it who are told of it."""
+"""``junit.xml`` of a real run, parsed by known consumers."""
 
 import json
 import subprocess
@@ -25,23 +25,23 @@ PROGRAMS: Final = {
 STATUSES: Final = {"fine": "passed", "low": "failed", "broken": "errored", "idle": "skipped"}
 REASONS: Final = {
     "low": "score 0.1, threshold 0.5",
-    "broken": "Custom evaluator 'broken' exited with code 1",
+    "broken": "Evaluator `broken` exited with code 1",
     "idle": "the evaluator returned no verdict",
 }
 CONFIGS: Final = ("evals/a.yaml", "evals/b.yaml")
-RECORDINGS: Final = ("one", "two")
-CASES: Final = len(CONFIGS) * len(RECORDINGS) * len(PROGRAMS)
+TRACES: Final = ("one", "two")
+CASES: Final = len(CONFIGS) * len(TRACES) * len(PROGRAMS)
 
 
 @pytest.fixture(scope="module", params=JUNIT_FORMATS)
 def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Checks of every outcome, of two configs whose evaluators have the same names."""
+    """Checks of every status, in two configs whose evaluators have the same names."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "evals").mkdir()
     entries = [f"- name: {name}\n  type: code\n  path: {name}.py\n" for name in PROGRAMS]
     for name, program in PROGRAMS.items():
         (folder / "evals" / f"{name}.py").write_text(program)
-    for number, name in enumerate(RECORDINGS):
+    for number, name in enumerate(TRACES):
         (folder / "evals" / f"{name}.json").write_text(otlp(trace=number + 1))
     for config in CONFIGS:
         (folder / config).write_text(f"evaluators:\n{''.join(entries)}traces: '*.json'\n")
@@ -50,11 +50,11 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder / "agentci-results" / "junit.xml"
 
 
-def by_rules_of_gitlab(xml: str) -> Iterator[dict[str, Any]]:
+def parse_as_gitlab(xml: str) -> Iterator[dict[str, Any]]:
     """Test cases as GitLab makes them (``lib/gitlab/ci/parsers/test/junit.rb``).
 
-    Of an element that has text it reads the text and no attribute; of failure, error and skipped
-    the first in this order counts; an attachment is looked for in the output alone.
+    It reads the text of an element instead of its attributes if there is text, takes the first of
+    failure, error and skipped, and searches only the output for attachments.
     """
     root = ET.fromstring(xml)
     assert root.tag == "testsuites"
@@ -74,13 +74,13 @@ def by_rules_of_gitlab(xml: str) -> Iterator[dict[str, Any]]:
 
 
 class TestGitLab:
-    def test_tells_every_case_from_every_other(self, file: Path) -> None:
-        keys = [case["key"] for case in by_rules_of_gitlab(file.read_text())]
+    def test_gitlab_distinguishes_all_cases(self, file: Path) -> None:
+        keys = [case["key"] for case in parse_as_gitlab(file.read_text())]
         assert len(set(keys)) == len(keys) == CASES
 
-    def test_shows_what_became_of_each(self, file: Path) -> None:
+    def test_gitlab_shows_status_and_reason(self, file: Path) -> None:
         tags = {"passed": "success", "failed": "failure", "errored": "error", "skipped": "skipped"}
-        for case in by_rules_of_gitlab(file.read_text()):
+        for case in parse_as_gitlab(file.read_text()):
             evaluator = case["key"][1].rpartition(".")[2]
             assert case["status"] == tags[STATUSES[evaluator]]
             if evaluator == "fine":
@@ -89,22 +89,20 @@ class TestGitLab:
                 assert REASONS[evaluator] in case["shown"].splitlines()[0]
                 assert f"config evals/{case['key'][1].split('.')[1]}.yaml:" in case["shown"]
 
-    def test_fetches_no_file_that_an_evaluator_names(self, file: Path) -> None:
-        assert not any(case["attached"] for case in by_rules_of_gitlab(file.read_text()))
+    def test_gitlab_finds_no_attachment(self, file: Path) -> None:
+        assert not any(case["attached"] for case in parse_as_gitlab(file.read_text()))
 
-    def test_knows_how_long_each_took_and_of_the_common_dialect_where_it_is(
-        self, file: Path
-    ) -> None:
-        cases = [*by_rules_of_gitlab(file.read_text())]
+    def test_gitlab_reads_time_and_file(self, file: Path) -> None:
+        cases = [*parse_as_gitlab(file.read_text())]
         is_common = "<properties>" in file.read_text()
         assert all(case["execution_time"] > 0 for case in cases)
         assert {case["file"] for case in cases} == ({*CONFIGS} if is_common else {None})
 
 
 class TestJunitparser:
-    """Which publishers of test results, such as EnricoMi's, read files with."""
+    """Used by publishers of test results, such as EnricoMi's."""
 
-    def test_finds_every_case_and_its_outcome(self, file: Path) -> None:
+    def test_junitparser_reads_every_case_and_outcome(self, file: Path) -> None:
         kinds = {"passed": [], "failed": [Failure], "errored": [Error], "skipped": [Skipped]}
         cases = [case for suite in JUnitXml.fromfile(str(file)) for case in suite]
         assert len(cases) == CASES
@@ -115,7 +113,7 @@ class TestJunitparser:
                 assert REASONS[evaluator] in each.message
                 assert REASONS[evaluator] in each.text
 
-    def test_counts_what_the_attributes_say(self, file: Path) -> None:
+    def test_junitparser_counts_match_attributes(self, file: Path) -> None:
         for suite in JUnitXml.fromfile(str(file)):
             kinds = [type(each) for case in suite for each in case.result]
             counted = [kinds.count(kind) for kind in (Failure, Error, Skipped)]
@@ -127,7 +125,7 @@ class TestJunitparser:
     not (MODULES / "test-results-parser").is_dir(), reason="npm did not install the parser"
 )
 class TestTestResultsParser:
-    """Which bots that report to chats read files with."""
+    """Used by bots that report to chats."""
 
     def read(self, file: Path) -> Any:
         script = (
@@ -140,7 +138,7 @@ class TestTestResultsParser:
         )
         return json.loads(ran.stdout)
 
-    def test_finds_every_case_and_its_outcome(self, file: Path) -> None:
+    def test_results_parser_reads_every_case_and_outcome(self, file: Path) -> None:
         statuses = {"passed": "PASS", "failed": "FAIL", "errored": "FAIL", "skipped": "SKIP"}
         suites = self.read(file)["suites"]
         cases = [case for suite in suites for case in suite["cases"]]

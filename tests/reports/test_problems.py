@@ -1,4 +1,4 @@
-"""Problems for people, programs and pull requests."""
+"""Problems as text, JSON and workflow commands."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.helpers.runner import commands_in
 
 PROBLEMS = [
     Problem(
-        message="'treshold' is no key of an evaluator",
+        message="unknown key 'treshold'",
         place=Place(file="evals/eval_config.yaml", line=4, column=3),
         hint="did you mean 'threshold'?",
     ),
@@ -17,38 +17,38 @@ PROBLEMS = [
 ]
 
 
-class TestText:
-    def test_has_a_line_a_problem_and_counts_them(self) -> None:
+class TestTextFormat:
+    def test_text_has_one_line_per_problem_and_counts(self) -> None:
         assert render_problems(PROBLEMS, "text") == (
-            "evals/eval_config.yaml:4:3: error: 'treshold' is no key of an evaluator; "
+            "evals/eval_config.yaml:4:3: error: unknown key 'treshold'; "
             "did you mean 'threshold'?\n"
             "b.yaml:1: warning: is empty\n"
             "error: --jobs must be a number\n"
             "2 errors, 1 warning\n"
         )
 
-    def test_says_how_many_files_were_looked_at(self) -> None:
+    def test_text_counts_checked_files(self) -> None:
         assert render_problems([], "text", files=3) == "no problems in 3 files\n"
         assert render_problems(PROBLEMS[1:2], "text", files=1).endswith("\n1 warning in 1 file\n")
 
-    def test_says_command_line_for_what_lies_in_no_file(self) -> None:
+    def test_text_names_command_line_as_place(self) -> None:
         text = render_problems([Problem(message="is odd", place=COMMAND_LINE)], "text")
         assert text == "command line: error: is odd\n"
 
-    def test_commands_nothing(self) -> None:
+    def test_text_contains_no_workflow_commands(self) -> None:
         problem = Problem(message="x\r::error::y ##[group]z", place=Place(file=" ::notice::f"))
         text = render_problems([problem], "text")
         assert commands_in(text) == []
         assert len(text.splitlines()) == 1
 
 
-class TestJson:
-    def test_has_every_part(self) -> None:
+class TestJsonFormat:
+    def test_json_has_every_field(self) -> None:
         assert json.loads(render_problems(PROBLEMS, "json")) == {
             "problems": [
                 {
                     "severity": "error",
-                    "message": "'treshold' is no key of an evaluator",
+                    "message": "unknown key 'treshold'",
                     "hint": "did you mean 'threshold'?",
                     "place": {"file": "evals/eval_config.yaml", "line": 4, "column": 3},
                 },
@@ -67,12 +67,12 @@ class TestJson:
             ]
         }
 
-    def test_is_json_without_problems_too(self) -> None:
+    def test_json_without_problems_is_valid(self) -> None:
         assert json.loads(render_problems([], "json")) == {"problems": []}
 
 
-class TestGithub:
-    def test_annotates_lines(self) -> None:
+class TestGithubFormat:
+    def test_problems_are_annotated_on_their_lines(self) -> None:
         first, second, third = commands_in(render_problems(PROBLEMS, "github"))
         assert first.name == "error"
         assert first.properties == {
@@ -81,15 +81,15 @@ class TestGithub:
             "col": "3",
             "title": "Invalid input",
         }
-        assert first.data == "'treshold' is no key of an evaluator; did you mean 'threshold'?"
+        assert first.data == "unknown key 'treshold'; did you mean 'threshold'?"
         assert (second.name, second.data) == ("error", "--jobs must be a number")
         assert "file" not in second.properties
         assert third.name == "warning"
 
-    def test_keeps_to_ten_and_counts_the_others(self) -> None:
+    def test_annotations_above_limit_of_ten_are_counted(self) -> None:
         commands = commands_in(render_problems(PROBLEMS[:1] * 13, "github"))
         assert len(commands) == 10
         assert commands[-1].data.endswith("(3 more not shown here)")
 
-    def test_says_nothing_where_there_is_nothing(self) -> None:
+    def test_no_problems_print_nothing(self) -> None:
         assert render_problems([], "github") == ""

@@ -1,4 +1,4 @@
-"""The table of reporters that are files."""
+"""The registry of file reporters."""
 
 from agentci.model.choices import JUNIT_FORMATS
 from agentci.reports.action_outputs import REPORT_PATH_OUTPUTS
@@ -7,13 +7,13 @@ from agentci.reports.junit import JUnitReport
 from agentci.reports.registry import REPORTERS, make_reporters
 
 
-def test_every_reporter_is_known_by_its_name_and_has_an_output_for_its_path() -> None:
+def test_every_reporter_has_name_and_path_output() -> None:
     assert {name: reporter.name for name, reporter in REPORTERS.items()} == {
         name: name for name in REPORT_PATH_OUTPUTS
     }
 
 
-def test_files_are_those_that_scripts_rely_on() -> None:
+def test_report_file_names_are_stable() -> None:
     made = make_reporters(junit_dialect="common", comment=CommentReport())
     assert [reporter.file_name for reporter in made] == [
         "results.json",
@@ -24,13 +24,13 @@ def test_files_are_those_that_scripts_rely_on() -> None:
     ]
 
 
-def test_the_dialect_is_the_one_that_was_asked_for() -> None:
+def test_junit_reporter_uses_requested_format() -> None:
     for dialect in JUNIT_FORMATS:
         assert JUnitReport(dialect=dialect) in make_reporters(
             junit_dialect=dialect, comment=CommentReport()
         )
 
 
-def test_the_comment_leads_to_the_run_that_was_named() -> None:
+def test_comment_reporter_links_to_given_run() -> None:
     comment = CommentReport(run_url="https://github.example/octo/agent/actions/runs/3")
     assert comment in make_reporters(junit_dialect="common", comment=comment)

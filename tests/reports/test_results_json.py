@@ -14,11 +14,11 @@ from tests.helpers.support import ROOT
 VALIDATOR = Draft202012Validator(make_results_schema())
 
 
-def test_it_is_a_schema() -> None:
+def test_results_schema_is_valid_schema() -> None:
     Draft202012Validator.check_schema(make_results_schema())
 
 
-def test_the_file_for_editors_is_fresh() -> None:
+def test_schema_file_is_up_to_date() -> None:
     written = (ROOT / "schemas" / "results.schema.json").read_text(encoding="utf-8")
     assert written == json.dumps(make_results_schema(), indent=2, ensure_ascii=False) + "\n"
 
@@ -42,17 +42,17 @@ def test_reports_are_valid_and_every_key_is_described(report: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        pytest.param(["schema_version"], 2, id="another version"),
-        pytest.param(["results", 0, "status"], "ok", id="another status"),
-        pytest.param(["results", 0, "score"], "0.9", id="a score in quotes"),
+        pytest.param(["schema_version"], 2, id="other version"),
+        pytest.param(["results", 0, "status"], "ok", id="unknown status"),
+        pytest.param(["results", 0, "score"], "0.9", id="score as text"),
         pytest.param(["results", 0, "place"], None, id="no place"),
         pytest.param(["totals", "checks"], -1, id="a negative count"),
-        pytest.param(["problems", 0, "severity"], "fatal", id="another severity"),
-        pytest.param(["shard"], {"index": 1}, id="a shard of nothing"),
+        pytest.param(["problems", 0, "severity"], "fatal", id="unknown severity"),
+        pytest.param(["shard"], {"index": 1}, id="incomplete shard"),
         pytest.param(["gates"], [{"config": "a"}], id="a gate without a policy"),
     ],
 )
-def test_other_values_are_not_valid(path: list[str | int], value: object) -> None:
+def test_invalid_values_are_rejected(path: list[str | int], value: object) -> None:
     rendered = json.loads(text_of(JsonReport(), mixed_report()))
     part = rendered
     for step in path[:-1]:

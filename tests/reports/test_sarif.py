@@ -1,4 +1,4 @@
-"""Problems for code scanning: SARIF that its own schema accepts and GitHub can use."""
+"""Problems as SARIF for code scanning, checked against its schema and GitHub's limits."""
 
 import json
 import re
@@ -23,26 +23,26 @@ from tests.services.servers import MODULES
 SCHEMA: Final = MODULES / "@microsoft" / "jest-sarif" / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
 needs_schema = pytest.mark.skipif(not SCHEMA.is_file(), reason="npm did not install the schema")
 
-UNKNOWN = Problem(
+UNKNOWN_KEY = Problem(
     message="unknown key 'treshold'",
     place=Place(file="evals/eval config.yaml", line=4, column=3),
     hint="did you mean 'threshold'?",
 )
-FOREIGN = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
+HOSTILE_TEXT = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
     ["[x](https://evil.example)", "##[error]x", "::error::x", "\ud800", "../..", "a:b", "//host/x"]
 )
 PROBLEMS = st.lists(
     values(
         Problem,
-        message=FOREIGN,
+        message=HOSTILE_TEXT,
         place=st.none()
         | values(
             Place,
-            file=FOREIGN | st.just(COMMAND_LINE.file),
+            file=HOSTILE_TEXT | st.just(COMMAND_LINE.file),
             line=st.integers(1),
             column=st.none() | st.integers(1),
         ),
-        hint=st.none() | FOREIGN,
+        hint=st.none() | HOSTILE_TEXT,
         severity=st.sampled_from(["error", "warning", "note"]),
     ),
     max_size=3,
@@ -55,7 +55,7 @@ def validator() -> Draft4Validator:
 
 
 def run_of(problems: list[Problem]) -> Any:
-    """The only run of the log."""
+    """The single run of the log."""
     [run] = json.loads(render_sarif(problems))["runs"]
     return run
 
@@ -74,13 +74,13 @@ def place_of(file: str) -> Any:
 
 @needs_schema
 @given(problems=PROBLEMS)
-def test_the_schema_accepts_whatever_is_wrong(problems: list[Problem]) -> None:
+def test_sarif_schema_accepts_any_problem(problems: list[Problem]) -> None:
     log = json.loads(render_sarif(problems))
     assert [*validator().iter_errors(log)] == []
 
 
 @needs_schema
-def test_nothing_wrong_is_a_run_without_results(tmp_path: Path) -> None:
+def test_no_problems_make_run_without_results(tmp_path: Path) -> None:
     (tmp_path / "ev.py").touch()
     (tmp_path / "agentci.yaml").write_text("evaluators: [{name: a, type: code, path: ev.py}]\n")
     ran = run_agentci(["validate", "--format", "sarif"], cwd=tmp_path)
@@ -90,7 +90,7 @@ def test_nothing_wrong_is_a_run_without_results(tmp_path: Path) -> None:
 
 
 @needs_schema
-def test_the_problems_of_several_files_are_results_of_one_run(tmp_path: Path) -> None:
+def test_problems_of_several_files_share_one_run(tmp_path: Path) -> None:
     for name in ("a.eval.yaml", "b.eval.yaml"):
         (tmp_path / name).write_text("evaluators:\n- name: a\n  typ: builtin\noutput: x\n")
     ran = run_agentci(["validate", "--format", "sarif"], cwd=tmp_path)
@@ -104,8 +104,8 @@ def test_the_problems_of_several_files_are_results_of_one_run(tmp_path: Path) ->
     assert [*validator().iter_errors(log)] == []
 
 
-def test_a_problem_is_a_result_on_its_line() -> None:
-    run = run_of([UNKNOWN])
+def test_problem_becomes_result_on_its_line() -> None:
+    run = run_of([UNKNOWN_KEY])
     [result] = run["results"]
     [location] = result["locations"]
     assert run["columnKind"] == "unicodeCodePoints"
@@ -119,8 +119,8 @@ def test_a_problem_is_a_result_on_its_line() -> None:
     }
 
 
-def test_each_result_follows_a_rule_of_its_weight() -> None:
-    run = run_of([Problem(message=each, place=UNKNOWN.place, severity=each) for each in LEVELS])
+def test_result_refers_to_rule_of_its_severity() -> None:
+    run = run_of([Problem(message=each, place=UNKNOWN_KEY.place, severity=each) for each in LEVELS])
     driver = run["tool"]["driver"]
     assert (driver["name"], driver["version"]) == ("agentci", __version__)
     followed = [driver["rules"][result["ruleIndex"]] for result in run["results"]]
@@ -130,46 +130,48 @@ def test_each_result_follows_a_rule_of_its_weight() -> None:
     assert levels == [result["level"] for result in run["results"]] == ["error", "warning", "note"]
 
 
-class TestTheFingerprint:
-    def test_stays_where_lines_move(self) -> None:
-        moved = Problem(message=UNKNOWN.message, place=Place(file="evals/eval config.yaml", line=9))
-        assert fingerprint(moved) == fingerprint(UNKNOWN)
+class TestFingerprint:
+    def test_fingerprint_does_not_change_with_line(self) -> None:
+        moved = Problem(
+            message=UNKNOWN_KEY.message, place=Place(file="evals/eval config.yaml", line=9)
+        )
+        assert fingerprint(moved) == fingerprint(UNKNOWN_KEY)
 
     @pytest.mark.parametrize(
         "other",
         [
-            Problem(message="unknown key 'x'", place=UNKNOWN.place),
-            Problem(message=UNKNOWN.message, place=Place(file="b.yaml", line=4)),
-            Problem(message=UNKNOWN.message, place=UNKNOWN.place, severity="warning"),
+            Problem(message="unknown key 'x'", place=UNKNOWN_KEY.place),
+            Problem(message=UNKNOWN_KEY.message, place=Place(file="b.yaml", line=4)),
+            Problem(message=UNKNOWN_KEY.message, place=UNKNOWN_KEY.place, severity="warning"),
         ],
         ids=["message", "file", "rule"],
     )
-    def test_is_another_for_another_problem(self, other: Problem) -> None:
-        assert fingerprint(other) != fingerprint(UNKNOWN)
+    def test_fingerprint_differs_between_problems(self, other: Problem) -> None:
+        assert fingerprint(other) != fingerprint(UNKNOWN_KEY)
 
-    def test_tells_apart_what_is_wrong_twice(self) -> None:
-        assert fingerprint(UNKNOWN, UNKNOWN) != fingerprint(UNKNOWN)
+    def test_repeated_problem_has_its_own_fingerprint(self) -> None:
+        assert fingerprint(UNKNOWN_KEY, UNKNOWN_KEY) != fingerprint(UNKNOWN_KEY)
 
-    def test_leaves_the_one_of_github_to_its_upload(self) -> None:
-        # Which computes it itself, and warns of every result that brings another one.
-        assert "primaryLocationLineHash" not in render_sarif([UNKNOWN])
+    def test_primary_location_hash_is_left_to_upload(self) -> None:
+        # The upload computes it, and warns about every result with a different one.
+        assert "primaryLocationLineHash" not in render_sarif([UNKNOWN_KEY])
 
-    def test_leaves_the_category_to_the_upload(self) -> None:
-        # Where the file has one, neither the matrix nor `category:` of the upload counts.
-        assert "automationDetails" not in run_of([UNKNOWN])
+    def test_category_is_left_to_upload(self) -> None:
+        # A category in the file overrides the matrix and `category:` of the upload.
+        assert "automationDetails" not in run_of([UNKNOWN_KEY])
 
 
-class TestWhatLiesInNoFile:
+class TestProblemWithoutFile:
     @pytest.mark.parametrize("place", [None, COMMAND_LINE])
-    def test_is_a_notification(self, place: Place | None) -> None:
-        run = run_of([Problem(message="there is no config", place=place)])
+    def test_problem_without_file_is_notification(self, place: Place | None) -> None:
+        run = run_of([Problem(message="no config found", place=place)])
         [invocation] = run["invocations"]
         assert run["results"] == []
         assert invocation["executionSuccessful"] is False
-        [told] = invocation["toolConfigurationNotifications"]
-        assert told == {"level": "error", "message": {"text": "there is no config"}}
+        [notification] = invocation["toolConfigurationNotifications"]
+        assert notification == {"level": "error", "message": {"text": "no config found"}}
 
-    def test_is_no_failure_where_it_is_no_error(self) -> None:
+    def test_warning_keeps_execution_successful(self) -> None:
         run = run_of([Problem(message="is odd", severity="warning")])
         assert run["invocations"][0]["executionSuccessful"] is True
 
@@ -183,28 +185,30 @@ class TestWhatLiesInNoFile:
         ("not-\udcff-utf8.yaml", "not-%EF%BF%BD-utf8.yaml"),
     ],
 )
-def test_a_path_is_a_relative_address_whatever_is_in_it(file: str, uri: str) -> None:
+def test_path_is_encoded_as_relative_uri(file: str, uri: str) -> None:
     assert place_of(file) == {"uri": uri, "uriBaseId": "%SRCROOT%"}
 
 
-def test_what_lies_outside_of_the_workspace_has_an_address_of_its_own() -> None:
+def test_path_outside_workspace_is_absolute_uri() -> None:
     assert place_of("/etc/my evals.yaml") == {"uri": "file:///etc/my%20evals.yaml"}
 
 
-def test_text_of_a_config_is_no_link() -> None:
-    text = render_sarif([Problem(message="no [key](https://evil.example)", place=UNKNOWN.place)])
+def test_markdown_link_in_message_is_escaped() -> None:
+    text = render_sarif(
+        [Problem(message="no [key](https://evil.example)", place=UNKNOWN_KEY.place)]
+    )
     assert re.search(r"\]\(", text) is None
 
 
-def test_a_long_message_is_cut() -> None:
-    [result] = run_of([Problem(message="x" * 9000, place=UNKNOWN.place)])["results"]
+def test_long_message_is_cut() -> None:
+    [result] = run_of([Problem(message="x" * 9000, place=UNKNOWN_KEY.place)])["results"]
     assert len(result["message"]["text"]) == SARIF_MESSAGE_CHARACTERS
 
 
-def test_what_github_does_not_take_is_counted_and_the_weightiest_is_kept() -> None:
-    light = Problem(message="is odd", place=UNKNOWN.place, severity="note")
-    run = run_of([*[light] * SARIF_RESULTS, UNKNOWN, UNKNOWN])
-    [told] = run["invocations"][0]["toolConfigurationNotifications"]
+def test_results_above_limit_are_counted_errors_first() -> None:
+    light = Problem(message="is odd", place=UNKNOWN_KEY.place, severity="note")
+    run = run_of([*[light] * SARIF_RESULTS, UNKNOWN_KEY, UNKNOWN_KEY])
+    [notification] = run["invocations"][0]["toolConfigurationNotifications"]
     assert len(run["results"]) == SARIF_RESULTS
     assert [result["level"] for result in run["results"][:3]] == ["error", "error", "note"]
-    assert told["message"]["text"] == "2 problems omitted; GitHub accepts at most 25,000"
+    assert notification["message"]["text"] == "2 problems omitted; GitHub accepts at most 25,000"

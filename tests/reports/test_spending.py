@@ -1,4 +1,4 @@
-"""What models cost is told by every report that people read, and lost by no merging."""
+"""Judge usage in reports, and its sum in merged shards."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def cost(
         ),
     ],
 )
-def test_people_are_told_in_one_line(spending: list[JudgeSpending], line: str) -> None:
+def test_judge_usage_is_reported_in_one_line(spending: list[JudgeSpending], line: str) -> None:
     report = report_of(*spending)
     shown = render_console(report, quiet=True, verbose=False, colour=False)
     assert sum(each.endswith(line) for each in shown.splitlines()) == 1
@@ -54,14 +54,14 @@ def test_people_are_told_in_one_line(spending: list[JudgeSpending], line: str) -
     assert sum(each.endswith(markdown_prose(line)) for each in page) == 1
 
 
-def test_nobody_is_told_where_no_model_judged() -> None:
+def test_judge_usage_is_omitted_without_judge() -> None:
     report = report_of()
-    assert "Judges" not in render_console(report, quiet=False, verbose=True, colour=False)
-    assert "Judges" not in text_of(SummaryReport(), report)
+    assert "Judge usage" not in render_console(report, quiet=False, verbose=True, colour=False)
+    assert "Judge usage" not in text_of(SummaryReport(), report)
 
 
 @pytest.mark.parametrize("priced", [True, False])
-def test_what_was_written_is_read(*, priced: bool) -> None:
+def test_written_judge_usage_is_read_back(*, priced: bool) -> None:
     known = {"usd": 1.5} if priced else {}
     spending = cost(
         ModelCost(calls=1, tokens=2, **known), ModelCost(calls=3, tokens=4), priced=priced
@@ -70,7 +70,7 @@ def test_what_was_written_is_read(*, priced: bool) -> None:
     assert read_report(written, file="results.json").spending == (spending,)
 
 
-def test_shards_cost_what_all_of_them_do() -> None:
+def test_merged_shards_add_up_judge_usage() -> None:
     ids = [f"{number:016x}" for number in range(6)]
     results = [replace(make_result("passed", 1.0, case=each), id=each) for each in ids]
     gates = (Gate(config=CONFIG, policy=GatePolicy(), evaluators=("response_quality",)),)

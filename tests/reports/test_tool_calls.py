@@ -1,4 +1,4 @@
-"""Expected and actual tool calls side by side."""
+"""Comparison of expected and actual tool calls."""
 
 from typing import Any
 
@@ -44,13 +44,13 @@ def _rows(expected: list[Any], actual: list[Any]) -> list[tuple[str, str, str]]:
             [_call("a"), _call("b"), _call("c")],
             [_call("a"), _call("c")],
             [("", "a", "a"), ("missing", "b", ""), ("", "c", "c")],
-            id="one is missing",
+            id="missing call",
         ),
         pytest.param(
             [_call("a")],
             [_call("x"), _call("a")],
             [("unexpected", "", "x"), ("", "a", "a")],
-            id="one is not expected",
+            id="unexpected call",
         ),
         pytest.param(
             [_call("a", {"n": 1, "s": "x"})],
@@ -62,7 +62,7 @@ def _rows(expected: list[Any], actual: list[Any]) -> list[tuple[str, str, str]]:
             [_call("a", {"n": 1}), _call("a", {"n": 2})],
             [_call("a", {"n": 2})],
             [("missing", "a(n=1)", ""), ("", "a(n=2)", "a(n=2)")],
-            id="the equal call is the better partner",
+            id="equal call is paired first",
         ),
         pytest.param(
             [_call("a"), _call("b")],
@@ -73,18 +73,20 @@ def _rows(expected: list[Any], actual: list[Any]) -> list[tuple[str, str, str]]:
         pytest.param(
             [_call("a")], [_call("a", {})], [("differs", "a", "a()")], id="no arguments are not {}"
         ),
-        pytest.param([_call("a", [1])], [], [("missing", "a([1])", "")], id="other arguments"),
+        pytest.param(
+            [_call("a", [1])], [], [("missing", "a([1])", "")], id="arguments are not an object"
+        ),
         pytest.param([], [], [], id="no calls"),
     ],
 )
-def test_calls_stand_beside_their_like(
+def test_matching_calls_are_aligned(
     expected: list[Any], actual: list[Any], rows: list[tuple[str, str, str]]
 ) -> None:
     assert _rows(expected, actual) == rows
 
 
 @given(CALLS, CALLS)
-def test_every_call_is_shown_once_and_in_its_order(expected: list[str], actual: list[str]) -> None:
+def test_every_call_is_shown_once_in_order(expected: list[str], actual: list[str]) -> None:
     rows = _rows([_call(name) for name in expected], [_call(name) for name in actual])
     assert [row[1] for row in rows if row[1]] == expected
     assert [row[2] for row in rows if row[2]] == actual
@@ -97,39 +99,39 @@ def test_every_call_is_shown_once_and_in_its_order(expected: list[str], actual: 
     [
         pytest.param({}, id="no comparisons"),
         pytest.param({"comparisons": "many"}, id="text"),
-        pytest.param({"comparisons": [1, None, {}]}, id="no objects"),
+        pytest.param({"comparisons": [1, None, {}]}, id="items are not objects"),
         pytest.param(_details([_call("a")], [], matched=True), id="a turn that matched"),
-        pytest.param(_details([_call("a")], [], matched=0), id="a turn of which it is not said"),
-        pytest.param(_details(["a"], []), id="calls that are none"),
+        pytest.param(_details([_call("a")], [], matched=0), id="turn with invalid matched value"),
+        pytest.param(_details(["a"], []), id="calls are not objects"),
         pytest.param(_details([{"args": {}}], []), id="calls without a name"),
-        pytest.param({"comparisons": [{"matched": False, "actual": []}]}, id="one side alone"),
+        pytest.param({"comparisons": [{"matched": False, "actual": []}]}, id="only one side"),
     ],
 )
-def test_what_has_another_shape_is_passed_over(details: dict[str, Any]) -> None:
+def test_comparison_of_unknown_shape_is_ignored(details: dict[str, Any]) -> None:
     assert find_unmatched_turns(details) == ()
     assert format_diff(details) == ()
 
 
 @given(st.dictionaries(st.just("comparisons"), st.lists(ANY_JSON) | ANY_JSON))
-def test_nothing_that_a_program_can_tell_breaks_it(details: dict[str, Any]) -> None:
+def test_arbitrary_details_do_not_raise(details: dict[str, Any]) -> None:
     assert len(format_diff(details)) >= len(find_unmatched_turns(details))
 
 
-def test_very_many_calls_are_counted() -> None:
+def test_calls_above_limit_are_counted() -> None:
     [turn] = find_unmatched_turns(_details([_call("a")] * (MAX_CALLS + 7), []))
     assert len(turn.rows) == MAX_CALLS
     assert turn.hidden == 7
     assert turn.rows[0] == ToolCallRow(mark="missing", expected="a", actual="")
 
 
-def test_arguments_nested_very_deep_can_be_compared() -> None:
+def test_deeply_nested_arguments_are_compared() -> None:
     deep: Any = 1
     for _ in range(5_000):
         deep = [deep]
     assert _rows([_call("a", deep)], [_call("a", deep)])[0][0] == ""
 
 
-def test_a_diff_marks_each_side() -> None:
+def test_diff_marks_expected_and_actual_calls() -> None:
     details = _details(
         [_call("a"), _call("b", {"n": 1}), _call("c")],
         [_call("b", {"n": 2}), _call("c"), _call("a")],
@@ -144,6 +146,6 @@ def test_a_diff_marks_each_side() -> None:
     )
 
 
-def test_a_diff_counts_what_it_leaves_out() -> None:
+def test_diff_counts_omitted_calls() -> None:
     lines = format_diff(_details([_call("a")] * (MAX_CALLS + 7), []))
     assert lines[-1] == "… and 7 more"

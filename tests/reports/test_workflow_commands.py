@@ -1,4 +1,4 @@
-"""Annotations as workflow commands, read back by the runner's own rules."""
+"""Annotations as workflow commands, parsed by the rules of the runner."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def _made(number: int, level: Severity = "error") -> Annotation:
     return Annotation(level=level, title=f"title {number}", message=f"message {number}")
 
 
-def test_title_place_and_message_arrive() -> None:
+def test_title_place_and_message_are_preserved() -> None:
     place = Place(file="evals/a,b:c.yaml", line=7, column=3)
     assert _read(
         Annotation(level="warning", title="tone: 1, 50%", message="one\n::two %0A", place=place)
@@ -46,7 +46,7 @@ def test_title_place_and_message_arrive() -> None:
     ]
 
 
-def test_without_a_place_there_is_no_file() -> None:
+def test_annotation_without_place_has_no_file() -> None:
     assert _read(_made(1)) == [Command("error", "message 1", {"title": "title 1"})]
 
 
@@ -62,7 +62,7 @@ def test_without_a_place_there_is_no_file() -> None:
         max_size=5,
     )
 )
-def test_foreign_text_neither_adds_commands_nor_changes_ours(annotations: list[Annotation]) -> None:
+def test_foreign_text_cannot_add_or_change_commands(annotations: list[Annotation]) -> None:
     text = render_annotations(annotations)
     shown = [each for level in LEVELS for each in annotations if each.level == level]
     commands = commands_in(text)
@@ -74,14 +74,14 @@ def test_foreign_text_neither_adds_commands_nor_changes_ours(annotations: list[A
 
 
 @given(ANY_TEXT)
-def test_a_message_arrives_as_it_is_shown_in_a_log(text: str) -> None:
+def test_message_is_escaped_as_in_log(text: str) -> None:
     [command] = _read(Annotation(level="note", title="t", message=text))
     assert command.data == escape.escape_for_log(text)
 
 
-class TestTheLimits:
+class TestLimits:
     @pytest.mark.parametrize("level", LEVELS)
-    def test_each_level_has_its_own(self, level: Severity) -> None:
+    def test_each_level_has_its_own_limit(self, level: Severity) -> None:
         others = [_made(0, other) for other in LEVELS if other != level]
         made = [_made(number, level) for number in range(ANNOTATIONS_PER_TYPE + 2)]
         commands = _read(*made, *others)
@@ -90,36 +90,34 @@ class TestTheLimits:
         assert last == f"message {ANNOTATIONS_PER_TYPE - 1}\n(2 more not shown here)"
         assert len(commands) == ANNOTATIONS_PER_TYPE + len(others)
 
-    def test_what_just_fits_is_not_counted(self) -> None:
+    def test_annotations_at_limit_are_not_counted(self) -> None:
         made = [_made(number) for number in range(ANNOTATIONS_PER_TYPE)]
         assert [command.data for command in _read(*made)] == [each.message for each in made]
 
-    def test_errors_come_first_whatever_the_order(self) -> None:
+    def test_errors_come_before_warnings_and_notes(self) -> None:
         levels: list[Severity] = ["note", "warning", "error"]
         commands = _read(*(_made(1, level) for level in levels))
         assert [command.name for command in commands] == ["error", "warning", "notice"]
 
     @given(st.text(st.sampled_from("a%🙂\n"), min_size=5), st.integers(8, 12))
-    def test_a_message_is_cut_by_the_units_that_the_runner_counts(
-        self, text: str, number: int
-    ) -> None:
+    def test_message_is_cut_to_utf16_limit(self, text: str, number: int) -> None:
         long = Annotation(level="error", title="t", message=text * 1_000)
         commands = _read(*[long] * number)
         for command in commands:
             assert len(command.data.encode("utf-16-le")) // 2 <= ANNOTATION_MESSAGE_UNITS
         assert ("more not shown" in commands[-1].data) == (number > ANNOTATIONS_PER_TYPE)
 
-    def test_a_title_is_cut(self) -> None:
+    def test_long_title_is_cut(self) -> None:
         [command] = _read(Annotation(level="error", title="x" * 300, message="m"))
         title = command.properties["title"]
         assert ANNOTATION_TITLE_CHARACTERS - 10 < len(title) <= ANNOTATION_TITLE_CHARACTERS
 
 
-class TestBesideADiff:
+class TestDiffOrder:
     def of(self, title: str, line: int, level: Severity = "warning") -> Annotation:
         return Annotation(level=level, title=title, message="m", place=Place(file=title, line=line))
 
-    def test_what_is_nearest_stands_first_within_its_level_and_else_in_its_order(self) -> None:
+    def test_annotations_nearest_to_diff_come_first(self) -> None:
         annotations = [
             self.of("elsewhere", 1),
             self.of("changed", 90),
@@ -139,7 +137,7 @@ class TestBesideADiff:
             ("title 1", None),
         ]
 
-    def test_the_furthest_are_left_out(self) -> None:
+    def test_annotations_farthest_from_diff_are_omitted(self) -> None:
         annotations = [*(self.of(f"f{n}", 1) for n in range(ANNOTATIONS_PER_TYPE)), self.of("x", 7)]
         shown = commands_in(render_annotations(annotations, {"x": (range(7, 8),)}))
         assert [each.properties["title"] for each in shown] == ["x", *(f"f{n}" for n in range(9))]
@@ -149,7 +147,7 @@ class TestBesideADiff:
         ("errors", "warnings", "expected"),
         [(0, 0, False), (10, 10, False), (11, 0, True), (10, 11, True)],
     )
-    def test_it_matters_where_one_level_has_too_many(
+    def test_any_level_above_limit_exceeds_it(
         self, errors: int, warnings: int, *, expected: bool
     ) -> None:
         given = [

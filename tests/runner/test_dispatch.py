@@ -1,4 +1,4 @@
-"""What evaluators ask for is carried out, also where one thing follows from others."""
+"""Requests of evaluators: commands, compositions and graders."""
 
 import json
 import subprocess
@@ -47,13 +47,13 @@ def _printed(response: Response) -> str:
 
 
 class TestCommand:
-    def test_runs_in_its_folder_and_reads_what_it_is_given(self, tmp_path: Path) -> None:
+    def test_command_runs_in_its_folder_with_stdin(self, tmp_path: Path) -> None:
         (tmp_path / "judges").mkdir()
         services = make_services(tmp_path, {})
-        command = _command(tmp_path / "judges", "sh", "-c", "basename $PWD; cat", stdin="said\n")
-        assert _printed(dispatch_request(command, name="a", services=services)) == "judges\nsaid\n"
+        command = _command(tmp_path / "judges", "sh", "-c", "basename $PWD; cat", stdin="input\n")
+        assert _printed(dispatch_request(command, name="a", services=services)) == "judges\ninput\n"
 
-    def test_may_name_a_file_of_its_folder(self, tmp_path: Path) -> None:
+    def test_command_may_be_file_in_its_folder(self, tmp_path: Path) -> None:
         program = tmp_path / "judge"
         program.write_text("#!/bin/sh\necho $1\n")
         program.chmod(0o755)
@@ -64,17 +64,15 @@ class TestCommand:
         )
 
     @pytest.mark.parametrize("program", ["no-such-program", "./judge"])
-    def test_that_is_not_there_is_named(self, program: str, tmp_path: Path) -> None:
+    def test_missing_program_is_named(self, program: str, tmp_path: Path) -> None:
         command = _command(tmp_path, program)
-        with pytest.raises(EvaluatorError, match=rf"`a` could not be started: '{program}'"):
+        with pytest.raises(EvaluatorError, match=rf"`a` could not be started: `{program}`"):
             dispatch_request(command, name="a", services=make_services(tmp_path, {}))
 
     @pytest.mark.parametrize("words", [("node",), ("bun",), ("bun", "run")])
-    def test_of_typescript_runs_by_a_node_that_knows_it(
-        self, words: tuple[str, ...], tmp_path: Path
-    ) -> None:
+    def test_typescript_file_runs_with_node(self, words: tuple[str, ...], tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(
-            "const told: string = process.argv[2]; console.log(told)\n"
+            "const argument: string = process.argv[2]; console.log(argument)\n"
         )
         command = _command(tmp_path, *words, "judge.ts", "typed")
         assert (
@@ -86,9 +84,7 @@ class TestCommand:
         "first_line",
         ["#!/usr/bin/env bun", "#!/usr/bin/env -S bun run", "#! /usr/bin/env node"],
     )
-    def test_of_typescript_may_name_its_interpreter_itself(
-        self, first_line: str, tmp_path: Path
-    ) -> None:
+    def test_typescript_shebang_of_bun_or_node_runs(self, first_line: str, tmp_path: Path) -> None:
         judge = tmp_path / "judge.ts"
         judge.write_text(f"{first_line}\n{SDK_JUDGE.partition(chr(10))[2]}")
         judge.chmod(0o755)
@@ -96,7 +92,7 @@ class TestCommand:
         response = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
         assert json.loads(_printed(response))["hits"] == ["it"]
 
-    def test_of_python_may_name_uv_itself(self, tmp_path: Path) -> None:
+    def test_python_shebang_of_uv_runs(self, tmp_path: Path) -> None:
         judge = tmp_path / "judge.py"
         judge.write_text("#!/usr/bin/env -S uv run\nimport sys; print(sys.argv[1])\n")
         judge.chmod(0o755)
@@ -106,7 +102,7 @@ class TestCommand:
             == "snake\n"
         )
 
-    def test_without_a_path_is_no_file_of_the_folder(self, tmp_path: Path) -> None:
+    def test_bare_name_is_not_looked_up_in_folder(self, tmp_path: Path) -> None:
         (tmp_path / "echo").write_text("#!/usr/bin/env node\n")
         (tmp_path / "echo").chmod(0o755)
         command = _command(tmp_path, "echo", "judge.js")
@@ -116,7 +112,7 @@ class TestCommand:
         )
         assert printed == "judge.js\n"
 
-    def test_that_is_not_executable_is_none(self, tmp_path: Path) -> None:
+    def test_non_executable_file_is_rejected(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
         with pytest.raises(
             EvaluatorError, match=r"`\./judge\.ts` does not exist or is not executable"
@@ -125,10 +121,10 @@ class TestCommand:
                 _command(tmp_path, "./judge.ts"), name="a", services=make_services(tmp_path, {})
             )
 
-    def test_that_imports_the_sdk_of_agentv_finds_it(self, tmp_path: Path) -> None:
+    def test_import_of_agentv_sdk_is_resolved(self, tmp_path: Path) -> None:
         (tmp_path / "judge.ts").write_text(SDK_JUDGE)
-        told = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
-        command = _command(tmp_path, "bun", "judge.ts", stdin=told)
+        payload = '{"candidate_answer": "it", "tool_calls_by_name": {"my_tool": 1}}'
+        command = _command(tmp_path, "bun", "judge.ts", stdin=payload)
         response = dispatch_request(command, name="a", services=make_services(tmp_path, {}))
         assert json.loads(_printed(response)) == {
             "score": 1,
@@ -137,7 +133,7 @@ class TestCommand:
             "details": {"my_tool": 1},
         }
 
-    def test_that_throws_in_the_sdk_says_why(self, tmp_path: Path) -> None:
+    def test_exception_in_sdk_judge_is_reported(self, tmp_path: Path) -> None:
         (tmp_path / "judge.mjs").write_text(
             "import { defineCodeGrader } from '@agentv/sdk';\n"
             "export default defineCodeGrader(() => { throw new Error('no'); });\n"
@@ -156,7 +152,7 @@ class TestCommand:
             ("PromptTemplate", "the template returned undefined, not a text"),
         ],
     )
-    def test_that_returns_nothing_to_the_sdk_says_so(
+    def test_sdk_judge_that_returns_nothing_is_reported(
         self, kind: str, why: str, tmp_path: Path
     ) -> None:
         (tmp_path / "judge.mjs").write_text(
@@ -170,14 +166,15 @@ class TestCommand:
         assert why in _printed(response) + response.stderr
 
     @pytest.mark.parametrize(
-        ("said", "score"), [("pass: true", 1), ("pass: false", 0), ("pass: false, score: 0.4", 0.4)]
+        ("verdict", "score"),
+        [("pass: true", 1), ("pass: false", 0), ("pass: false, score: 0.4", 0.4)],
     )
-    def test_of_an_assertion_may_say_whether_it_passes(
-        self, said: str, score: float, tmp_path: Path
+    def test_sdk_assertion_may_return_pass(
+        self, verdict: str, score: float, tmp_path: Path
     ) -> None:
         (tmp_path / "words.mjs").write_text(
             "import { defineAssertion } from '@agentv/eval';\n"
-            f"export default defineAssertion(() => ({{ {said}, reasoning: 'r' }}));\n"
+            f"export default defineAssertion(() => ({{ {verdict}, reasoning: 'r' }}));\n"
         )
         command = _command(tmp_path, "bun", "run", str(tmp_path / "words.mjs"), stdin="{}")
         printed = _printed(
@@ -185,7 +182,7 @@ class TestCommand:
         )
         assert json.loads(printed) == {"score": score, "reasoning": "r"}
 
-    def test_finds_the_sdk_that_its_repository_has(self, tmp_path: Path) -> None:
+    def test_sdk_installed_in_repository_takes_precedence(self, tmp_path: Path) -> None:
         own = tmp_path / "node_modules" / "@agentv" / "eval"
         own.mkdir(parents=True)
         (own / "package.json").write_text('{"type": "module", "exports": "./own.js"}')
@@ -201,9 +198,7 @@ class TestCommand:
         )
 
     @pytest.mark.parametrize("words", [("uv", "run"), ("uv",)])
-    def test_of_python_runs_where_there_is_no_uv(
-        self, words: tuple[str, ...], tmp_path: Path
-    ) -> None:
+    def test_python_script_runs_without_uv(self, words: tuple[str, ...], tmp_path: Path) -> None:
         (tmp_path / "judge.py").write_text("import sys; print(sys.argv[1])\n")
         command = _command(tmp_path, *words, "judge.py", "snake")
         assert (
@@ -212,7 +207,7 @@ class TestCommand:
         )
 
     @pytest.mark.parametrize("words", [("uv", "run", "gone.py"), ("uv", "run"), ("bun", "x.py")])
-    def test_without_its_script_is_what_it_says(
+    def test_missing_script_or_tool_is_reported(
         self, words: tuple[str, ...], tmp_path: Path
     ) -> None:
         with pytest.raises(EvaluatorError, match=f"`{words[0]}` is not installed"):
@@ -220,7 +215,7 @@ class TestCommand:
                 _command(tmp_path, *words), name="a", services=make_services(tmp_path, {})
             )
 
-    def test_without_a_script_runs_the_program_itself(self, tmp_path: Path) -> None:
+    def test_interpreter_without_script_runs_unchanged(self, tmp_path: Path) -> None:
         command = _command(tmp_path, "node", "--version")
         assert (
             _printed(dispatch_request(command, name="a", services=make_services(tmp_path, {})))[0]
@@ -228,8 +223,8 @@ class TestCommand:
         )
 
 
-class TestCommandInAContainer:
-    def test_is_what_is_written_on_a_copy_of_its_folder(self, tmp_path: Path) -> None:
+class TestCommandInContainer:
+    def test_container_job_keeps_command_and_limits(self, tmp_path: Path) -> None:
         command = RunCommand(
             command=("bun", "run", "judge.ts"),
             folder=str(tmp_path / "judges"),
@@ -246,18 +241,18 @@ class TestCommandInAContainer:
             command, name="a", services=make_services(tmp_path, {"KEY": "k", "OTHER": "o"})
         )
         assert (job.command, job.cwd) == (command.command, tmp_path / "judges")
-        walls = job.sandbox_policy
-        assert (walls.image, walls.network, walls.memory_mb, walls.processes) == (
+        limits = job.sandbox_policy
+        assert (limits.image, limits.network, limits.memory_mb, limits.processes) == (
             "oven/bun:1", False, 64, 7,
         )  # fmt: skip
         assert (job.environment["KEY"], "OTHER" in job.environment) == ("k", False)
 
 
 class TestComposition:
-    def test_does_what_follows_from_what_came_back(self, tmp_path: Path) -> None:
-        def settle(replies: tuple[Response, ...]) -> Task:
+    def test_composition_passes_responses_to_next_request(self, tmp_path: Path) -> None:
+        def settle(responses: tuple[Response, ...]) -> Task:
             return ConstantJudgement(
-                judgement=Judgement(score=1, passed=True, hits=tuple(map(_printed, replies)))
+                judgement=Judgement(score=1, passed=True, hits=tuple(map(_printed, responses)))
             )
 
         def read(response: Response) -> Judgement:
@@ -270,7 +265,7 @@ class TestComposition:
         judgement, _ = execute_request(request, [], name="both", read=read, services=services)
         assert judgement.hits == ("a\n", "b\n")
 
-    def test_names_the_part_that_could_not_be_done(self, tmp_path: Path) -> None:
+    def test_failed_part_of_composition_is_named(self, tmp_path: Path) -> None:
         def read(_: Response) -> Judgement:
             raise AssertionError
 
@@ -281,8 +276,8 @@ class TestComposition:
             execute_request(request, [], name="whole", read=read, services=services)
 
 
-class TestAForkOfAWarmPython:
-    """What a program imports is told where it may be one."""
+class TestPreloadedImports:
+    """Imports of a Python program that may be forked from a preloaded interpreter."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
@@ -294,12 +289,12 @@ class TestAForkOfAWarmPython:
         return make_job(command, name="a", services=services).sandbox_policy.imports
 
     @pytest.mark.parametrize("words", [("judge.py",), ("./judge.py", "-x", "y")])
-    def test_may_be_a_script_that_our_python_runs(
+    def test_python_script_is_forked_with_its_imports(
         self, words: tuple[str, ...], folder: Path
     ) -> None:
         assert self._imports(_command(folder, sys.executable, *words), folder) == ("json",)
 
-    def test_may_be_one_that_names_it_as_path_does(self, folder: Path) -> None:
+    def test_python_found_on_path_is_forked(self, folder: Path) -> None:
         path = str(Path(sys.executable).parent)
         assert self._imports(_command(folder, "python3", "judge.py"), folder, path) == ("json",)
 
@@ -307,17 +302,17 @@ class TestAForkOfAWarmPython:
         "words",
         [(), ("-m", "judge"), ("-judge.py",), ("gone.py",), ("judge",), ("judge.py", "a\0")],
     )
-    def test_is_nothing_else(self, words: tuple[str, ...], folder: Path) -> None:
+    def test_other_arguments_are_not_forked(self, words: tuple[str, ...], folder: Path) -> None:
         for name in ("-judge.py", "judge"):
             (folder / name).touch()
         assert self._imports(_command(folder, sys.executable, *words), folder) is None
 
-    def test_is_no_program_of_another_python(self, folder: Path) -> None:
+    def test_other_python_is_not_forked(self, folder: Path) -> None:
         other = folder / "python3"
         other.symlink_to(sys.executable)
         assert self._imports(_command(folder, "./python3", "judge.py"), folder) is None
 
-    def test_is_none_where_it_is_to_start_by_itself(self, folder: Path) -> None:
+    def test_isolation_spawn_is_not_forked(self, folder: Path) -> None:
         command = replace(_command(folder, sys.executable, "judge.py"), isolation="spawn")
         assert self._imports(command, folder) is None
 
@@ -337,14 +332,14 @@ class TestGrader:
             program=program, stdin=self.ASKED, timeout_seconds=20, calls_function=True, **others
         )
 
-    def test_is_called_by_a_fork_that_has_what_both_import(self, file: Path) -> None:
+    def test_grader_fork_preloads_imports_of_grader_and_wrapper(self, file: Path) -> None:
         services = make_services(file.parent, {})
         job = make_job(self._request(file), name="g", services=services)
         assert job.command == (sys.executable, GRADE_PATH, str(file))
         assert {"json", "math", "statistics"} <= set(job.sandbox_policy.imports or ())
         assert _printed(job.run(services.executors["local"])) == '{"score": 0.25}'
 
-    def test_takes_what_calls_it_along_into_an_image(self, file: Path) -> None:
+    def test_container_command_includes_grader_wrapper(self, file: Path) -> None:
         request = self._request(file, executor="docker", image="python:3.12-slim")
         job = make_job(request, name="g", services=make_services(file.parent, {}))
         program, *words = job.command
@@ -354,7 +349,7 @@ class TestGrader:
         )
         assert json.loads(ran.stdout) == {"score": 0.25}
 
-    def test_of_source_text_needs_no_file(self, tmp_path: Path) -> None:
+    def test_grader_from_source_text_needs_no_file(self, tmp_path: Path) -> None:
         asked = json.loads(self.ASKED) | {"source": "def grade(sample, item): return item['a']"}
         request = RunProgram(
             program=LocalProgram(path=GRADE_PATH), stdin=json.dumps(asked), timeout_seconds=20

@@ -1,4 +1,4 @@
-"""What makes two runs comparable: the same evaluator, and the same golden case."""
+"""Fingerprints: equal for the same evaluator and the same eval case."""
 
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from agentci.runner.load_configs import load_suite
 from tests.helpers.support import make_services
 
 PLACE = Place(file="e.yaml", line=1)
-GOLDEN = EvalCase(id="c", turns=(Turn(id="t", user_text="q"),), place=PLACE)
+EVAL_CASE = EvalCase(id="c", turns=(Turn(id="t", user_text="q"),), place=PLACE)
 CODE = "traces: t.json\nevaluators:\n  - {{name: own, type: code, path: own.py{}}}\n"
 JUDGE = (
     "tests:\n  - id: a\n    input: q\n    assertions:\n"
@@ -25,7 +25,7 @@ JUDGE = (
 )
 
 
-def printed(folder: Path, config: str, *, program: str = "print(1)") -> str:
+def fingerprint_of(folder: Path, config: str, *, program: str = "print(1)") -> str:
     (folder / "own.py").write_text(program)
     (folder / "e.yaml").write_text(config)
     services = make_services(folder, {})
@@ -33,33 +33,38 @@ def printed(folder: Path, config: str, *, program: str = "print(1)") -> str:
     return Fingerprints(services.workspace).compute(evaluator, None)
 
 
-def of_metric(folder: Path, golden: EvalCase | None = None, **others: Any) -> str:
+def fingerprint_of_metric(folder: Path, eval_case: EvalCase | None = None, **others: Any) -> str:
     evaluator = make_builtin_evaluator("response_match_score", **{"place": PLACE, **others})
-    return Fingerprints(make_services(folder, {}).workspace).compute(evaluator, golden)
+    return Fingerprints(make_services(folder, {}).workspace).compute(evaluator, eval_case)
 
 
-def test_it_is_the_same_wherever_the_workspace_lies(tmp_path: Path) -> None:
+def test_fingerprint_does_not_depend_on_workspace_path(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):
         folder.mkdir()
-    assert printed(one, CODE.format("")) == printed(other, CODE.format(""))
-    assert printed(one, JUDGE.format("")) == printed(other, JUDGE.format(""))
+    assert fingerprint_of(one, CODE.format("")) == fingerprint_of(other, CODE.format(""))
+    assert fingerprint_of(one, JUDGE.format("")) == fingerprint_of(other, JUDGE.format(""))
 
 
-def test_it_changes_with_the_program_and_with_what_it_is_given(tmp_path: Path) -> None:
+def test_fingerprint_changes_with_program_and_config(tmp_path: Path) -> None:
     for config in (CODE, JUDGE):
-        same = printed(tmp_path, config.format(""))
-        assert printed(tmp_path, config.format(""), program="print(2)") != same
-    given = printed(tmp_path, CODE.format(", config: {a: 1}"))
-    assert given != printed(tmp_path, CODE.format(""))
-    assert given != printed(tmp_path, CODE.format(", config: {a: 2}"))
-    assert printed(tmp_path, CODE.format(", threshold: 0.9")) != printed(tmp_path, CODE.format(""))
+        same = fingerprint_of(tmp_path, config.format(""))
+        assert fingerprint_of(tmp_path, config.format(""), program="print(2)") != same
+    given = fingerprint_of(tmp_path, CODE.format(", config: {a: 1}"))
+    assert given != fingerprint_of(tmp_path, CODE.format(""))
+    assert given != fingerprint_of(tmp_path, CODE.format(", config: {a: 2}"))
+    assert fingerprint_of(tmp_path, CODE.format(", threshold: 0.9")) != fingerprint_of(
+        tmp_path, CODE.format("")
+    )
 
 
-def test_it_does_not_change_with_what_no_score_depends_on(tmp_path: Path) -> None:
-    same = printed(tmp_path, CODE.format(""))
-    assert printed(tmp_path, CODE.format(", timeout: 9, memory_mb: 99, required: false")) == same
-    assert printed(tmp_path, f"# moved\n{CODE.format('')}") == same
+def test_fingerprint_ignores_settings_without_effect_on_score(tmp_path: Path) -> None:
+    same = fingerprint_of(tmp_path, CODE.format(""))
+    assert (
+        fingerprint_of(tmp_path, CODE.format(", timeout: 9, memory_mb: 99, required: false"))
+        == same
+    )
+    assert fingerprint_of(tmp_path, f"# moved\n{CODE.format('')}") == same
 
 
 @pytest.mark.parametrize("own", ["weight: 2", "required: false"])
@@ -70,23 +75,25 @@ def test_it_does_not_change_with_what_no_score_depends_on(tmp_path: Path) -> Non
         "{{type: rubrics, name: r, criteria: [{{id: a, outcome: A{0}}}]}}",
     ],
 )
-def test_it_changes_with_what_the_parts_of_an_evaluator_count(
+def test_fingerprint_changes_with_weight_and_required_of_parts(
     tmp_path: Path, entry: str, own: str
 ) -> None:
     judge = "judge: {provider: openai, model: m}\n"
     config = f"{judge}tests:\n  - id: a\n    input: q\n    expected_output: x\n    assertions:\n"
     same, other = (f"{config}      - {entry.format(each)}\n" for each in ("", f", {own}"))
-    assert printed(tmp_path, same) != printed(tmp_path, other)
+    assert fingerprint_of(tmp_path, same) != fingerprint_of(tmp_path, other)
 
 
-def test_it_changes_with_the_golden_case_and_not_with_its_line(tmp_path: Path) -> None:
-    same = of_metric(tmp_path, GOLDEN)
-    assert of_metric(tmp_path, replace(GOLDEN, place=Place(file="x", line=9))) == same
-    assert of_metric(tmp_path, replace(GOLDEN, turns=())) != same
-    assert of_metric(tmp_path) != same
+def test_fingerprint_changes_with_eval_case_not_its_line(tmp_path: Path) -> None:
+    same = fingerprint_of_metric(tmp_path, EVAL_CASE)
+    assert (
+        fingerprint_of_metric(tmp_path, replace(EVAL_CASE, place=Place(file="x", line=9))) == same
+    )
+    assert fingerprint_of_metric(tmp_path, replace(EVAL_CASE, turns=())) != same
+    assert fingerprint_of_metric(tmp_path) != same
 
 
-def test_it_is_made_of_anything_that_an_evaluator_may_hold(tmp_path: Path) -> None:
+def test_fingerprint_accepts_any_option_value(tmp_path: Path) -> None:
     prints = Fingerprints(make_services(tmp_path, {}).workspace)
     evaluator = replace(
         make_builtin_evaluator("response_match_score", place=PLACE),
@@ -95,11 +102,11 @@ def test_it_is_made_of_anything_that_an_evaluator_may_hold(tmp_path: Path) -> No
     assert prints.compute(evaluator, None) == prints.compute(evaluator, None)
 
 
-def test_a_model_of_embeddings_counts_only_where_embeddings_are_compared(tmp_path: Path) -> None:
+def test_embedding_model_changes_fingerprint_only_of_similarity(tmp_path: Path) -> None:
     def of(grader: str, model: str) -> str:
         judge = f"judge: {{provider: openai, model: m, embedding_model: {model}}}\n"
         entry = f"  - {{name: g, type: openai_eval, grader: {grader}}}\n"
-        return printed(tmp_path, f"traces: t.json\n{judge}evaluators:\n{entry}")
+        return fingerprint_of(tmp_path, f"traces: t.json\n{judge}evaluators:\n{entry}")
 
     asking = "input: [{role: user, content: 'Rate {{ item.actual_response }}'}]"
     labels = f"{{type: label_model, {asking}, labels: [a, b], passing_labels: [a]}}"

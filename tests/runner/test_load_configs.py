@@ -1,4 +1,4 @@
-"""Configs from disk: what they name is found, and kept inside the workspace."""
+"""Loading of configs: evaluators, programs and files inside the workspace."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def _load(folder: Path, *only: str) -> tuple[LoadedSuite, ...]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two configs, with the evaluators a and b, and c."""
+    """Two configs: one with the evaluators a and b, one with c."""
     for name in "abc":
         (tmp_path / f"{name}.py").touch()
     (tmp_path / "agentci.yaml").write_text("evaluators:\n" + PROGRAM.format("c"))
@@ -28,15 +28,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class TestOnly:
-    def test_a_name_is_looked_for_in_all_configs(self, folder: Path) -> None:
+class TestOnlyOption:
+    def test_only_selects_evaluator_from_all_configs(self, folder: Path) -> None:
         [loaded] = _load(folder, "b")
         assert [each.identity.name for each in loaded.suite.evaluators] == ["b"]
 
-    def test_names_may_stand_in_different_configs(self, folder: Path) -> None:
+    def test_only_selects_evaluators_of_different_configs(self, folder: Path) -> None:
         assert len(_load(folder, "b", "c")) == 2
 
-    def test_a_name_that_no_config_has_is_a_problem_told_once(self, folder: Path) -> None:
+    def test_unknown_evaluator_in_only_is_reported_once(self, folder: Path) -> None:
         with pytest.raises(InputError) as caught:
             _load(folder, "b", "d")
         assert [problem.message for problem in caught.value.problems] == [
@@ -45,20 +45,23 @@ class TestOnly:
 
 
 class TestPaths:
-    def test_a_config_from_elsewhere_may_name_files_of_its_own_folder(
+    def test_config_outside_workspace_may_use_its_own_folder(
         self, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         settings = parse_settings([str(folder / "x.eval.yaml")], {})
         [loaded] = load_suites(settings, make_services(tmp_path_factory.mktemp("elsewhere"), {}))
         assert len(loaded.suite.evaluators) == 2
 
-    def test_a_program_that_nothing_can_run_is_told_at_its_path(self, folder: Path) -> None:
+    def test_unsupported_program_is_reported_at_its_path(self, folder: Path) -> None:
         (folder / "c.rb").touch()
         (folder / "agentci.yaml").write_text("evaluators: [{name: c, type: code, path: c.rb}]")
-        with pytest.raises(InputError, match=r"^agentci\.yaml:1:42: 'c\.rb' is none of \.py"):
+        with pytest.raises(
+            InputError,
+            match=r"^agentci\.yaml:1:42: `c\.rb` .* has none of the supported extensions \(\.py",
+        ):
             _load(folder)
 
-    def test_what_is_wrong_with_a_config_is_told_all_at_once(self, folder: Path) -> None:
+    def test_all_config_errors_are_reported_together(self, folder: Path) -> None:
         (folder / "agentci.yaml").write_text(
             "evaluators:\n- {name: z, type: code, path: z.py, zap: 1}\n"
             "eval_set: gone.json\nfoo: 1\n"

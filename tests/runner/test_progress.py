@@ -1,4 +1,4 @@
-"""How far a run has come is told without drowning the log."""
+"""Progress output in logs and terminals."""
 
 import io
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 
 def _shown(folder: Path, err: io.StringIO, *, quiet: bool = False) -> str:
-    """What is written for four results that come a second, three and two seconds apart."""
+    """Progress output for four results, after 1, 4, 6 and 6.05 seconds."""
     times: Iterator[float] = iter([0.0, 1.0, 4.0, 6.0, 6.05])
     services = replace(make_services(folder, {}), err=err, clock=lambda: next(times))
     progress = ProgressDisplay(4, services, quiet=quiet)
@@ -29,16 +29,16 @@ def _shown(folder: Path, err: io.StringIO, *, quiet: bool = False) -> str:
     return err.getvalue()
 
 
-def test_a_log_has_a_line_every_few_seconds(tmp_path: Path) -> None:
+def test_log_prints_progress_every_few_seconds(tmp_path: Path) -> None:
     assert _shown(tmp_path, io.StringIO()) == "3 of 4 checks, 1 failed, 1 errored\n"
 
 
-def test_a_terminal_has_a_bar_that_goes_away(tmp_path: Path) -> None:
+def test_terminal_progress_bar_is_erased(tmp_path: Path) -> None:
     shown = _shown(tmp_path, Terminal())
     assert "\r██████░░░░░░░░░░░░░░░░░░ 1 of 4 checks" in shown
     assert shown.endswith("\r\x1b[K")
     assert "\n" not in shown
 
 
-def test_quiet_is_silent(tmp_path: Path) -> None:
+def test_quiet_prints_no_progress(tmp_path: Path) -> None:
     assert _shown(tmp_path, Terminal(), quiet=True) == ""

@@ -1,4 +1,4 @@
-"""Checks are judged several at a time; nothing that was judged is lost."""
+"""Checks run concurrently, and finished results are never lost."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ traces: trace.json
 
 
 class ExecutorWithABug(LocalExecutor):
-    """Breaks down over one program, as only a bug of ours could."""
+    """Raises an internal error for one program."""
 
     def run(
         self,
@@ -50,7 +50,7 @@ class ExecutorWithABug(LocalExecutor):
         )
 
 
-def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) -> None:
+def test_internal_error_keeps_finished_results(tmp_path: Path) -> None:
     (tmp_path / "eval_config.yaml").write_text(CONFIG)
     (tmp_path / "trace.json").write_text(otlp())
     for name in ("good.py", "unlucky.py"):
@@ -65,7 +65,7 @@ def test_a_bug_of_ours_breaks_the_run_off_and_loses_no_result(tmp_path: Path) ->
 
 
 class PatientExecutor(LocalExecutor):
-    """Holds the programs of one evaluator back until all of the other one have ended."""
+    """Delays the programs of one evaluator until all programs of the other have ended."""
 
     def __init__(self, quick: int) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class PatientExecutor(LocalExecutor):
             return ProgramOutput(stdout=b'{"score": 1}', stderr="", exit_code=0)
 
 
-def test_a_slow_evaluator_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+def test_slow_evaluator_does_not_delay_others(tmp_path: Path) -> None:
     (tmp_path / "traces.jsonl").write_text("\n".join(otlp(trace=number) for number in range(1, 6)))
     for name in ("slow", "quick"):
         (tmp_path / f"{name}.py").touch()

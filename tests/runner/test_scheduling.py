@@ -1,4 +1,4 @@
-"""Slots are shared out between the evaluators that have checks left."""
+"""Slots are shared between the evaluators that have checks left."""
 
 from collections import Counter
 from random import Random
@@ -15,11 +15,11 @@ def _all_of(schedule: CheckSchedule) -> list[int]:
     return list(iter(schedule.start_next, None))
 
 
-def test_evaluators_take_turns_as_long_as_they_have_checks() -> None:
+def test_evaluators_take_turns() -> None:
     assert _all_of(CheckSchedule("aaaabbc")) == [0, 4, 6, 1, 5, 2, 3]
 
 
-def test_a_slow_evaluator_has_the_slots_that_others_leave_and_no_more() -> None:
+def test_slow_evaluator_does_not_occupy_all_slots() -> None:
     schedule = CheckSchedule("sfsfsf")
     assert [schedule.start_next(), schedule.start_next()] == [0, 1]
     for ended, started in ((1, 3), (3, 5), (5, 2)):
@@ -27,14 +27,14 @@ def test_a_slow_evaluator_has_the_slots_that_others_leave_and_no_more() -> None:
         assert schedule.start_next() == started
 
 
-def test_where_all_have_as_many_running_the_order_of_the_plan_decides() -> None:
+def test_plan_order_decides_ties() -> None:
     schedule = CheckSchedule("abab")
     for number in range(4):
         assert schedule.start_next() == number
         schedule.finish(number)
 
 
-def test_nothing_is_started_once_it_is_closed() -> None:
+def test_closed_schedule_starts_no_check() -> None:
     schedule = CheckSchedule("aab")
     schedule.start_next()
     schedule.close()
@@ -42,7 +42,7 @@ def test_nothing_is_started_once_it_is_closed() -> None:
 
 
 @given(EVALUATORS, st.randoms(use_true_random=False), st.integers(1, 5))
-def test_the_check_of_whoever_has_the_fewest_running_is_next(
+def test_evaluator_with_fewest_running_checks_is_next(
     evaluators: list[str], random: Random, jobs: int
 ) -> None:
     schedule = CheckSchedule(evaluators)
@@ -53,8 +53,8 @@ def test_the_check_of_whoever_has_the_fewest_running_is_next(
             schedule.finish(ended)
             running.remove(ended)
         busy = Counter(evaluators[number] for number in running)
-        wanted = min(waiting, key=lambda number: (busy[evaluators[number]], number))
-        assert schedule.start_next() == wanted
-        waiting.remove(wanted)
-        running.add(wanted)
+        expected = min(waiting, key=lambda number: (busy[evaluators[number]], number))
+        assert schedule.start_next() == expected
+        waiting.remove(expected)
+        running.add(expected)
     assert schedule.start_next() is None

@@ -1,4 +1,4 @@
-"""Which checks a shard has, and of what it is one."""
+"""Selection of the checks of a shard, and the digest of the whole plan."""
 
 import hashlib
 import re
@@ -48,24 +48,24 @@ def _with_answer(case: Case, answer: str) -> Case:
     return replace(case, trace=replace(case.trace, turns=turns))
 
 
-class TestAShard:
+class TestShard:
     @given(total=st.integers(1, 256))
-    def test_shares_all_checks_with_the_others_and_each_with_none(self, total: int) -> None:
+    def test_every_check_is_in_exactly_one_shard(self, total: int) -> None:
         shards = [Shard(index=index, total=total) for index in range(1, total + 1)]
         assert all(sum(shard.contains(check) for shard in shards) == 1 for check in IDS[:20])
 
-    def test_has_about_as_many_as_any_other(self) -> None:
+    def test_shards_are_of_similar_size(self) -> None:
         for index in range(1, 5):
             share = sum(Shard(index=index, total=4).contains(check) for check in IDS)
             assert 440 < share < 560
 
     @pytest.mark.parametrize("text", ["1/1", "2/5", "256/256", "007/10"])
-    def test_is_read_from_what_people_write(self, text: str) -> None:
+    def test_shard_text_is_parsed(self, text: str) -> None:
         index, total = map(int, text.split("/"))
         assert parse_shard(text) == Shard(index=index, total=total)
 
     @pytest.mark.parametrize("text", ["auto", "AUTO"])
-    def test_is_read_from_a_matrix_that_counts_from_0(self, text: str) -> None:
+    def test_auto_shard_is_read_from_matrix_job(self, text: str) -> None:
         assert parse_shard(text, matrix_job="0/3") == Shard(index=1, total=3)
         assert parse_shard(text, matrix_job="2/3") == Shard(index=3, total=3)
 
@@ -76,30 +76,30 @@ class TestAShard:
             *(("auto", job) for job in ("", "/", "3/3", "0/257", "${{ strategy.job-index }}/1")),
         ],
     )
-    def test_is_nothing_else(self, text: str, matrix_job: str) -> None:
+    def test_invalid_shard_text_is_rejected(self, text: str, matrix_job: str) -> None:
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             parse_shard(text, matrix_job=matrix_job)
 
 
-class TestTakingAShard:
-    def test_leaves_a_plan_alone_where_there_is_none(self) -> None:
+class TestSelectShard:
+    def test_plan_without_shard_is_unchanged(self) -> None:
         plan = _plan(make_case())
         assert select_shard(plan, None) is plan
 
-    def test_leaves_its_checks_and_the_gates_of_all(self) -> None:
+    def test_shard_keeps_its_checks_and_all_gates(self) -> None:
         plan = _plan(*(make_case(str(number)) for number in range(20)))
         shard = Shard(index=1, total=2)
-        taken = select_shard(plan, shard)
-        assert [check.id for check in taken.checks] == [
+        selected = select_shard(plan, shard)
+        assert [check.id for check in selected.checks] == [
             check.id for check in plan.checks if shard.contains(check.id)
         ]
-        assert taken.gates == plan.gates
-        assert taken.shard_info is not None
-        assert taken.shard_info.checks == tuple(check.id for check in plan.checks)
+        assert selected.gates == plan.gates
+        assert selected.shard_info is not None
+        assert selected.shard_info.checks == tuple(check.id for check in plan.checks)
 
 
-class TestTheDigestOfAPlan:
-    def test_is_the_same_for_every_shard(self) -> None:
+class TestPlanDigest:
+    def test_plan_digest_is_equal_for_every_shard(self) -> None:
         cases = [make_case(str(number)) for number in range(5)]
         portions = [
             select_shard(_plan(*cases), Shard(index=i, total=3)).shard_info for i in range(1, 4)
@@ -109,29 +109,31 @@ class TestTheDigestOfAPlan:
     @pytest.mark.parametrize(
         "other",
         [
-            pytest.param(lambda case: _plan(case, make_case("b")), id="a check more"),
-            pytest.param(lambda _: _plan(), id="a check less"),
-            pytest.param(lambda case: _plan(case, threshold=0.1), id="another threshold"),
-            pytest.param(lambda case: _plan(case, required=False), id="an advisory evaluator"),
-            pytest.param(lambda case: _plan(case, place=Place(file="a.yaml", line=9)), id="moved"),
-            pytest.param(lambda case: _plan(replace(case, expected=None)), id="no golden case"),
+            pytest.param(lambda case: _plan(case, make_case("b")), id="additional check"),
+            pytest.param(lambda _: _plan(), id="missing check"),
+            pytest.param(lambda case: _plan(case, threshold=0.1), id="other threshold"),
+            pytest.param(lambda case: _plan(case, required=False), id="advisory evaluator"),
+            pytest.param(
+                lambda case: _plan(case, place=Place(file="a.yaml", line=9)), id="other line"
+            ),
+            pytest.param(lambda case: _plan(replace(case, expected=None)), id="no eval case"),
             pytest.param(
                 lambda case: _plan(replace(case, trace=replace(case.trace, id="x"))),
-                id="recorded anew",
+                id="other trace",
             ),
-            pytest.param(lambda case: _plan(_with_answer(case, "No.")), id="another answer"),
+            pytest.param(lambda case: _plan(_with_answer(case, "No.")), id="other answer"),
             pytest.param(
                 lambda case: _plan(replace(case, trace=replace(case.trace, performance={"n": 1}))),
-                id="another latency",
+                id="other latency",
             ),
-            pytest.param(lambda case: _plan(case, fingerprint="x"), id="another evaluator"),
+            pytest.param(lambda case: _plan(case, fingerprint="x"), id="other evaluator"),
             pytest.param(
                 lambda case: _plan(case, policy=GatePolicy(overall=GateThresholds(min_score=0.5))),
-                id="another gate",
+                id="other gate policy",
             ),
         ],
     )
-    def test_tells_it_from_others(self, other: Callable[[Case], Plan]) -> None:
+    def test_plan_digest_changes_with_plan(self, other: Callable[[Case], Plan]) -> None:
         case = make_case()
         assert digest_plan(_plan(case)) == digest_plan(_plan(case))
         assert digest_plan(other(case)) != digest_plan(_plan(case))

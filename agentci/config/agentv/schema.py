@@ -87,11 +87,7 @@ def make_eval_file_schema() -> Schema:
 def _make_custom_type_schema() -> Schema:
     """Allow entries of custom types, whose names are not known to editors."""
     known = [name for kind in AGENTV_TYPES for name in list_type_names(kind)]
-    known += [
-        escapeControl
-        for name in UNSUPPORTED_TYPES
-        for escapeControl in (name, name.replace("_", "-"))
-    ]
+    known += [spelling for name in UNSUPPORTED_TYPES for spelling in (name, name.replace("_", "-"))]
     type_of = {**PATH_SCHEMA, "not": {"enum": list(dict.fromkeys(known))}}
     return {"type": "object", "properties": {"type": type_of}, "required": ["type"]}
 

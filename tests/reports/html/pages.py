@@ -1,4 +1,4 @@
-"""Reports as pages: what tests of their text and of a browser share."""
+"""HTML reports shared by the tests of the page text and of the browser."""
 
 import json
 from typing import Any
@@ -41,13 +41,13 @@ def tree_of(report: Report) -> Any:
 
 
 def data_of(report: Report) -> dict[str, Any]:
-    """What the script is given."""
+    """The data of the page's script."""
     data: dict[str, Any] = json.loads(tree_of(report).get_element_by_id("data").text)
     return data
 
 
 def make_trend(**others: Any) -> EvaluatorComparison:
-    """An evaluator that got worse in one case."""
+    """An evaluator with a regression in one case."""
     return EvaluatorComparison(
         **{
             "config": CONFIG,
@@ -67,13 +67,13 @@ def make_trend(**others: Any) -> EvaluatorComparison:
 
 
 def compared(report: Report, *trends: EvaluatorComparison, **others: Any) -> Report:
-    """The report beside a baseline."""
+    """The report with a comparison with a baseline."""
     found = Comparison(baseline="before/results.json", evaluators=trends, **others)
     return replace(report, comparison=found)
 
 
 def full_report() -> Report:
-    """Something of everything that the page shows."""
+    """A report with every feature of the page."""
     report = compared(mixed_report(), make_trend(), added=1)
     trials = TrialRecord(
         strategy="mean",
@@ -95,7 +95,7 @@ def full_report() -> Report:
 
 
 def hostile_report() -> Report:
-    """All text is that of somebody who wants a script to run."""
+    """A report in which every text tries to run a script."""
     result = make_result(
         "failed",
         0.1,
@@ -122,27 +122,27 @@ def hostile_report() -> Report:
     turn = DialogueTurn(question=HOSTILE, answer=HOSTILE)
     case = replace(result.case, trace_id=HOSTILE, dialogue=(turn,), performance=json.dumps(HOSTILE))
     report = make_report([replace(result, case=case), make_result("errored", reason=HOSTILE)])
-    said = CallPayload(name=HOSTILE, content=HOSTILE, size=1, notes=(HOSTILE,))
+    payload = CallPayload(name=HOSTILE, content=HOSTILE, size=1, notes=(HOSTILE,))
     quoted = CallPayload(name="stdout", content=json.dumps({HOSTILE: HOSTILE}), size=1)
-    return replace(report, evaluator_calls=exchanged(result, said, quoted, outcome=HOSTILE))
+    return replace(report, evaluator_calls=calls_of(result, payload, quoted, outcome=HOSTILE))
 
 
-def exchanged(
+def calls_of(
     result: CheckResult, *texts: CallPayload, outcome: str = "program: exit code 0"
 ) -> EvaluatorCalls:
-    """What one evaluator was sent and what came back."""
+    """Input and output of one evaluator."""
     found = EvaluatorCall(name=result.evaluator.name, outcome=outcome, texts=texts)
     return EvaluatorCalls(json_by_check={result.id: dumps_for_html([to_builtins(found)])})
 
 
-def exchange_report(*texts: CallPayload) -> Report:
-    """A check that failed, with what its evaluator was sent and what came back."""
+def transcript_report(*texts: CallPayload) -> Report:
+    """A failed check with the input and output of its evaluator."""
     result = replace(make_result("failed", 0.1), id="0" * 16)
-    return replace(make_report([result]), evaluator_calls=exchanged(result, *texts))
+    return replace(make_report([result]), evaluator_calls=calls_of(result, *texts))
 
 
 def long_report(checks: int) -> Report:
-    """As many checks, of which every seventh failed."""
+    """A report with so many checks, of which every seventh passed."""
     results = [
         make_result(
             "passed" if number % 7 else "failed",

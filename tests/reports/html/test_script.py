@@ -1,4 +1,4 @@
-"""The functions of the page's script that touch no page, run by Node.js."""
+"""Functions of the page's script that need no DOM, run by Node.js."""
 
 import json
 import random
@@ -66,19 +66,17 @@ DATA = {
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        pytest.param({}, ["p", "f5", "f2", "e", "f1", "s"], id="nothing"),
-        pytest.param({"query": "kettle"}, ["f2", "e"], id="a word in any case"),
-        pytest.param({"query": " sorry  kettle "}, ["e"], id="all words, anywhere"),
-        pytest.param({"query": "where case"}, ["p", "f5", "f1", "s"], id="what was said"),
+        pytest.param({}, ["p", "f5", "f2", "e", "f1", "s"], id="no filter"),
+        pytest.param({"query": "kettle"}, ["f2", "e"], id="word, ignoring case"),
+        pytest.param({"query": " sorry  kettle "}, ["e"], id="all words, in any field"),
+        pytest.param({"query": "where case"}, ["p", "f5", "f1", "s"], id="question text"),
         pytest.param({"status": ["errored", "skipped"]}, ["e", "s"], id="statuses"),
-        pytest.param({"evaluator": "price"}, ["f2", "s"], id="an evaluator"),
-        pytest.param(
-            {"config": "b.yaml", "status": ["failed"]}, ["f2"], id="a config and a status"
-        ),
-        pytest.param({"query": "(.*"}, [], id="no pattern"),
+        pytest.param({"evaluator": "price"}, ["f2", "s"], id="evaluator"),
+        pytest.param({"config": "b.yaml", "status": ["failed"]}, ["f2"], id="config and status"),
+        pytest.param({"query": "(.*"}, [], id="not a regular expression"),
     ],
 )
-def test_a_search_finds(wanted: dict[str, Any], found: list[str]) -> None:
+def test_search_filters_checks(wanted: dict[str, Any], found: list[str]) -> None:
     given = {"data": DATA, "wanted": {**NOTHING, **wanted}}
     ids = "filterChecks(joinChecks(given.data), given.wanted).map((check) => check.id)"
     assert _evaluate(ids, given) == found
@@ -89,9 +87,9 @@ def test_a_search_finds(wanted: dict[str, Any], found: list[str]) -> None:
     [
         pytest.param("worst", False, ["f1", "f5", "f2", "e", "s", "p"], id="required first"),
         pytest.param("score", False, ["e", "s", "f1", "f2", "f5", "p"], id="no score is worst"),
-        pytest.param("score", True, ["p", "f5", "f2", "f1", "e", "s"], id="downwards"),
-        pytest.param("case", False, ["f5", "s", "p", "f1", "f2", "e"], id="numbers as numbers"),
-        pytest.param("seconds", True, ["p", "f5", "f2", "e", "f1", "s"], id="equals stay"),
+        pytest.param("score", True, ["p", "f5", "f2", "f1", "e", "s"], id="descending"),
+        pytest.param("case", False, ["f5", "s", "p", "f1", "f2", "e"], id="numeric order"),
+        pytest.param("seconds", True, ["p", "f5", "f2", "e", "f1", "s"], id="stable order of ties"),
     ],
 )
 def test_checks_are_sorted(sort: str, down: bool, order: list[str]) -> None:
@@ -115,11 +113,11 @@ def test_checks_are_sorted(sort: str, down: bool, order: list[str]) -> None:
         ("#query=%3Cscript%3E&config=%E4", {"query": "<script>", "config": "\ufffd"}),
     ],
 )
-def test_an_address_says_what_is_shown(fragment: str, state: dict[str, Any]) -> None:
+def test_url_fragment_is_parsed_into_state(fragment: str, state: dict[str, Any]) -> None:
     assert _evaluate("readHash(given)", fragment) == {**START, **state}
 
 
-def test_an_address_leads_to_the_same_again() -> None:
+def test_url_fragment_round_trips() -> None:
     state = {
         "query": "a & b #1", "status": ["failed", "skipped"], "evaluator": "=x",
         "config": "c/d.yaml", "sort": "case", "down": True, "page": 2, "check": "\u00e9",
@@ -137,19 +135,19 @@ def test_an_address_leads_to_the_same_again() -> None:
         (250, 9, {"page": 3, "pages": 3, "from": 200, "shown": 50}),
     ],
 )
-def test_a_page_holds_a_hundred(length: int, wanted: int, page: dict[str, int]) -> None:
+def test_page_shows_100_checks(length: int, wanted: int, page: dict[str, int]) -> None:
     shown = "(({shown, ...page}) => ({...page, shown: shown.length}))"
     pages = f"{shown}(pageOf(new Array(given.length).fill(0), given.wanted))"
     assert _evaluate(pages, {"length": length, "wanted": wanted}) == page
 
 
-def test_hits_are_counted_in_words() -> None:
-    told = _evaluate("[hits(12, 1000), hits(1000, 1000), hits(1, 1)]")
-    assert told == ["12 of 1,000 checks", "1,000 checks", "1 check"]
+def test_hit_count_is_formatted() -> None:
+    texts = _evaluate("[hits(12, 1000), hits(1000, 1000), hits(1, 1)]")
+    assert texts == ["12 of 1,000 checks", "1,000 checks", "1 check"]
 
 
 class TestToolCalls:
-    def test_are_paired_as_in_the_other_reports(self) -> None:
+    def test_tool_calls_are_paired_as_in_other_reports(self) -> None:
         chance = random.Random(7)
         found: list[dict[str, Any]] = [
             {
@@ -159,10 +157,13 @@ class TestToolCalls:
             }
             for _ in range(300)
         ]
-        told = _evaluate("given.map((details) => comparedTurns(details)[0].rows)", found)
+        turns = _evaluate("given.map((details) => comparedTurns(details)[0].rows)", found)
         assert [
-            [(row["mark"], _written(row["expected"]), _written(row["actual"])) for row in rows]
-            for rows in told
+            [
+                (row["mark"], _format_call(row["expected"]), _format_call(row["actual"]))
+                for row in rows
+            ]
+            for rows in turns
         ] == [
             [
                 (row.mark, row.expected, row.actual)
@@ -172,7 +173,7 @@ class TestToolCalls:
             for details in found
         ]
 
-    def test_have_their_arguments_compared_one_by_one(self) -> None:
+    def test_arguments_are_compared_one_by_one(self) -> None:
         details = {
             "comparisons": [
                 {
@@ -206,51 +207,51 @@ class TestToolCalls:
                 ]
             },
         ],
-        ids=["nothing", "text", "other things"],
+        ids=["no details", "text", "other items"],
     )
-    def test_of_another_shape_are_passed_over(self, details: Any) -> None:
+    def test_comparison_of_unknown_shape_is_ignored(self, details: Any) -> None:
         assert _evaluate("comparedTurns(given).filter(Boolean)", details) == []
 
-    def test_beyond_measure_are_counted(self) -> None:
+    def test_calls_above_limit_are_counted(self) -> None:
         many = [{"name": "f", "args": {}}] * 203
         details = {"comparisons": [{"expected": many, "actual": [], "matched": False}]}
         assert _evaluate("comparedTurns(given)[0].hidden", details) == 3
 
 
-class TestExchanges:
+class TestTranscript:
     @pytest.mark.parametrize(
         ("text", "shown"),
         [
             pytest.param(
                 '{"a":[1.0,{"b":[]}]}',
                 '{\n  "a": [\n    1.0,\n    {\n      "b": []\n    }\n  ]\n}',
-                id="line by line",
+                id="nested",
             ),
             pytest.param(' {"a" : "\\u00e9\\n[{" }\n', '{\n  "a": "\u00e9\\n[{"\n}', id="strings"),
             pytest.param(
                 "[12345678901234567890, 1e400, -0.0]",
                 "[\n  12345678901234567890,\n  1e400,\n  -0.0\n]",
-                id="numbers as they were written",
+                id="numbers keep their notation",
             ),
-            pytest.param('{"a":1,"a":2}', '{\n  "a": 1,\n  "a": 2\n}', id="names twice"),
-            pytest.param("{}", "{}", id="nothing"),
-            pytest.param("3", None, id="no object"),
-            pytest.param('{"a": 1', None, id="cut"),
-            pytest.param("{} {}", None, id="two"),
+            pytest.param('{"a":1,"a":2}', '{\n  "a": 1,\n  "a": 2\n}', id="duplicate keys"),
+            pytest.param("{}", "{}", id="empty object"),
+            pytest.param("3", None, id="not an object"),
+            pytest.param('{"a": 1', None, id="truncated"),
+            pytest.param("{} {}", None, id="two documents"),
             pytest.param("", None, id="empty"),
         ],
     )  # fmt: skip
-    def test_in_json_are_indented(self, text: str, shown: str | None) -> None:
+    def test_json_is_indented_without_changing_values(self, text: str, shown: str | None) -> None:
         assert _evaluate("indented(given)", text) == shown
 
-    def test_nested_beyond_measure_stay_small(self) -> None:
+    def test_deeply_nested_json_stays_small(self) -> None:
         assert _evaluate("indented(given).length", "[" * 30_000 + "]" * 30_000) < 3_000_000
 
-    def test_hide_nothing(self) -> None:
+    def test_invisible_characters_are_escaped(self) -> None:
         found = _evaluate("escapeControl(given)", "a\x1b[31m\t\r\n\u202eb\u00e9")
         assert found == "a\\u001b[31m\t\\u000d\n\\u202eb\u00e9"
 
-    def test_are_had_by_commands_that_a_shell_reads(self) -> None:
+    def test_command_is_quoted_for_shell(self) -> None:
         words = ["run", "evals/a b's.yaml", "--only", "tone"]
         assert _evaluate("command(...given)", words) == (
             "agentci run 'evals/a b'\\''s.yaml' --only tone"
@@ -264,7 +265,7 @@ class TestExchanges:
         ("size", "notes", "words"),
         [(1, [], "1 byte"), (2000, ["cut", "spelt"], "2,000 bytes; cut; spelt")],
     )
-    def test_say_what_is_not_as_it_was(self, size: int, notes: list[str], words: str) -> None:
+    def test_remarks_list_size_and_notes(self, size: int, notes: list[str], words: str) -> None:
         assert _evaluate("remarks(given)", {"size": size, "notes": notes}) == words
 
 
@@ -275,5 +276,5 @@ def _calls(chance: random.Random) -> list[dict[str, Any]]:
     ]
 
 
-def _written(call: dict[str, Any] | None) -> str:
+def _format_call(call: dict[str, Any] | None) -> str:
     return "" if call is None else f"{call['name']}(n={call['args']['n']})"

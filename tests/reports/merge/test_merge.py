@@ -1,4 +1,4 @@
-"""The shards of any run, in any order, make that run again."""
+"""Merged shards, in any order, equal the run without shards."""
 
 from collections.abc import Sequence
 from random import Random
@@ -18,7 +18,7 @@ from tests.helpers.building import values
 from tests.helpers.reports import make_report, make_result
 
 CONFIGS = ("a.yaml", "b.yaml")
-BARS = values(
+THRESHOLDS = values(
     GateThresholds,
     min_pass_rate=st.floats(0, 1),
     min_score=st.none() | st.floats(0, 1),
@@ -32,8 +32,8 @@ GATES = st.tuples(
             config=st.just(config),
             policy=values(
                 GatePolicy,
-                overall=BARS,
-                evaluators=st.dictionaries(st.sampled_from(["tone", "other"]), BARS),
+                overall=THRESHOLDS,
+                evaluators=st.dictionaries(st.sampled_from(["tone", "other"]), THRESHOLDS),
             ),
             evaluators=st.just(("tone",)),
             uncovered=st.integers(0, 2),
@@ -84,7 +84,7 @@ def _shards(results: Sequence[CheckResult], gates: Sequence[Gate], total: int) -
     fail_on=st.sampled_from(FAIL_ON_CHOICES),
     random=st.randoms(use_true_random=False),
 )
-def test_they_come_to_what_the_whole_comes_to(
+def test_merged_shards_equal_unsharded_run(
     results: list[CheckResult],
     gates: tuple[Gate, ...],
     total: int,
@@ -95,8 +95,8 @@ def test_they_come_to_what_the_whole_comes_to(
     reports = _shards(results, gates, total)
     random.shuffle(reports)
     parts = [ReportFile(file=str(number), report=report) for number, report in enumerate(reports)]
-    alone = merge_reports(
+    unsharded = merge_reports(
         [ReportFile(file="", report=replace(whole, shard_info=None))], fail_on=fail_on
     )
-    assert merge_reports(parts, fail_on=fail_on) == alone
-    assert list(alone.results) == results
+    assert merge_reports(parts, fail_on=fail_on) == unsharded
+    assert list(unsharded.results) == results

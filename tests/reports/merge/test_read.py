@@ -1,4 +1,4 @@
-"""A report that was written is read as what it was."""
+"""Reading of ``results.json``: valid reports unchanged, invalid ones rejected."""
 
 import json
 import re
@@ -24,17 +24,17 @@ def _read(report: Report) -> Report:
 
 
 @given(report=REPORTS)
-def test_whatever_is_written_is_read_and_written_the_same(report: Report) -> None:
+def test_written_report_is_read_back_unchanged(report: Report) -> None:
     written = text_of(JsonReport(), report)
     cases = [(c["id"], c["trace"], c["eval_case"], c["file"]) for c in json.loads(written)["cases"]]
-    # Halves of characters are all written as one and the same.
+    # All lone surrogates are written as the same replacement character.
     assume(len(set(cases)) == len(cases))
     again = text_of(JsonReport(), _read(report))
     untimed = [re.sub(r'"seconds": [^,]+,', "", text) for text in (written, again)]
     assert json.loads(untimed[0]) == json.loads(untimed[1])
 
 
-def test_what_was_read_is_shown_as_what_was_written() -> None:
+def test_read_report_renders_like_original() -> None:
     report = mixed_report()
     report = replace(report, results=tuple(map(_without_line, report.results)))
     read = _read(report)
@@ -47,21 +47,21 @@ def test_what_was_read_is_shown_as_what_was_written() -> None:
     assert shown[0] == shown[1]
 
 
-def test_trials_are_read_as_what_they_were() -> None:
+def test_trials_are_read_back() -> None:
     trials = (TrialScore(attempt=0, score=None, reason="it hung"), TrialScore(attempt=2, score=0.9))
     record = TrialRecord(strategy="mean", trials=trials, cost_limited=True)
     [result] = _read(make_report([make_result("passed", 0.9, trials=record)])).results
     assert result.trials == record
 
 
-def test_commit_is_read() -> None:
+def test_commit_is_read_back() -> None:
     report = replace(mixed_report(), commit="c0de" * 10)
     assert _read(report).commit == report.commit
     assert _read(replace(report, commit="")).commit == ""
 
 
 def _without_line(result: CheckResult) -> CheckResult:
-    """Recordings are told by their files: none that is read has a line of its own."""
+    """Drop the line of the trace, because results.json stores only its file."""
     recording = Place(file=result.case.recording.file)
     return replace(result, case=replace(result.case, recording=recording))
 

@@ -48,7 +48,7 @@ def _replace_keeping_times(folder: Path) -> None:
     ],
     ids=["content", "new file", "name", "mode", "removed", "link", "same size and time"],
 )
-def test_change_in_a_folder_changes_its_digest(
+def test_change_in_folder_changes_its_digest(
     folder: Path, change: Callable[[Path], object]
 ) -> None:
     before = _digest(folder)

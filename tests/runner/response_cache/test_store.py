@@ -49,19 +49,19 @@ def test_stored_response_is_found_unchanged(tmp_path: Path) -> None:
     store.close()
 
 
-def test_looking_for_one_makes_nothing(tmp_path: Path) -> None:
+def test_lookup_creates_no_cache(tmp_path: Path) -> None:
     assert _found(tmp_path / "cache", 1) == []
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_file_is_private_and_its_folder_a_cache(tmp_path: Path) -> None:
+def test_cache_file_is_private_in_marked_folder(tmp_path: Path) -> None:
     _put(tmp_path / "cache", 1)
     assert is_cache(tmp_path / "cache")
     assert stat.S_IMODE((tmp_path / "cache" / RESPONSES_FILE).stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_the_file_belongs_to_the_owner_of_the_workspace(tmp_path: Path) -> None:
+def test_cache_file_belongs_to_workspace_owner(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     os.chown(workspace, 1234, 1235)
@@ -72,7 +72,7 @@ def test_the_file_belongs_to_the_owner_of_the_workspace(tmp_path: Path) -> None:
     assert (status.st_uid, status.st_gid) == (1234, 1235)
 
 
-def test_a_later_reply_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+def test_later_response_replaces_earlier_one(tmp_path: Path) -> None:
     _put(tmp_path, 1)
     _put(tmp_path, 1, response=ProgramOutput(stdout=b"2", stderr="", exit_code=2))
     store = ResponseStore(tmp_path)
@@ -82,7 +82,7 @@ def test_a_later_reply_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None
     store.close()
 
 
-def test_what_is_dropped_is_gone(tmp_path: Path) -> None:
+def test_stored_response_can_be_dropped(tmp_path: Path) -> None:
     _put(tmp_path, 1, 2)
     store = ResponseStore(tmp_path)
     store.drop(_key(1))
@@ -108,21 +108,21 @@ def test_response_stored_after_a_drop_is_kept(tmp_path: Path) -> None:
     assert _found(tmp_path, 1) == [1]
 
 
-def test_one_that_is_too_large_is_not_kept(tmp_path: Path) -> None:
+def test_oversized_response_is_not_stored(tmp_path: Path) -> None:
     large = ProgramOutput(stdout=b"x" * (MAX_RESPONSE_BYTES + 1), stderr="", exit_code=0)
     assert _put(tmp_path, 1, response=large) == ""
     assert _found(tmp_path, 1) == []
 
 
-def test_one_is_found_among_many(tmp_path: Path) -> None:
+def test_response_is_found_in_large_cache(tmp_path: Path) -> None:
     large = ProgramOutput(stdout=b"x" * 900_000, stderr="", exit_code=0)
     _put(tmp_path, *range(6), response=large)
     assert (tmp_path / RESPONSES_FILE).stat().st_size > PRELOAD_BYTES
     assert _found(tmp_path, 5, 1, 7) == [5, 1]
 
 
-def test_many_are_written_before_the_end(tmp_path: Path) -> None:
-    """So that hardly any are lost with a process that is killed."""
+def test_responses_are_flushed_before_close(tmp_path: Path) -> None:
+    """A killed process loses few responses."""
     store = ResponseStore(tmp_path)
     for number in range(300):
         store.put(_key(number), RESPONSE)
@@ -131,8 +131,8 @@ def test_many_are_written_before_the_end(tmp_path: Path) -> None:
     assert len(_found(tmp_path, *range(300))) == 300
 
 
-class TestTheFileStaysSmall:
-    def test_what_was_of_no_use_for_longest_goes_first(self, tmp_path: Path) -> None:
+class TestSizeLimit:
+    def test_least_recently_used_responses_are_removed_first(self, tmp_path: Path) -> None:
         _put(
             tmp_path,
             *range(100),
@@ -151,9 +151,9 @@ class TestTheFileStaysSmall:
         assert (tmp_path / RESPONSES_FILE).stat().st_size <= 64 * 1024
 
 
-class TestAFileThatIsDamaged:
+class TestDamagedFile:
     @pytest.mark.parametrize("damage", [b"no database at all" * 99, b""])
-    def test_is_made_anew(self, tmp_path: Path, damage: bytes) -> None:
+    def test_non_database_file_is_recreated(self, tmp_path: Path, damage: bytes) -> None:
         _put(tmp_path, 1)
         (tmp_path / RESPONSES_FILE).write_bytes(damage)
         assert _found(tmp_path, 1) == []
@@ -161,14 +161,14 @@ class TestAFileThatIsDamaged:
         assert _found(tmp_path, 1, 2) == [2]
 
     @pytest.mark.parametrize("size", [50, 4000, 5000, 20_000])
-    def test_by_half_is_made_anew(self, tmp_path: Path, size: int) -> None:
+    def test_truncated_file_is_recreated(self, tmp_path: Path, size: int) -> None:
         _put(tmp_path, *range(200))
         os.truncate(tmp_path / RESPONSES_FILE, size)
         _found(tmp_path, *range(200))
         assert _put(tmp_path, 300) == ""
         assert _found(tmp_path, 300) == [300]
 
-    def test_so_that_sqlite_tells_it_in_no_utf_8_is_made_anew(self, tmp_path: Path) -> None:
+    def test_malformed_non_utf8_schema_is_recreated(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
         file = tmp_path / RESPONSES_FILE
         data = file.read_bytes().replace(b"tableresponsesresponses", b"table\xffesponsesresponses")
@@ -178,7 +178,7 @@ class TestAFileThatIsDamaged:
         assert _put(tmp_path, 2) == ""
         assert _found(tmp_path, 1, 2) == [2]
 
-    def test_without_its_tables_is_made_anew(self, tmp_path: Path) -> None:
+    def test_file_without_tables_is_recreated(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute("DROP TABLE responses")
@@ -199,7 +199,7 @@ class TestAFileThatIsDamaged:
             "UPDATE responses SET stdout = CAST(x'ff' AS TEXT)",
         ],
     )
-    def test_in_one_reply_has_that_no_longer(self, tmp_path: Path, change: str) -> None:
+    def test_corrupt_response_is_removed(self, tmp_path: Path, change: str) -> None:
         _put(tmp_path, 1, 2)
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute(f"{change} WHERE rowid = 1")
@@ -210,7 +210,7 @@ class TestAFileThatIsDamaged:
         connection.close()
 
 
-class TestWhatIsNotOurs:
+class TestForeignFile:
     def _left_alone(self, folder: Path) -> str:
         before = (folder / RESPONSES_FILE).read_bytes()
         assert _found(folder, 1) == []
@@ -225,30 +225,32 @@ class TestWhatIsNotOurs:
             ("PRAGMA application_id = 7", "program"),
         ],
     )
-    def test_is_left_alone(self, tmp_path: Path, change: str, whose: str) -> None:
+    def test_file_of_other_program_or_version_is_unchanged(
+        self, tmp_path: Path, change: str, whose: str
+    ) -> None:
         _put(tmp_path, 1)
         with sqlite3.connect(tmp_path / RESPONSES_FILE) as connection:
             connection.execute(change)
         connection.close()
         assert f" was created by another {whose} (" in self._left_alone(tmp_path)
 
-    def test_is_not_reached_by_a_link(self, tmp_path: Path) -> None:
+    def test_symlinked_cache_file_is_not_followed(self, tmp_path: Path) -> None:
         cache, other = tmp_path / "cache", tmp_path / "other"
         _put(cache, 1)
         (cache / RESPONSES_FILE).rename(other)
         (cache / RESPONSES_FILE).symlink_to(other)
         assert " is not a regular file (" in self._left_alone(cache)
 
-    def test_is_not_made_in_a_folder_of_somebody_else(self, tmp_path: Path) -> None:
+    def test_cache_is_not_created_in_foreign_folder(self, tmp_path: Path) -> None:
         (tmp_path / "theirs.txt").touch()
         assert "is not an agentci cache" in _put(tmp_path, 1)
         assert [path.name for path in tmp_path.iterdir()] == ["theirs.txt"]
 
 
-class TestACacheThatIsShut:
+class TestUnwritableCache:
     @pytest.fixture
     def cache(self) -> Iterator[Path]:
-        """A cache with one response, in a folder that everybody can write to."""
+        """A cache with one response, in a folder that every user can enter."""
         with tempfile.TemporaryDirectory() as name:
             Path(name).chmod(0o755)
             folder = Path(name, "cache")
@@ -256,7 +258,9 @@ class TestACacheThatIsShut:
             yield folder
 
     @pytest.mark.parametrize(("mode", "found"), [(0o444, [1]), (0o000, [])])
-    def test_is_read_as_far_as_it_may_be(self, cache: Path, mode: int, found: list[int]) -> None:
+    def test_unwritable_cache_is_read_if_permitted(
+        self, cache: Path, mode: int, found: list[int]
+    ) -> None:
         (cache / RESPONSES_FILE).chmod(mode)
         cache.chmod(0o555)
         with as_nobody():
@@ -264,15 +268,15 @@ class TestACacheThatIsShut:
             assert f"{cache / RESPONSES_FILE} cannot be used: " in _put(cache, 2)
         assert _found(cache, 1, 2) == [1]
 
-    def test_to_new_files_has_none(self, cache: Path) -> None:
+    def test_uncreatable_file_is_reported(self, cache: Path) -> None:
         (cache / RESPONSES_FILE).unlink()
         with as_nobody():
             assert f"{cache / RESPONSES_FILE} cannot be used: " in _put(cache, 2)
         assert _found(cache, 2) == []
 
 
-class TestSeveralAtOnce:
-    def test_each_finds_what_others_keep_meanwhile(self, tmp_path: Path) -> None:
+class TestConcurrentUse:
+    def test_response_stored_by_another_store_is_found(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
         store = ResponseStore(tmp_path)
         assert store.find(_key(1)) is not None
@@ -281,7 +285,7 @@ class TestSeveralAtOnce:
         assert store.find(_key(1)) is not None
         store.close()
 
-    def test_processes_keep_all_that_any_of_them_has(self, tmp_path: Path) -> None:
+    def test_processes_share_one_cache(self, tmp_path: Path) -> None:
         program = (
             "import sys\nfrom pathlib import Path\n"
             "from tests.runner.response_cache.test_store import _put\n"
@@ -298,13 +302,13 @@ class TestSeveralAtOnce:
             )
             for first in (0, 100, 200)
         ]
-        told = [process.communicate(timeout=60)[0] for process in processes]
-        kept = sorted(int(number) for text in told for number in text.split())
+        outputs = [process.communicate(timeout=60)[0] for process in processes]
+        kept = sorted(int(number) for text in outputs for number in text.split())
         assert [process.returncode for process in processes] == [0, 0, 0]
         assert _found(tmp_path, *range(300)) == kept
-        assert len(kept) > 100  # the others' turn did not come, which they were told
+        assert len(kept) > 100  # the others were reported as not stored
 
-    def test_threads_do_too(self, tmp_path: Path) -> None:
+    def test_threads_share_one_store(self, tmp_path: Path) -> None:
         store = ResponseStore(tmp_path)
 
         def work(first: int) -> None:
@@ -320,7 +324,7 @@ class TestSeveralAtOnce:
         store.close()
         assert len(_found(tmp_path, *range(400))) == 400
 
-    def test_one_that_is_locked_for_long_is_done_without(self, tmp_path: Path) -> None:
+    def test_locked_cache_is_skipped(self, tmp_path: Path) -> None:
         _put(tmp_path, 1)
         holder = sqlite3.connect(tmp_path / RESPONSES_FILE, isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")

@@ -1,4 +1,4 @@
-"""The summary on the page of a workflow run."""
+"""The job summary of a workflow run."""
 
 import re
 
@@ -16,18 +16,18 @@ from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report, text_of
 
 STATUSES: list[Status] = ["passed", "failed", "failed", "errored", "skipped"]
-OPEN = make_report([make_result("passed", 0.9), make_result("passed", evaluator="tone")])
+PASSED = make_report([make_result("passed", 0.9), make_result("passed", evaluator="tone")])
 
 
 def _render(report: Report) -> str:
     return text_of(SummaryReport(), report)
 
 
-def test_it_looks_like_this(golden: Golden) -> None:
+def test_summary_matches_snapshot(golden: Golden) -> None:
     golden("summary.md", _render(mixed_report()))
 
 
-def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
+def test_failed_check_without_judgement_shows_only_places() -> None:
     block = job_summary.render_failed_check(
         replace(make_result("failed"), judgement=None), unfolded=True
     )
@@ -35,29 +35,29 @@ def test_a_failed_check_without_a_judgement_names_its_places_alone() -> None:
     assert "- " not in block
 
 
-def test_what_is_cached_is_counted_and_marked() -> None:
+def test_cached_checks_are_counted_and_marked() -> None:
     text = _render(make_report([make_result("failed", 0.25, cached=True)]))
     assert "; mean score 0.25; 1 cached\n" in text
     assert "score 0.25, threshold 0.7 (cached)" in text
 
 
-def test_an_open_gate_looks_like_this(golden: Golden) -> None:
-    golden("summary-open.md", _render(OPEN))
+def test_summary_of_passed_gate_matches_snapshot(golden: Golden) -> None:
+    golden("summary-passed.md", _render(PASSED))
 
 
 @pytest.mark.parametrize(
     ("report", "line"),
     [
-        pytest.param(OPEN, "## ✅ Quality gate passed: 2 checks passed", id="open"),
+        pytest.param(PASSED, "## ✅ Quality gate passed: 2 checks passed", id="passed"),
         pytest.param(
             make_report([make_result("failed")]),
             "## ❌ Quality gate failed: 1 of 1 check failed (pass rate 0%, required 100%)",
-            id="shut",
+            id="failed",
         ),
         pytest.param(
             make_report([make_result("errored", evaluator="tone")]),
             "## 💥 Quality gate failed: 1 check errored (tone)",
-            id="error",
+            id="errored",
         ),
         pytest.param(
             make_report([], problems=[Problem(message="no config")]),
@@ -67,20 +67,18 @@ def test_an_open_gate_looks_like_this(golden: Golden) -> None:
         pytest.param(
             make_report(
                 [make_result("failed"), make_result("passed")],
-                bar=GateThresholds(min_pass_rate=0.5),
+                thresholds=GateThresholds(min_pass_rate=0.5),
             ),
             "## ✅ Quality gate passed: 1 of 2 checks passed",
-            id="open in spite of a failure",
+            id="passed despite a failure",
         ),
     ],
 )
-def test_the_first_line_is_the_verdict_with_its_weightiest_reason(
-    report: Report, line: str
-) -> None:
+def test_heading_states_verdict_and_main_reason(report: Report, line: str) -> None:
     assert _render(report).splitlines()[0] == line
 
 
-def test_a_shard_speaks_for_itself_alone() -> None:
+def test_shard_verdict_names_its_shard() -> None:
     text = _render(shard_report([make_result("passed"), make_result("skipped")]))
     assert text.startswith("## \u2705 Shard 2 of 3 passed: 1 check passed\n")
     assert "results of shard 2 of 3 only" in text
@@ -88,7 +86,7 @@ def test_a_shard_speaks_for_itself_alone() -> None:
     assert text.startswith("## \U0001f4a5 Quality gate failed in shard 2 of 3: 1 check errored")
 
 
-def test_with_several_configs_the_table_names_them() -> None:
+def test_table_names_configs_if_several() -> None:
     results = [make_result("passed", config=config) for config in ("a.yaml", "b.yaml")]
     lines = _render(make_report(results)).splitlines()
     assert "| Config | Evaluator | Checks |" in lines[4]
@@ -99,23 +97,25 @@ def test_with_several_configs_the_table_names_them() -> None:
     ("status", "required", "icon"),
     [("skipped", True, "\N{HEAVY MINUS SIGN}"), ("errored", True, "❌"), ("failed", False, "⚠️")],
 )
-def test_an_evaluator_has_a_mark(status: Status, required: bool, icon: str) -> None:
+def test_evaluator_status_has_icon(status: Status, required: bool, icon: str) -> None:
     result = make_result(status, evaluator="tone", required=required)
     assert f"| {icon} `tone`" in _render(make_report([result]))
 
 
 @pytest.mark.parametrize(
-    ("status", "bar"),
+    ("status", "thresholds"),
     [("errored", GateThresholds(on_error="warn")), ("failed", GateThresholds(min_pass_rate=0.5))],
 )
-def test_what_an_open_gate_bears_with_is_a_warning(status: Status, bar: GateThresholds) -> None:
+def test_tolerated_failure_of_passed_gate_is_warning(
+    status: Status, thresholds: GateThresholds
+) -> None:
     results = [make_result(status, evaluator="tone"), make_result("passed", evaluator="other")]
-    text = _render(make_report(results, bar=bar))
+    text = _render(make_report(results, thresholds=thresholds))
     assert "| ⚠️ `tone`" in text
     assert "❌" not in text
 
 
-def test_with_several_configs_errors_and_skips_name_theirs() -> None:
+def test_errors_and_skips_name_configs_if_several() -> None:
     statuses: tuple[Status, ...] = ("errored", "skipped")
     results = [make_result(each, config=c) for c in ("a.yaml", "b.yaml") for each in statuses]
     text = _render(make_report(results))
@@ -124,7 +124,7 @@ def test_with_several_configs_errors_and_skips_name_theirs() -> None:
         assert f"\n- `response_quality` of `{config}`: no reason given (1 " in text
 
 
-def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
+def test_long_error_keeps_its_beginning_and_end() -> None:
     reason = "exit code 1: Traceback:\n" + "  File\n" * 5_000 + "KeyError: 'x'"
     text = _render(make_report([make_result("errored", reason=reason)]))
     assert "```\nexit code 1: Traceback:\n" in text
@@ -132,14 +132,14 @@ def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
     assert len(text) < 6_000
 
 
-def test_turns_of_low_scores_are_told_where_nothing_else_is() -> None:
+def test_low_scoring_turns_are_shown_without_other_findings() -> None:
     result = make_result("failed", 0.5)
     judgement = Judgement(score=0.5, passed=False, turn_scores=(1.0, 0.0))
     block = job_summary.render_failed_check(replace(result, judgement=judgement), unfolded=True)
     assert '\n- turn 2: score 0; question "Book it"; no answer\n' in block
 
 
-def test_the_command_line_is_no_file() -> None:
+def test_command_line_is_not_shown_as_file() -> None:
     results = [make_result("failed", 0.1, place=COMMAND_LINE, config=COMMAND_LINE.file)]
     results += [make_result("passed", 1.0)]
     problem = Problem(message="is odd", place=COMMAND_LINE, severity="note")
@@ -149,18 +149,24 @@ def test_the_command_line_is_no_file() -> None:
     assert "- **note** `command line` is odd\n" in text
 
 
-def test_the_worst_cases_are_unfolded_and_the_required_ones_first() -> None:
+def test_worst_required_checks_are_expanded_first() -> None:
     results = [
         *(make_result("failed", n / 10, case=f"c{n}") for n in (3, 1, 2, 4)),
-        make_result("failed", 0.0, case="advice", required=False),
+        make_result("failed", 0.0, case="advisory", required=False),
     ]
     text = _render(make_report(results))
     found = re.findall(r"<details( open)?>\n<summary><code>(\w+)", text)
-    opened = " open"
-    assert found == [(opened, "c1"), (opened, "c2"), (opened, "c3"), ("", "c4"), ("", "advice")]
+    expanded = " open"
+    assert found == [
+        (expanded, "c1"),
+        (expanded, "c2"),
+        (expanded, "c3"),
+        ("", "c4"),
+        ("", "advisory"),
+    ]
 
 
-def test_a_check_of_which_there_is_too_much_is_told_in_short() -> None:
+def test_oversized_check_is_shortened() -> None:
     calls = [{"name": "|" * 300, "args": None}] * 40
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     result = make_result("failed", details={"comparisons": [turn] * 5})
@@ -169,7 +175,7 @@ def test_a_check_of_which_there_is_too_much_is_told_in_short() -> None:
     assert len(block.encode()) <= job_summary.MAX_CHECK_BYTES
 
 
-def test_very_many_calls_and_misses_are_counted() -> None:
+def test_calls_and_misses_above_limit_are_counted() -> None:
     calls = [{"name": "a", "args": None}] * 50
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     misses = [f"miss {number}" for number in range(30)]
@@ -179,7 +185,7 @@ def test_very_many_calls_and_misses_are_counted() -> None:
     assert "- … and 10 more" in block
 
 
-class TestTenThousandResults:
+class TestLargeReport:
     REPORT = make_report(
         [
             make_result(
@@ -199,11 +205,11 @@ class TestTenThousandResults:
         problems=[Problem(message=f"problem {number}") for number in range(500)],
     )
 
-    def test_fit_below_githubs_limit(self) -> None:
+    def test_large_summary_fits_github_limit(self) -> None:
         text = _render(self.REPORT)
         assert len(text.encode()) <= MAX_BYTES < SUMMARY_BYTES
 
-    def test_are_counted_where_they_are_not_shown(self) -> None:
+    def test_hidden_entries_are_counted(self) -> None:
         text = _render(self.REPORT)
         last = text.splitlines()[-1]
         assert last.startswith("_Not shown: ")
@@ -213,15 +219,15 @@ class TestTenThousandResults:
         assert "400 problems" in last
         assert last.endswith("See `results.json` for the full list._")
 
-    def test_leave_whole_blocks(self) -> None:
+    def test_cut_summary_has_only_complete_blocks(self) -> None:
         text = text_of(SummaryReport(max_bytes=60_000), self.REPORT)
         assert len(text.encode()) <= 60_000
         assert text.count("<details") == text.count("</details>") > 0
-        assert _left_open(text) is None
+        assert _find_unclosed_fence(text) is None
 
 
-def _left_open(text: str) -> str | None:
-    """The fence that is not closed at the end of ``text``."""
+def _find_unclosed_fence(text: str) -> str | None:
+    """The code fence that is not closed at the end of ``text``."""
     fence = None
     for line in text.splitlines():
         if fence is None and line.startswith("```"):

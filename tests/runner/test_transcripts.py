@@ -1,4 +1,4 @@
-"""What is shown of what was asked of others, and what never is."""
+"""How evaluator input and output is shown, and which secrets are redacted."""
 
 import json
 from typing import Any
@@ -45,9 +45,9 @@ from agentci.runner.transcripts import (
 )
 from tests.helpers.reports import make_result
 
-PANEL = JudgeConfig(settings=ModelSettings(provider="openai", model="m", key_variable="KEY"))
+JUDGE = JudgeConfig(settings=ModelSettings(provider="openai", model="m", key_variable="KEY"))
 QUESTION = JudgePrompt(system="You judge.", user="Is it so?", schema=None)
-SAID = ModelResponse(text='{"score": 1}', ending="complete")
+RESPONSE = ModelResponse(text='{"score": 1}', ending="complete")
 SERVICE = EvalsService(base_url="https://evals.example/v1", key_variable="EVALS_KEY")
 
 
@@ -60,17 +60,17 @@ def ended(stdout: bytes = b"", stderr: str = "", code: int = 0) -> ProgramOutput
     return ProgramOutput(stdout=stdout, stderr=stderr, exit_code=code)
 
 
-def shown(*dealings: ExternalCall, secrets: tuple[str, ...] = ()) -> tuple[EvaluatorCall, ...]:
-    return format_calls(dealings, secrets)
+def shown(*calls: ExternalCall, secrets: tuple[str, ...] = ()) -> tuple[EvaluatorCall, ...]:
+    return format_calls(calls, secrets)
 
 
-def texts(dealing: ExternalCall, **others: Any) -> dict[str, CallPayload]:
-    [found] = shown(dealing, **others)
+def texts(call: ExternalCall, **others: Any) -> dict[str, CallPayload]:
+    [found] = shown(call, **others)
     return {each.name: each for each in found.texts}
 
 
-class TestOfAProgram:
-    def test_all_three_streams_are_shown(self) -> None:
+class TestProgramCall:
+    def test_stdin_stdout_and_stderr_are_shown(self) -> None:
         response = ended(b"{}\n", "late\n", 3)
         [found] = shown(
             ExternalCall(name="tone", request=running(), response=response, seconds=0.25)
@@ -85,17 +85,17 @@ class TestOfAProgram:
             ),
         )
 
-    def test_of_one_that_did_not_end_there_is_its_input_and_why(self) -> None:
+    def test_failed_program_shows_stdin_and_error(self) -> None:
         [found] = shown(ExternalCall(name="tone", request=running("x"), error="timed out"))
         assert found.outcome == "program: timed out"
         assert [each.name for each in found.texts] == ["stdin"]
 
-    def test_a_reply_of_an_earlier_run_is_said_to_be_one(self) -> None:
+    def test_cached_program_response_is_marked(self) -> None:
         command = RunCommand(command=("judge",), folder="/w", timeout_seconds=1)
         [found] = shown(ExternalCall(name="tone", request=command, response=ended(), cached=True))
         assert found.outcome == "program: exit code 0 (cached)"
 
-    def test_bytes_that_are_no_text_are_spelt_out(self) -> None:
+    def test_non_utf8_output_is_escaped(self) -> None:
         stdout = texts(ExternalCall(name="x", request=running(), response=ended(b"caf\xe9")))[
             "stdout"
         ]
@@ -103,12 +103,12 @@ class TestOfAProgram:
             name="stdout", content="caf\\xe9", size=4, notes=(ESCAPED_NOTE,)
         )
 
-    def test_halves_of_characters_are_written_as_they_are_sent(self) -> None:
+    def test_lone_surrogate_is_escaped(self) -> None:
         assert (
             texts(ExternalCall(name="x", request=running("\ud800")))["stdin"].content == "\\ud800"
         )
 
-    def test_what_is_long_loses_its_middle(self) -> None:
+    def test_long_stdout_loses_its_middle(self) -> None:
         response = ended(b"a" + 300_000 * b"b" + b"c")
         stdout = texts(ExternalCall(name="x", request=running(), response=response))["stdout"]
         assert (stdout.size, stdout.notes, len(stdout.content)) == (
@@ -118,33 +118,33 @@ class TestOfAProgram:
         )
         assert (stdout.content[0], stdout.content[-1]) == ("a", "c")
 
-    def test_of_a_long_log_the_end_is_shown(self) -> None:
+    def test_long_stderr_keeps_its_end(self) -> None:
         response = ended(stderr=f"begin{MAX_STDERR * 'x'}end")
         stderr = texts(ExternalCall(name="x", request=running(), response=response))["stderr"]
         assert stderr.notes == (TAIL_ONLY_NOTE,)
         assert stderr.content.endswith("xend")
         assert len(stderr.content) == MAX_STDERR
 
-    def test_many_parts_share_the_room(self) -> None:
-        dealing = ExternalCall(name="x", request=running("x" * MAX_TEXT))
-        found = shown(*(dealing for _ in range(64)))
+    def test_total_text_of_many_calls_is_limited(self) -> None:
+        call = ExternalCall(name="x", request=running("x" * MAX_TEXT))
+        found = shown(*(call for _ in range(64)))
         assert sum(len(text.content) for each in found for text in each.texts) <= MAX_TEXTS
 
 
-class TestOfAModel:
-    def test_the_question_and_every_reply_are_shown(self) -> None:
+class TestModelCall:
+    def test_prompt_and_every_response_are_shown(self) -> None:
         cut = ModelResponse(text='{"sc', ending="truncated", finish_reason="length")
-        ruling = AggregateVerdict(
+        verdict = AggregateVerdict(
             values={"score": 1.0}, verdicts=(Verdict(scores={"score": JudgeScore(value=1)}),)
         )
-        dealing = ExternalCall(
+        call = ExternalCall(
             name="j",
-            request=AskModel(prompt=QUESTION, judge=PANEL),
-            response=ruling,
-            model_responses=(cut, SAID),
+            request=AskModel(prompt=QUESTION, judge=JUDGE),
+            response=verdict,
+            model_responses=(cut, RESPONSE),
             seconds=2,
         )
-        [found] = shown(dealing)
+        [found] = shown(call)
         assert found.outcome == "model m: 2 responses after 2 s"
         assert [(each.name, each.content, each.notes) for each in found.texts] == [
             ("system", "You judge.", ()),
@@ -153,36 +153,36 @@ class TestOfAModel:
             ("response 2", '{"score": 1}', ()),
         ]
 
-    def test_what_gave_no_verdict_is_shown_as_well(self) -> None:
+    def test_response_without_verdict_is_shown(self) -> None:
         question = JudgePrompt(system="", user="So?", schema=None)
         command = ModelSettings(provider="command", command=("./judge", "-v"))
         request = AskModel(prompt=question, judge=JudgeConfig(settings=command))
         [found] = shown(
-            ExternalCall(name="j", request=request, model_responses=(SAID,), error="no verdict")
+            ExternalCall(name="j", request=request, model_responses=(RESPONSE,), error="no verdict")
         )
         assert found.outcome == "model ./judge -v: no verdict"
         assert [each.name for each in found.texts] == ["user", "response"]
 
-    def test_one_reply_is_counted_as_one(self) -> None:
-        ruling = AggregateVerdict(values={}, verdicts=())
-        request = AskModel(prompt=QUESTION, judge=PANEL)
+    def test_single_response_is_counted_in_singular(self) -> None:
+        verdict = AggregateVerdict(values={}, verdicts=())
+        request = AskModel(prompt=QUESTION, judge=JUDGE)
         [found] = shown(
-            ExternalCall(name="j", request=request, response=ruling, model_responses=(SAID,))
+            ExternalCall(name="j", request=request, response=verdict, model_responses=(RESPONSE,))
         )
         assert found.outcome == "model m: 1 response after 0 s"
 
-    def test_of_vectors_their_texts_are_shown_and_what_they_came_to(self) -> None:
-        request = CompareEmbeddings(texts=("cat", "hat"), judge=PANEL)
-        likeness = EmbeddingSimilarity(
+    def test_embedding_call_shows_texts_and_similarity(self) -> None:
+        request = CompareEmbeddings(texts=("cat", "hat"), judge=JUDGE)
+        similarity = EmbeddingSimilarity(
             cosine=0.5, response=ModelResponse(text="0.5", ending="complete")
         )
-        [found] = shown(ExternalCall(name="c", request=request, response=likeness))
+        [found] = shown(ExternalCall(name="c", request=request, response=similarity))
         assert found.outcome == "model m: vectors compared after 0 s"
         assert [each.content for each in found.texts] == ["cat", "hat", "0.5"]
 
 
-class TestOfAService:
-    def test_the_grader_the_items_and_the_grades_are_shown(self) -> None:
+class TestServiceCall:
+    def test_service_call_shows_grader_items_and_grades(self) -> None:
         request = GradeWithService(
             service=SERVICE,
             name="run",
@@ -210,12 +210,14 @@ class TestSecrets:
     @pytest.mark.parametrize(
         ("request_", "found"),
         [
-            pytest.param(running(), (), id="nothing is seen"),
-            pytest.param(running(variables=("TOKEN", "GONE")), ("t0ken-t0ken",), id="env"),
-            pytest.param(running(variables=("MODE",)), (), id="words that stand everywhere"),
-            pytest.param(AskModel(prompt=QUESTION, judge=PANEL), ("sk-123456",), id="a key"),
+            pytest.param(running(), (), id="no variables"),
             pytest.param(
-                CompareEmbeddings(texts=("a", "b"), judge=PANEL), ("sk-123456",), id="embeddings"
+                running(variables=("TOKEN", "GONE")), ("t0ken-t0ken",), id="environment variable"
+            ),
+            pytest.param(running(variables=("MODE",)), (), id="value too short for a secret"),
+            pytest.param(AskModel(prompt=QUESTION, judge=JUDGE), ("sk-123456",), id="judge key"),
+            pytest.param(
+                CompareEmbeddings(texts=("a", "b"), judge=JUDGE), ("sk-123456",), id="embeddings"
             ),
             pytest.param(
                 RunCommand(
@@ -224,42 +226,42 @@ class TestSecrets:
                     stdin="",
                     timeout_seconds=1,
                     variables=("TOKEN",),
-                    model_access=ModelAccess(judge=PANEL, max_calls=1),
+                    model_access=ModelAccess(judge=JUDGE, max_calls=1),
                 ),
                 ("sk-123456", "t0ken-t0ken"),
-                id="a program that may ask a model",
+                id="program with model access",
             ),
             pytest.param(
                 RunCommand(command=("x",), folder="/w", timeout_seconds=1),
                 (),
-                id="one that may not",
+                id="program without model access",
             ),
         ],
     )
-    def test_are_what_a_request_lets_somebody_see(
+    def test_secrets_are_values_a_request_can_read(
         self, request_: Any, found: tuple[str, ...]
     ) -> None:
         assert find_call_secrets([ExternalCall(name="x", request=request_)], ENVIRON) == found
 
-    def test_are_nowhere_in_what_is_shown(self) -> None:
+    def test_secrets_are_redacted_in_calls(self) -> None:
         response = ended(b'{"key": "t0ken-t0ken"}', "t0ken-t0ken")
-        dealings = [
+        calls = [
             ExternalCall(name="x", request=running("t0ken-t0ken"), response=response),
-            ExternalCall(name="x", request=running(), error="it said t0ken-t0ken"),
+            ExternalCall(name="x", request=running(), error="it printed t0ken-t0ken"),
         ]
-        found = format_calls(dealings, ("t0ken-t0ken",))
+        found = format_calls(calls, ("t0ken-t0ken",))
         assert "t0ken" not in repr(found)
         assert {each.notes for each in found[0].texts} == {(REDACTED_NOTE,)}
-        assert found[1].outcome == "program: it said ***"
+        assert found[1].outcome == "program: it printed ***"
 
-    def test_are_hidden_before_anything_is_cut(self) -> None:
+    def test_secrets_are_redacted_before_truncation(self) -> None:
         rest = (MAX_STDERR - 5) * "x"
         response = ended(stderr=f"t0ken-t0ken{rest}")
-        dealing = ExternalCall(name="x", request=running(), response=response)
-        assert texts(dealing, secrets=("t0ken-t0ken",))["stderr"].content == f"***{rest}"
+        call = ExternalCall(name="x", request=running(), response=response)
+        assert texts(call, secrets=("t0ken-t0ken",))["stderr"].content == f"***{rest}"
 
-    def test_are_nowhere_in_a_result(self) -> None:
-        said = make_result(
+    def test_secrets_are_redacted_in_results(self) -> None:
+        result = make_result(
             "failed",
             0.1,
             misses=["t0ken-t0ken"],
@@ -268,23 +270,23 @@ class TestSecrets:
             details={"t0ken-t0ken": ["t0ken-t0ken"]},
             reason="t0ken-t0ken",
         )
-        found = redact_result(said, ("t0ken-t0ken",))
+        found = redact_result(result, ("t0ken-t0ken",))
         assert "t0ken" not in repr(found)
         assert found.judgement is not None
         assert (found.reason, found.judgement.details) == ("***", {"***": ["***"]})
 
-    def test_are_in_no_repeat(self) -> None:
+    def test_secrets_are_redacted_in_repeats(self) -> None:
         repeats = tuple(
             RepeatOutcome(status="errored", score=None, reason=reason)
             for reason in ("t0ken-t0ken", None)
         )
         record = RepeatRecord(aggregation="mean", flip_rate=None, repeats=repeats)
-        said = replace(make_result("errored"), repeats=record)
-        found = redact_result(said, ("t0ken-t0ken",)).repeats
+        result = replace(make_result("errored"), repeats=record)
+        found = redact_result(result, ("t0ken-t0ken",)).repeats
         assert found is not None
         assert [each.reason for each in found.repeats] == ["***", None]
 
-    def test_leave_a_result_as_it_is_that_has_none_of_them(self) -> None:
+    def test_result_without_secrets_is_unchanged(self) -> None:
         for result in (make_result("failed", 0.1), make_result("skipped")):
             assert redact_result(result, ()) is result
             assert redact_result(result, ("t0ken-t0ken",)) == result

@@ -1,4 +1,4 @@
-"""``report.html`` in a real browser: by mouse and keyboard, narrow and dark, with hostile text."""
+"""``report.html`` in a real browser: mouse, keyboard, narrow, dark, and with hostile text."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,12 +13,12 @@ from tests.helpers.reports import make_report, make_result
 from tests.helpers.support import ROOT
 from tests.reports.html.pages import (
     HOSTILE,
-    exchange_report,
-    exchanged,
+    calls_of,
     full_report,
     hostile_report,
     long_report,
     page_of,
+    transcript_report,
 )
 
 AXE = ROOT / ".venv" / "services" / "node_modules" / "axe-core" / "axe.min.js"
@@ -41,7 +41,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def show(window: Browser, tmp_path: Path) -> Iterator[Show]:
-    """Opens a report's page; nothing that the page complains of is forgiven."""
+    """Show a report's page; any error that the page reports fails the test."""
 
     def show(report: Report, fragment: str = "", **looks: Any) -> Browser:
         (tmp_path / "report.html").write_text(page_of(report), encoding="utf-8")
@@ -66,13 +66,13 @@ def _focus(page: Browser) -> str:
 def _violations(page: Browser) -> Any:
     page.run(AXE.read_text())
     return page.run(
-        "axe.run().then((told) => told.violations.map((each) =>"
+        "axe.run().then((result) => result.violations.map((each) =>"
         " `${each.id}: ${each.nodes.map((node) => node.target).join(' ')}`))"
     )
 
 
-class TestTheTable:
-    def test_shows_the_worst_first(self, show: Show) -> None:
+class TestTable:
+    def test_worst_checks_are_listed_first(self, show: Show) -> None:
         page = show(full_report())
         assert _rows(page) == [
             "books_a_flight",
@@ -84,7 +84,7 @@ class TestTheTable:
         ]
         assert page.texts("#hits") == ["6 checks"]
 
-    def test_is_searched_from_the_keyboard(self, show: Show) -> None:
+    def test_search_works_from_keyboard(self, show: Show) -> None:
         page = show(full_report())
         page.press("/")
         page.write("CANCELS sorry")
@@ -92,14 +92,14 @@ class TestTheTable:
         assert _rows(page) == ["cancels"]
         page.wait("location.hash === '#query=CANCELS+sorry'")
 
-    def test_is_filtered_and_cleared(self, show: Show) -> None:
+    def test_filter_is_applied_and_cleared(self, show: Show) -> None:
         page = show(full_report(), "#evaluator=response_quality")
         page.run("document.getElementById('status-failed').click()")
         assert _rows(page) == ["cancels"]
         page.run("document.querySelector('.found button').click()")
         assert len(_rows(page)) == 6
 
-    def test_is_filtered_by_what_the_table_of_evaluators_links_to(self, show: Show) -> None:
+    def test_evaluator_table_links_filter_checks(self, show: Show) -> None:
         page = show(full_report())
         page.run(
             "[...document.querySelectorAll('.wide a')]"
@@ -108,7 +108,7 @@ class TestTheTable:
         page.wait("location.hash.includes('errored')")
         assert page.texts("#hits") == ["1 of 6 checks"]
 
-    def test_is_sorted_by_its_heads(self, show: Show) -> None:
+    def test_column_header_sorts_checks(self, show: Show) -> None:
         page = show(full_report())
         scores = ".checks tbody .of-score"
         press = "document.getElementById('by-score').click()"
@@ -120,23 +120,23 @@ class TestTheTable:
         page.run(press)
         assert page.run("document.querySelector('[aria-sort]')") is None
 
-    def test_of_many_checks_is_turned_page_by_page(self, show: Show) -> None:
+    def test_long_table_is_split_into_pages(self, show: Show) -> None:
         page = show(long_report(250), "#sort=case")
         assert len(_rows(page)) == 100
         page.run("document.querySelector('.pages button:last-child').click()")
         assert _rows(page)[0] == "case 100"
         assert page.texts(".pages span") == ["101 to 200 of 250"]
 
-    @pytest.mark.parametrize("exchanges", [0, 200], ids=["without exchanges", "with 8 MiB of them"])
-    def test_answers_a_search_of_ten_thousand_checks_at_once(
-        self, show: Show, exchanges: int
-    ) -> None:
+    @pytest.mark.parametrize(
+        "transcripts", [0, 200], ids=["without transcripts", "with 8 MiB of transcripts"]
+    )
+    def test_search_of_ten_thousand_checks_is_fast(self, show: Show, transcripts: int) -> None:
         report = long_report(10_000)
-        said = CallPayload(name="stdin", content="x" * 40_000, size=40_000)
+        payload = CallPayload(name="stdin", content="x" * 40_000, size=40_000)
         packed = {
             id_: text
-            for result in report.results[:exchanges]
-            for id_, text in exchanged(result, said).json_by_check.items()
+            for result in report.results[:transcripts]
+            for id_, text in calls_of(result, payload).json_by_check.items()
         }
         page = show(replace(report, evaluator_calls=EvaluatorCalls(json_by_check=packed)))
         took: float = page.run(
@@ -155,21 +155,21 @@ class TestTheTable:
         assert page.texts("#hits") == ["0 of 10,000 checks"]
 
 
-class TestACheck:
-    def test_shows_calls_side_by_side(self, show: Show) -> None:
+class TestCheckView:
+    def test_tool_calls_are_shown_side_by_side(self, show: Show) -> None:
         page = show(full_report(), FAILED_CALLS)
         assert page.texts("#check h1") == ["books_a_flight \u203a tool_trajectory_avg_score"]
         assert page.texts(".calls tbody th") == ["differs", "missing", "equal", "unexpected"]
         assert page.texts(".calls del, .calls ins") == ['to = "ROM"', 'to = "FCO"']
         assert page.texts("#overview") == []
 
-    def test_shows_its_trials(self, show: Show) -> None:
+    def test_trials_are_shown(self, show: Show) -> None:
         page = show(
             full_report(), "#check=id+of+evals/eval_config.yaml,+books_a_flight,+response_quality"
         )
         assert page.texts(".trials tbody tr") == ["1\t0.9\t", "2\t-\tit hung"]
 
-    def test_shows_what_it_was_told_each_time(self, show: Show) -> None:
+    def test_repeats_are_shown(self, show: Show) -> None:
         page = show(
             full_report(), "#check=id+of+evals/eval_config.yaml,+books_a_flight,+response_quality"
         )
@@ -178,7 +178,7 @@ class TestACheck:
             "2\t\u2715 failed\t-\ta turn is missing",
         ]
 
-    def test_shows_its_details_on_demand(self, show: Show) -> None:
+    def test_details_are_shown_on_demand(self, show: Show) -> None:
         page = show(full_report(), FAILED_CALLS)
         assert page.run("document.querySelector('#check > details pre').textContent") == ""
         page.run("document.querySelector('#check > details summary').click()")
@@ -186,7 +186,7 @@ class TestACheck:
             "document.querySelector('#check > details pre').textContent.includes('hold_seat')"
         )
 
-    def test_is_opened_and_left_by_the_keyboard(self, show: Show) -> None:
+    def test_check_is_entered_and_left_by_keyboard(self, show: Show) -> None:
         page = show(full_report())
         page.run("document.querySelector('.checks tbody a').focus()")
         page.press("Enter")
@@ -196,13 +196,13 @@ class TestACheck:
         page.wait("document.getElementById('check').hidden")
         assert _focus(page) == "books_a_flight"
 
-    def test_leads_to_the_next_of_those_that_were_found(self, show: Show) -> None:
+    def test_next_check_follows_current_filter(self, show: Show) -> None:
         page = show(full_report(), f"{FAILED_CALLS}&status=failed")
         assert page.texts("#check nav span") == ["1 of 3"]
         page.run("document.querySelector('#check nav a:last-child').click()")
         page.wait("document.querySelector('#check h1').textContent.startsWith('cancels')")
 
-    def test_that_is_not_there_is_told(self, show: Show) -> None:
+    def test_unknown_check_is_reported(self, show: Show) -> None:
         page = show(full_report(), "#check=0000")
         assert page.texts("#check h1") == ["Check 0000 not found in this report"]
 
@@ -211,23 +211,23 @@ STDIN = CallPayload(
     name="stdin", content='{"threshold": 0.5, "invocations": [{"id": "\\u00e9"}]}', size=54
 )
 STDOUT = CallPayload(name="stdout", content="caf\\xe9\x1b", size=6, notes=("not UTF-8",))
-EXCHANGES = f"#check={16 * '0'}"
+TRANSCRIPT = f"#check={16 * '0'}"
 
 
 @pytest.fixture
-def opened(show: Show) -> Browser:
-    """A check whose exchanges are shown."""
+def expanded(show: Show) -> Browser:
+    """A check whose transcript is shown."""
     page = show(
-        exchange_report(STDIN, STDOUT, CallPayload(name="stderr", content="", size=0)), EXCHANGES
+        transcript_report(STDIN, STDOUT, CallPayload(name="stderr", content="", size=0)), TRANSCRIPT
     )
     page.run("document.querySelector('#transcript summary').click()")
     page.wait("document.querySelector('#transcript pre') !== null")
     return page
 
 
-class TestExchanges:
-    def test_are_read_and_shown_when_somebody_asks_for_them(self, show: Show) -> None:
-        page = show(exchange_report(STDIN), EXCHANGES)
+class TestTranscript:
+    def test_transcript_is_rendered_on_demand(self, show: Show) -> None:
+        page = show(transcript_report(STDIN), TRANSCRIPT)
         assert page.texts("#transcript pre") == []
         page.run("document.querySelector('#transcript summary').focus()")
         page.press("Enter")
@@ -236,70 +236,76 @@ class TestExchanges:
         page.press("Enter")
         assert len(page.texts("#transcript pre")) == 1
 
-    def test_say_what_went_which_way(self, opened: Browser) -> None:
-        assert opened.texts("#transcript h3") == ["response_quality"]
-        assert opened.texts("#transcript .prose") == ["program: exit code 0"]
-        assert opened.texts("#transcript h4") == ["stdin", "stdout", "stderr"]
-        assert opened.texts("#transcript .remarks") == ["54 bytes", "6 bytes; not UTF-8", "0 bytes"]
+    def test_transcript_shows_streams_and_notes(self, expanded: Browser) -> None:
+        assert expanded.texts("#transcript h3") == ["response_quality"]
+        assert expanded.texts("#transcript .prose") == ["program: exit code 0"]
+        assert expanded.texts("#transcript h4") == ["stdin", "stdout", "stderr"]
+        assert expanded.texts("#transcript .remarks") == [
+            "54 bytes",
+            "6 bytes; not UTF-8",
+            "0 bytes",
+        ]
 
-    def test_are_indented_until_somebody_wants_them_exact(self, opened: Browser) -> None:
-        pretty, stdout = opened.texts("#transcript pre")
+    def test_json_is_indented_until_raw_is_requested(self, expanded: Browser) -> None:
+        pretty, stdout = expanded.texts("#transcript pre")
         assert pretty.split("\n")[:2] == ["{", '  "threshold": 0.5,']
         assert stdout == "caf\\xe9\\u001b"
-        opened.run("document.querySelector('#transcript [aria-pressed]').focus()")
-        opened.press(" ")
-        assert opened.texts("#transcript pre")[0] == STDIN.content
-        assert opened.run("document.activeElement.ariaPressed") == "true"
-        opened.press(" ")
-        assert opened.texts("#transcript pre")[0] == pretty
+        expanded.run("document.querySelector('#transcript [aria-pressed]').focus()")
+        expanded.press(" ")
+        assert expanded.texts("#transcript pre")[0] == STDIN.content
+        assert expanded.run("document.activeElement.ariaPressed") == "true"
+        expanded.press(" ")
+        assert expanded.texts("#transcript pre")[0] == pretty
 
-    def test_are_copied_as_they_came_or_selected(self, opened: Browser) -> None:
+    def test_copy_button_copies_or_selects_original_text(self, expanded: Browser) -> None:
         copy = "[...document.querySelectorAll('#transcript button')].at(-1).click()"
-        opened.run(
+        expanded.run(
             "navigator.clipboard.writeText = async (text) => { window.copied = text; };" + copy
         )
-        opened.wait("document.querySelector('#transcript [role=status]:not(:empty)') !== null")
-        assert opened.run("window.copied") == STDOUT.content
-        opened.run("navigator.clipboard.writeText = async () => { throw new Error(); };" + copy)
-        opened.wait("String(getSelection()).startsWith('caf')")
-        assert opened.texts("#transcript [role=status]")[-1] == "Selected; press Ctrl+C to copy"
+        expanded.wait("document.querySelector('#transcript [role=status]:not(:empty)') !== null")
+        assert expanded.run("window.copied") == STDOUT.content
+        expanded.run("navigator.clipboard.writeText = async () => { throw new Error(); };" + copy)
+        expanded.wait("String(getSelection()).startsWith('caf')")
+        assert expanded.texts("#transcript [role=status]")[-1] == "Selected; press Ctrl+C to copy"
 
-    def test_that_had_no_room_are_told_with_a_way_to_have_them(self, show: Show) -> None:
+    def test_omitted_transcript_shows_commands_to_get_it(self, show: Show) -> None:
         result = replace(make_result("failed", 0.1), id="0" * 16)
         left_out = EvaluatorCalls(omitted_checks=frozenset([result.id]))
-        page = show(replace(make_report([result]), evaluator_calls=left_out), EXCHANGES)
+        page = show(replace(make_report([result]), evaluator_calls=left_out), TRANSCRIPT)
         assert page.texts(".omitted code") == [
             "agentci run evals/eval_config.yaml --only response_quality",
             "agentci evaluator run PROGRAM --trace evals/recordings/books_a_flight.json",
         ]
 
-    def test_of_other_runs_are_elsewhere(self, show: Show) -> None:
+    def test_transcript_of_merged_run_refers_to_its_report(self, show: Show) -> None:
         result = replace(make_result("failed", 0.1), id="0" * 16)
         elsewhere = replace(
             make_report([result]), evaluator_calls=EvaluatorCalls(kept_in_parts=True)
         )
-        page = show(elsewhere, EXCHANGES)
+        page = show(elsewhere, TRANSCRIPT)
         assert page.texts(".omitted")[0].endswith(
             "is in the report.html of the run that this check comes from."
         )
 
     @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
     @pytest.mark.parametrize("looks", [{}, {"dark": True}, {"width": 360, "height": 700}])
-    def test_are_accessible_and_fit(self, opened: Browser, looks: dict[str, Any]) -> None:
-        opened.look(**looks)
-        assert _violations(opened) == []
-        assert opened.run("document.documentElement.scrollWidth") <= looks.get("width", 1280)
+    def test_transcript_is_accessible_and_fits_width(
+        self, expanded: Browser, looks: dict[str, Any]
+    ) -> None:
+        expanded.look(**looks)
+        assert _violations(expanded) == []
+        assert expanded.run("document.documentElement.scrollWidth") <= looks.get("width", 1280)
 
 
-class TestWhateverTheTextIs:
+class TestHostileText:
     @pytest.mark.parametrize("fragment", ["", "#query=script"])
-    def test_it_is_nothing_but_text_in_the_table(self, show: Show, fragment: str) -> None:
+    def test_hostile_text_is_inert_in_table(self, show: Show, fragment: str) -> None:
         page = show(hostile_report(), fragment)
         assert page.run("window.stolen") is None
         assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
         assert _rows(page)[0].startswith("</script><script>window.stolen = 1</script>")
 
-    def test_it_is_nothing_but_text_in_a_check(self, show: Show) -> None:
+    def test_hostile_text_is_inert_in_check(self, show: Show) -> None:
         page = show(hostile_report())
         page.run("document.querySelector('.checks tbody a').click()")
         page.wait("!document.getElementById('check').hidden")
@@ -310,7 +316,7 @@ class TestWhateverTheTextIs:
         assert page.run("window.stolen") is None
         assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
 
-    def test_the_policy_would_stop_it_all_the_same(self, show: Show) -> None:
+    def test_content_security_policy_blocks_injected_script(self, show: Show) -> None:
         page = show(full_report())
         page.run(
             "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"stolen=1\">')"
@@ -326,9 +332,9 @@ class TestWhateverTheTextIs:
         page.faults.clear()
 
 
-@pytest.mark.parametrize("fragment", ["", FAILED_CALLS], ids=["the table", "a check"])
+@pytest.mark.parametrize("fragment", ["", FAILED_CALLS], ids=["table", "check"])
 class TestEveryView:
-    def test_fits_on_a_phone(self, show: Show, fragment: str) -> None:
+    def test_page_fits_phone_width(self, show: Show, fragment: str) -> None:
         page = show(full_report(), fragment, width=360, height=700)
         assert page.run("document.documentElement.scrollWidth") <= 360
 
@@ -336,12 +342,12 @@ class TestEveryView:
     @pytest.mark.parametrize(
         "looks", [{}, {"dark": True}, {"width": 360}], ids=["light", "dark", "phone"]
     )
-    def test_is_accessible(self, show: Show, fragment: str, looks: dict[str, Any]) -> None:
+    def test_page_is_accessible(self, show: Show, fragment: str, looks: dict[str, Any]) -> None:
         page = show(full_report(), fragment, **looks)
         assert _violations(page) == []
 
 
-def test_a_long_word_does_not_widen_the_page(show: Show) -> None:
+def test_long_word_does_not_widen_page(show: Show) -> None:
     word = "x" * 500
     result = make_result(
         "failed", 0.1, case=word, evaluator=word, misses=[word], details={word: word}
@@ -353,7 +359,7 @@ def test_a_long_word_does_not_widen_the_page(show: Show) -> None:
     assert page.run("document.documentElement.scrollWidth") <= 360
 
 
-def test_without_scripts_the_verdict_and_the_failures_are_there(tmp_path: Path) -> None:
+def test_verdict_and_failures_are_shown_without_scripts(tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(page_of(full_report()), encoding="utf-8")
     with browser(tmp_path / "browser") as window:
         window.without_scripts()

@@ -1,4 +1,4 @@
-"""For which checks a page has what was sent and what came back, and in how much room."""
+"""Which checks keep their evaluator input and output, within the size limit."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +14,10 @@ from agentci.model.values import replace
 from agentci.runner.transcripts import ExternalCall, TranscriptLog
 from tests.helpers.reports import make_result
 
-ROOM = 1_000
+LIMIT = 1_000
 
 
-def dealing(stdin: str) -> ExternalCall:
+def external_call(stdin: str) -> ExternalCall:
     program = LocalProgram(path="/w/judge.py")
     request = RunProgram(program=program, stdin=stdin, timeout_seconds=1)
     return ExternalCall(name="tone", request=request, error="timed out")
@@ -32,9 +32,9 @@ def result(
 def log_of(
     *results: CheckResult, of: CallScope = "failed", stdin: str = "x" * 300
 ) -> TranscriptLog:
-    log = TranscriptLog(of, max_characters=ROOM)
+    log = TranscriptLog(of, max_characters=LIMIT)
     for each in results:
-        log.add(each, [dealing(stdin)], ())
+        log.add(each, [external_call(stdin)], ())
     return log
 
 
@@ -42,18 +42,18 @@ def log_of(
     ("of", "kept"),
     [("failed", {"f", "e", "s"}), ("all", {"f", "e", "s", "p"}), ("none", set())],
 )
-def test_they_are_kept_of_those_checks_that_are_named(of: CallScope, kept: set[str]) -> None:
+def test_transcripts_are_kept_for_selected_checks(of: CallScope, kept: set[str]) -> None:
     found = [
         result("p", "passed"),
         result("f"),
         result("e", "errored", None),
         result("s", "skipped", None),
     ]
-    exchanges = log_of(*found, of=of, stdin="x").select_worst()
-    assert (set(exchanges.json_by_check), exchanges.omitted_checks) == (kept, frozenset())
+    transcripts = log_of(*found, of=of, stdin="x").select_worst()
+    assert (set(transcripts.json_by_check), transcripts.omitted_checks) == (kept, frozenset())
 
 
-def test_the_worst_have_the_room() -> None:
+def test_worst_checks_keep_their_transcripts() -> None:
     found = [
         result("poor", score=0.5),
         result("passed", "passed", 0),
@@ -62,54 +62,54 @@ def test_the_worst_have_the_room() -> None:
         result("bad", score=0.1),
         result("errored", "errored", None),
     ]
-    exchanges = log_of(*found, of="all").select_worst()
-    assert list(exchanges.json_by_check) == ["errored", "bad"]
-    assert exchanges.omitted_checks == {"poor", "advisory", "skipped", "passed"}
+    transcripts = log_of(*found, of="all").select_worst()
+    assert list(transcripts.json_by_check) == ["errored", "bad"]
+    assert transcripts.omitted_checks == {"poor", "advisory", "skipped", "passed"}
 
 
-def test_what_is_kept_does_not_hang_on_the_order_in_which_it_comes() -> None:
+def test_kept_transcripts_do_not_depend_on_order() -> None:
     found = [result(f"{number}", score=number / 100) for number in range(100)]
     kept = {"0", "1"}
     assert set(log_of(*found).select_worst().json_by_check) == kept
     assert set(log_of(*reversed(found)).select_worst().json_by_check) == kept
 
 
-def test_of_equals_the_same_ones_are_kept_whenever_they_come() -> None:
+def test_ties_are_resolved_independently_of_order() -> None:
     found = [result(f"{number:03}") for number in range(100)]
     assert set(log_of(*found).select_worst().json_by_check) == set(
         log_of(*reversed(found)).select_worst().json_by_check
     )
 
 
-def test_what_is_small_has_no_room_where_something_worse_had_none() -> None:
+def test_small_transcript_is_omitted_after_worse_one() -> None:
     log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
-    log.add(result("small", score=0.9), [dealing("")], ())
+    log.add(result("small", score=0.9), [external_call("")], ())
     assert "small" in log.select_worst().omitted_checks
 
 
-def test_a_later_run_that_is_less_bad_does_not_leave_the_earlier_one() -> None:
+def test_better_rerun_drops_earlier_transcript() -> None:
     log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
-    log.add(result("0", score=0.9), [dealing("")], ())
-    exchanges = log.select_worst()
-    assert ("0" in exchanges.json_by_check, "0" in exchanges.omitted_checks) == (False, True)
+    log.add(result("0", score=0.9), [external_call("")], ())
+    transcripts = log.select_worst()
+    assert ("0" in transcripts.json_by_check, "0" in transcripts.omitted_checks) == (False, True)
 
 
-def test_no_more_than_the_room_is_taken_in_the_end() -> None:
-    exchanges = log_of(*(result(f"{number}") for number in range(10))).select_worst()
-    assert sum(map(len, exchanges.json_by_check.values())) <= ROOM
-    assert len(exchanges.json_by_check) + len(exchanges.omitted_checks) == 10
+def test_kept_transcripts_fit_character_limit() -> None:
+    transcripts = log_of(*(result(f"{number}") for number in range(10))).select_worst()
+    assert sum(map(len, transcripts.json_by_check.values())) <= LIMIT
+    assert len(transcripts.json_by_check) + len(transcripts.omitted_checks) == 10
 
 
-def test_of_several_runs_of_a_check_the_last_is_kept() -> None:
-    log = TranscriptLog("failed", max_characters=ROOM)
+def test_last_run_of_check_replaces_earlier_transcript() -> None:
+    log = TranscriptLog("failed", max_characters=LIMIT)
     for stdin in ("x", "y"):
-        log.add(result("1"), [dealing(stdin)], ())
-    exchanges = log.select_worst()
-    [told] = json.loads(exchanges.json_by_check["1"])
-    assert (told["texts"][0]["content"], exchanges.omitted_checks) == ("y", frozenset())
+        log.add(result("1"), [external_call(stdin)], ())
+    transcripts = log.select_worst()
+    [call] = json.loads(transcripts.json_by_check["1"])
+    assert (call["texts"][0]["content"], transcripts.omitted_checks) == ("y", frozenset())
 
 
-def test_they_are_packed_as_a_page_can_hold_them() -> None:
+def test_transcript_json_is_safe_in_html() -> None:
     packed = log_of(result("1"), stdin="</script>\u00e9").select_worst().json_by_check["1"]
     assert packed.isascii()
     assert "<" not in packed
@@ -122,9 +122,9 @@ def test_they_are_packed_as_a_page_can_hold_them() -> None:
     ]
 
 
-def test_several_threads_may_keep_some_at_a_time() -> None:
-    log = TranscriptLog("failed", max_characters=100 * ROOM)
+def test_transcripts_are_added_from_several_threads() -> None:
+    log = TranscriptLog("failed", max_characters=100 * LIMIT)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        list(pool.map(lambda n: log.add(result(f"{n}"), [dealing("x")], ()), range(500)))
-    exchanges = log.select_worst()
-    assert len(exchanges.json_by_check) == 500
+        list(pool.map(lambda n: log.add(result(f"{n}"), [external_call("x")], ()), range(500)))
+    transcripts = log.select_worst()
+    assert len(transcripts.json_by_check) == 500

@@ -1,4 +1,4 @@
-"""The chart of the summary, read and drawn by Mermaid in a real browser."""
+"""The chart of the job summary, rendered by Mermaid in a browser."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.helpers.reports import CONFIG, make_report, make_result, text_of
 from tests.services.servers import MODULES
 
 MERMAID: Final = MODULES / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
-# Of Mermaid's configuration, as GitHub leaves it: longer texts are not drawn.
+# Mermaid's default `maxTextSize`, which GitHub keeps: longer charts are not drawn.
 MAX_TEXT: Final = 50_000
 
 HOSTILE: Final = [
@@ -47,7 +47,7 @@ def scored(scores: dict[str, float], config: str = CONFIG) -> Report:
 
 
 def beside(report: Report, *trends: tuple[str, float | None, float | None]) -> Report:
-    """The report with what each evaluator came to before and now."""
+    """The report with the scores of each evaluator before and now."""
     compared = tuple(
         EvaluatorComparison(
             config=CONFIG,
@@ -72,7 +72,7 @@ def names(text: str) -> list[str]:
     return re.findall(r'"([^"]*)"', axis)
 
 
-def test_a_bar_is_an_evaluators_mean_score() -> None:
+def test_bar_shows_mean_score_of_evaluator() -> None:
     text = render_chart(scored({"tone": 0.25, "quality": 1}))
     assert text.startswith("```mermaid\n%%{init: ")
     assert text.endswith(
@@ -85,7 +85,7 @@ def test_a_bar_is_an_evaluators_mean_score() -> None:
     )
 
 
-def test_a_baseline_is_a_line_and_both_are_of_the_same_checks() -> None:
+def test_baseline_line_and_bars_use_shared_checks() -> None:
     report = scored({"tone": 0.25, "quality": 1, "new": 0.5})
     text = render_chart(
         beside(report, ("tone", 0.5, 0.2), ("quality", 0.9, 1), ("new", None, None))
@@ -95,7 +95,7 @@ def test_a_baseline_is_a_line_and_both_are_of_the_same_checks() -> None:
     assert "(line: baseline)" in text
 
 
-def test_a_baseline_of_other_evaluators_is_left_out() -> None:
+def test_incomplete_baseline_is_not_drawn() -> None:
     text = render_chart(beside(scored({"tone": 0.25, "quality": 1}), ("tone", 0.5, 0.25)))
     assert names(text) == ["tone", "quality"]
     assert "line" not in text
@@ -109,36 +109,36 @@ def test_a_baseline_of_other_evaluators_is_left_out() -> None:
         make_report([make_result("errored"), make_result("errored", evaluator="tone")]),
         scored({f"e{n}": 0.5 for n in range(MAX_BARS + 1)}),
     ],
-    ids=["nothing judged", "one evaluator", "no scores", "too many"],
+    ids=["no checks", "one evaluator", "no scores", "too many evaluators"],
 )
-def test_there_is_none_where_it_would_show_nothing(report: Report) -> None:
+def test_chart_is_omitted_if_not_meaningful(report: Report) -> None:
     assert render_chart(report) == ""
     assert "mermaid" not in text_of(SummaryReport(), report)
 
 
-def test_several_configs_are_told_apart() -> None:
+def test_evaluators_name_their_config_if_several() -> None:
     results = [make_result("passed", 1, config=config) for config in ("a.yaml", "b.yaml")]
     text = render_chart(make_report(results))
     assert names(text) == ["response_quality (a.yaml)", "response_quality (b.yaml)"]
 
 
-def test_equal_names_are_numbered() -> None:
+def test_duplicate_names_are_numbered() -> None:
     text = render_chart(scored({"a?": 0.1, "a!": 0.2, "?": 0.3, "!": 0.4}))
     assert names(text) == ["a", "a (2)", " (1)", " (2)"]
 
 
-def test_it_stands_below_the_table() -> None:
+def test_chart_follows_table() -> None:
     text = text_of(SummaryReport(), scored({"tone": 0.25, "quality": 1}))
     assert text.index("`quality`") < text.index("```mermaid")
 
 
-def test_it_is_the_first_to_go_where_there_is_little_room() -> None:
+def test_chart_is_dropped_first_if_space_is_short() -> None:
     text = text_of(SummaryReport(max_bytes=10_000), scored({"tone": 0.25, "quality": 1}))
     assert "mermaid" not in text
-    assert "Not shown here" not in text
+    assert "Not shown" not in text
 
 
-def test_the_largest_is_far_below_what_mermaid_draws() -> None:
+def test_largest_chart_is_below_mermaid_limit() -> None:
     largest = scored({f"{n}{'中' * 100}": n / MAX_BARS for n in range(MAX_BARS)}, config="é" * 200)
     assert len(render_chart(largest)) < MAX_TEXT / 10
     assert "```mermaid" in text_of(SummaryReport(), largest)
@@ -158,7 +158,7 @@ class TestMermaid:
             yield window
 
     def drawn(self, page: Browser, report: Report) -> list[str]:
-        """The texts of the picture; an error where there is none."""
+        """The texts of the rendered chart; an error if rendering fails."""
         text = render_chart(report).removeprefix("```mermaid\n").removesuffix("```\n")
         found: list[str] = page.run(
             f"mermaid.render('chart', {json.dumps(text)}).then(({{svg}}) => {{"
@@ -168,7 +168,7 @@ class TestMermaid:
         )
         return found
 
-    def test_draws_it(self, page: Browser) -> None:
+    def test_mermaid_draws_bars_and_baseline(self, page: Browser) -> None:
         texts = self.drawn(page, beside(scored({"tone": 1}), ("tone", 0.5, 0.2), ("b", 0.9, 1)))
         assert texts[:3] == [
             "Mean score of the checks in both runs (line: baseline)",
@@ -179,11 +179,11 @@ class TestMermaid:
         assert page.run("document.querySelectorAll('.line-plot-1 path').length") == 1
 
     @pytest.mark.parametrize("count", [2, MAX_BARS])
-    def test_draws_few_and_many(self, page: Browser, count: int) -> None:
+    def test_mermaid_draws_few_and_many_bars(self, page: Browser, count: int) -> None:
         texts = self.drawn(page, scored({f"e{n}": n / count for n in range(count)}))
         assert [text for text in texts if text.startswith("e")] == [f"e{n}" for n in range(count)]
 
-    def test_takes_every_name_for_nothing_but_a_name(self, page: Browser) -> None:
+    def test_mermaid_treats_hostile_names_as_text(self, page: Browser) -> None:
         for hostile in _pairs(HOSTILE):
             report = scored(dict.fromkeys(hostile, 0.5))
             texts = self.drawn(page, report)
