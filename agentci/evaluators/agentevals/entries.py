@@ -147,7 +147,7 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     trajectory_match_type: MatchType | None = Field(
         default=None,
         description="EXACT: same calls, same order; IN_ORDER: other calls may come between; ANY_ORDER: "
-        "order is ignored.",
+        "also in another order.",
     )
     on_turn_mismatch: OnTurnMismatch | None = Field(
         default=None,
@@ -165,7 +165,7 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
         default=None, description="Criteria of a rubric-based metric."
     )
     credential_ref: Text | None = Field(
-        default=None, description="agentevals' name for a stored credential; not supported."
+        default=None, description="Not supported: use `api_key_env` of `judge`."
     )
     judge_base_url: Text | None = Field(
         default=None, description="agentevals' name for `base_url` in `judge`."

@@ -1,4 +1,4 @@
-// Money goes back only after the customer has said yes.
+// Refunds need the customer's consent.
 const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
 
 const REFUNDS = new Set(input.config.refund_tools ?? ["create_refund"]);
@@ -21,6 +21,6 @@ console.log(
     score,
     status: judged.length ? null : "NOT_EVALUATED",
     per_invocation_scores: scores,
-    details: judged.length ? { issues } : { reason: "nothing was refunded" },
+    details: judged.length ? { issues } : { reason: "no refund in the trace" },
   }),
 );
