@@ -2,7 +2,7 @@
 ARG BASE_IMAGE=pinned
 FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS pinned
 
-# What agentci and evaluators need, from the lock file; of the Node.js wheel the program alone.
+# Packages of agentci and evaluators, from the lock file; of the Node.js wheel only the program.
 FROM ${BASE_IMAGE} AS dependencies
 COPY requirements-evaluators.lock /tmp/
 RUN python3 -m venv --without-pip /opt/agentci \
@@ -24,9 +24,9 @@ RUN PYTHONHASHSEED=0 /opt/agentci/bin/python -m compileall -q --invalidation-mod
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="agentci" \
-      org.opencontainers.image.description="Judges recorded runs of an LLM agent in CI, and shuts the gate when it got worse." \
+      org.opencontainers.image.description="Evaluates recorded runs of an LLM agent in CI, and fails if the agent got worse." \
       org.opencontainers.image.licenses="Apache-2.0"
-# Safe path: what the workspace calls yaml.py or agentci/ is never imported in place of ours.
+# Safe path: a yaml.py or agentci/ of the workspace is never imported.
 ENV PATH=/opt/agentci/bin:$PATH \
     PYTHONSAFEPATH=1
 COPY --from=dependencies /opt/agentci /opt/agentci

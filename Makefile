@@ -1,4 +1,4 @@
-# Everything a developer or the CI runs. `make` alone lists the targets.
+# Everything a developer or the CI runs. `make` without a target lists the targets.
 # Needs python3 (3.11 or later) with venv, and make; the rest comes from the lock files.
 
 PYTHON ?= python3
@@ -32,7 +32,7 @@ lint: $(VENV)/.dev ## ruff, the Dockerfile, the workflows, the shell scripts
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/shellcheck $(SH)
 
-format: $(VENV)/.dev ## mend what ruff can mend
+format: $(VENV)/.dev ## fix and format with ruff
 	$(BIN)/ruff check --quiet --fix-only $(SRC)
 	$(BIN)/ruff format --quiet $(SRC)
 
@@ -70,18 +70,18 @@ lock: $(VENV)/.dev ## write the lock files from pyproject.toml (UPGRADE=1: the n
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install -qq --disable-pip-version-check uv
 	@scripts/lock.sh $(BIN)/uv $(if $(UPGRADE),--upgrade)
 
-dist: $(VENV)/.dev ## dist/: the wheel and the source of the version, the same bytes every time
+dist: $(VENV)/.dev ## dist/: wheel and source distribution, reproducible
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 
 image: ## build the container image (BASE_IMAGE=... for another base)
 	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --tag $(IMAGE) .
 
-clean: ## remove what the other targets made, the virtual environment included
+clean: ## remove everything that the other targets made, with the virtual environment
 	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis agentci-results build dist
 
-# One virtual environment: what the demo needs in it, then all that the developer's targets need.
-# The stamps make a second `make` instant, and a changed lock file installs anew.
+# One virtual environment: first for the demo, then for all targets.
+# The stamps make a second `make` instant; a changed lock file installs again.
 $(VENV)/.demo: requirements-evaluators.lock
 	@scripts/venv.sh $(PYTHON) $(VENV) $<
 	@touch $@

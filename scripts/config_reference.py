@@ -11,8 +11,8 @@ Row: TypeAlias = tuple[str, str, str, str]
 
 KINDS = {
     "array": "list",
-    "boolean": "`true` · `false`",
-    "integer": "whole number",
+    "boolean": "boolean",
+    "integer": "integer",
     "number": "number",
     "object": "mapping",
     "string": "string",
@@ -35,21 +35,34 @@ def config_reference(schema: Schema) -> str:
             users.setdefault(row, []).append(name)
     sections = [_section("Top level", schema["description"], _rows(schema, definitions))]
     shared = {row: names for row, names in users.items() if len(names) > 1}
-    sections.append(_shared_section(shared, len(types)))
+    sections.append(_shared_section("Fields of several evaluator types", shared, len(types)))
     for name, part in types.items():
         own = [row for row in _rows(part, definitions) if row not in shared]
         sections.append(_section(f"Evaluators of `type: {name}`", part["description"], own))
-        grader = part["properties"].get("grader", {})
-        sections += [
-            _definition_section(f"`grader` of `type: {each}`", _named(reference), definitions)
-            for each, reference in grader.get("discriminator", {}).get("mapping", {}).items()
-        ]
+        sections += _grader_sections(part["properties"].get("grader", {}), definitions)
     gate = _named(schema["properties"]["gate"]["$ref"])
     sections.append(_definition_section("`gate`", gate, definitions))
     sections += [
         _definition_section(f"`{path}`", name, definitions) for path, name in JUDGES.items()
     ]
     return "\n\n".join(sections)
+
+
+def _grader_sections(grader: Schema, definitions: Schema) -> Iterator[str]:
+    """Write a section per grader of ``type: openai_eval``; shared rows are listed once, before."""
+    mapping = grader.get("discriminator", {}).get("mapping", {})
+    graders = {each: definitions[_named(reference)] for each, reference in mapping.items()}
+    rows = {each: list(_rows(part, definitions)) for each, part in graders.items()}
+    users: dict[Row, list[str]] = {}
+    for each, own in rows.items():
+        for row in own:
+            users.setdefault(row, []).append(each)
+    shared = {row: names for row, names in users.items() if len(names) > 1}
+    if shared:
+        yield _shared_section("Fields of several graders", shared, len(graders))
+    for each, part in graders.items():
+        own = [row for row in rows[each] if row not in shared]
+        yield _section(f"`grader` of `type: {each}`", part["description"], own)
 
 
 def _definition_section(title: str, name: str, definitions: Schema) -> str:
@@ -61,12 +74,12 @@ def _section(title: str, description: str, rows: Iterable[Row]) -> str:
     return f"## {title}\n{description}\n\n" + "\n".join(map(_format_row, rows))
 
 
-def _shared_section(shared: Mapping[Row, Sequence[str]], types: int) -> str:
+def _shared_section(title: str, shared: Mapping[Row, Sequence[str]], types: int) -> str:
     """List rows of several types, grouped by these types."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row, names in shared.items():
         groups.setdefault(tuple(names), []).append(row)
-    text = "## Fields of several evaluator types\n"
+    text = f"## {title}\n"
     for names, rows in groups.items():
         listed = "All types" if len(names) == types else ", ".join(f"`{each}`" for each in names)
         text += f"\n{listed}:\n\n" + "\n".join(map(_format_row, rows)) + "\n"
@@ -76,7 +89,8 @@ def _shared_section(shared: Mapping[Row, Sequence[str]], types: int) -> str:
 def _format_row(row: Row) -> str:
     key, kind, default, description = row
     facts = ", ".join(filter(None, (kind, default and f"default {default}")))
-    return f"- {key} ({facts}): {description}"
+    linked = re.sub(r"\bdocs/(([a-z-]+)\.md)", r"[\2](\1)", description)
+    return f"- {key} ({facts}): {linked}"
 
 
 def _rows(part: Schema, definitions: Schema) -> Iterator[Row]:
@@ -102,9 +116,9 @@ def _kind(part: Schema) -> str:
     if "discriminator" in part:
         return KINDS["object"]
     if "enum" in part or "const" in part:
-        return " · ".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
+        return "/".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if "maximum" in part:
-        return f"{KINDS[part['type']]}, {part['minimum']} to {_shown(part['maximum'])}"
+        return f"{KINDS[part['type']]}, {part['minimum']}–{_shown(part['maximum'])}"
     return KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
 
 

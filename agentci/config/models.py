@@ -37,13 +37,11 @@ TraceFormat: TypeAlias = Annotated[
 class PassRateSpec(StrictModel):
     """The required pass rate, and the confidence in it."""
 
-    min_pass_rate: Share = Field(
-        default=1.0, description="Share of checks that must pass, from 0 to 1."
-    )
+    min_pass_rate: Share = Field(default=1.0, description="Share of checks that must pass.")
     pass_rate_confidence: Confidence | None = Field(
         default=None,
-        description="Confidence, such as 0.95, with which the pass rate over all similar cases "
-        "must reach `min_pass_rate`; by default, the pass rate of this run is compared.",
+        description="Confidence, such as 0.95, with which the pass rate of all similar cases must "
+        "reach `min_pass_rate`; default: only this run's pass rate must.",
     )
 
     @model_validator(mode="after")
@@ -63,20 +61,17 @@ class ThresholdSpec(PassRateSpec):
     the whole gate. Fields that are not set keep the values of the whole gate.
     """
 
-    min_score: Share | None = Field(
-        default=None, description="Mean score that must be reached, from 0 to 1."
-    )
+    min_score: Share | None = Field(default=None, description="Mean score that must be reached.")
     on_error: OnError = Field(
         default="fail", description="Whether an errored check fails the gate."
     )
     on_skip: OnSkip = Field(
         default="allow",
-        description="Whether a skipped check, or an eval case without a recorded run, fails the "
-        "gate.",
+        description="Whether a skipped check, or an eval case without a recorded run, fails the gate.",
     )
     on_turn_mismatch: OnTurnMismatch = Field(
         default="fail",
-        description="Whether missing or unexpected turns fail a check, whatever its score.",
+        description="Whether missing or unexpected turns fail a check regardless of its score.",
     )
 
 
@@ -85,8 +80,8 @@ class GateSpec(ThresholdSpec):
 
     max_regression: Share | None = Field(
         default=None,
-        description="How far the mean score of an evaluator may drop below that of the "
-        "`--baseline`; if not set, a comparison never fails the gate.",
+        description="Allowed drop of an evaluator's mean score below the `--baseline`; if not set, a "
+        "comparison never fails the gate.",
     )
     regression_confidence: AnyConfidence = Field(
         default=0.95, description="Confidence with which a drop counts as significant."
@@ -136,27 +131,25 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     )
     defaults: dict[str, JsonValue] = Field(
         default={},
-        description="Default values of fields, for all evaluators that have the field.",
+        description="Default values of evaluators' fields.",
     )
-    traces: Text | list[Text] = Field(
-        default=[], description="Recorded runs to evaluate: a path or glob, or a list of them."
-    )
+    traces: Text | list[Text] = Field(default=[], description="Recorded runs: paths or globs.")
     group_by: GroupBy | None = Field(
         default=None,
         description="Whether a case is one trace, or all traces of a conversation.",
     )
     eval_set: Text | None = Field(
         default=None,
-        description="File with the expected answers and tool calls of eval cases (ADK eval set).",
+        description="ADK eval set: eval cases with expected answers and tool calls.",
     )
     dataset: Text | None = Field(
         default=None,
-        description="File with the rows that the agent was asked (JSON Lines), for graders; "
-        "without `traces`, the rows also contain its answers.",
+        description="JSON Lines file with questions and other columns for graders; without `traces` "
+        "also with the answers.",
     )
     trace_format: TraceFormat | None = Field(
         default=None,
-        description="Format of the recorded runs; by default detected from their content.",
+        description="Format of the recorded runs; default: detected.",
     )
     threshold: Share | None = Field(
         default=None, description="Threshold of built-in evaluators that set none."

@@ -133,21 +133,21 @@ OPTIONS: tuple[Option, ...] = (
         metavar="REPORT",
         repeats=True,
         input_only=True,
-        help="Reports to merge instead of running checks: all shards of a run, or whole runs"
-        " of different configs. `results.json` files, folders or globs.",
+        help="Reports to merge instead of running checks: all shards of a run, or runs of "
+        "different configs. `results.json` files, folders or globs.",
     ),
     Option(
         name="baseline",
         metavar="REPORT",
         help="Earlier `results.json`, or its folder, to compare with; `base` finds the "
-        "results of the base commit in the cache or in an earlier run of the workflow.",
+        "results of the base commit.",
     ),
     Option(
         name="baseline-artifact",
         metavar="NAME",
         default="agentci-results",
-        help="Artifact in which the workflow keeps `results.json`, for `baseline: base`; "
-        "each job of a matrix needs its own.",
+        help="Artifact with `results.json` of earlier runs, for `baseline: base`; each job of a "
+        "matrix needs its own.",
     ),
     Option(
         name="locked",

@@ -38,10 +38,7 @@ def _normalize_match_type(value: object) -> object:
 
 Cached: TypeAlias = Annotated[
     bool,
-    Field(
-        description="Whether to cache the program's response: it is reused while the files in its "
-        "folder, its interpreter, command, config, `env` values and input are the same."
-    ),
+    Field(description="Whether to cache the program's response; see docs/response-cache.md."),
 ]
 
 
@@ -118,7 +115,7 @@ class Entry(StrictModel):
     type: str
     required: bool = Field(
         default=True,
-        description="Whether it can fail the gate. If `false`, it is advisory: it only warns.",
+        description="Whether it can fail the gate; if not, it only warns.",
     )
 
 
@@ -139,8 +136,7 @@ class RepeatableEntry(StrictModel):
     )
     repeat_by: RepeatAggregation = Field(
         default="majority",
-        description="How several runs are combined: a check passes by the `majority` of the runs "
-        "or by the `mean` of their scores.",
+        description="A check passes by the `majority` of the runs, or by the `mean` of their scores.",
     )
 
     @property

@@ -39,7 +39,7 @@ class AuthSpec(StrictModel):
     )
     service_account_id: Text | None = Field(
         default=None,
-        description="OpenAI: id of the service account. Anthropic: the same, if the rule names "
+        description="OpenAI, Anthropic: id of the service account; for Anthropic only if the rule names "
         "none.",
     )
     federation_rule_id: Text | None = Field(
@@ -55,7 +55,7 @@ class AuthSpec(StrictModel):
     client_id: Text | None = Field(default=None, description="Azure: id of the client.")
     audience: Text | None = Field(
         default=None,
-        description="Audience of the OIDC token; by default the provider's usual one.",
+        description="Audience of the OIDC token; default: the provider's usual one.",
     )
 
 
@@ -134,45 +134,43 @@ class JudgeSpec(StrictModel):
 
     provider: ProviderName | None = Field(
         default=None,
-        description="API of the model: `openai` for every service with Chat Completions, such as "
-        "Ollama, vLLM and LiteLLM; `command` for a program of your own.",
+        description="API of the model: `openai` for every service with Chat Completions; `command` "
+        "for a program.",
     )
     model: Text | None = Field(
         default=None, description="Name of the model, or of the Azure deployment. No default."
     )
     embedding_model: Text | None = Field(
         default=None,
-        description="Embedding model (or Azure deployment) for the `cosine` metric; for `openai` "
-        "and `azure`. No default.",
+        description="Embedding model, or Azure deployment, of the metric `cosine`. No default.",
     )
     base_url: Text | None = Field(
-        default=None, description="URL of the API; by default the provider's own."
+        default=None, description="URL of the API; default: the provider's."
     )
     api_version: Text | None = Field(
         default=None, description="Version of Azure's dated API or of Anthropic's API."
     )
     api_key_env: VariableName | None = Field(
         default=None,
-        description="Name of the environment variable with the API key; by default the provider's "
-        "usual one (`OPENAI_API_KEY`, ...), or none if `base_url` is set.",
+        description="Environment variable with the API key; default: the provider's usual one "
+        "(`OPENAI_API_KEY`, ...), or none if `base_url` is set.",
     )
     auth: AuthSpec | None = Field(
         default=None, description="Authentication in GitHub Actions without an API key."
     )
     command: Annotated[list[Text], Field(min_length=1)] | None = Field(
         default=None,
-        description="For `command`: the program and its arguments. It reads the prompt from stdin "
-        "or from an argument with `{prompt}`, and prints the response.",
+        description="Program and arguments, for `command`. It reads the prompt from stdin or from an "
+        "argument with `{prompt}`, and prints the response.",
     )
     samples: Samples | None = Field(
         default=None,
-        description="Number of responses per case, 1 by default. The majority counts; of numbers, "
-        "the median.",
+        description="Number of responses per case; default 1. The majority counts, or the median of "
+        "numbers.",
     )
     combine: SampleAggregation | None = Field(
         default=None,
-        description="How the numbers of several samples are combined: `median` (the default) or "
-        "`mean`.",
+        description="How numbers of several samples are combined; default `median`.",
     )
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
         default=None, description="Sampling temperature; not sent by default."
@@ -183,8 +181,8 @@ class JudgeSpec(StrictModel):
     max_output_tokens: Count | None = Field(
         default=None,
         description=(
-            "Token limit of one response, including reasoning tokens: "
-            f"{DEFAULT_OUTPUT_TOKENS:,} by default; doubled after a truncated response."
+            "Token limit of one response, reasoning included; default "
+            f"{DEFAULT_OUTPUT_TOKENS:,}, doubled after a truncated response."
         ),
     )
     price: PriceSpec | None = Field(
@@ -192,11 +190,11 @@ class JudgeSpec(StrictModel):
     )
     cache: bool | None = Field(
         default=None,
-        description="Whether a cached response to the same prompt is used; `true` by default.",
+        description="Whether responses are cached; default `true`.",
     )
     replay: Literal["only"] | None = Field(
         default=None,
-        description="`only`: use only cached responses; a missing one is an error.",
+        description="`only`: never call the model; a prompt without a cached response is an error.",
     )
 
 
@@ -210,7 +208,7 @@ class SharedJudgeSpec(JudgeSpec):
         default=None, description="Limit on input and output tokens per run."
     )
     max_usd: Dollars | None = Field(
-        default=None, description="Spending limit per run in US dollars, computed from `price`."
+        default=None, description="Limit on US dollars per run, by `price`."
     )
 
 

@@ -1,4 +1,4 @@
-"""An agent small enough to be shown: it knows two things, and says which one it looked up."""
+"""A minimal agent: it knows two things, and reports which one it looked up."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The same in pytest: install agentci beside it, then run ``pytest``."""
+"""The same in pytest: install agentci, then run ``pytest``."""
 
 from graders import asks_before_refunding, keeps_to_the_policy, stays_brief
 

@@ -44,37 +44,36 @@ class ProcessEntry(RepeatableEntry, Entry):
     )
     executor: Text = Field(
         default="local",
-        description="Where the program runs: `local`, `docker`, or an executor of a plugin.",
+        description="`local`, `docker`, or an executor of a plugin.",
         examples=["local", "docker"],
     )
     image: Image | None = Field(
         default=None,
-        description="Container image with the interpreter and the packages; required by "
-        "`executor: docker`.",
+        description="Container image with interpreter and packages, for `executor: docker`.",
         examples=["python:3.12-slim"],
     )
     requirements: RequirementsMode = Field(
         default="auto",
-        description="Whether the `requirements.txt` in a Python program's folder is installed, "
-        "into a separate environment.",
+        description="Whether a Python program gets the packages of the `requirements.txt` in its "
+        "folder.",
     )
     env: list[VariableName] = Field(
         default=[],
-        description="Names of environment variables to pass to the program, including secrets, "
-        "besides the default ones; wildcards are not allowed.",
+        description="Names of environment variables to pass to the program besides the default "
+        "ones, without wildcards.",
         examples=[["JUDGE_API_KEY"]],
     )
     memory_mb: Count = Field(
-        default=DEFAULT_MEMORY_MB, description="Memory limit of each of its processes, in MiB."
+        default=DEFAULT_MEMORY_MB, description="Memory limit per process, in MiB."
     )
     processes: Count = Field(
         default=DEFAULT_PROCESSES,
-        description="Limit on processes at a time, including threads.",
+        description="Limit on concurrent processes and threads.",
     )
     isolation: IsolationMode = Field(
         default="fork",
-        description="How a Python program starts: as a `fork` of an interpreter that has already "
-        "imported the program's modules, or as a new process (`spawn`), which is slower.",
+        description="How a Python program starts: as a `fork` of an interpreter with preloaded "
+        "modules, or as a new process (`spawn`), which is slower.",
     )
     cache: Cached = False
 
@@ -91,10 +90,7 @@ class CodeEntry(ProgramEntry):
     """A program of your own that reads a recorded run from stdin and writes a score to stdout."""
 
     type: Literal["code"] = Field(description="A program of your own.")
-    path: Text = Field(
-        description="Path of the program relative to this config: a .py, .js or .ts file, or "
-        "any executable."
-    )
+    path: Text = Field(description="Path of the program, relative to this config.")
     network: bool = Field(default=True, description="Whether it can use the network.")
 
 
@@ -104,26 +100,26 @@ class RemoteEntry(ProgramEntry):
     type: Literal["remote"] = Field(description="A remote program.")
     source: Text = Field(
         default="github",
-        description="Where it is stored: `github`, `url`, `local`, or a source of a plugin.",
+        description="`github`, `url`, `local`, or a source of a plugin.",
         examples=["github", "url", "local"],
     )
     ref: Text = Field(
-        description="Path of the program in the repository; its address for `url`; its path, or "
-        "its name in the index, for `local`."
+        description="Path in the repository; for `url` the address; for `local` a path, or a name in "
+        "the index."
     )
     repo: Text | None = Field(
         default=None,
-        description="Repository, `owner/name`; for `local` the folder of an `index.yaml`. Defaults "
-        "to `AGENTEVALS_EVALUATOR_REPO`, else to the community's repository.",
+        description="Repository, `owner/name`; for `local` the folder of an `index.yaml`. Default: "
+        "`AGENTEVALS_EVALUATOR_REPO`, else the community's.",
     )
     branch: Text | None = Field(
         default=None,
-        description="Branch to follow. Defaults to `AGENTEVALS_EVALUATOR_BRANCH`, else to `main`.",
+        description="Branch to follow. Default: `AGENTEVALS_EVALUATOR_BRANCH`, else `main`.",
     )
     rev: Text | None = Field(default=None, description="Commit or tag to use instead of a branch.")
     network: bool = Field(default=False, description="Whether it can use the network.")
     sha256: Sha256 | None = Field(
-        default=None, description="SHA-256 digest of the file at `ref`; required for `url`."
+        default=None, description="SHA-256 of the file at `ref`; required for `url`."
     )
 
     @model_validator(mode="after")
@@ -148,17 +144,17 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     )
     trajectory_match_type: MatchType | None = Field(
         default=None,
-        description="How tool calls are compared: EXACT (same calls in the same order), IN_ORDER "
-        "(other calls may come between) or ANY_ORDER.",
+        description="EXACT: same calls, same order; IN_ORDER: other calls may come between; ANY_ORDER: "
+        "also in another order.",
     )
     on_turn_mismatch: OnTurnMismatch | None = Field(
         default=None,
-        description="Whether missing or unexpected turns fail a case regardless of its score; by "
-        "default as in `gate`.",
+        description="Whether missing or unexpected turns fail a case regardless of its score; default: "
+        "that of `gate`.",
     )
     judge: JudgeSpec | None = Field(
         default=None,
-        description="The judge model, for metrics that need one; by default the one of the config.",
+        description="The judge model, for metrics that need one; default: the config's.",
     )
     judge_model: Text | None = Field(
         default=None, description="agentevals' name for `model` in `judge`."
@@ -167,7 +163,7 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
         default=None, description="Criteria of a rubric-based metric."
     )
     credential_ref: Text | None = Field(
-        default=None, description="agentevals' name for a stored credential; not supported."
+        default=None, description="Not supported: use `api_key_env` of `judge`."
     )
     judge_base_url: Text | None = Field(
         default=None, description="agentevals' name for `base_url` in `judge`."

@@ -116,7 +116,7 @@ class ScoredGraderSpec(GraderSpec):
 
     pass_threshold: Share | None = Field(
         default=None,
-        description="Minimum score of a turn to pass; by default the entry's `threshold`.",
+        description="Minimum score of a turn; default: the entry's `threshold`.",
     )
 
     @property
@@ -144,7 +144,7 @@ class StringCheckSpec(GraderSpec):
     type: Literal["string_check"] = Field(description="Whether a text equals or contains another.")
     operation: Literal["eq", "ne", "like", "ilike"] = Field(
         description="`eq`: equal; `ne`: not equal; `like`: the input contains the reference; "
-        "`ilike`: likewise, ignoring case."
+        "`ilike`: the same, ignoring case."
     )
     input: TemplateText = Field(
         default=ACTUAL_TEMPLATE, description="Template of the text to evaluate."
@@ -159,7 +159,7 @@ class PythonGraderSpec(ScoredGraderSpec):
 
     type: Literal["python"] = Field(description="A Python function that returns a score.")
     source: PythonSource = Field(
-        description="Python source that defines `grade(sample, item)`, which returns 0 to 1."
+        description="Python source of `grade(sample, item)`, which returns 0 to 1."
     )
     image_tag: Text | None = Field(
         default=None, description="Ignored: the function runs in agentci's Python."
@@ -216,8 +216,8 @@ class ModelGraderSpec(GraderSpec):
 
     model: Text | None = Field(
         default=None,
-        description="Judge model, at the provider of `judge` (OpenAI by default); by default the "
-        "model of `judge`.",
+        description="Judge model, at the provider of `judge` or OpenAI; default: the model of "
+        "`judge`.",
     )
     input: GraderMessages = Field(description="Messages with the instructions and placeholders.")
 
@@ -253,12 +253,12 @@ class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
 
     type: Literal["score_model"] = Field(description="A model that gives a number.")
     range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] = Field(
-        default=[0, 1], description="Lowest and highest number; scores are scaled from it to 0-1."
+        default=[0, 1], description="Lowest and highest number; scores are scaled to 0-1."
     )
     pass_threshold: FiniteFloat | None = Field(
         default=None,
-        description="Minimum number of a turn to pass, within `range`; by default the entry's "
-        "`threshold`, scaled to `range`.",
+        description="Minimum number of a turn, within `range`; default: the entry's `threshold`, "
+        "scaled.",
     )
     sampling_params: SamplingParams | None = Field(
         default=None, description="Sampling parameters of the model."
@@ -300,9 +300,7 @@ class MultiGraderSpec(ScoredGraderSpec):
     graders: (
         Annotated[dict[str, MemberSpec], Field(min_length=1)]
         | Annotated[list[MemberSpec], Field(min_length=1)]
-    ) = Field(
-        description="The graders by their names in the formula, or a list of graders with a `name`."
-    )
+    ) = Field(description="Graders by name, or a list of graders with a `name`.")
     calculate_output: FormulaText = Field(
         description="Formula of numbers, names, `+ - * / ^`, `min` `max` `abs` `floor` `ceil` "
         "`exp` `sqrt` `log`."
@@ -344,28 +342,24 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     grader: AnyGraderSpec = Field(description="The grader.")
     threshold: Share | None = Field(
         default=None,
-        description="Minimum score of every turn for a case to pass; by default the grader's "
-        "`pass_threshold`, or 0.5.",
+        description="Minimum score of every turn; default: the grader's `pass_threshold`, or 0.5.",
     )
     timeout: Seconds = Field(
         default=DEFAULT_TIMEOUT_SECONDS,
-        description="Time limit of one call of a `python` grader, or of one remote run, in "
-        "seconds.",
+        description="Time limit of a `python` call or a remote run, in seconds.",
     )
     cache: Annotated[
         bool,
         Field(
-            description="For `python` graders: whether to cache the response; it is reused while "
-            "the source, the Python interpreter and the input are the same."
+            description="Whether to cache responses of a `python` grader; see docs/response-cache.md."
         ),
     ] = False
     judge: JudgeSpec | None = Field(
-        default=None, description="The judge model; by default the one of the config."
+        default=None, description="The judge model; default: the config's."
     )
     backend: Literal["local", "remote"] = Field(
         default="local",
-        description="Where grading happens: `local`, in agentci, or `remote`, in a service with "
-        "the Evals API.",
+        description="Where grading happens: in agentci, or in a service with the Evals API.",
     )
     base_url: Text | None = Field(
         default=None,
@@ -374,7 +368,7 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     )
     api_key_env: VariableName | None = Field(
         default=None,
-        description="Name of the environment variable with the service's API key.",
+        description="Environment variable with the service's API key.",
     )
 
     @model_validator(mode="after")

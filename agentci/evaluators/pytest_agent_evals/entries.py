@@ -19,8 +19,7 @@ class GraderEntry(ProcessEntry):
 
     type: Literal["grader"] = Field(description="A Python function that returns a score.")
     grader: GraderReference = Field(
-        description="File and function, `FILE.py:FUNCTION`, relative to this config. The default "
-        "function is `grade`.",
+        description="`FILE.py:FUNCTION`, relative to this config; the default function is `grade`.",
         examples=["graders.py:is_short"],
     )
     timeout: Seconds = Field(
@@ -51,24 +50,21 @@ class PromptEntry(RepeatableEntry, Entry):
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")
     prompt: Text = Field(
-        description="The prompt, or the path of a file relative to this config. It is a Jinja2 "
-        "template with the variables `query`, `response`, `tool_calls`, `tool_definitions` and the "
-        "columns of the dataset.",
+        description="The prompt, a Jinja2 template, or the path of its file relative to this config; "
+        "see docs/graders.md.",
         examples=["relevance.md"],
     )
     threshold: Threshold = Field(
-        description="What passes: the lowest passing number, or the passing value, `true` or "
-        "`false`."
+        description="Lowest passing number, or the passing value, `true` or `false`."
     )
     scale: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
         default=None,
-        description="Lowest and highest number of the judge model. Defaults to 0 and 1 if "
-        "`threshold` is a decimal number between them. Otherwise it is unknown, and results have "
-        "no score.",
+        description="Lowest and highest number of the judge model. Default: 0 and 1 if `threshold` is "
+        "a decimal between them, else unknown, and results have no score.",
         examples=[[1, 5]],
     )
     judge: JudgeSpec | None = Field(
-        default=None, description="The judge model; by default the one of the config."
+        default=None, description="The judge model; default: the config's."
     )
 
     @model_validator(mode="after")

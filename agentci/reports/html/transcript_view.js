@@ -48,7 +48,7 @@ function textView(text, owner) {
   const pretty = indented(text.content);
   const shown = make('pre', { tabindex: 0, role: 'group', 'aria-label': `${text.name} of ${owner}` });
   const show = (isPretty) => {
-    shown.textContent = escapeControl(isPretty ? pretty : text.content);
+    shown.textContent = escapeInvisible(isPretty ? pretty : text.content);
   };
   show(pretty !== null);
   return make(

@@ -1,4 +1,4 @@
-// Money goes back only after the customer has said yes.
+// Refunds need the customer's consent.
 const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
 
 const REFUNDS = new Set(input.config.refund_tools ?? ["create_refund"]);

@@ -1,4 +1,4 @@
-// An answer on a small screen: at most `max_words` words, and never none.
+// Answers for a small screen: 1 to `max_words` words.
 import { readFileSync } from "node:fs";
 
 type Invocation = { user_content: string; final_response: string | null };

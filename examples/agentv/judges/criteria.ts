@@ -1,4 +1,4 @@
-// A code judge in TypeScript: whether the answer says what the case asks for.
+// A code judge in TypeScript: whether the answer contains the case's criteria.
 // It runs under Bun, or under Node.js 22.18 or later.
 import { defineCodeJudge } from '@agentv/eval';
 

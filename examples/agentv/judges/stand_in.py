@@ -1,7 +1,7 @@
 """Stands in for a language model: it looks for words in `backticks` in the answer.
 
-It reads a prompt from stdin, as any program that is named as a judge, and prints a verdict in the
-form that the prompt asks for.
+It reads a prompt from stdin, as every judge program does, and prints a verdict in the form that the
+prompt requires.
 """
 
 import json

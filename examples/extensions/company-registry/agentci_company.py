@@ -1,4 +1,4 @@
-"""Evaluators of a registry that a company runs: every version stays as it was published.
+"""Evaluators from a company's registry, whose published versions never change.
 
 The registry answers two questions, in JSON:
 

@@ -1,4 +1,4 @@
-"""Evaluators that judge by their exit code: 0 is good, 1 is not, as `grep` and `test` have it."""
+"""Evaluators whose exit code is the verdict: 0 passes, 1 fails, as with `grep` and `test`."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,7 +27,7 @@ VERDICTS = {0: True, 1: False}
 
 
 class ExitCodeEntry(Entry):
-    """What configs say; the descriptions are for whoever reads a complaint."""
+    """Fields of an entry; the descriptions appear in error messages."""
 
     type: Literal["exit_code"]
     path: Text = Field(description="The program, relative to this config.")

@@ -1,4 +1,4 @@
-"""Runs programs with low priority, so that the machine stays usable for what else it does."""
+"""Runs programs with low priority, so that the machine stays usable for other work."""
 
 import shutil
 from collections.abc import Collection, Mapping, Sequence

@@ -247,8 +247,8 @@ class TestTranscript:
     def test_deeply_nested_json_stays_small(self) -> None:
         assert _evaluate("indented(given).length", "[" * 30_000 + "]" * 30_000) < 3_000_000
 
-    def test_invisible_characters_are_escaped(self) -> None:
-        found = _evaluate("escapeControl(given)", "a\x1b[31m\t\r\n\u202eb\u00e9")
+    def test_hide_nothing(self) -> None:
+        found = _evaluate("escapeInvisible(given)", "a\x1b[31m\t\r\n\u202eb\u00e9")
         assert found == "a\\u001b[31m\t\\u000d\n\\u202eb\u00e9"
 
     def test_command_is_quoted_for_shell(self) -> None:
