@@ -179,7 +179,7 @@ class EvalsApiClient:
 
     def _wait(self, request: GradeWithService, session: "_EvalsSession") -> None:
         if self._transport.clock() + POLL_SECONDS >= session.until:
-            raise EvaluatorError(f"timed out after {format_number(request.timeout_seconds)}s")
+            raise EvaluatorError(f"timed out after {format_number(request.timeout_seconds)} s")
         self._transport.sleep(POLL_SECONDS)
 
     def _delete_eval(self, path: str, session: "_EvalsSession") -> None:

@@ -1,4 +1,4 @@
-"""Who judges: what the config says, changed by an entry, changed by the command line."""
+"""Judge settings of the config, overridden per evaluator and on the command line."""
 
 from typing import Any
 
@@ -32,11 +32,11 @@ def panel(
     return judges.require(spec, name="e", place=PLACE).judge
 
 
-def test_every_provider_can_be_named() -> None:
+def test_config_accepts_every_provider_name() -> None:
     assert set(PROVIDER_NAMES) == {*PROVIDERS, COMMAND_PROVIDER}
 
 
-def test_the_top_of_a_config_says_it_for_all() -> None:
+def test_shared_judge_settings_apply_to_evaluator() -> None:
     settings = ModelSettings(
         provider="openai", model="m", effort="low", key_variable="OPENAI_API_KEY"
     )
@@ -46,13 +46,13 @@ def test_the_top_of_a_config_says_it_for_all() -> None:
     )
 
 
-def test_everything_can_be_said() -> None:
-    said = {
+def test_every_judge_setting_can_be_configured() -> None:
+    given = {
         "provider": "azure", "model": "d", "base_url": "https://a", "api_version": "2024-10-21",
         "api_key_env": "KEY", "combine": "mean", "temperature": 0.5, "max_output_tokens": 99,
         "price": {"input": 1.0, "output": 2.5}, "max_tokens": 10, "max_usd": 0.5,
     }  # fmt: skip
-    assert panel(shared=said) == JudgeConfig(
+    assert panel(shared=given) == JudgeConfig(
         settings=ModelSettings(
             provider="azure",
             model="d",
@@ -69,13 +69,13 @@ def test_everything_can_be_said() -> None:
     )
 
 
-def test_an_entry_changes_what_it_names() -> None:
+def test_evaluator_judge_overrides_only_fields_it_sets() -> None:
     changed = panel({"model": "n", "samples": 5}, SHARED)
     assert (changed.settings.model, changed.settings.effort) == ("n", "low")
     assert (changed.samples, changed.caps) == (5, BudgetLimits(max_calls=9))
 
 
-def test_an_entry_with_another_provider_takes_nothing_of_the_first_ones_service() -> None:
+def test_other_provider_does_not_inherit_service_settings() -> None:
     changed = panel({"provider": "gemini", "model": "g"}, SHARED)
     settings = ModelSettings(provider="gemini", model="g", key_variable="GEMINI_API_KEY")
     assert changed.settings == settings
@@ -83,47 +83,47 @@ def test_an_entry_with_another_provider_takes_nothing_of_the_first_ones_service(
 
 
 @pytest.mark.parametrize("provider", KEY_VARIABLES)
-def test_the_usual_key_goes_to_the_providers_own_address_alone(provider: str) -> None:
+def test_default_key_is_not_sent_to_custom_base_url(provider: str) -> None:
     own = panel({"provider": provider, "model": "m"}).settings
     other = panel({"provider": provider, "model": "m", "base_url": "http://localhost"}).settings
     assert own.key_variable == KEY_VARIABLES[provider]
     assert other.key_variable == ("AZURE_OPENAI_API_KEY" if provider == "azure" else "")
 
 
-class TestTheModelOfTheCommandLine:
-    def test_takes_the_place_of_all_others(self) -> None:
+class TestCommandLineModel:
+    def test_command_line_model_overrides_config(self) -> None:
         assert panel({"model": "a"}, SHARED, "x/y").settings.model == "x/y"
         assert panel({}, SHARED, "openai/y").settings.model == "openai/y"
 
-    def test_may_say_the_provider_where_no_config_does(self) -> None:
+    def test_command_line_model_can_name_provider(self) -> None:
         settings = panel(model="anthropic/claude").settings
         assert (settings.provider, settings.model) == ("anthropic", "claude")
 
     @pytest.mark.parametrize(
-        ("model", "said"),
+        ("model", "message"),
         [
             ("", "`e` needs a judge model"),
             ("gpt", "the judge model 'gpt' of `e` has no provider"),
             ("nobody/gpt", "the judge model 'nobody/gpt' of `e` has no provider"),
         ],
     )
-    def test_is_not_guessed_at(self, model: str, said: str) -> None:
-        with pytest.raises(InputError, match=said) as caught:
+    def test_missing_or_unqualified_model_is_rejected(self, model: str, message: str) -> None:
+        with pytest.raises(InputError, match=message) as caught:
             panel(model=model)
         assert caught.value.problems[0].place == PLACE
 
 
-def test_a_command_needs_no_provider() -> None:
+def test_command_judge_needs_no_provider() -> None:
     settings = panel({"command": ["copilot", "-p", "{prompt}"]}).settings
     assert (settings.provider, settings.command) == ("command", ("copilot", "-p", "{prompt}"))
 
 
-def test_an_entry_with_a_command_asks_no_service() -> None:
+def test_command_judge_ignores_shared_service_settings() -> None:
     shared = {**SHARED, "base_url": "http://localhost"}
     settings = panel({"command": ["judge"]}, shared).settings
     assert settings == ModelSettings(provider="command", model="", command=("judge",))
 
 
-def test_an_entry_with_a_provider_takes_no_command() -> None:
+def test_provider_judge_ignores_shared_command() -> None:
     settings = panel({"provider": "openai", "model": "m"}, {"command": ["judge"]}).settings
     assert (settings.provider, settings.command) == ("openai", ())

@@ -1,4 +1,4 @@
-"""What a program printed is one JSON object, or an error that says what it was."""
+"""The stdout of a program is one JSON object, or an error that describes what was found."""
 
 import json
 import re
@@ -11,23 +11,23 @@ from agentci.errors import EvaluatorError
 from agentci.evaluators.program_output import parse_output
 from agentci.model.json import Json
 
-WAY_OUT = "print only the result on stdout, and logs on stderr"
+HINT = "print only the result on stdout, and logs on stderr"
 
 
 @pytest.mark.parametrize(
     "stdout",
     [
-        pytest.param(b'{"score": 1.0}', id="alone"),
-        pytest.param(b' \r\n\t{"score":\n1.0}\r\n\n', id="with white space around it"),
-        pytest.param(b'\xef\xbb\xbf{"score": 1.0}', id="after a byte order mark"),
-        pytest.param(b'{"score": 0, "score": 1.0}', id="with a key twice, of which the last wins"),
+        pytest.param(b'{"score": 1.0}', id="only the object"),
+        pytest.param(b' \r\n\t{"score":\n1.0}\r\n\n', id="surrounding whitespace"),
+        pytest.param(b'\xef\xbb\xbf{"score": 1.0}', id="byte order mark"),
+        pytest.param(b'{"score": 0, "score": 1.0}', id="duplicate key, last value wins"),
     ],
 )
-def test_an_object_is_read(stdout: bytes) -> None:
+def test_json_object_is_parsed(stdout: bytes) -> None:
     assert parse_output(stdout) == {"score": 1.0}
 
 
-def test_half_a_character_is_replaced() -> None:
+def test_lone_surrogate_is_replaced() -> None:
     assert parse_output(rb'{"text": "cut \ud83d"}') == {"text": "cut \ufffd"}
 
 
@@ -36,41 +36,41 @@ def test_half_a_character_is_replaced() -> None:
     [
         pytest.param(
             b'loading model\n{"score": 1.0}',
-            f"text before the JSON: 'loading model'; {WAY_OUT}",
+            f"text before the JSON: 'loading model'; {HINT}",
             id="a log line first",
         ),
         pytest.param(
             b'{"level": "info"}\n{"score": 1.0}',
-            f'text before the JSON: \'{{"level": "info"}}\'; {WAY_OUT}',
+            f'text before the JSON: \'{{"level": "info"}}\'; {HINT}',
             id="a log line in JSON first",
         ),
         pytest.param(
             b'using {x: 1}\n{"score": 1.0}\n',
-            f"text before the JSON: 'using {{x: 1}}'; {WAY_OUT}",
+            f"text before the JSON: 'using {{x: 1}}'; {HINT}",
             id="a log line with braces first",
         ),
         pytest.param(
             b'{"score": 1.0}\n\ndone\n',
-            f"text after the JSON on line 3: 'done'; {WAY_OUT}",
+            f"text after the JSON on line 3: 'done'; {HINT}",
             id="a log line last",
         ),
         pytest.param(
             b'{"score": 1.0}{"score": 0.0}',
-            f"text after the JSON on line 1: '{{\"score\": 0.0}}'; {WAY_OUT}",
+            f"text after the JSON on line 1: '{{\"score\": 0.0}}'; {HINT}",
             id="two results",
         ),
         pytest.param(
             b"x" * 200,
-            f"Expecting value: line 1 column 1 (char 0) in '{'x' * 79}…'; {WAY_OUT},"
+            f"Expecting value: line 1 column 1 (char 0) in '{'x' * 79}…'; {HINT},"
             ' such as {"score": 1.0}',
-            id="no JSON at all, clipped",
+            id="no JSON, truncated excerpt",
         ),
         pytest.param(
             b"{'score': 1.0}",
             "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
             " in \"{'score': 1.0}\"; this is Python syntax, use `json.dumps`;"
-            f' {WAY_OUT}, such as {{"score": 1.0}}',
-            id="a dict as Python prints it",
+            f' {HINT}, such as {{"score": 1.0}}',
+            id="Python dict literal",
         ),
         pytest.param(
             b'[{"score": 1.0}]',
@@ -95,7 +95,7 @@ def test_half_a_character_is_replaced() -> None:
         pytest.param(
             '{"score": 1.0}'.encode("utf-16-be"),
             "the encoding is UTF-16 or UTF-32; print UTF-8",
-            id="UTF-16 without a mark",
+            id="UTF-16 without byte order mark",
         ),
         pytest.param(
             b'{"x": "caf\xe9"}', "byte 11 (0xe9) is not valid UTF-8; print UTF-8", id="Latin-1"
@@ -104,17 +104,17 @@ def test_half_a_character_is_replaced() -> None:
         pytest.param(
             b'{"score": 1, "details": {"a": [-Infinity]}}',
             "`-Infinity` is not a JSON number; use null",
-            id="infinity inside of details",
+            id="infinity in details",
         ),
         pytest.param(
             b'{"score": 1, "x": 1e999}',
             "`1e999` is not a JSON number; use null",
-            id="a number that is too large",
+            id="number too large for a float",
         ),
         pytest.param(b"[" * 100_000, "the JSON is nested too deeply", id="nested too deeply"),
     ],
 )
-def test_anything_else_is_explained(stdout: bytes, complaint: str) -> None:
+def test_invalid_output_error_describes_what_was_found(stdout: bytes, complaint: str) -> None:
     with pytest.raises(EvaluatorError) as caught:
         parse_output(stdout)
     assert str(caught.value) == complaint
@@ -123,19 +123,19 @@ def test_anything_else_is_explained(stdout: bytes, complaint: str) -> None:
 @pytest.mark.parametrize(
     "stdout",
     [
-        pytest.param(b'{"score": 1, "details": {"score": 1}, }', id="a comma too many"),
-        pytest.param(b'{"score": 1, "details": {"score": 1}', id="cut off"),
-        pytest.param(b'{"a":' * 100_000, id="without end"),
+        pytest.param(b'{"score": 1, "details": {"score": 1}, }', id="trailing comma"),
+        pytest.param(b'{"score": 1, "details": {"score": 1}', id="truncated object"),
+        pytest.param(b'{"a":' * 100_000, id="unclosed objects"),
         pytest.param(b"log " + b"{" * 1_000_000, id="a million braces"),
     ],
 )
-def test_broken_json_is_not_taken_for_text_around_a_result(stdout: bytes) -> None:
+def test_malformed_json_is_not_reported_as_surrounding_text(stdout: bytes) -> None:
     with pytest.raises(EvaluatorError) as caught:
         parse_output(stdout)
     assert re.search("text (before|after) the JSON", str(caught.value)) is None
 
 
-def test_an_integer_of_a_million_digits_is_refused() -> None:
+def test_integer_of_million_digits_is_rejected() -> None:
     with pytest.raises(EvaluatorError, match=r"^an integer has thousands of digits$"):
         parse_output(b'{"score": ' + b"1" * 1_000_000 + b"}")
 
@@ -144,7 +144,7 @@ def test_an_integer_of_a_million_digits_is_refused() -> None:
 @example(b"\xff\xfe")
 @example(b"{}x")
 @example(b"\xef\xbb\xbf")
-def test_whatever_is_printed_is_an_object_or_an_error_of_the_evaluator(stdout: bytes) -> None:
+def test_any_output_is_object_or_evaluator_error(stdout: bytes) -> None:
     try:
         document = parse_output(stdout)
     except EvaluatorError:
@@ -168,5 +168,5 @@ def test_whatever_is_printed_is_an_object_or_an_error_of_the_evaluator(stdout: b
     ),
     st.booleans(),
 )
-def test_every_object_comes_through_unharmed(document: dict[str, Json], ascii_only: bool) -> None:
+def test_any_json_object_round_trips(document: dict[str, Json], ascii_only: bool) -> None:
     assert parse_output(json.dumps(document, ensure_ascii=ascii_only).encode()) == document

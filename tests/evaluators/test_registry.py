@@ -1,4 +1,4 @@
-"""The table of evaluator types, and the types that other packages bring."""
+"""The registry of evaluator types, including types from plugins."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ BROKEN = {"broken": "NO_TYPE", "entry": "NO_ENTRY", "model": "NO_MODEL", "build"
 
 @pytest.fixture
 def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package beside ours that provides evaluators of ``type: mood``."""
+    """A plugin package that provides evaluators of ``type: mood``."""
     (tmp_path / "agentci_moods.py").write_text(PACKAGE)
     info = tmp_path / "agentci_moods-1.0.dist-info"
     info.mkdir()
@@ -86,32 +86,32 @@ def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> FileLocator:
-    """What knows of other packages."""
+    """A locator of files and plugin types."""
     services = make_services(tmp_path, {})
     return FileLocator(
         tmp_path, services.workspace, sources=services.sources, executors=services.executors
     )
 
 
-def said_of(config: bytes, programs: FileLocator) -> list[str]:
-    """What is wrong with a config."""
+def problems_of(config: bytes, programs: FileLocator) -> list[str]:
+    """The problems found in a config."""
     document = read_yaml(config, file="c.yaml")
     return [
         str(each) for each in check_config(document, find_evaluator_types(document, programs))[1]
     ]
 
 
-def test_types_of_eval_files_are_not_in_the_table() -> None:
+def test_eval_file_types_are_not_config_types() -> None:
     assert EVALUATOR_TYPES.keys() & EVAL_FILE_TYPES.keys() == set()
 
 
-def test_unknown_types_are_not_found(programs: FileLocator) -> None:
+def test_unknown_type_is_not_found(programs: FileLocator) -> None:
     assert programs.type_named("mood") is None
 
 
 @pytest.mark.usefixtures("_moods")
-class TestTypesOfOtherPackages:
-    def test_are_found_by_their_entry_point(self, programs: FileLocator) -> None:
+class TestPluginTypes:
+    def test_plugin_type_is_found_by_entry_point(self, programs: FileLocator) -> None:
         assert programs.type_named("mood") is not None
 
     @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ class TestTypesOfOtherPackages:
             ("gone", "which cannot be loaded: AttributeError"),
         ],
     )
-    def test_are_told_with_their_package_where_they_are_none(
+    def test_invalid_plugin_type_error_names_package(
         self, name: str, complaint: str, programs: FileLocator
     ) -> None:
         config = f"evaluators:\n- {{name: a, type: mood, mood: happy}}\n- {{name: b, type: {name}}}"
@@ -139,23 +139,23 @@ class TestTypesOfOtherPackages:
             ("none", "AttributeError: 'NoneType' object has no attribute 'identity'"),
         ],
     )
-    def test_that_make_no_evaluator_are_told_with_their_package(
+    def test_failing_plugin_error_names_package(
         self, name: str, complaint: str, programs: FileLocator
     ) -> None:
         config = f"evaluators: [{{name: a, type: {name}}}]"
         with pytest.raises(InputError) as refusal:
             read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
         assert str(refusal.value) == (
-            f"c.yaml:1:14: the type {name!r} of the package agentci-moods failed:"
+            f"c.yaml:1:14: the type `{name}` of the package agentci-moods failed:"
             f" {complaint} (report this to the authors of the plugin)"
         )
 
-    def test_may_refuse_an_entry_by_themselves(self, programs: FileLocator) -> None:
+    def test_plugin_can_reject_an_entry(self, programs: FileLocator) -> None:
         document = read_yaml(b"evaluators: [{name: a, type: shy}]", file="c.yaml")
         with pytest.raises(InputError, match=r"^c\.yaml:1:14: not today$"):
             read_suite(document, Overrides(), programs)
 
-    def test_make_evaluators(self, programs: FileLocator) -> None:
+    def test_plugin_type_builds_evaluators(self, programs: FileLocator) -> None:
         document = read_yaml(
             b"evaluators: [{name: m, type: mood, mood: happy}]\ndefaults: {threshold: 0.25}",
             file="c.yaml",
@@ -163,7 +163,7 @@ class TestTypesOfOtherPackages:
         suite = read_suite(document, Overrides(), programs)
         assert [each.identity.criterion for each in suite.evaluators] == ["score >= 0.25"]
 
-    def test_may_disagree_with_defaults_that_others_accept(self, programs: FileLocator) -> None:
+    def test_invalid_default_for_plugin_type_is_rejected(self, programs: FileLocator) -> None:
         document = read_yaml(
             b"evaluators: [{name: m, type: hasty}]\ndefaults: {timeout: 5}", file="c.yaml"
         )
@@ -173,23 +173,23 @@ class TestTypesOfOtherPackages:
             "c.yaml:1:14: `defaults.timeout` is invalid for evaluator 'm': Input should be 1"
         )
 
-    def test_are_validated_like_ours(self, programs: FileLocator) -> None:
+    def test_plugin_entries_are_validated_against_schema(self, programs: FileLocator) -> None:
         entries = b"evaluators:\n- {name: a, type: mood}\n- {name: b, type: mood, mood: 7, zap: 1}"
-        said = said_of(entries, programs)
-        assert said == [
+        problems = problems_of(entries, programs)
+        assert problems == [
             "c.yaml:2:3: evaluator 'a' has no `mood` (add `mood: ...`)",
             'c.yaml:3:31: `mood` must be a string, not 7 (put it in quotes: "7")',
             "c.yaml:3:34: unknown key 'zap' (known keys: name, type, required, threshold, mood)",
         ]
 
-    def test_have_a_say_beyond_their_schema(self, programs: FileLocator) -> None:
+    def test_plugin_validators_run(self, programs: FileLocator) -> None:
         entries = b"evaluators:\n- {name: a, type: mood, mood: sad}\n- {name: b, type: mood}"
-        said = said_of(entries, programs)
-        assert said[0] == "c.yaml:2:31: only a happy mood can be judged"
-        assert len(said) == 2
+        problems = problems_of(entries, programs)
+        assert problems[0] == "c.yaml:2:31: only a happy mood can be judged"
+        assert len(problems) == 2
 
 
-def test_types_that_nobody_asks_for_are_not_loaded() -> None:
+def test_unused_types_are_not_imported() -> None:
     asked = (
         "import sys; from agentci.evaluators.registry import EVALUATOR_TYPES as types;"
         "assert 'grader' in types and len(types) == len([*types]); types['code'];"

@@ -1,4 +1,4 @@
-"""A judge with all that belongs to it, in a time of its own, and the answers of a service."""
+"""A judge with its clients and a fake clock, and the responses of a service."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ YES_OR_NO = JudgePrompt(system="Judge.", user="Is it good?", schema=ScoreSchema(
 
 @dataclass(kw_only=True)
 class Bench:
-    """Whoever asks services, and what became of that."""
+    """A judge, its clients and its budget, with a fake clock."""
 
     caps: BudgetLimits = field(default_factory=BudgetLimits)
     limits: HttpLimits = LIMITS
@@ -47,7 +47,7 @@ class Bench:
 
     @property
     def until(self) -> float:
-        """As late as a verdict may be."""
+        """The deadline of a verdict."""
         return self.patience.clock() + 180
 
 
@@ -57,7 +57,7 @@ def settings(url: str, **others: Any) -> ModelSettings:
 
 
 def said(content: str, reason: str = "stop", usage: Mapping[str, int] | None = None) -> Answer:
-    """What an OpenAI-compatible service answers."""
+    """A response of an OpenAI-compatible service."""
     body: dict[str, Any] = {"choices": [{"message": {"content": content}, "finish_reason": reason}]}
     if usage is not None:
         body["usage"] = usage
@@ -65,7 +65,7 @@ def said(content: str, reason: str = "stop", usage: Mapping[str, int] | None = N
 
 
 def embedded(*vectors: Sequence[float], usage: Mapping[str, int] | None = None) -> Answer:
-    """What a service answers that makes vectors of texts."""
+    """A response of an embedding service."""
     data = [{"index": i, "embedding": each} for i, each in enumerate(vectors)]
     body = {"object": "list", "data": data, **({"usage": usage} if usage else {})}
     return Answer(body=json.dumps(body).encode())
@@ -80,5 +80,5 @@ def voted(*, passed: bool) -> Answer:
 
 
 def refused(status: int, headers: Mapping[str, str] | None = None, /, **error: str) -> Answer:
-    """What it answers when it does not like a request."""
+    """An error response of an OpenAI-compatible service."""
     return Answer(status=status, body=json.dumps({"error": error}).encode(), headers=headers or {})

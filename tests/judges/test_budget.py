@@ -1,4 +1,4 @@
-"""What a run spends on judges never passes its caps, however many threads spend it."""
+"""Spending on judges never exceeds its limits, with any number of threads."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -25,10 +25,10 @@ FORM = ScoreSchema()
 
 
 def budget(**caps: float) -> Budget:
-    return Budget(BudgetLimits(**caps), stopped=lambda: False)  # type: ignore[arg-type]  # of whole numbers
+    return Budget(BudgetLimits(**caps), stopped=lambda: False)  # type: ignore[arg-type]  # the limits are whole numbers
 
 
-def test_what_nobody_counted_is_estimated_at_four_characters_a_token() -> None:
+def test_unreported_tokens_are_estimated_from_characters() -> None:
     question = JudgePrompt(system="12345678", user="1234", schema=FORM)
     given = ModelSettings(provider="openai", output_tokens=100, prices=PRICES)
     assert budget().compute_max_charge(question, given) == ModelCost(
@@ -40,7 +40,7 @@ def test_what_nobody_counted_is_estimated_at_four_characters_a_token() -> None:
     )
 
 
-def test_what_a_service_counted_is_charged() -> None:
+def test_reported_token_usage_is_charged() -> None:
     bench = Bench()
     with serve(script(scored(1, prompt_tokens=1000, completion_tokens=50))) as server:
         given = settings(server.url, prices=PRICES)
@@ -56,7 +56,7 @@ def test_what_a_service_counted_is_charged() -> None:
         (BudgetLimits(max_usd=0.012), r"`max_usd` \(0.012\)"),
     ],
 )
-def test_what_would_pass_a_cap_is_not_asked(caps: BudgetLimits, why: str) -> None:
+def test_call_that_would_exceed_limit_is_not_made(caps: BudgetLimits, why: str) -> None:
     bench = Bench(caps=caps)
     with serve(script(scored(1, prompt_tokens=100, completion_tokens=100))) as server:
         given = settings(server.url, prices=PRICES)
@@ -67,14 +67,14 @@ def test_what_would_pass_a_cap_is_not_asked(caps: BudgetLimits, why: str) -> Non
     assert len(server.asked) == 2
 
 
-def test_refusals_cost_nothing() -> None:
+def test_error_responses_are_not_charged() -> None:
     bench = Bench(caps=BudgetLimits(max_calls=1))
     with serve(script(refused(429), refused(503), said("ok"))) as server:
         bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
     assert bench.budget.spent.calls == 1
 
 
-def test_a_cap_in_dollars_needs_prices() -> None:
+def test_max_usd_without_price_is_an_error() -> None:
     bench = Bench(caps=BudgetLimits(max_usd=1))
     with serve(script(said("ok"))) as server:
         with pytest.raises(EvaluatorError, match="`max_usd` needs the `price` of m"):
@@ -82,7 +82,7 @@ def test_a_cap_in_dollars_needs_prices() -> None:
         assert server.asked == []
 
 
-def test_whoever_might_still_be_served_waits_for_the_others_bills() -> None:
+def test_reservation_waits_for_pending_charges() -> None:
     shared = budget(max_tokens=100)
     most, begun, done = ModelCost(calls=1, tokens=60), threading.Event(), threading.Event()
 
@@ -105,17 +105,17 @@ def test_whoever_might_still_be_served_waits_for_the_others_bills() -> None:
         waiting.result()
 
 
-def test_whoever_waits_is_woken_when_the_run_ends() -> None:
+def test_waiting_reservation_ends_when_run_is_interrupted() -> None:
     shared = Budget(BudgetLimits(max_calls=1), stopped=after(1))
     with (
         shared.reserve(ModelCost(calls=1)),
         pytest.raises(EvaluatorError, match="was interrupted"),
         shared.reserve(ModelCost(calls=1)),
     ):
-        pytest.fail("there is nothing left")
+        pytest.fail("the limit is exceeded")
 
 
-def test_a_call_that_breaks_off_is_charged_in_full() -> None:
+def test_failed_call_is_charged_in_full() -> None:
     shared = budget(max_calls=9)
     with pytest.raises(KeyError), shared.reserve(ModelCost(calls=1, tokens=5)):
         raise KeyError

@@ -1,4 +1,4 @@
-"""A service is asked as its provider says, again where that helps, and never at a loss of keys."""
+"""Requests to judge services: formats, retries, limits and the protection of keys."""
 
 import json
 import logging
@@ -42,7 +42,7 @@ def ask(bench: Bench, server: Server, **others: Any) -> str:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_what_goes_over_the_wire_is_what_its_provider_says(provider: str, bench: Bench) -> None:
+def test_sent_request_equals_provider_request(provider: str, bench: Bench) -> None:
     module = PROVIDERS[provider]
     with serve(script(Answer(body=REPLIES.get(provider, REPLIES["openai"])))) as server:
         given = settings(server.url, provider=provider)
@@ -63,13 +63,13 @@ def test_what_goes_over_the_wire_is_what_its_provider_says(provider: str, bench:
     }
 
 
-def test_without_a_variable_no_key_is_sent(bench: Bench) -> None:
+def test_no_key_is_sent_without_key_variable(bench: Bench) -> None:
     with serve(script(said("ok"))) as server:
         assert ask(bench, server, key_variable="") == "ok"
     assert "authorization" not in server.asked[0].headers
 
 
-def test_a_key_that_is_not_there_is_missed_before_anything_is_sent(bench: Bench) -> None:
+def test_missing_key_is_an_error_before_any_request(bench: Bench) -> None:
     with (
         serve(script(said("ok"))) as server,
         pytest.raises(EvaluatorError, match="variable OTHER with the judge's key is not set"),
@@ -79,17 +79,17 @@ def test_a_key_that_is_not_there_is_missed_before_anything_is_sent(bench: Bench)
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
-def test_what_may_pass_is_tried_again(status: int, bench: Bench) -> None:
+def test_transient_status_is_retried(status: int, bench: Bench) -> None:
     with serve(script(refused(status), said("ok"))) as server:
         assert ask(bench, server) == "ok"
     assert 0.3 <= bench.patience.slept <= 0.5
-    (told,) = bench.patience.told
-    assert f": status {status}; retrying in " in told
-    assert told.endswith(" s (1/5)")
+    (message,) = bench.patience.told
+    assert f": status {status}; retrying in " in message
+    assert message.endswith(" s (1/5)")
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 410, 413, 422, 501])
-def test_what_does_not_pass_is_not_tried_again(status: int, bench: Bench) -> None:
+def test_permanent_status_is_not_retried(status: int, bench: Bench) -> None:
     with (
         serve(script(refused(status, message="no"))) as server,
         pytest.raises(EvaluatorError, match=f"status {status}"),
@@ -112,7 +112,7 @@ def test_what_does_not_pass_is_not_tried_again(status: int, bench: Bench) -> Non
         ({"Retry-After": formatdate(1e9, usegmt=True)}, 0),
     ],
 )
-def test_a_service_is_left_alone_for_as_long_as_it_asks(
+def test_retry_waits_for_retry_after_time(
     headers: dict[str, str], seconds: float, bench: Bench
 ) -> None:
     with serve(script(refused(429, headers), said("ok"))) as server:
@@ -120,14 +120,14 @@ def test_a_service_is_left_alone_for_as_long_as_it_asks(
     assert bench.patience.slept == pytest.approx(seconds, abs=0.11)
 
 
-def test_a_date_is_taken_by_our_clock_where_the_service_has_none(bench: Bench) -> None:
+def test_retry_after_without_date_header_uses_local_clock(bench: Bench) -> None:
     date = formatdate(time() + 20, usegmt=True)
     with serve(script(refused(429, {"Retry-After": date}), said("ok"))) as server:
         assert ask(bench, server) == "ok"
     assert 15 <= bench.patience.slept <= 21
 
 
-def test_a_service_that_asks_for_too_long_is_given_up_at_once(bench: Bench) -> None:
+def test_too_long_retry_after_is_an_error(bench: Bench) -> None:
     with (
         serve(script(refused(429, {"Retry-After": "61"}))) as server,
         pytest.raises(EvaluatorError, match="status 429; it asks to wait 61 s, the limit is 60 s"),
@@ -136,7 +136,7 @@ def test_a_service_that_asks_for_too_long_is_given_up_at_once(bench: Bench) -> N
     assert len(server.asked) == 1
 
 
-def test_a_service_may_say_itself_whether_another_try_helps(bench: Bench) -> None:
+def test_should_retry_header_overrides_status(bench: Bench) -> None:
     final = refused(500, {"X-Should-Retry": "false"})
     with serve(script(final)) as server, pytest.raises(EvaluatorError, match="status 500"):
         ask(bench, server)
@@ -145,7 +145,7 @@ def test_a_service_may_say_itself_whether_another_try_helps(bench: Bench) -> Non
         assert ask(bench, server) == "ok"
 
 
-def test_five_tries_are_all(bench: Bench) -> None:
+def test_request_fails_after_five_attempts(bench: Bench) -> None:
     with (
         serve(script(OVERLOADED)) as server,
         pytest.raises(EvaluatorError, match=r"status 503 \(busy\) \(5 attempts\)"),
@@ -155,7 +155,7 @@ def test_five_tries_are_all(bench: Bench) -> None:
     assert 0.75 * 7.5 <= bench.patience.slept <= 7.6
 
 
-def test_what_one_thread_is_told_all_threads_heed(bench: Bench) -> None:
+def test_retry_after_delays_later_requests(bench: Bench) -> None:
     with serve(script(refused(429, {"Retry-After": "30"}), said("ok"))) as server:
         given = settings(server.url)
         limited = replace(bench.limits, tries=1)
@@ -167,7 +167,7 @@ def test_what_one_thread_is_told_all_threads_heed(bench: Bench) -> None:
     assert bench.patience.slept == pytest.approx(30, abs=0.2)
 
 
-def test_no_wait_is_longer_than_the_time_that_is_left(bench: Bench) -> None:
+def test_retry_past_deadline_is_not_attempted(bench: Bench) -> None:
     with (
         serve(script(refused(429, {"Retry-After": "30"}))) as server,
         pytest.raises(EvaluatorError, match="no time left to call the judge again"),
@@ -176,7 +176,7 @@ def test_no_wait_is_longer_than_the_time_that_is_left(bench: Bench) -> None:
     assert len(server.asked) == 1
 
 
-def test_when_no_time_is_left_nothing_is_sent(bench: Bench) -> None:
+def test_request_after_deadline_is_not_sent(bench: Bench) -> None:
     with (
         serve(script(said("ok"))) as server,
         pytest.raises(EvaluatorError, match="no time left to call http"),
@@ -185,7 +185,7 @@ def test_when_no_time_is_left_nothing_is_sent(bench: Bench) -> None:
     assert server.asked == []
 
 
-def test_an_answer_that_drips_is_given_up_in_time() -> None:
+def test_slow_response_is_aborted_at_deadline() -> None:
     bench = Bench()
     with (
         serve(
@@ -198,7 +198,7 @@ def test_an_answer_that_drips_is_given_up_in_time() -> None:
         bench.asker.ask(QUESTION, settings(server.url), until=bench.patience.clock() + 0.3)
 
 
-def test_a_silent_service_is_tried_again() -> None:
+def test_unresponsive_service_is_retried() -> None:
     bench = Bench(limits=replace(LIMITS, silence_seconds=0.2))
     silent = Raw(pieces=[b""], endlessly=b"", pause_seconds=0.6)
     with serve(script(silent, said("ok"))) as server:
@@ -214,24 +214,24 @@ def test_a_silent_service_is_tried_again() -> None:
         Answer(body=b"<html>a proxy</html>"),
         Answer(body=b""),
     ],
-    ids=["reset", "cut", "no JSON", "nothing"],
+    ids=["reset", "truncated", "no JSON", "empty"],
 )
-def test_faults_on_the_way_are_tried_again(fault: Answer | Raw, bench: Bench) -> None:
+def test_broken_response_is_retried(fault: Answer | Raw, bench: Bench) -> None:
     with serve(script(fault, said("ok"))) as server:
         assert ask(bench, server) == "ok"
     assert len(server.asked) == 2
-    # The first one may have been charged for.
+    # The service may have charged for the failed request.
     assert bench.budget.spent.calls == 2
 
 
-def test_nobody_at_home_costs_nothing(bench: Bench) -> None:
+def test_refused_connection_is_not_charged(bench: Bench) -> None:
     given = settings(f"http://127.0.0.1:{refused_port()}")
     with pytest.raises(EvaluatorError, match="connection refused"):
         bench.asker.ask(QUESTION, given, until=bench.until)
     assert bench.budget.spent == ModelCost()
 
 
-def test_an_answer_of_any_size_is_not_taken_in(bench: Bench) -> None:
+def test_too_large_response_is_an_error(bench: Bench) -> None:
     huge = Raw(
         pieces=[head(200, f"Content-Length: {MAX_RESPONSE_BYTES + 1}")], endlessly=b" " * 65536
     )
@@ -240,7 +240,7 @@ def test_an_answer_of_any_size_is_not_taken_in(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_not_followed(status: int, bench: Bench) -> None:
+def test_redirect_is_not_followed(status: int, bench: Bench) -> None:
     with (
         serve(script(said("ok"))) as other,
         serve(script(Answer(status=status, headers={"Location": other.url}))) as server,
@@ -250,7 +250,7 @@ def test_a_redirect_is_not_followed(status: int, bench: Bench) -> None:
     assert other.asked == []
 
 
-def test_a_key_does_not_travel_unencrypted(bench: Bench) -> None:
+def test_key_is_not_sent_unencrypted(bench: Bench) -> None:
     with pytest.raises(EvaluatorError, match="is not encrypted"):
         bench.asker.ask(QUESTION, settings("http://models.example"), until=bench.until)
 
@@ -265,7 +265,7 @@ def test_a_key_does_not_travel_unencrypted(bench: Bench) -> None:
         (402, {"message": "pay"}),
     ],
 )
-def test_when_the_money_is_at_its_end_nobody_asks_any_more(
+def test_exhausted_credit_stops_further_requests(
     status_and_error: tuple[int, dict[str, str]], bench: Bench
 ) -> None:
     status, error = status_and_error
@@ -276,13 +276,13 @@ def test_when_the_money_is_at_its_end_nobody_asks_any_more(
     assert len(server.asked) == 1
 
 
-def test_a_question_that_a_filter_holds_back_is_refused(bench: Bench) -> None:
+def test_content_filter_error_is_a_refusal(bench: Bench) -> None:
     with serve(script(refused(400, code="content_filter", message="filtered"))) as server:
         response = bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
     assert (response.ending, response.finish_reason) == ("refused", "content_filter")
 
 
-def test_a_key_that_a_model_repeats_is_no_part_of_its_reply(bench: Bench) -> None:
+def test_key_in_model_response_is_redacted(bench: Bench) -> None:
     with serve(script(said(f"your key is {KEY}", reason=KEY))) as server:
         response = bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
     assert response.text == "your key is ***"
@@ -290,7 +290,7 @@ def test_a_key_that_a_model_repeats_is_no_part_of_its_reply(bench: Bench) -> Non
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
-def test_a_key_is_shown_nowhere(
+def test_key_is_redacted_from_errors_and_logs(
     status: int, bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -313,7 +313,7 @@ def test_a_key_is_shown_nowhere(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_what_may_quote_a_part_of_a_key_is_not_shown(status: int, bench: Bench) -> None:
+def test_authentication_error_message_is_not_shown(status: int, bench: Bench) -> None:
     quoting = refused(status, message=f"Incorrect API key provided: {KEY[:5]}***{KEY[-4:]}")
     with serve(script(quoting)) as server, pytest.raises(EvaluatorError) as caught:
         ask(bench, server)
@@ -321,7 +321,7 @@ def test_what_may_quote_a_part_of_a_key_is_not_shown(status: int, bench: Bench) 
     assert "check the key in KEY, and that it may use m" in str(caught.value)
 
 
-def test_a_service_that_wants_a_key_and_gets_none_says_so(bench: Bench) -> None:
+def test_status_401_without_key_suggests_api_key_env(bench: Bench) -> None:
     with (
         serve(script(refused(401))) as server,
         pytest.raises(
@@ -331,7 +331,7 @@ def test_a_service_that_wants_a_key_and_gets_none_says_so(bench: Bench) -> None:
         ask(bench, server, key_variable="")
 
 
-def test_importing_it_does_not_import_what_is_slow_to_import() -> None:
+def test_import_does_not_load_slow_packages() -> None:
     code = (
         "import sys; import agentci.judges.client, agentci.judges.command, agentci.judges.judge;"
         " sys.exit(bool({'requests', 'urllib3', 'openai', 'anthropic'} & sys.modules.keys()))"
@@ -339,17 +339,17 @@ def test_importing_it_does_not_import_what_is_slow_to_import() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-def test_a_letter_shows_neither_its_key_nor_its_text() -> None:
-    letter = ServiceRequest(url="u", headers={"a": KEY}, content=b"text", has_key=True, until=0)
-    assert KEY not in repr(letter)
-    assert "text" not in repr(letter)
+def test_request_repr_hides_key_and_content() -> None:
+    request = ServiceRequest(url="u", headers={"a": KEY}, content=b"text", has_key=True, until=0)
+    assert KEY not in repr(request)
+    assert "text" not in repr(request)
 
 
 def formats(asked: Asked) -> object:
     return json.loads(asked.body).get("response_format", {}).get("type", "none")
 
 
-def test_a_form_that_is_not_understood_is_told_less_strictly(bench: Bench) -> None:
+def test_unsupported_response_format_falls_back(bench: Bench) -> None:
     def respond(asked: Asked) -> Answer:
         if formats(asked) != "none":
             return refused(400, param="response_format", message="not supported")
@@ -366,7 +366,7 @@ def test_a_form_that_is_not_understood_is_told_less_strictly(bench: Bench) -> No
     assert bench.budget.spent.calls == 2
 
 
-def test_each_model_is_remembered_by_itself(bench: Bench) -> None:
+def test_format_fallback_is_remembered_per_model(bench: Bench) -> None:
     strange = refused(422, message="Unknown field json_schema")
     with serve(script(strange, said("a"), said("b"))) as server:
         ask(bench, server, model="m")
@@ -382,7 +382,7 @@ def test_each_model_is_remembered_by_itself(bench: Bench) -> None:
         ("Unsupported value: 'temperature'", "temperature", "messages"),
     ],
 )
-def test_a_parameter_that_is_not_understood_is_left_out_once(
+def test_unsupported_parameter_is_dropped_on_retry(
     message: str, sent: str, then: str, bench: Bench
 ) -> None:
     with serve(script(refused(400, message=message), said("ok"))) as server:
@@ -394,7 +394,7 @@ def test_a_parameter_that_is_not_understood_is_left_out_once(
     assert len(bench.patience.told) == (0 if sent == "max_tokens" else 1)
 
 
-def test_a_service_that_understands_nothing_is_not_asked_for_ever(bench: Bench) -> None:
+def test_parameter_fallbacks_are_finite(bench: Bench) -> None:
     everything = "temperature, effort, unsupported max_tokens max_completion_tokens json_schema"
     with (
         serve(script(refused(400, message=everything))) as server,
@@ -404,7 +404,7 @@ def test_a_service_that_understands_nothing_is_not_asked_for_ever(bench: Bench) 
     assert len(server.asked) == 6
 
 
-def test_a_limit_that_is_too_large_is_not_called_by_another_name(bench: Bench) -> None:
+def test_too_large_token_limit_is_not_renamed(bench: Bench) -> None:
     with (
         serve(
             script(refused(400, param="max_tokens", message="max_tokens is too large"))
@@ -415,7 +415,7 @@ def test_a_limit_that_is_too_large_is_not_called_by_another_name(bench: Bench) -
     assert len(server.asked) == 1
 
 
-def test_a_run_that_ends_waits_for_nothing() -> None:
+def test_interrupted_run_stops_retrying() -> None:
     bench = Bench(stopped=after(4))
     with (
         serve(script(OVERLOADED)) as server,
@@ -425,15 +425,15 @@ def test_a_run_that_ends_waits_for_nothing() -> None:
     assert len(server.asked) <= 2
 
 
-def test_connections_are_used_again(bench: Bench) -> None:
+def test_connection_is_reused(bench: Bench) -> None:
     with serve(script(said("ok"))) as server:
         for _ in range(3):
             ask(bench, server)
     assert {each.connection for each in server.asked} == {0}
 
 
-def test_under_faults_every_question_is_answered_once_and_paid_for_once() -> None:
-    """One request in two fails, in one of five ways; 40 questions from 8 threads."""
+def test_questions_under_faults_are_answered_and_charged_once() -> None:
+    """Every second request fails, in one of five ways; 8 threads send 40 questions."""
     faults: list[Answer | Raw] = [
         refused(429, {"Retry-After": "1"}),
         refused(500),
@@ -466,7 +466,7 @@ def test_under_faults_every_question_is_answered_once_and_paid_for_once() -> Non
     assert bench.budget.spent.calls == len(seen) - refusals
 
 
-def test_calls_are_capped_across_threads() -> None:
+def test_max_calls_holds_across_threads() -> None:
     bench = Bench(caps=BudgetLimits(max_calls=5))
     with serve(script(said("ok"))) as server, ThreadPoolExecutor(8) as pool:
         given = settings(server.url)

@@ -1,4 +1,4 @@
-"""Any program judges that reads a prompt and prints a reply."""
+"""Any program that reads a prompt and prints a response can be a judge."""
 
 import sys
 import time
@@ -50,35 +50,35 @@ def ask(asker: CommandClient, given: ModelSettings, seconds: float = 30) -> str:
     return asker.ask(QUESTION, given, until=time.monotonic() + seconds).text
 
 
-def test_a_program_reads_the_prompt_and_prints_the_reply(asker: CommandClient) -> None:
+def test_prompt_is_passed_on_stdin(asker: CommandClient) -> None:
     assert ask(asker, settings(ECHO)) == "Judge.\n\nIs it good?[]\n"
 
 
-def test_the_prompt_may_be_an_argument(asker: CommandClient) -> None:
-    said = ask(asker, settings(ECHO, "-p", "{prompt}"))
-    assert said == "['-p', 'Judge.\\n\\nIs it good?']\n"
+def test_prompt_can_be_passed_as_argument(asker: CommandClient) -> None:
+    output = ask(asker, settings(ECHO, "-p", "{prompt}"))
+    assert output == "['-p', 'Judge.\\n\\nIs it good?']\n"
 
 
-def test_it_sees_the_key_that_is_named_and_no_other(asker: CommandClient) -> None:
+def test_only_named_key_is_in_environment(asker: CommandClient) -> None:
     code = "import os; print(sorted(set(os.environ) & {'SEEN', 'TOKEN', 'OTHER'}))"
     assert ask(asker, settings(code)) == "['SEEN']\n"
     assert ask(asker, settings(code, key_variable="TOKEN")) == "['SEEN', 'TOKEN']\n"
 
 
-def test_a_judge_makes_a_verdict_of_its_reply(asker: CommandClient) -> None:
+def test_command_output_is_parsed_as_verdict(asker: CommandClient) -> None:
     judge = Judge({"command": asker}, clock=time.monotonic)
     ruling = judge.evaluate(AskModel(prompt=QUESTION, judge=JudgeConfig(settings=settings(RATE))))
     assert (ruling.value, ruling.verdicts[0].reason) == (0.5, "fine")
 
 
-def test_a_program_that_fails_gives_no_verdict(asker: CommandClient, budget: Budget) -> None:
+def test_failing_command_is_an_error(asker: CommandClient, budget: Budget) -> None:
     code = f"import sys; print('{{\"score\": 1}}'); sys.exit('no {KEY}\\n::error::x')"
     with pytest.raises(EvaluatorError, match=r"exited with code 1: no \*\*\* ::error::x$"):
         ask(asker, settings(code, key_variable="TOKEN"))
     assert budget.spent.calls == 1
 
 
-def test_a_key_that_it_repeats_is_shown_nowhere(asker: CommandClient) -> None:
+def test_key_in_output_is_redacted(asker: CommandClient) -> None:
     assert ask(asker, settings(f"print('{KEY}')", key_variable="TOKEN")) == "***\n"
     cut = f"import sys; sys.exit('x' * {MAX_STDERR_SHOWN - 5} + '{KEY}')"
     with pytest.raises(EvaluatorError) as caught:
@@ -90,20 +90,20 @@ def test_a_key_that_it_repeats_is_shown_nowhere(asker: CommandClient) -> None:
     assert KEY not in str(caught.value)
 
 
-def test_a_program_that_is_not_there_is_named(asker: CommandClient) -> None:
+def test_missing_command_is_named(asker: CommandClient) -> None:
     missing = replace(settings(""), command=("no-such-judge", "-p"))
     with pytest.raises(EvaluatorError, match="command 'no-such-judge' is not in PATH"):
         ask(asker, missing)
 
 
-def test_a_program_that_hangs_is_ended(asker: CommandClient) -> None:
+def test_hanging_command_is_killed(asker: CommandClient) -> None:
     started = time.monotonic()
-    with pytest.raises(EvaluatorError, match=r"the judge's command timed out after 0\.3s"):
+    with pytest.raises(EvaluatorError, match=r"the judge's command timed out after 0\.3 s"):
         ask(asker, settings("import time; time.sleep(60)"), seconds=0.3)
     assert time.monotonic() - started < 10
 
 
-def test_it_counts_as_a_call(asker: CommandClient, budget: Budget) -> None:
+def test_command_run_counts_as_call(asker: CommandClient, budget: Budget) -> None:
     for _ in range(3):
         ask(asker, settings("print('ok!!')"))
     assert budget.spent == ModelCost(calls=3, tokens=3 * (5 + 2))
@@ -111,30 +111,30 @@ def test_it_counts_as_a_call(asker: CommandClient, budget: Budget) -> None:
         ask(asker, settings("print('ok')"))
 
 
-@pytest.mark.parametrize("text", ["x" * 200_000, "a\0b"], ids=["too long", "a zero"])
-def test_a_prompt_that_cannot_be_an_argument_is_an_error(asker: CommandClient, text: str) -> None:
+@pytest.mark.parametrize("text", ["x" * 200_000, "a\0b"], ids=["too long", "null byte"])
+def test_prompt_invalid_as_argument_is_an_error(asker: CommandClient, text: str) -> None:
     question = replace(QUESTION, user=text)
     with pytest.raises(EvaluatorError, match="the judge's command"):
         asker.ask(question, settings(ECHO, "{prompt}"), until=time.monotonic() + 30)
 
 
 @pytest.mark.parametrize("arguments", [(), ("{prompt}",)], ids=["stdin", "argument"])
-def test_half_of_a_character_is_told_as_such(
+def test_lone_surrogate_in_prompt_is_replaced(
     asker: CommandClient, arguments: tuple[str, ...]
 ) -> None:
     question = replace(QUESTION, system="", user="a\ud800\udcff")
     given = settings("import sys; print(ascii((sys.argv + [sys.stdin.read()])[1]))", *arguments)
-    told = asker.ask(question, given, until=time.monotonic() + 30).text
-    assert told == "'a\\ufffd\\ufffd'\n"
+    output = asker.ask(question, given, until=time.monotonic() + 30).text
+    assert output == "'a\\ufffd\\ufffd'\n"
 
 
-def test_a_prompt_of_any_length_can_be_read(asker: CommandClient) -> None:
+def test_long_prompt_is_passed_on_stdin(asker: CommandClient) -> None:
     question = replace(QUESTION, user="x" * 2_000_000)
     given = settings("import sys; print(len(sys.stdin.read()))")
     assert asker.ask(question, given, until=time.monotonic() + 30).text == "2000008\n"
 
 
-def test_when_no_time_is_left_nothing_is_run(asker: CommandClient, tmp_path: Path) -> None:
+def test_command_is_not_run_after_deadline(asker: CommandClient, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="no time left"):
         ask(asker, settings(f"open({str(tmp_path / 'ran')!r}, 'w')"), seconds=0)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Embeddings are asked for as judges are; what is not two vectors is an error, never a score."""
+"""Embeddings of two texts; an invalid response is an error and never a score."""
 
 import json
 from typing import Any
@@ -54,7 +54,7 @@ def vector(index: object, *numbers: object) -> dict[str, object]:
         ),
     ],
 )
-def test_both_texts_are_sent_at_once(
+def test_both_texts_are_sent_in_one_request(
     fields: dict[str, Any], path: str, header: tuple[str, str]
 ) -> None:
     bench = Bench()
@@ -68,11 +68,11 @@ def test_both_texts_are_sent_at_once(
     assert (likeness.response.tokens_in, likeness.response.tokens_out) == (8, 0)
 
 
-def test_a_config_can_name_the_providers_that_have_embeddings() -> None:
+def test_config_accepts_every_embedding_provider() -> None:
     assert set(EMBEDDING_PROVIDERS) == set(EMBEDDING_URLS)
 
 
-def test_vectors_are_told_apart_by_their_index() -> None:
+def test_vectors_are_ordered_by_index() -> None:
     with serve(script(body(vector(1, 0, 2), vector(0, -1, 0), model="m", usage=None))) as server:
         assert compare(Bench(), server).cosine == 0.0
 
@@ -110,19 +110,19 @@ def test_vectors_are_told_apart_by_their_index() -> None:
         (Answer(body=b"[]"), "did not return a response of its provider's API"),
     ],
 )
-def test_what_is_not_two_vectors_is_an_error(answer: Answer, why: str) -> None:
+def test_invalid_embedding_response_is_an_error(answer: Answer, why: str) -> None:
     with serve(script(answer)) as server, pytest.raises(EvaluatorError, match=why):
         compare(Bench(), server)
     assert len(server.asked) == 1
 
 
-def test_busy_and_garbled_services_are_asked_again() -> None:
+def test_busy_or_garbled_response_is_retried() -> None:
     with serve(script(refused(429), Answer(body=b"<html>"), GOOD)) as server:
         assert compare(Bench(), server).cosine == pytest.approx(0.6)
     assert len(server.asked) == 3
 
 
-def test_a_refusal_says_what_to_do_and_no_key() -> None:
+def test_error_response_is_reported_without_key() -> None:
     answer = refused(400, message=f"{KEY} is too long")
     with serve(script(answer)) as server, pytest.raises(EvaluatorError) as caught:
         compare(Bench(), server)
@@ -130,12 +130,12 @@ def test_a_refusal_says_what_to_do_and_no_key() -> None:
     assert len(server.asked) == 1
 
 
-def test_a_service_that_is_not_to_be_trusted_is_an_error() -> None:
+def test_unencrypted_base_url_is_an_error() -> None:
     with pytest.raises(EvaluatorError, match="http"):
         Bench().comparer.compare(request(settings("http://192.0.2.1/v1")))
 
 
-def test_a_call_counts_with_its_tokens() -> None:
+def test_embedding_call_is_charged() -> None:
     bench = Bench(caps=BudgetLimits(max_calls=1, max_usd=1))
     prices = TokenPrices(input_usd=2, output_usd=10)
     with serve(script(GOOD)) as server:
@@ -146,19 +146,19 @@ def test_a_call_counts_with_its_tokens() -> None:
     assert len(server.asked) == 1
 
 
-def test_tokens_that_nobody_counted_are_estimated() -> None:
+def test_unreported_tokens_are_estimated() -> None:
     bench = Bench()
     with serve(script(embedded([1], [1]))) as server:
         compare(bench, server)
     assert bench.budget.spent == ModelCost(calls=1, tokens=7)
 
 
-def test_with_replay_only_nobody_is_asked() -> None:
+def test_replay_only_makes_no_call() -> None:
     given = request(settings("http://127.0.0.1:9"), replay="only")
     with pytest.raises(UncachedResponseError, match="`replay: only` calls no model"):
         Bench().comparer.compare(given)
 
 
 @pytest.mark.parametrize("text", ["", "good", "nan", "inf", "2", "-1.1"])
-def test_a_kept_reply_that_is_no_cosine_is_not_believed(text: str) -> None:
+def test_invalid_cached_cosine_is_ignored(text: str) -> None:
     assert parse_cosine(ModelResponse(text=text, ending="complete")) is None

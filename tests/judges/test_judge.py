@@ -1,4 +1,4 @@
-"""A judge passes nothing by accident: what is no verdict is an error, what is a tie has failed."""
+"""Verdicts of judges: a response without a verdict is an error, and a tied vote fails."""
 
 import json
 from typing import Any
@@ -41,13 +41,13 @@ def verdict(value: ScoreValue, reason: str = "", name: str = "score") -> Verdict
 def rule(
     *answers: Answer | Raw, question: JudgePrompt = QUESTION, **others: Any
 ) -> tuple[AggregateVerdict, list[Asked]]:
-    """What a judge makes of a service's answers, and what the service was asked."""
+    """The verdict of a judge for a service's responses, and the requests of the judge."""
     bench = Bench()
     with serve(script(*answers)) as server:
         return bench.judge.evaluate(asking(server.url, question, **others)), server.asked
 
 
-def test_a_verdict_comes_with_its_reason() -> None:
+def test_verdict_includes_reason() -> None:
     ruling, asked = rule(scored(0.7))
     assert (ruling.values, ruling.verdicts) == ({"score": 0.7}, (verdict(0.7, "so"),))
     assert [each.text for each in ruling.responses] == ['{"reasoning": "so", "score": 0.7}']
@@ -73,14 +73,14 @@ def test_a_verdict_comes_with_its_reason() -> None:
         ([Answer(body=b"[]")], "did not return a response of its provider's API", 1),
     ],
 )
-def test_what_is_no_verdict_is_an_error(answers: list[Answer], why: str, asked: int) -> None:
+def test_response_without_verdict_is_an_error(answers: list[Answer], why: str, asked: int) -> None:
     bench = Bench()
     with serve(script(*answers)) as server, pytest.raises(EvaluatorError, match=why):
         bench.judge.evaluate(asking(server.url))
     assert len(server.asked) == asked
 
 
-def test_a_reply_that_cannot_be_read_is_written_once_more_by_the_model() -> None:
+def test_unreadable_response_is_corrected_by_model() -> None:
     ruling, (first, second) = rule(PROSE, scored(0.9))
     assert ruling.value == 0.9
     sent = json.dumps(json.loads(second.body), ensure_ascii=False)
@@ -89,7 +89,7 @@ def test_a_reply_that_cannot_be_read_is_written_once_more_by_the_model() -> None
     assert "Is it good?" not in sent
 
 
-def test_a_reply_that_is_cut_off_gets_twice_the_room_once() -> None:
+def test_truncated_response_is_retried_with_double_limit() -> None:
     ruling, asked = rule(CUT, scored(0.9))
     assert ruling.value == 0.9
     assert [json.loads(each.body)["max_tokens"] for each in asked] == [1024, 2048]
@@ -114,7 +114,7 @@ def test_a_reply_that_is_cut_off_gets_twice_the_room_once() -> None:
         ([YES, EMPTY, YES, EMPTY, NO], 5, True, 5),
     ],
 )
-def test_the_majority_counts_and_no_more_are_asked_than_matter(
+def test_majority_decides_with_fewest_samples(
     answers: list[Answer], samples: int, value: bool, asked: int
 ) -> None:
     ruling, requests = rule(*answers, question=YES_OR_NO, samples=samples)
@@ -122,7 +122,7 @@ def test_the_majority_counts_and_no_more_are_asked_than_matter(
     assert len(requests) == asked
 
 
-def test_the_split_is_shown() -> None:
+def test_split_votes_are_summarized() -> None:
     ruling, _ = rule(YES, EMPTY, NO, question=YES_OR_NO, samples=3)
     assert [verdict.value for verdict in ruling.verdicts] == [True, False]
     assert ruling.failures == ("the judge's response contains no verdict",)
@@ -130,13 +130,13 @@ def test_the_split_is_shown() -> None:
     assert summarize_votes("score", ruling) == "1 of 2 passed; 1 without a verdict"
 
 
-def test_the_spread_of_grades_is_shown() -> None:
+def test_numeric_scores_are_listed_in_summary() -> None:
     ruling, _ = rule(scored(0.9), scored(0.25), scored(0.9), samples=3)
     assert summarize_votes("score", ruling) == "0.25, 0.9, 0.9"
 
 
 @pytest.mark.parametrize(("samples", "asked"), [(3, 2), (5, 3), (4, 3)])
-def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, asked: int) -> None:
+def test_too_few_verdicts_stop_sampling_with_error(samples: int, asked: int) -> None:
     bench = Bench()
     with serve(script(EMPTY)) as server:
         request = asking(server.url, YES_OR_NO, samples=samples)
@@ -147,18 +147,18 @@ def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, ask
 
 
 @pytest.mark.parametrize("question", [QUESTION, YES_OR_NO])
-def test_nobody_asked_is_no_ruling(question: JudgePrompt) -> None:
+def test_zero_samples_are_an_error(question: JudgePrompt) -> None:
     with pytest.raises(EvaluatorError, match="have no verdict"):
         Bench().judge.evaluate(asking("http://localhost", question, samples=0))
 
 
-def test_of_grades_the_median_counts_or_the_mean() -> None:
+def test_scores_are_combined_by_median_or_mean() -> None:
     answers = [scored(0.0), scored(0.9), scored(0.6)]
     assert rule(*answers, samples=3)[0].value == 0.6
     assert rule(*answers, samples=3, aggregation="mean")[0].value == pytest.approx(0.5)
 
 
-def test_a_text_is_any_reply_that_came_to_its_end() -> None:
+def test_generated_text_requires_complete_response() -> None:
     question = JudgePrompt(system="Help.", user="Name a city.", schema=None)
     bench = Bench()
     with serve(script(CUT, said("Paris"))) as server:
@@ -171,7 +171,7 @@ def test_a_text_is_any_reply_that_came_to_its_end() -> None:
         bench.judge.generate_text(question, settings(server.url), seconds=9)
 
 
-def test_only_what_has_a_form_has_a_verdict() -> None:
+def test_evaluating_prompt_without_schema_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="without a schema"):
         Bench().judge.evaluate(
             asking("http://localhost", JudgePrompt(system="", user="", schema=None))
@@ -179,7 +179,7 @@ def test_only_what_has_a_form_has_a_verdict() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "waited"), [(5, 5), (1_000, 180)])
-def test_a_text_is_waited_for_as_long_as_somebody_wants_it(seconds: float, waited: float) -> None:
+def test_text_generation_respects_time_limit(seconds: float, waited: float) -> None:
     question = JudgePrompt(system="", user="Name a city.", schema=None)
     bench = Bench()
     begun = bench.patience.clock()
@@ -192,7 +192,7 @@ def test_a_text_is_waited_for_as_long_as_somebody_wants_it(seconds: float, waite
     assert len(server.asked) > 1 or seconds < 10
 
 
-def test_a_service_that_fails_ends_the_samples_at_once() -> None:
+def test_service_error_stops_sampling() -> None:
     bench = Bench()
     with serve(script(YES, refused(401))) as server:
         request = asking(server.url, YES_OR_NO, samples=5)
@@ -201,7 +201,7 @@ def test_a_service_that_fails_ends_the_samples_at_once() -> None:
     assert len(server.asked) == 2
 
 
-def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
+def test_retries_count_toward_verdict_deadline() -> None:
     bench = Bench()
     with serve(script(refused(429, {"Retry-After": "50"}))) as server:
         started = bench.patience.clock()
@@ -212,8 +212,8 @@ def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
 
 
 @pytest.mark.parametrize("samples", range(1, 8))
-def test_stopping_early_never_changes_a_ruling(samples: int) -> None:
-    """All sequences of votes: True, False and None for a sample without a verdict."""
+def test_early_stopping_never_changes_verdict(samples: int) -> None:
+    """Checks all sequences of True, False and None (a sample without a verdict)."""
     form = ScoreSchema(kind="boolean")
 
     def whole_of(verdicts: list[Verdict]) -> ScoreValue | None:
@@ -242,14 +242,14 @@ class TestLabels:
         answers = [said(json.dumps({"reasoning": "so", "label": label})) for label in labels]
         return rule(*answers, question=self.QUESTION, samples=len(labels))[0]
 
-    def test_the_most_frequent_one_counts(self) -> None:
+    def test_most_frequent_label_wins(self) -> None:
         ruling = self.rule("bad", "good", "good")
         assert ruling.value == "good"
         assert ruling.is_split
         assert ruling.representative_verdict.value == "good"
         assert summarize_votes("label", ruling) == "good 2, bad 1"
 
-    def test_a_tie_is_an_error(self) -> None:
+    def test_tied_labels_are_an_error(self) -> None:
         with pytest.raises(EvaluatorError, match="tied: good and bad, 1 each"):
             self.rule("good", "bad")
 
@@ -275,7 +275,7 @@ class TestChecklists:
         ruling, asked = rule(*answers, question=self.QUESTION, samples=samples or len(lists))
         return ruling, len(asked)
 
-    def test_each_criterion_has_a_majority_of_its_own(self) -> None:
+    def test_each_criterion_is_decided_by_its_majority(self) -> None:
         first, second = {"a": True, "b": False}, {"a": True, "b": True}
         ruling, _ = self.rule(first, {"a": False, "b": True}, second)
         assert ruling.values == {"a": True, "b": True}
@@ -283,13 +283,13 @@ class TestChecklists:
         assert ruling.find_score("b") == JudgeScore(value=True)
         assert ruling.is_split
 
-    def test_nobody_is_asked_again_once_all_of_them_are_decided(self) -> None:
+    def test_sampling_stops_when_all_criteria_are_decided(self) -> None:
         assert self.rule({"a": True, "b": False}, samples=3)[1] == 2
 
-    def test_what_most_samples_leave_out_is_left_out(self) -> None:
+    def test_criterion_missing_from_most_samples_is_omitted(self) -> None:
         both, one = {"a": True, "b": True}, {"a": True}
         assert self.rule(one, both, one)[0].values == {"a": True}
         assert self.rule(one, both, both)[0].values == both
 
-    def test_nobody_is_taken_to_have_decided_what_may_still_be_said(self) -> None:
+    def test_sampling_continues_while_a_criterion_is_undecided(self) -> None:
         assert self.rule({"a": True}, samples=3)[1] == 3

@@ -1,4 +1,4 @@
-"""What is asked and understood of OpenAI's APIs, held against the types of its own client."""
+"""Requests to OpenAI's APIs and their responses, checked against the types of its client."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ FORMS: tuple[VerdictSchema | None, ...] = (
 @pytest.mark.parametrize("provider", ["openai", "azure"])
 @pytest.mark.parametrize("format_", chat.FORMATS)
 @pytest.mark.parametrize("cap_name", get_args(TokenLimitName))
-def test_every_question_is_one_that_the_api_takes(
+def test_chat_request_matches_openai_types(
     provider: str, format_: ResponseFormat, cap_name: TokenLimitName
 ) -> None:
     kind = theirs("chat.completion_create_params", "CompletionCreateParamsNonStreaming")
@@ -46,7 +46,7 @@ def test_every_question_is_one_that_the_api_takes(
 
 
 def completion(**choice: Any) -> bytes:
-    """An answer with all that there can be beside the text."""
+    """A chat completion with every field that the API can set."""
     message = {
         "role": "assistant",
         "content": "yes",
@@ -74,20 +74,20 @@ def completion(**choice: Any) -> bytes:
     return json.dumps(answered_as(theirs("chat", "ChatCompletion"), answer)).encode()
 
 
-def test_an_answer_is_read() -> None:
+def test_chat_response_is_parsed() -> None:
     assert chat.parse_response(completion()) == ModelResponse(
         text="yes", ending="complete", finish_reason="stop", tokens_in=7, tokens_out=5
     )
 
 
-def test_so_is_one_with_all_that_a_message_can_have() -> None:
+def test_refusal_with_tool_calls_is_parsed() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "refusal": "I cannot", "tool_calls": [call]}
     response = chat.parse_response(completion(message=message))
     assert (response.text, response.ending, response.finish_reason) == ("", "refused", "refusal")
 
 
-def test_of_all_ways_to_end_only_stop_is_the_end_of_a_verdict() -> None:
+def test_only_finish_reason_stop_is_complete() -> None:
     reasons = get_args(
         theirs("chat.chat_completion", "Choice").model_fields["finish_reason"].annotation
     )
@@ -104,14 +104,14 @@ def test_of_all_ways_to_end_only_stop_is_the_end_of_a_verdict() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
-def test_embeddings_are_asked_for_as_the_api_takes_it(provider: str) -> None:
+def test_embedding_request_matches_openai_types(provider: str) -> None:
     kind = theirs("embedding_create_params", "EmbeddingCreateParams")
     settings = ModelSettings(provider=provider, model="m")
     body = json.loads(embeddings.build_request(("a", "b"), settings).body)
     assert sent_as(kind, body) == body
 
 
-def test_embeddings_are_read() -> None:
+def test_embedding_response_is_parsed() -> None:
     answer = {
         "object": "list",
         "model": "m",

@@ -1,4 +1,4 @@
-"""Every request is, byte for byte, what its API asks for; every answer is read as it says."""
+"""Requests match the API of each provider byte for byte, and its responses are parsed."""
 
 import json
 from collections.abc import Mapping
@@ -59,13 +59,13 @@ def asked(given: ModelSettings, question: JudgePrompt = QUESTION, **way: Any) ->
     return call.url, call.body.decode()
 
 
-def test_openai_is_asked_as_its_api_says() -> None:
+def test_openai_request_matches_its_api() -> None:
     url, body = asked(settings("openai"))
     assert url == "https://api.openai.com/v1/chat/completions"
     assert body == CHAT + STRICT + ',"max_completion_tokens":1024}'
 
 
-def test_other_servers_are_told_the_limit_by_the_name_that_all_of_them_know() -> None:
+def test_custom_base_url_uses_max_tokens() -> None:
     url, body = asked(settings("openai", base_url="http://127.0.0.1:11434/v1/"))
     assert url == "http://127.0.0.1:11434/v1/chat/completions"
     assert body == CHAT + STRICT + ',"max_tokens":1024}'
@@ -75,7 +75,7 @@ def test_other_servers_are_told_the_limit_by_the_name_that_all_of_them_know() ->
     ("format_", "sent"),
     [("json_object", ',"response_format":{"type":"json_object"}'), ("prompt", "")],
 )
-def test_openai_is_told_the_form_less_and_less_strictly(format_: ResponseFormat, sent: str) -> None:
+def test_openai_fallback_format_is_sent(format_: ResponseFormat, sent: str) -> None:
     assert (
         asked(settings("openai"), format=format_)[1]
         == CHAT + sent + ',"max_completion_tokens":1024}'
@@ -85,13 +85,13 @@ def test_openai_is_told_the_form_less_and_less_strictly(format_: ResponseFormat,
 @pytest.mark.parametrize(
     "base", ["https://r.openai.azure.com", "https://r.openai.azure.com/openai/v1/"]
 )
-def test_azure_v1_is_asked_at_the_resource_with_the_deployment_as_model(base: str) -> None:
+def test_azure_v1_request_uses_deployment_as_model(base: str) -> None:
     url, body = asked(settings("azure", base_url=base))
     assert url == "https://r.openai.azure.com/openai/v1/chat/completions"
     assert body == CHAT + STRICT + ',"max_completion_tokens":1024}'
 
 
-def test_dated_azure_is_asked_at_the_deployment() -> None:
+def test_dated_azure_api_uses_deployment_url() -> None:
     given = settings(
         "azure", base_url="https://r.openai.azure.com/", api_version="2024-10-21", model="a/b"
     )
@@ -100,7 +100,7 @@ def test_dated_azure_is_asked_at_the_deployment() -> None:
     )
 
 
-def test_anthropic_is_asked_as_its_api_says() -> None:
+def test_anthropic_request_matches_its_api() -> None:
     given = settings("anthropic")
     url, body = asked(given)
     assert url == "https://api.anthropic.com/v1/messages"
@@ -115,14 +115,14 @@ def test_anthropic_is_asked_as_its_api_says() -> None:
     assert call.headers == {**JSON_HEADERS, "anthropic-version": "2026-10-21"}
 
 
-def test_anthropic_without_a_schema_is_sent_no_output_config() -> None:
+def test_anthropic_request_without_schema_has_no_output_config() -> None:
     assert asked(settings("anthropic"), format="prompt")[1] == (
         '{"model":"m","max_tokens":1024,"system":"Judge.",'
         '"messages":[{"role":"user","content":"Höflich?"}]}'
     )
 
 
-def test_gemini_is_asked_as_its_api_says() -> None:
+def test_gemini_request_matches_its_api() -> None:
     url, body = asked(settings("gemini", model="models/g"))
     assert url == "https://generativelanguage.googleapis.com/v1beta/models/g:generateContent"
     assert body == (
@@ -138,45 +138,47 @@ def test_gemini_is_asked_as_its_api_says() -> None:
     ("format_", "sent"),
     [("json_object", '"responseMimeType":"application/json",'), ("prompt", "")],
 )
-def test_gemini_is_told_the_form_less_and_less_strictly(format_: ResponseFormat, sent: str) -> None:
+def test_gemini_fallback_format_is_sent(format_: ResponseFormat, sent: str) -> None:
     body = asked(settings("gemini"), format=format_)[1]
     assert body.endswith('"generationConfig":{' + sent + '"maxOutputTokens":1024}}')
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 class TestEveryProvider:
-    def test_is_sent_no_parameter_of_sampling_unless_it_is_set(self, provider: str) -> None:
+    def test_sampling_parameters_are_sent_only_if_set(self, provider: str) -> None:
         bare = asked(settings(provider))[1]
         for name in ("temperature", "top_p", "topP", "top_k", "topK", "seed"):
             assert name not in bare
         assert json.loads(asked(settings(provider, temperature=0.5))[1]) != json.loads(bare)
         assert asked(settings(provider, temperature=0.5), sends_temperature=False)[1] == bare
 
-    def test_is_sent_no_system_prompt_where_there_is_none(self, provider: str) -> None:
+    def test_empty_system_prompt_is_not_sent(self, provider: str) -> None:
         body = asked(settings(provider), JudgePrompt(system="", user="u", schema=None))[1]
         assert "system" not in body
         assert '"u"' in body
 
-    def test_is_sent_halves_of_characters_as_replacements(self, provider: str) -> None:
+    def test_lone_surrogate_is_replaced(self, provider: str) -> None:
         question = JudgePrompt(system="s", user="\ud800", schema=ScoreSchema())
         assert "\N{REPLACEMENT CHARACTER}" in asked(settings(provider), question)[1]
 
-    def test_is_told_of_a_verdict_that_is_true_or_false(self, provider: str) -> None:
+    def test_boolean_schema_is_sent(self, provider: str) -> None:
         form = ScoreSchema(kind="boolean", value_name="result", reason_name="why")
         body = asked(settings(provider), JudgePrompt(system="s", user="u", schema=form))[1]
         assert '{"why":{"type":"string"},"result":{"type":"boolean"}}' in body
 
     @given(content=st.binary())
-    def test_reads_a_reply_or_says_that_there_is_none(self, provider: str, content: bytes) -> None:
+    def test_random_bytes_are_never_a_complete_response(
+        self, provider: str, content: bytes
+    ) -> None:
         with suppress(InvalidJsonError, EvaluatorError):
             assert PROVIDERS[provider].parse_response(content).ending != "complete"
 
     @pytest.mark.parametrize("content", [b"", b"<html>", b'{"a":', b"\xff"])
-    def test_takes_what_is_no_json_for_a_passing_fault(self, provider: str, content: bytes) -> None:
+    def test_invalid_json_is_a_transient_error(self, provider: str, content: bytes) -> None:
         with pytest.raises(InvalidJsonError):
             PROVIDERS[provider].parse_response(content)
 
-    def test_says_when_another_api_answers(self, provider: str) -> None:
+    def test_response_of_another_api_is_an_error(self, provider: str) -> None:
         with pytest.raises(EvaluatorError, match="did not return a response of its provider's API"):
             PROVIDERS[provider].parse_response(b'["hello"]')
 
@@ -189,7 +191,7 @@ class TestEveryProvider:
         ("anthropic", '"additionalProperties":false}},"effort":"low"}}'),
     ],
 )
-def test_effort_is_sent_where_it_is_set_and_understood(provider: str, body: str) -> None:
+def test_effort_is_sent_if_set_and_supported(provider: str, body: str) -> None:
     given = settings(provider, effort="low")
     assert asked(given)[1].endswith(body)
     assert "effort" not in asked(given, sends_effort=False)[1]
@@ -204,7 +206,7 @@ def test_effort_is_sent_where_it_is_set_and_understood(provider: str, body: str)
         ("gemini", ("x-goog-api-key", "k")),
     ],
 )
-def test_a_key_goes_where_its_service_looks_for_it(provider: str, header: tuple[str, str]) -> None:
+def test_key_is_sent_in_provider_header(provider: str, header: tuple[str, str]) -> None:
     assert PROVIDERS[provider].make_key_header("k") == header
 
 
@@ -259,7 +261,7 @@ def gemini(reason: str, *parts: Mapping[str, Any]) -> Mapping[str, Any]:
         ("gemini", gemini("OTHER"), "unknown", ""),
     ],
 )
-def test_a_reply_says_how_it_ended(
+def test_finish_reason_sets_response_ending(
     provider: str, answer: Mapping[str, Any], ending: FinishStatus, text: str
 ) -> None:
     response = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
@@ -267,7 +269,7 @@ def test_a_reply_says_how_it_ended(
     assert (response.tokens_in, response.tokens_out) == (7, 5)
 
 
-def test_a_prompt_that_gemini_blocks_is_refused() -> None:
+def test_prompt_blocked_by_gemini_is_a_refusal() -> None:
     response = PROVIDERS["gemini"].parse_response(b'{"promptFeedback":{"blockReason":"SAFETY"}}')
     assert response == ModelResponse(text="", ending="refused", finish_reason="SAFETY")
 
@@ -283,7 +285,7 @@ def test_a_prompt_that_gemini_blocks_is_refused() -> None:
         ),
     ],
 )
-def test_tokens_that_nobody_counted_are_not_zero(provider: str, answer: Mapping[str, Any]) -> None:
+def test_unreported_token_counts_are_none(provider: str, answer: Mapping[str, Any]) -> None:
     response = PROVIDERS[provider].parse_response(json.dumps(answer).encode())
     assert response.ending == "complete"
     assert (response.tokens_in, response.tokens_out) == (None, None)

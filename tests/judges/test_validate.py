@@ -1,4 +1,4 @@
-"""What keeps a judge from judging is said before anything is asked, and a model's end in time."""
+"""Checks of judge settings before any request, and warnings of model shutdowns."""
 
 import json
 from datetime import date, timedelta
@@ -18,23 +18,23 @@ from tests.judges.bench import settings as at
 TODAY = date(2026, 11, 22)
 
 
-def objected(**given: Any) -> list[str]:
+def problems_of(**given: Any) -> list[str]:
     settings = ModelSettings(**{"provider": "openai", "model": "m", "key_variable": "KEY", **given})
     missing = ApiKeys({"KEY": KEY, "EMPTY": " "}, Bench().transport).explain_missing(settings)
     return [*find_settings_problems(settings), *([missing] if missing else [])]
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
-def test_a_provider_a_model_and_a_key_are_enough(provider: str) -> None:
-    assert objected(provider=provider) == []
+def test_provider_model_and_key_are_sufficient(provider: str) -> None:
+    assert problems_of(provider=provider) == []
 
 
-def test_a_command_is_enough() -> None:
-    assert objected(provider="command", model="", key_variable="", command=("judge",)) == []
+def test_command_is_sufficient() -> None:
+    assert problems_of(provider="command", model="", key_variable="", command=("judge",)) == []
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "problem"),
     [
         ({"provider": "opnai"}, "unknown provider 'opnai'; did you mean 'openai'?"),
         (
@@ -87,45 +87,47 @@ def test_a_command_is_enough() -> None:
         ),
     ],
 )
-def test_what_keeps_a_model_from_being_asked_is_named(given: dict[str, Any], said: str) -> None:
-    assert objected(**given) == [said]
+def test_invalid_setting_is_reported(given: dict[str, Any], problem: str) -> None:
+    assert problems_of(**given) == [problem]
 
 
 @pytest.mark.parametrize("more", ["me:{0}@", "{0}@", "?key={0}", "#{0}"])
-def test_an_address_holds_no_key(more: str) -> None:
+def test_base_url_with_credentials_is_rejected(more: str) -> None:
     more = more.format(KEY)
     name, rest = (more, "") if more.endswith("@") else ("", more)
-    [said] = objected(base_url=f"https://{name}judge.example/v1{rest}")
-    assert "https://judge.example/v1 must not contain a user, password, query or fragment" in said
-    assert "remove it; `api_key_env` names" in said
-    assert KEY not in said
+    [problem] = problems_of(base_url=f"https://{name}judge.example/v1{rest}")
+    assert (
+        "https://judge.example/v1 must not contain a user, password, query or fragment" in problem
+    )
+    assert "remove it; `api_key_env` names" in problem
+    assert KEY not in problem
 
 
-def test_without_a_key_another_machine_may_be_asked_unencrypted() -> None:
-    assert objected(base_url="http://ollama:11434/v1", key_variable="") == []
+def test_unencrypted_base_url_is_allowed_without_key() -> None:
+    assert problems_of(base_url="http://ollama:11434/v1", key_variable="") == []
 
 
 def look_up(bench: Bench, answer: Answer | Raw) -> tuple[str, list[str]]:
     with serve(script(answer)) as server:
         given = at(server.url, model="org/m 1")
-        said = find_shutdown_warning(given, bench.transport, keys=bench.keys, today=TODAY)
+        warning = find_shutdown_warning(given, bench.transport, keys=bench.keys, today=TODAY)
     assert {each.method for each in server.asked} == {"GET"}
     assert {each.headers["authorization"] for each in server.asked} == {f"Bearer {KEY}"}
-    return said, list(server.paths)
+    return warning, list(server.paths)
 
 
 def ends(value: object) -> Answer:
     return Answer(body=json.dumps({"id": "m", "shutdown_date": value}).encode())
 
 
-def test_a_model_that_ends_soon_is_warned_of() -> None:
-    said, paths = look_up(Bench(), ends("2026-12-11"))
-    assert said == "the model org/m 1 will be shut down on 2026-12-11, in 19 days"
+def test_upcoming_shutdown_is_a_warning() -> None:
+    warning, paths = look_up(Bench(), ends("2026-12-11"))
+    assert warning == "the model org/m 1 will be shut down on 2026-12-11, in 19 days"
     assert paths == ["/models/org%2Fm%201"]
 
 
 @pytest.mark.parametrize("value", [TODAY, TODAY - timedelta(days=400)])
-def test_a_model_that_has_ended_is_an_error(value: date) -> None:
+def test_past_shutdown_is_an_error(value: date) -> None:
     with pytest.raises(EvaluatorError, match=f"was shut down on {value}; use another model"):
         look_up(Bench(), ends(str(value)))
 
@@ -143,10 +145,10 @@ def test_a_model_that_has_ended_is_an_error(value: date) -> None:
         Raw(pieces=[], resets=True),
     ],
 )
-def test_what_says_nothing_of_an_end_is_no_warning(answer: Answer | Raw) -> None:
+def test_distant_or_unknown_shutdown_gives_no_warning(answer: Answer | Raw) -> None:
     assert look_up(Bench(), answer)[0] == ""
 
 
-def test_every_provider_says_what_it_needs() -> None:
+def test_every_provider_reports_missing_settings() -> None:
     for name in PROVIDERS:
         assert list(find_settings_problems(ModelSettings(provider=name)))

@@ -1,4 +1,4 @@
-"""A built-in evaluator compares with the golden case, and judges by score and number of turns."""
+"""Built-in evaluators compare a run with its eval case by score and number of turns."""
 
 import pytest
 
@@ -32,16 +32,16 @@ def evaluator(
     )
 
 
-def a_case(*golden: Turn, has_golden: bool = True, because: str | None = None) -> Case:
+def a_case(*expected: Turn, has_expected: bool = True, because: str | None = None) -> Case:
     return Case(
         id="c",
         trace=Trace(id="x", key="x", turns=(TURN, TURN), place=PLACE),
-        expected=EvalCase(id="c", turns=golden, place=PLACE) if has_golden else None,
+        expected=EvalCase(id="c", turns=expected, place=PLACE) if has_expected else None,
         unmatched_reason=because,
     )
 
 
-def test_asks_for_all_turns_of_both_sides() -> None:
+def test_request_contains_all_turns_of_both_sides() -> None:
     assert evaluator().ask(a_case(TURN)) == ComputeMetric(
         metric="response_match_score",
         actual=(TURN, TURN),
@@ -54,28 +54,30 @@ def test_asks_for_all_turns_of_both_sides() -> None:
     ("case", "reason"),
     [
         pytest.param(
-            a_case(has_golden=False, because="ambiguous eval case"),
+            a_case(has_expected=False, because="ambiguous eval case"),
             "ambiguous eval case",
-            id="no golden case: the reason of the choice",
+            id="no eval case: reason of the matcher",
         ),
-        pytest.param(a_case(), "the eval case has no turns", id="a golden case without turns"),
+        pytest.param(a_case(), "the eval case has no turns", id="eval case without turns"),
     ],
 )
-def test_skips_what_it_cannot_compare(case: Case, reason: str) -> None:
+def test_case_without_expected_turns_is_skipped(case: Case, reason: str) -> None:
     assert evaluator().ask(case) == Skip(reason=reason)
 
 
 @pytest.mark.parametrize(
     ("score", "threshold", "passed"),
     [
-        pytest.param(0.5, 0.5, True, id="the threshold is enough"),
-        pytest.param(0.4999, 0.5, False, id="a little less is not"),
+        pytest.param(0.5, 0.5, True, id="score at the threshold passes"),
+        pytest.param(0.4999, 0.5, False, id="score just below the threshold fails"),
         pytest.param(0.0, 0.0, True, id="threshold 0 passes anything"),
-        pytest.param(0.5, None, True, id="0.5 where none is known"),
-        pytest.param(0.4, None, False, id="and nothing less"),
+        pytest.param(0.5, None, True, id="default threshold is 0.5"),
+        pytest.param(0.4, None, False, id="score below the default threshold fails"),
     ],
 )
-def test_judges_by_the_score(score: float, threshold: float | None, passed: bool) -> None:
+def test_score_is_compared_with_threshold(
+    score: float, threshold: float | None, passed: bool
+) -> None:
     response = MetricResult(
         score=score, turn_scores=(score,), misses=("turn 1: no",), details={"more": 1}
     )
@@ -89,37 +91,41 @@ def test_judges_by_the_score(score: float, threshold: float | None, passed: bool
 
 
 @pytest.mark.parametrize(
-    ("actual", "golden", "miss"),
+    ("actual", "expected", "miss"),
     [
-        pytest.param(2, 3, "Turn 3 of 3 is missing; only turns 1 to 2 were scored", id="missing"),
+        pytest.param(
+            2, 3, "Turn 3 of 3 is missing; only turns 1 to 2 were scored", id="missing turn"
+        ),
         pytest.param(
             3,
             1,
             "Turns 2 to 3 of 3 are unexpected; only turn 1 was scored",
-            id="unexpected",
+            id="unexpected turns",
         ),
     ],
 )
 @pytest.mark.parametrize("metric", ["response_match_score", "tool_trajectory_avg_score"])
-class TestTurnsWithoutAPartner:
-    def response(self, metric: str, actual: int, golden: int) -> MetricResult:
-        return METRICS[metric].measure([TURN] * actual, [TURN] * golden, {})
+class TestTurnMismatch:
+    def response(self, metric: str, actual: int, expected: int) -> MetricResult:
+        return METRICS[metric].measure([TURN] * actual, [TURN] * expected, {})
 
-    def test_fail_the_case_and_leave_the_score_as_it_is(
-        self, metric: str, actual: int, golden: int, miss: str
+    def test_turn_mismatch_fails_case_and_keeps_score(
+        self, metric: str, actual: int, expected: int, miss: str
     ) -> None:
-        judgement = evaluator().read(self.response(metric, actual, golden))
+        judgement = evaluator().read(self.response(metric, actual, expected))
         assert (judgement.passed, judgement.score) == (False, 1.0)
         assert (judgement.reason, judgement.misses) == (miss, ())
 
-    def test_may_be_allowed(self, metric: str, actual: int, golden: int, miss: str) -> None:
-        response = self.response(metric, actual, golden)
+    def test_turn_mismatch_can_be_allowed(
+        self, metric: str, actual: int, expected: int, miss: str
+    ) -> None:
+        response = self.response(metric, actual, expected)
         judgement = evaluator(turn_mismatch_fails=False).read(response)
         assert (judgement.passed, judgement.score) == (True, 1.0)
         assert miss not in (judgement.reason, *judgement.misses)
 
 
-def test_a_mismatch_in_turns_is_told_before_what_else_was_missed() -> None:
+def test_turn_mismatch_is_listed_before_other_misses() -> None:
     response = METRICS["response_match_score"].measure(
         [TURN], [Turn(id="", user_text="q", answer_parts=("no",)), TURN], {}
     )
@@ -129,6 +135,6 @@ def test_a_mismatch_in_turns_is_told_before_what_else_was_missed() -> None:
     ]
 
 
-def test_the_reply_of_a_program_is_a_mistake_of_ours() -> None:
+def test_unexpected_response_type_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="got a ProgramOutput"):
         evaluator().read(ProgramOutput(stdout=b"", stderr="", exit_code=0))

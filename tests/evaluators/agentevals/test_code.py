@@ -1,4 +1,4 @@
-"""Evaluators that are programs: what they are asked, and what their answers come to."""
+"""Evaluators that are programs: their input, and the judgement for their output."""
 
 import json
 from typing import Any
@@ -29,37 +29,37 @@ CASE = Case(id="paris", trace=Trace(id="0af7", key="0af7", turns=(TURN,), place=
 
 
 class TestAsk:
-    def test_wants_the_program_run_over_the_case(self) -> None:
+    def test_request_runs_program_with_case(self) -> None:
         asked = _evaluator("/evals/ev.py", threshold=0.7, config={"min_length": 20}).ask(CASE)
         assert asked.program == LocalProgram(path="/evals/ev.py")
         assert asked.timeout_seconds == 30
         assert asked.executor == "local"
-        told = json.loads(asked.stdin)
-        assert told["metric_name"] == "ev"
-        assert told["threshold"] == 0.7
-        assert told["config"] == {"min_length": 20}
-        assert [turn["invocation_id"] for turn in told["invocations"]] == ["aa01"]
+        payload = json.loads(asked.stdin)
+        assert payload["metric_name"] == "ev"
+        assert payload["threshold"] == 0.7
+        assert payload["config"] == {"min_length": 20}
+        assert [turn["invocation_id"] for turn in payload["invocations"]] == ["aa01"]
 
-    def test_is_the_same_value_for_the_same_case(self) -> None:
+    def test_same_case_gives_equal_request(self) -> None:
         assert _evaluator().ask(CASE) == _evaluator().ask(CASE)
 
-    def test_tells_a_threshold_where_the_config_has_none(self) -> None:
+    def test_input_has_default_threshold(self) -> None:
         assert json.loads(_evaluator(threshold=None).ask(CASE).stdin)["threshold"] == 0.5
 
 
-class TestVerdict:
+class TestJudgement:
     @pytest.mark.parametrize(
         ("answer", "passed"),
         [
             pytest.param({"score": 0.5}, True, id="score at the threshold"),
             pytest.param({"score": 0.49}, False, id="score below the threshold"),
-            pytest.param({"score": 1, "status": "FAILED"}, False, id="FAILED beats a score"),
-            pytest.param({"score": 0, "status": "PASSED"}, True, id="PASSED beats a score"),
+            pytest.param({"score": 1, "status": "FAILED"}, False, id="FAILED overrides the score"),
+            pytest.param({"score": 0, "status": "PASSED"}, True, id="PASSED overrides the score"),
             pytest.param({"score": 1, "status": "NOT_EVALUATED"}, None, id="declined, good score"),
             pytest.param({"score": 0, "status": "NOT_EVALUATED"}, None, id="declined, bad score"),
         ],
     )
-    def test_is_the_status_or_else_what_the_score_says(
+    def test_status_takes_precedence_over_score(
         self, answer: JsonObject, passed: bool | None
     ) -> None:
         judgement = _read(answer)
@@ -77,12 +77,12 @@ class TestVerdict:
             ({"score": 0, "status": "PASSED"}, "the evaluator returned status PASSED"),
         ],
     )
-    def test_says_so_where_it_is_not_that_of_the_score(
+    def test_reason_reports_status_that_contradicts_score(
         self, answer: JsonObject, reason: str | None
     ) -> None:
         assert _read(answer).reason == reason
 
-    def test_keeps_what_else_was_said(self) -> None:
+    def test_turn_scores_and_details_are_kept(self) -> None:
         judgement = _read(
             {"score": 1, "per_invocation_scores": [1, None], "details": {"reason": "all fine"}}
         )
@@ -90,7 +90,7 @@ class TestVerdict:
         assert judgement.details == {"reason": "all fine"}
         assert judgement.reasoning == "all fine"
 
-    def test_of_endless_details_keeps_the_beginnings_of_what_is_shown(self) -> None:
+    def test_huge_details_are_truncated(self) -> None:
         details: JsonObject = {
             "issues": ["x" * 5_000, *["y"] * 500_000],
             "missing_tools": None,
@@ -107,7 +107,7 @@ class TestVerdict:
         assert judgement.details.keys() == {"issues", "reason", "left_out"}
         assert "the limit is 262,144" in str(judgement.details["left_out"])
 
-    def test_keeps_large_details_whole(self) -> None:
+    def test_large_details_within_limit_are_kept(self) -> None:
         details: JsonObject = {"raw": ["r"] * 20_000, "issues": ["x" * 5_000]}
         assert _read({"score": 0, "details": details}).details == details
 
@@ -115,35 +115,35 @@ class TestVerdict:
         ("details", "misses"),
         [
             pytest.param({"issues": ["too short", "no tool"]}, ("too short", "no tool"), id="list"),
-            pytest.param({"issues": "too short"}, ("too short",), id="one as text"),
-            pytest.param({"issues": [{"turn": 1}, 2]}, ('{"turn": 1}', "2"), id="not text"),
+            pytest.param({"issues": "too short"}, ("too short",), id="single string"),
+            pytest.param({"issues": [{"turn": 1}, 2]}, ('{"turn": 1}', "2"), id="not strings"),
             pytest.param({"missing_tools": ["look"]}, ("missing tools: look",), id="missing tools"),
             pytest.param({"issues": None}, (), id="null"),
             pytest.param({"others": ["x"]}, (), id="another key"),
             pytest.param(None, (), id="no details"),
         ],
     )
-    def test_lists_the_complaints_of_a_check_that_failed(
+    def test_issues_of_failed_check_become_misses(
         self, details: Json, misses: tuple[str, ...]
     ) -> None:
         assert _read({"score": 0, "details": details}).misses == misses
 
     @pytest.mark.parametrize("status", ["PASSED", "NOT_EVALUATED"])
-    def test_has_no_misses_unless_it_failed(self, status: str) -> None:
+    def test_check_that_did_not_fail_has_no_misses(self, status: str) -> None:
         answer: JsonObject = {"score": 0, "status": status, "details": {"issues": ["too short"]}}
         assert _read(answer).misses == ()
 
-    def test_of_a_measurement_is_a_bug_of_ours(self) -> None:
+    def test_unexpected_response_type_is_a_type_error(self) -> None:
         with pytest.raises(TypeError):
             _evaluator().read(MetricResult(score=1, turn_scores=()))
 
 
-class TestEndings:
+class TestProgramFailure:
     @pytest.mark.parametrize(
         ("exit_code", "stderr", "ending"),
         [
-            pytest.param(3, " nope\nline2\n", "exited with code 3: nope\nline2", id="with a log"),
-            pytest.param(1, "\n", "exited with code 1", id="without a log"),
+            pytest.param(3, " nope\nline2\n", "exited with code 3: nope\nline2", id="with stderr"),
+            pytest.param(1, "\n", "exited with code 1", id="without stderr"),
             pytest.param(
                 -9,
                 "",
@@ -151,7 +151,7 @@ class TestEndings:
                 id="killed",
             ),
             pytest.param(-11, "", "was killed by signal 11 (SIGSEGV)", id="crashed"),
-            pytest.param(-99, "", "was killed by signal 99", id="signal without a name"),
+            pytest.param(-99, "", "was killed by signal 99", id="unnamed signal"),
             pytest.param(
                 127,
                 "env: ruby: not found",
@@ -162,12 +162,12 @@ class TestEndings:
                 139,
                 "",
                 "exited with code 139 (139 usually means: signal 11, SIGSEGV)",
-                id="crashed in a container or below a shell",
+                id="crashed in a container or under a shell",
             ),
             pytest.param(255, "", "exited with code 255", id="no such signal"),
         ],
     )
-    def test_a_program_that_failed_is_told_apart_from_a_zero(
+    def test_failed_program_is_an_error_not_zero_score(
         self, exit_code: int, stderr: str, ending: str
     ) -> None:
         assert _complaint(b'{"score": 1}', exit_code=exit_code, stderr=stderr) == (
@@ -188,55 +188,55 @@ class TestEndings:
             pytest.param("socket.gaierror: name resolution", "has no network access", id="network"),
         ],
     )
-    def test_in_an_image_are_told_with_what_is_not_there(self, stderr: str, hint: str) -> None:
+    def test_container_failure_hint_names_what_is_missing(self, stderr: str, hint: str) -> None:
         evaluator = _evaluator(image="python:3", network=False)
         with pytest.raises(EvaluatorError) as caught:
             evaluator.read(_reply(b"", exit_code=1, stderr=stderr))
-        said = str(caught.value)
-        assert hint in said
-        assert "workspace" not in said
-        assert "install agentevals" not in said
+        message = str(caught.value)
+        assert hint in message
+        assert "workspace" not in message
+        assert "install agentevals" not in message
 
-    def test_of_a_long_log_only_the_last_lines_are_told(self) -> None:
+    def test_long_stderr_is_cut_to_last_lines(self) -> None:
         complaint = _complaint(b"", exit_code=1, stderr="noise\n" * 9_000 + "ValueError: x\n")
         assert complaint.endswith("noise\nValueError: x")
         assert len(complaint.splitlines()) == 20
 
-    def test_of_a_long_line_only_the_end_is_told(self) -> None:
+    def test_long_stderr_line_is_cut_to_its_end(self) -> None:
         complaint = _complaint(b"", exit_code=1, stderr="x" * 50_000 + "end")
         assert complaint.endswith("xend")
         assert len(complaint) < 2_100
 
     @pytest.mark.parametrize("stdout", [b"", b" \n", b"\xef\xbb\xbf\r\n"])
-    def test_silence_is_explained_with_the_log(self, stdout: bytes) -> None:
+    def test_empty_stdout_error_includes_stderr(self, stdout: bytes) -> None:
         assert _complaint(stdout, stderr="judged\n") == (
             "Evaluator `ev` printed nothing on stdout;"
             ' print a result such as {"score": 1.0}\nstderr:\njudged'
         )
 
-    def test_silence_without_a_log_has_no_empty_line(self) -> None:
+    def test_empty_stdout_error_without_stderr_is_one_line(self) -> None:
         assert "\n" not in _complaint(b"")
 
 
 class TestRealPrograms:
     @pytest.mark.parametrize("program", ["good.py", "good.js", "good.ts", "good.sh"])
-    def test_judge_in_any_language(self, program: str) -> None:
+    def test_program_in_any_language_is_run(self, program: str) -> None:
         assert _judged_by(program).passed is True
 
-    def test_that_use_the_sdk_run_as_they_are(self) -> None:
+    def test_program_using_sdk_runs_unchanged(self) -> None:
         judgement = _judged_by("uses_the_sdk.py", config={"words": 4})
         assert judgement.score == 0.5
         assert judgement.turn_scores == (0.5,)
         assert judgement.details == {"issues": ["aa01: 2 of 4 words"]}
 
-    def test_that_leave_out_turns_or_add_some_are_kept_as_given(self) -> None:
+    def test_turn_scores_of_any_count_are_kept(self) -> None:
         judgement = _judged_by("per_turn_scores_of_any_kind.py")
         assert judgement.turn_scores == (0.2, None, 7.0, 1.0, 0.5)
 
-    def test_that_start_with_a_byte_order_mark_are_read(self) -> None:
+    def test_output_with_byte_order_mark_is_parsed(self) -> None:
         assert _judged_by("starts_with_a_byte_order_mark.py").score == 1
 
-    def test_that_print_workflow_commands_have_them_kept_as_text(self) -> None:
+    def test_printed_workflow_commands_are_kept_as_text(self) -> None:
         judgement = _judged_by("prints_workflow_commands.py")
         assert "##[error]forged" in judgement.misses
         assert judgement.reasoning == "::add-mask::passed"
@@ -260,17 +260,15 @@ class TestRealPrograms:
             ("score_nan.py", "printed an invalid result: `NaN` is not a JSON number"),
             ("nan_in_details.py", "printed an invalid result: `NaN` is not a JSON number"),
             ("score_true.py", "returned score true; it must be a number between 0 and 1"),
-            ("hangs.py", "timed out after 1s"),
+            ("hangs.py", "timed out after 1 s"),
         ],
     )
-    def test_with_a_flaw_are_errored_and_told_what_it_is(
-        self, program: str, complaint: str
-    ) -> None:
+    def test_faulty_program_is_an_error_with_cause(self, program: str, complaint: str) -> None:
         with pytest.raises(EvaluatorError) as caught:
             _judged_by(program, timeout_seconds=1 if program == "hangs.py" else 30)
         assert str(caught.value).startswith(f"Evaluator `ev` {complaint}")
 
-    def test_that_lack_the_sdk_are_told_how_to_get_it(self) -> None:
+    def test_missing_sdk_error_says_how_to_install(self) -> None:
         with pytest.raises(EvaluatorError, match=r"\(install agentevals-evaluator-sdk in agentci"):
             _judged_by("imports_what_is_not_there.py", isolation="spawn")
 

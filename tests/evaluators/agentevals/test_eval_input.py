@@ -1,4 +1,4 @@
-"""What evaluators read on stdin: protocol 1.1, field by field."""
+"""The stdin of program evaluators (protocol 1.1), field by field."""
 
 import json
 import math
@@ -27,7 +27,7 @@ TURN = Turn(
     trace_id="0af7",
     span_id="aa01",
 )
-GOLDEN = EvalCase(
+EXPECTED = EvalCase(
     id="paris",
     turns=(Turn(id="", user_text="Weather?", tool_calls=(ToolCall(name="get_weather"),)),),
     place=PLACE,
@@ -43,7 +43,7 @@ KEYS = {
 }
 
 
-def test_every_field_of_a_turn_is_told() -> None:
+def test_input_contains_every_field_of_turn() -> None:
     asked = _asked(_case(TURN, performance={"counts": {"llm_calls": 2}}))
     assert asked == {
         "protocol_version": "1.1",
@@ -78,7 +78,7 @@ def test_every_field_of_a_turn_is_told() -> None:
     }
 
 
-def test_every_key_is_there_where_nothing_was_recorded() -> None:
+def test_empty_turn_has_every_key() -> None:
     [turn] = _asked(_case(Turn(id="aa01", user_text="")))["invocations"]
     assert turn.keys() == KEYS
     assert turn["final_response"] is None
@@ -86,8 +86,8 @@ def test_every_key_is_there_where_nothing_was_recorded() -> None:
     assert turn["intermediate_steps"] == {"tool_calls": [], "tool_responses": []}
 
 
-def test_golden_turns_are_told_in_the_same_shape() -> None:
-    [turn] = _asked(_case(TURN, golden=GOLDEN, performance={"a": 1}))["expected_invocations"]
+def test_expected_turns_have_same_shape() -> None:
+    [turn] = _asked(_case(TURN, expected=EXPECTED, performance={"a": 1}))["expected_invocations"]
     assert turn.keys() == KEYS
     assert turn["invocation_id"] == ""
     assert turn["performance_metrics"] is turn["trace_id"] is turn["span_id"] is None
@@ -97,44 +97,44 @@ def test_golden_turns_are_told_in_the_same_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "sent"),
     [
-        pytest.param({"n": 1}, {"n": 1}, id="an object as it is"),
-        pytest.param(None, {}, id="none as an empty object"),
-        pytest.param([1, 2], {"value": [1, 2]}, id="a list as a value"),
-        pytest.param("x", {"value": "x"}, id="text as a value"),
-        pytest.param(False, {"value": False}, id="false as a value"),
+        pytest.param({"n": 1}, {"n": 1}, id="object is unchanged"),
+        pytest.param(None, {}, id="null becomes an empty object"),
+        pytest.param([1, 2], {"value": [1, 2]}, id="list is wrapped in value"),
+        pytest.param("x", {"value": "x"}, id="string is wrapped in value"),
+        pytest.param(False, {"value": False}, id="false is wrapped in value"),
     ],
 )
-def test_arguments_are_always_an_object(args: Json, told: JsonObject) -> None:
+def test_tool_arguments_are_always_an_object(args: Json, sent: JsonObject) -> None:
     [turn] = _asked(_case(_calling(ToolCall(name="f", args=args))))["invocations"]
-    assert turn["intermediate_steps"]["tool_calls"][0]["args"] == told
+    assert turn["intermediate_steps"]["tool_calls"][0]["args"] == sent
 
 
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        pytest.param(None, "", id="none is empty"),
-        pytest.param("sunny", "sunny", id="text as it is"),
+        pytest.param(None, "", id="null becomes an empty string"),
+        pytest.param("sunny", "sunny", id="string is unchanged"),
         pytest.param({"b": 1, "a": [True, None]}, '{"a": [true, null], "b": 1}', id="sorted keys"),
-        pytest.param(["é"], '["\\u00e9"]', id="JSON in ASCII"),
+        pytest.param(["é"], '["\\u00e9"]', id="ASCII JSON"),
         pytest.param(0, "0", id="zero"),
     ],
 )
-def test_output_is_told_as_text_and_as_it_was(output: Json, text: str) -> None:
+def test_tool_output_is_given_as_text_and_value(output: Json, text: str) -> None:
     turn = Turn(id="1", user_text="", tool_responses=(ToolResponse(name="f", output=output),))
     [asked] = _asked(_case(turn))["invocations"]
     [response] = asked["intermediate_steps"]["tool_responses"]
     assert (response["output"], response["response"]) == (text, output)
 
 
-def test_a_failed_tool_has_a_status() -> None:
+def test_failed_tool_has_error_status() -> None:
     turn = Turn(id="1", user_text="", tool_responses=(ToolResponse(name="f", failed=True),))
     [asked] = _asked(_case(turn))["invocations"]
     assert asked["intermediate_steps"]["tool_responses"][0]["status"] == "error"
 
 
-def test_it_is_compact_and_keeps_letters() -> None:
+def test_input_is_compact_json_with_unescaped_unicode() -> None:
     text = make_eval_input(
         _case(Turn(id="1", user_text="Où?")), name="ev", threshold=1, config={"k": [1, 2]}
     )
@@ -142,14 +142,14 @@ def test_it_is_compact_and_keeps_letters() -> None:
     assert '"user_content":"Où?"' in text
 
 
-def test_what_json_cannot_say_is_replaced() -> None:
+def test_values_without_json_form_are_replaced() -> None:
     config: JsonObject = {"nan": math.nan, "half": "\ud83d", "fine": 0.1}
-    told = _asked(_case(TURN), config=config)["config"]
-    assert told == {"nan": None, "half": "\ufffd", "fine": 0.1}
+    sent = _asked(_case(TURN), config=config)["config"]
+    assert sent == {"nan": None, "half": "\ufffd", "fine": 0.1}
 
 
-def test_the_sdk_reads_it() -> None:
-    case = _case(TURN, golden=GOLDEN)
+def test_sdk_parses_the_input() -> None:
+    case = _case(TURN, expected=EXPECTED)
     make_eval_input(case, name="another", threshold=0.1, config={})
     text = make_eval_input(case, name="ev", threshold=0.7, config={"a": 1})
     read = SDK.EvalInput.model_validate_json(text)
@@ -163,7 +163,7 @@ def test_the_sdk_reads_it() -> None:
         max_leaves=10,
     )
 )
-def test_it_is_json_in_utf8_whatever_was_recorded(value: Json) -> None:
+def test_any_recorded_value_gives_valid_utf8_json(value: Json) -> None:
     turn = Turn(
         id="1",
         user_text="",
@@ -179,10 +179,10 @@ def _calling(call: ToolCall) -> Turn:
 
 
 def _case(
-    turn: Turn, *, golden: EvalCase | None = None, performance: JsonObject | None = None
+    turn: Turn, *, expected: EvalCase | None = None, performance: JsonObject | None = None
 ) -> Case:
     trace = Trace(id="0af7", key="0af7", turns=(turn,), place=PLACE, performance=performance)
-    return Case(id="0af7", trace=trace, expected=golden)
+    return Case(id="0af7", trace=trace, expected=expected)
 
 
 def _asked(case: Case, config: JsonObject | None = None) -> Any:

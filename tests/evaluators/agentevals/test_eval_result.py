@@ -1,4 +1,4 @@
-"""Answers are taken as agentevals 0.11.0 takes them, except where that would mislead."""
+"""Results are parsed as in agentevals 0.11.0, except if that would mislead."""
 
 import json
 from importlib import import_module
@@ -21,11 +21,11 @@ SDK: Any = import_module("agentevals_evaluator_sdk")
         pytest.param(0, 0.0, id="zero"),
         pytest.param(1, 1.0, id="one"),
         pytest.param(0.31, 0.31, id="between"),
-        pytest.param("0.75", 0.75, id="as text"),
-        pytest.param(" 1e-1 ", 0.1, id="as text with blanks and an exponent"),
+        pytest.param("0.75", 0.75, id="string"),
+        pytest.param(" 1e-1 ", 0.1, id="string with blanks and an exponent"),
     ],
 )
-def test_a_score_is_a_number_from_0_to_1(score: Json, read: float) -> None:
+def test_score_from_zero_to_one_is_accepted(score: Json, read: float) -> None:
     assert parse_eval_result({"score": score}).score == read
 
 
@@ -38,36 +38,36 @@ def test_a_score_is_a_number_from_0_to_1(score: Json, read: float) -> None:
         pytest.param(False, "false", id="false"),
         pytest.param(None, "null", id="null"),
         pytest.param("high", '"high"', id="a word"),
-        pytest.param("", '""', id="empty text"),
-        pytest.param("nan", '"nan"', id="nan as text"),
-        pytest.param("Infinity", '"Infinity"', id="infinity as text"),
+        pytest.param("", '""', id="empty string"),
+        pytest.param("nan", '"nan"', id="nan as a string"),
+        pytest.param("Infinity", '"Infinity"', id="infinity as a string"),
         pytest.param([1], "[1]", id="a list"),
         pytest.param({"a": 1}, '{"a": 1}', id="an object"),
-        pytest.param(10**400, "1" + "0" * 58 + "…", id="a number beyond all floats"),
+        pytest.param(10**400, "1" + "0" * 58 + "…", id="integer too large for a float"),
     ],
 )
-def test_nothing_else_is_a_score(score: Json, shown: str) -> None:
+def test_invalid_score_is_rejected(score: Json, shown: str) -> None:
     kind = "" if shown in ("1.2", "-0.1") else "a number "
     assert _complaint({"score": score}) == (
         f"returned score {shown}; it must be {kind}between 0 and 1"
     )
 
 
-def test_a_score_is_needed_even_beside_a_status() -> None:
+def test_missing_score_is_rejected_even_with_status() -> None:
     assert _complaint({"status": "NOT_EVALUATED"}) == (
         "returned no `score`; a number between 0 and 1 is required, even with a `status`"
     )
 
 
 @pytest.mark.parametrize("status", ["PASSED", "FAILED", "NOT_EVALUATED", None])
-def test_a_status_is_one_of_three_or_null(status: str | None) -> None:
+def test_known_status_or_null_is_accepted(status: str | None) -> None:
     assert parse_eval_result({"score": 1, "status": status}).status == status
 
 
 @pytest.mark.parametrize(
     ("status", "complaint"),
     [
-        pytest.param("passed", 'returned status "passed"; write it as PASSED', id="small letters"),
+        pytest.param("passed", 'returned status "passed"; write it as PASSED', id="lowercase"),
         pytest.param("Failed", 'returned status "Failed"; write it as FAILED', id="capitalised"),
         pytest.param(
             "OK",
@@ -84,7 +84,7 @@ def test_a_status_is_one_of_three_or_null(status: str | None) -> None:
         ),
     ],
 )
-def test_any_other_status_is_refused(status: Json, complaint: str) -> None:
+def test_unknown_status_is_rejected(status: Json, complaint: str) -> None:
     assert _complaint({"score": 1, "status": status}) == complaint
 
 
@@ -105,11 +105,11 @@ def test_turn_scores_are_kept_as_given() -> None:
         (["nan"], 'returned per_invocation_scores[0] "nan"; it must be a number or null'),
     ],
 )
-def test_turn_scores_are_a_list_of_numbers(given: Json, complaint: str) -> None:
+def test_invalid_turn_scores_are_rejected(given: Json, complaint: str) -> None:
     assert _complaint({"score": 1, "per_invocation_scores": given}) == complaint
 
 
-def test_details_are_an_object_or_nothing() -> None:
+def test_details_must_be_object_or_null() -> None:
     assert parse_eval_result({"score": 1, "details": {"a": [1]}}).details == {"a": [1]}
     assert parse_eval_result({"score": 1, "details": None}).details == {}
     assert _complaint({"score": 1, "details": []}) == (
@@ -118,21 +118,21 @@ def test_details_are_an_object_or_nothing() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.99", "1", 1, 1.5, None])
-def test_any_version_1_is_spoken(version: Json) -> None:
+def test_protocol_version_1_is_accepted(version: Json) -> None:
     assert parse_eval_result({"score": 1, "protocol_version": version}).score == 1
 
 
 @pytest.mark.parametrize("version", ["2.0", "0.9", "11.0", 2, "", "next"])
-def test_another_major_version_is_refused(version: Json) -> None:
+def test_other_major_protocol_version_is_rejected(version: Json) -> None:
     complaint = _complaint({"score": 1, "protocol_version": version})
     assert complaint == f"uses protocol `{version}`; agentci supports 1.x"
 
 
-def test_an_endless_version_is_not_told_to_the_end() -> None:
+def test_long_protocol_version_is_truncated_in_error() -> None:
     assert len(_complaint({"score": 1, "protocol_version": "2" * 1_000_000})) < 100
 
 
-def test_unknown_fields_are_left_alone() -> None:
+def test_unknown_fields_are_ignored() -> None:
     assert parse_eval_result({"score": 1, "confidence": "high", "Status": "x"}).score == 1
 
 
@@ -142,14 +142,14 @@ def test_unknown_fields_are_left_alone() -> None:
         optional={
             "score": st.floats(-0.1, 1.1) | st.sampled_from([0, 1, 2, None, "0.5", "x", ""]),
             "status": st.sampled_from(["PASSED", "FAILED", "NOT_EVALUATED", "passed", "", None, 1]),
-            "returned per_invocation_scores": st.none()
+            "per_invocation_scores": st.none()
             | st.lists(st.none() | st.booleans() | st.floats(0, 1) | st.just("0.5") | st.just("x")),
             "details": st.none() | st.just({"a": 1}) | st.just([]),
             "other": st.text(),
         },
     )
 )
-def test_the_sdk_takes_and_refuses_the_same(document: dict[str, Any]) -> None:
+def test_sdk_accepts_and_rejects_same_results(document: dict[str, Any]) -> None:
     try:
         theirs = SDK.EvalResult.model_validate_json(json.dumps(document))
     except ValueError:
@@ -166,7 +166,7 @@ def test_the_sdk_takes_and_refuses_the_same(document: dict[str, Any]) -> None:
 @given(
     st.dictionaries(
         st.sampled_from(
-            ["score", "status", "returned per_invocation_scores", "details", "protocol_version"]
+            ["score", "status", "per_invocation_scores", "details", "protocol_version"]
         ),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -175,7 +175,7 @@ def test_the_sdk_takes_and_refuses_the_same(document: dict[str, Any]) -> None:
         ),
     )
 )
-def test_whatever_is_answered_is_a_result_or_an_error_of_the_evaluator(
+def test_any_document_is_result_or_evaluator_error(
     document: dict[str, Json],
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""A recording is judged by the golden case that agentevals 0.11.0 would choose for it."""
+"""A trace is matched with the eval case that agentevals 0.11.0 would choose for it."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def a_trace(*asked: str, eval_case_id: str | None = None, key: str = "t") -> Tra
     return Trace(id="t", key=key, turns=_turns(asked), place=PLACE, eval_case_id=eval_case_id)
 
 
-def a_golden(case_id: str, *asked: str) -> EvalCase:
+def an_eval_case(case_id: str, *asked: str) -> EvalCase:
     return EvalCase(id=case_id, turns=_turns(asked), place=PLACE)
 
 
@@ -30,152 +30,160 @@ def _turns(asked: Sequence[str]) -> tuple[Turn, ...]:
     return tuple(Turn(id="", user_text=text) for text in asked)
 
 
-def choose(traces: Sequence[Trace], goldens: EvalSet | None) -> tuple[list[Case], list[str]]:
-    """The cases, and the ids of the golden cases that no recording was matched with."""
-    matching = EvalCaseMatcher(goldens, has_one_trace=len(traces) == 1)
+def choose(traces: Sequence[Trace], eval_set: EvalSet | None) -> tuple[list[Case], list[str]]:
+    """The cases, and the IDs of the eval cases that no trace was matched with."""
+    matching = EvalCaseMatcher(eval_set, has_one_trace=len(traces) == 1)
     cases = [matching.make_case(trace) for trace in traces]
-    return cases, [golden.id for golden in matching.unmatched]
+    return cases, [eval_case.id for eval_case in matching.unmatched]
 
 
-def chosen(trace: Trace, *goldens: EvalCase) -> str | None:
-    """The id of the golden case, else the reason why there is none."""
-    [case], _ = choose([trace], a_set(*goldens))
+def chosen(trace: Trace, *eval_cases: EvalCase) -> str | None:
+    """The ID of the matched eval case, or the reason why none matched."""
+    [case], _ = choose([trace], a_set(*eval_cases))
     return case.expected.id if case.expected else case.unmatched_reason
 
 
 @pytest.mark.parametrize(
-    ("trace", "goldens", "expected"),
+    ("trace", "eval_cases", "expected"),
     [
         pytest.param(
             a_trace("q", eval_case_id="b"),
-            [a_golden("a", "q"), a_golden("b", "other")],
+            [an_eval_case("a", "q"), an_eval_case("b", "other")],
             "b",
-            id="the case that the recording names, whatever was asked",
+            id="case ID named by the trace overrides the question",
         ),
         pytest.param(
             a_trace("q", eval_case_id="b"),
-            [a_golden("a", "q")],
+            [an_eval_case("a", "q")],
             "eval case 'b' not found",
-            id="no other case where that is unknown",
+            id="unknown case ID matches no other case",
         ),
         pytest.param(
             a_trace("q", eval_case_id="b"),
-            [a_golden("a", "q"), a_golden("b")],
+            [an_eval_case("a", "q"), an_eval_case("b")],
             "eval case 'b' not found",
-            id="nor where it has no turns",
+            id="case ID of a case without turns",
         ),
         pytest.param(
             a_trace(eval_case_id="a"),
-            [a_golden("a", "q")],
+            [an_eval_case("a", "q")],
             "a",
-            id="named by a recording without turns",
+            id="case ID named by a trace without turns",
         ),
-        pytest.param(a_trace(), [a_golden("a", "q")], "no turns to match", id="no turns"),
+        pytest.param(a_trace(), [an_eval_case("a", "q")], "no turns to match", id="no turns"),
         pytest.param(
             a_trace("  \n"),
-            [a_golden("a", "q"), a_golden("b", "")],
+            [an_eval_case("a", "q"), an_eval_case("b", "")],
             "no user input to match",
-            id="nothing asked, even if a golden case asks nothing",
+            id="no user input, even if an eval case has none",
         ),
         pytest.param(
             a_trace(" What\tis \n it? "),
-            [a_golden("a", "q"), a_golden("b", "what is it?")],
+            [an_eval_case("a", "q"), an_eval_case("b", "what is it?")],
             "b",
-            id="blanks and case do not count",
+            id="whitespace and case are ignored",
         ),
         pytest.param(
             a_trace("STRASSE plan"),
-            [a_golden("a", "q"), a_golden("b", "straße plan")],
+            [an_eval_case("a", "q"), an_eval_case("b", "straße plan")],
             "b",
-            id="case is folded as Unicode does",
+            id="Unicode case folding",
         ),
         pytest.param(
             a_trace("q", "later"),
-            [a_golden("a", "later"), a_golden("b", "q", "else")],
+            [an_eval_case("a", "later"), an_eval_case("b", "q", "else")],
             "b",
-            id="only what was asked first counts",
+            id="only the first question counts",
         ),
         pytest.param(
             a_trace("x"),
-            [a_golden("a", "q"), a_golden("b", "r")],
+            [an_eval_case("a", "q"), an_eval_case("b", "r")],
             "no matching eval case",
-            id="no such question",
+            id="no matching question",
         ),
-        pytest.param(a_trace("x"), [], "no matching eval case", id="an empty set"),
+        pytest.param(a_trace("x"), [], "no matching eval case", id="empty eval set"),
         pytest.param(
             a_trace("q"),
-            [a_golden("a", "q"), a_golden("b", "q", "more")],
+            [an_eval_case("a", "q"), an_eval_case("b", "q", "more")],
             "a",
-            id="of several the one with as many turns",
+            id="equal turn count decides between several",
         ),
         pytest.param(
             a_trace("q"),
-            [a_golden("a", "q"), a_golden("b", "q")],
+            [an_eval_case("a", "q"), an_eval_case("b", "q")],
             "ambiguous eval case",
-            id="two with as many turns",
+            id="two cases with equal turn count",
         ),
         pytest.param(
             a_trace("q"),
-            [a_golden("a", "q", "m"), a_golden("b", "q", "m", "n")],
+            [an_eval_case("a", "q", "m"), an_eval_case("b", "q", "m", "n")],
             "ambiguous eval case",
-            id="none with as many turns",
+            id="several cases without equal turn count",
         ),
         pytest.param(
-            a_trace("q"), [a_golden("a", "q", "m")], "a", id="one alone may have other turns"
+            a_trace("q"),
+            [an_eval_case("a", "q", "m")],
+            "a",
+            id="single match may have another turn count",
         ),
     ],
 )
-def test_choice(trace: Trace, goldens: Sequence[EvalCase], expected: str) -> None:
-    assert chosen(trace, *goldens) == expected
+def test_trace_is_matched_with_eval_case(
+    trace: Trace, eval_cases: Sequence[EvalCase], expected: str
+) -> None:
+    assert chosen(trace, *eval_cases) == expected
 
 
 @pytest.mark.parametrize("asked", ["something else", ""])
-class TestTheOnlyCaseOfASet:
-    def test_is_for_the_only_recording_whatever_was_asked(self, asked: str) -> None:
-        assert chosen(a_trace(asked), a_golden("empty"), a_golden("a", "q")) == "a"
+class TestSingleEvalCase:
+    def test_single_case_matches_single_trace_with_any_question(self, asked: str) -> None:
+        assert chosen(a_trace(asked), an_eval_case("empty"), an_eval_case("a", "q")) == "a"
 
-    def test_is_not_for_one_of_several_recordings(self, asked: str) -> None:
-        cases, _ = choose([a_trace(asked), a_trace("q")], a_set(a_golden("a", "q")))
+    def test_single_case_is_not_forced_on_several_traces(self, asked: str) -> None:
+        cases, _ = choose([a_trace(asked), a_trace("q")], a_set(an_eval_case("a", "q")))
         assert [case.expected is not None for case in cases] == [False, True]
 
 
-def test_without_an_eval_set_there_is_no_golden_case() -> None:
+def test_missing_eval_set_matches_nothing() -> None:
     cases, uncovered = choose([a_trace("q", eval_case_id="a")], None)
     assert [case.unmatched_reason for case in cases] == ["no eval set provided"]
     assert uncovered == []
 
 
-def test_golden_cases_that_no_recording_matched_are_told() -> None:
-    goldens = a_set(a_golden("a", "q"), a_golden("b", "r"), a_golden("empty"), a_golden("c", "s"))
-    _, uncovered = choose([a_trace("r"), a_trace("r"), a_trace("x")], goldens)
+def test_eval_cases_without_trace_are_reported() -> None:
+    eval_set = a_set(
+        an_eval_case("a", "q"),
+        an_eval_case("b", "r"),
+        an_eval_case("empty"),
+        an_eval_case("c", "s"),
+    )
+    _, uncovered = choose([a_trace("r"), a_trace("r"), a_trace("x")], eval_set)
     assert uncovered == ["a", "c"]
 
 
 @pytest.mark.parametrize(
     ("traces", "ids"),
     [
-        pytest.param([a_trace("q", key="session 7")], ["a"], id="the golden case's id"),
+        pytest.param([a_trace("q", key="session 7")], ["a"], id="eval case ID"),
         pytest.param(
-            [a_trace("x"), a_trace("y", key="session 7")], ["t", "session 7"], id="the key"
+            [a_trace("x"), a_trace("y", key="session 7")], ["t", "session 7"], id="trace key"
         ),
-        pytest.param(
-            [a_trace("x", key=""), a_trace("q")], ["t", "a"], id="the trace's without key"
-        ),
-        pytest.param([a_trace("q")] * 3, ["a", "a#2", "a#3"], id="numbered where it comes again"),
+        pytest.param([a_trace("x", key=""), a_trace("q")], ["t", "a"], id="trace ID without a key"),
+        pytest.param([a_trace("q")] * 3, ["a", "a#2", "a#3"], id="repeated ID is numbered"),
         pytest.param(
             [a_trace("x", key=key) for key in ("k", "k#2", "k", "k#2")],
             ["k", "k#2", "k#3", "k#2#2"],
-            id="never the id of another",
+            id="numbered ID never equals another ID",
         ),
     ],
 )
-def test_ids(traces: Sequence[Trace], ids: Sequence[str]) -> None:
-    cases, _ = choose(traces, a_set(a_golden("a", "q"), a_golden("b", "r")))
+def test_case_gets_expected_id(traces: Sequence[Trace], ids: Sequence[str]) -> None:
+    cases, _ = choose(traces, a_set(an_eval_case("a", "q"), an_eval_case("b", "r")))
     assert [case.id for case in cases] == ids
 
 
 @given(st.lists(st.sampled_from(["k", "k#2", "k#3", "k#2#2"])))
-def test_ids_are_unique_and_recordings_stay_in_order(keys: Sequence[str]) -> None:
+def test_case_ids_are_unique_and_traces_stay_in_order(keys: Sequence[str]) -> None:
     traces = [a_trace("x", key=key) for key in keys]
     cases, _ = choose(traces, None)
     assert len({case.id for case in cases}) == len(keys)
@@ -183,12 +191,16 @@ def test_ids_are_unique_and_recordings_stay_in_order(keys: Sequence[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("goldens", "expected"),
+    ("eval_set", "expected"),
     [
-        pytest.param(None, False, id="no set"),
-        pytest.param(a_set(a_golden("a", "q"), a_golden("empty")), False, id="single turns"),
-        pytest.param(a_set(a_golden("a", "q"), a_golden("b", "q", "r")), True, id="a conversation"),
+        pytest.param(None, False, id="no eval set"),
+        pytest.param(
+            a_set(an_eval_case("a", "q"), an_eval_case("empty")), False, id="only single-turn cases"
+        ),
+        pytest.param(
+            a_set(an_eval_case("a", "q"), an_eval_case("b", "q", "r")), True, id="multi-turn case"
+        ),
     ],
 )
-def test_multi_turn(goldens: EvalSet | None, expected: bool) -> None:
-    assert has_multi_turn_case(goldens) is expected
+def test_multi_turn_case_is_detected(eval_set: EvalSet | None, expected: bool) -> None:
+    assert has_multi_turn_case(eval_set) is expected

@@ -1,4 +1,4 @@
-"""A metric that Google's ADK measures: what it is given, and what its results come to."""
+"""Metrics computed by Google's ADK: its input, and the judgement for its results."""
 
 import json
 from typing import Any
@@ -27,12 +27,14 @@ def evaluator(metric: str = SAFETY, **more: Any) -> HostedEvaluator:
     return make_hosted_evaluator(metric, place=PLACE, **more)
 
 
-def a_case(*turns: Turn, golden: int | None = None) -> Case:
+def a_case(*turns: Turn, expected: int | None = None) -> Case:
     return Case(
         id="c",
         trace=Trace(id="x", key="x", turns=turns, place=PLACE),
-        expected=None if golden is None else EvalCase(id="c", turns=(TURN,) * golden, place=PLACE),
-        unmatched_reason="no matching eval case" if golden is None else None,
+        expected=None
+        if expected is None
+        else EvalCase(id="c", turns=(TURN,) * expected, place=PLACE),
+        unmatched_reason="no matching eval case" if expected is None else None,
     )
 
 
@@ -65,8 +67,8 @@ def judged(evaluator: HostedEvaluator, case: Case, stdout: str, exit_code: int =
     return evaluator.read(settled)
 
 
-class TestWhatIsAsked:
-    def test_is_run_with_a_network_the_settings_of_google_cloud_and_nothing_kept(self) -> None:
+class TestRequest:
+    def test_request_has_network_google_variables_and_no_cache(self) -> None:
         run = asked(evaluator(), a_case(TURN))
         assert (run.program, evaluator().needs) == (LocalProgram(path=ADK_MEASURE_PATH), ())
         assert (run.network, run.cached, run.timeout_seconds) == (True, False, 900)
@@ -76,27 +78,27 @@ class TestWhatIsAsked:
             *("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_PROJECT"),
         }
 
-    def test_are_all_turns_where_nothing_is_compared(self) -> None:
-        given = json.loads(asked(evaluator(threshold=0.75), a_case(TURN, TURN, golden=1)).stdin)
+    def test_metric_without_reference_gets_all_turns(self) -> None:
+        given = json.loads(asked(evaluator(threshold=0.75), a_case(TURN, TURN, expected=1)).stdin)
         assert (given["metric"], given["threshold"]) == (SAFETY, 0.75)
         assert (len(given["actual"]), given["expected"]) == (2, None)
 
-    def test_are_the_turns_that_have_a_golden_one_where_something_is(self) -> None:
-        given = json.loads(asked(evaluator(COHERENCE), a_case(TURN, TURN, golden=1)).stdin)
+    def test_metric_with_reference_gets_matched_turns(self) -> None:
+        given = json.loads(asked(evaluator(COHERENCE), a_case(TURN, TURN, expected=1)).stdin)
         assert (len(given["actual"]), len(given["expected"])) == (1, 1)
-        assert given["threshold"] == 3  # half of the way from 1 to 5
+        assert given["threshold"] == 3  # the middle of the range 1 to 5
 
     @pytest.mark.parametrize(
-        ("golden", "why"), [(None, "no matching eval case"), (0, "the eval case has no turns")]
+        ("expected", "why"), [(None, "no matching eval case"), (0, "the eval case has no turns")]
     )
-    def test_is_nothing_without_golden_turns(self, golden: int | None, why: str) -> None:
-        assert evaluator(COHERENCE).ask(a_case(TURN, golden=golden)) == Skip(reason=why)
+    def test_case_without_expected_turns_is_skipped(self, expected: int | None, why: str) -> None:
+        assert evaluator(COHERENCE).ask(a_case(TURN, expected=expected)) == Skip(reason=why)
 
-    def test_is_nothing_of_a_recording_without_turns(self) -> None:
+    def test_trace_without_turns_is_an_error(self) -> None:
         with pytest.raises(EvaluatorError, match="no turns found"):
             evaluator().ask(a_case())
 
-    def test_has_each_answer_of_a_tool_behind_its_call(self) -> None:
+    def test_tool_response_follows_its_call(self) -> None:
         calls = (ToolCall(name="f", args={"a": 1}, id="1"), ToolCall(name="g", id="2"))
         responses = (
             ToolResponse(name="h", output=["x"], id="3"),
@@ -116,7 +118,7 @@ class TestWhatIsAsked:
         ]
         assert given["final_response"] is None
 
-    def test_has_the_texts_of_a_turn(self) -> None:
+    def test_request_contains_turn_texts(self) -> None:
         [given] = json.loads(asked(evaluator(), a_case(TURN)).stdin)["actual"]
         assert given == {
             "invocation_id": "t",
@@ -130,15 +132,15 @@ def _answer(id_: str, name: str, response: Any) -> Any:
     return {"function_response": {"id": id_, "name": name, "response": response}}
 
 
-class TestWhatItComesTo:
-    def test_is_the_score_of_all_turns_and_of_each(self) -> None:
+class TestJudgement:
+    def test_judgement_has_overall_and_turn_scores(self) -> None:
         printed = result(0.5, turn(1.0), turn(0.0, explanation=(None, "it does harm")))
         judgement = judged(evaluator(threshold=0.6), a_case(TURN, TURN), printed)
         assert (judgement.score, judgement.passed) == (0.5, False)
         assert judgement.turn_scores == (1.0, 0.0)
         assert judgement.misses == ("turn 2: it does harm",)
 
-    def test_is_one_score_of_a_conversation_with_the_rubrics_that_are_not_fulfilled(self) -> None:
+    def test_multi_turn_metric_reports_unfulfilled_rubrics(self) -> None:
         notes = {"asks": (0.0, "it did not"), "ends": (0.0, None), "greets": (1.0, "it did")}
         printed = result(0.5, turn(None), turn(0.5, **notes, explanation=(None, "well")))
         judgement = judged(evaluator(SUCCESS), a_case(TURN, TURN), printed)
@@ -146,22 +148,24 @@ class TestWhatItComesTo:
         assert judgement.misses == ("asks: it did not", "ends")
 
     @pytest.mark.parametrize(("score", "share", "passed"), [(1, 0, False), (3, 0.5, True)])
-    def test_is_a_share_of_a_scale_from_1_to_5(
+    def test_one_to_five_score_is_normalized(
         self, score: float, share: float, *, passed: bool
     ) -> None:
-        judgement = judged(evaluator(COHERENCE), a_case(TURN, golden=1), result(score, turn(score)))
+        judgement = judged(
+            evaluator(COHERENCE), a_case(TURN, expected=1), result(score, turn(score))
+        )
         assert (judgement.score, judgement.passed) == (share, passed)
         assert judgement.turn_scores == (share,)
 
-    def test_fails_a_case_with_missing_turns_unless_they_are_allowed(self) -> None:
-        case, printed = a_case(TURN, golden=2), result(5, turn(5))
+    def test_missing_turn_fails_case_unless_allowed(self) -> None:
+        case, printed = a_case(TURN, expected=2), result(5, turn(5))
         judgement = judged(evaluator(COHERENCE), case, printed)
         assert (judgement.score, judgement.passed) == (1.0, False)
         assert judgement.details == {"missing_turns": 1, "unexpected_turns": 0}
         assert judged(evaluator(COHERENCE, turn_mismatch_fails=False), case, printed).passed
 
 
-class TestWhatCannotBeJudged:
+class TestErrors:
     @pytest.mark.parametrize(
         ("printed", "why"),
         [
@@ -193,20 +197,20 @@ class TestWhatCannotBeJudged:
             ('{"turns": [{"score": "x"}]}', r"ADK at `turns\.0\.score`"),
         ],
     )
-    def test_is_an_error_and_never_passes(self, printed: str, why: str) -> None:
+    def test_invalid_result_is_an_error(self, printed: str, why: str) -> None:
         with pytest.raises(EvaluatorError, match=why):
             judged(evaluator(), a_case(TURN, TURN), printed)
 
-    def test_is_a_conversation_whose_last_turn_has_no_score(self) -> None:
+    def test_multi_turn_metric_without_score_is_an_error(self) -> None:
         printed = result(None, turn(None), turn(None, error=(None, "too busy")))
         with pytest.raises(EvaluatorError, match=r"^Google's ADK returned no score: too busy"):
             judged(evaluator(SUCCESS), a_case(TURN, TURN), printed)
 
-    def test_is_what_a_program_left_that_was_killed(self) -> None:
+    def test_killed_program_is_an_error(self) -> None:
         with pytest.raises(EvaluatorError, match=r"ADK was killed by signal 9 .*: Killed"):
             judged(evaluator(), a_case(TURN), "", exit_code=-9)
 
-    def test_is_never_the_reply_to_something_else(self) -> None:
+    def test_unexpected_response_type_is_a_type_error(self) -> None:
         request = evaluator().ask(a_case(TURN))
         assert isinstance(request, Compose)
         settled = ConstantJudgement(judgement=Judgement(score=1, passed=True))

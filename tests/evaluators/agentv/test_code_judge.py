@@ -76,8 +76,8 @@ class TestRequest:
     @pytest.mark.parametrize(
         ("fields", "message"),
         [
-            ({"executor": "docker"}, "`executor: docker` needs an image that the command runs in"),
-            ({"image": "some/image"}, "`image` is for `executor: docker`"),
+            ({"executor": "docker"}, "`executor: docker` needs an `image`"),
+            ({"image": "some/image"}, "`image` needs `executor: docker`"),
             ({"executor": "podman"}, "`executor` must be local or docker, not the string 'podman'"),
             ({"executor": "docker", "image": "--rm"}, "`image` must be an image name"),
         ],

@@ -227,7 +227,7 @@ class TestPromptProgram:
         request = judge(prompt={"script": ["p.py"]}).ask(case(run_with_answer(ANSWER)))
         assert isinstance(request, Compose)
         with pytest.raises(
-            EvaluatorError, match=r"template of 'j' printed no prompt: byte 1 \(0xe9\)"
+            EvaluatorError, match=r"program of `j` printed an invalid prompt: byte 1 \(0xe9\)"
         ):
             request.then((ProgramOutput(stdout=b"\xe9", stderr="", exit_code=0),))
 
@@ -344,8 +344,12 @@ class TestEntry:
             ({"prompt": "Just {{ question }}"}, "cases", "the prompt uses no variable"),
             ({"prompt": "p.ts"}, "cases", r"`prompt: {script: \[..., p.ts\]}`"),
             ({"prompt": {"script": ["a", "gone.py"]}}, "cases", "there is no file gone.py"),
-            ({"prompt": {}}, "cases", "prompt needs its program, once"),
-            ({"prompt": {"script": ["a"], "command": ["a"]}}, "cases", "once: `script`, or"),
+            ({"prompt": {}}, "cases", "set either `script` or `command`"),
+            (
+                {"prompt": {"script": ["a"], "command": ["a"]}},
+                "cases",
+                "set either `script` or `command`",
+            ),
             ({"rubrics": []}, "cases", "`rubrics` must be a list"),
         ],
     )

@@ -1,4 +1,4 @@
-"""Prompts of judged metrics, and the scores of verdicts."""
+"""Prompts of metrics with a judge model, and the scores of its verdicts."""
 
 from collections.abc import Mapping
 
@@ -58,12 +58,12 @@ def prompt_of(metric: JudgedMetric, judged_turn: JudgedTurn) -> JudgePrompt:
     return prompt
 
 
-def test_the_names_are_those_that_configs_know() -> None:
+def test_every_judged_metric_is_registered() -> None:
     assert list(JUDGED_METRIC_PURPOSES) == list(JUDGED_METRICS)
     assert not set(JUDGED_METRIC_PURPOSES) & {*METRICS, *UNSUPPORTED_METRICS}
 
 
-def test_steps_are_calls_with_their_answers() -> None:
+def test_steps_pair_tool_calls_with_responses() -> None:
     assert format_steps(TURN) == (
         '{"steps": [{"step": 0, "tool": "track", "args": {"id": 7}, "result": {"at": "Lyon"},'
         ' "failed": false}, {"step": 1, "tool": "mail", "args": null},'
@@ -73,14 +73,14 @@ def test_steps_are_calls_with_their_answers() -> None:
 
 
 class TestFinalResponseMatch:
-    def test_the_answers_stand_beside_each_other_under_the_golden_question(self) -> None:
+    def test_prompt_has_both_answers_and_expected_question(self) -> None:
         asked = prompt_of(MATCH, JudgedTurn(turn=TURN, expected=EXPECTED)).user
         assert "Where is it?" in asked
         assert "It is in Lyon.\nAnything else?" in asked
         assert "In Lyon" in asked
         assert "Where is my parcel?" not in asked
 
-    def test_it_is_all_or_nothing(self) -> None:
+    def test_score_is_one_or_zero(self) -> None:
         form = "is_the_agent_response_valid"
         judged_turn = JudgedTurn(turn=TURN, expected=EXPECTED)
         assert MATCH.grade(verdict({form: True}), judged_turn) == JudgedTurnScore(score=1.0)
@@ -93,27 +93,27 @@ class TestFinalResponseMatch:
 class TestRubrics:
     JUDGED = JudgedTurn(turn=TURN, rubrics=RUBRICS)
 
-    def test_an_answer_is_judged_by_what_tools_said(self) -> None:
+    def test_quality_prompt_includes_tool_results(self) -> None:
         asked = prompt_of(QUALITY, self.JUDGED)
         assert asked.schema == ChecklistSchema(names=("a", "b"))
         assert "- [a] is polite\n- [b] is short" in asked.system
         assert '"at": "Lyon"' in asked.user
         assert "It is in Lyon." in asked.user
 
-    def test_the_use_of_tools_is_judged_without_the_answer(self) -> None:
+    def test_tool_use_prompt_omits_answer(self) -> None:
         asked = prompt_of(TOOL_USE, self.JUDGED)
         assert '"at": "Lyon"' in asked.user
         assert "It is in Lyon." not in asked.user
 
-    def test_each_rubric_counts(self) -> None:
+    def test_score_is_share_of_fulfilled_rubrics(self) -> None:
         grade = QUALITY.grade(verdict({"a": True, "b": False}, b="long"), self.JUDGED)
         assert grade == JudgedTurnScore(score=0.5, weight=2, misses=("[b] is short: long",))
 
-    def test_a_rubric_that_is_missed_without_a_word_is_told(self) -> None:
+    def test_failed_rubric_without_reason_is_reported(self) -> None:
         grade = TOOL_USE.grade(verdict({"a": False, "b": True}), self.JUDGED)
         assert grade.misses == ("[a] is polite: not fulfilled",)
 
-    def test_a_rubric_that_nobody_judged_is_an_error(self) -> None:
+    def test_rubric_missing_from_verdict_is_an_error(self) -> None:
         with pytest.raises(
             EvaluatorError, match="the judge's response has no result for rubric `b`"
         ):
@@ -123,18 +123,18 @@ class TestRubrics:
 class TestHallucinations:
     JUDGED = JudgedTurn(turn=TURN)
 
-    def test_every_sentence_is_labelled(self) -> None:
+    def test_prompt_requests_label_for_each_sentence(self) -> None:
         asked = prompt_of(HALLUCINATIONS, self.JUDGED)
         assert asked.schema == ChecklistSchema(
             names=("1", "2"), kind="label", labels=SENTENCE_LABELS
         )
         assert "[1] It is in Lyon.\n[2] Anything else?" in asked.user
 
-    def test_what_is_supported_or_claims_nothing_is_right(self) -> None:
+    def test_score_is_share_of_supported_sentences(self) -> None:
         grade = HALLUCINATIONS.grade(
             verdict({"1": "contradictory", "2": "not_applicable"}), self.JUDGED
         )
         assert grade == JudgedTurnScore(score=0.5, misses=("contradictory: It is in Lyon.",))
 
-    def test_without_an_answer_nothing_is_asked(self) -> None:
+    def test_missing_answer_makes_no_prompt(self) -> None:
         assert HALLUCINATIONS.make_prompt(JudgedTurn(turn=Turn(id="t", user_text="q"))) is None

@@ -1,4 +1,4 @@
-"""Tool calls are compared with the golden ones as agentevals 0.11.0 compares them."""
+"""Tool calls are compared with the expected ones as in agentevals 0.11.0."""
 
 from collections.abc import Sequence
 
@@ -19,51 +19,51 @@ def turn(*calls: ToolCall, turn_id: str = "t") -> Turn:
     return Turn(id=turn_id, user_text="q", tool_calls=calls)
 
 
-def score(made: Sequence[ToolCall], wanted: Sequence[ToolCall], match_type: str) -> float:
-    return measure([turn(*made)], [turn(*wanted)], {"match_type": match_type}).score
+def score(actual: Sequence[ToolCall], expected: Sequence[ToolCall], match_type: str) -> float:
+    return measure([turn(*actual)], [turn(*expected)], {"match_type": match_type}).score
 
 
 @pytest.mark.parametrize(
-    ("made", "wanted", "exact", "in_order", "any_order"),
+    ("actual", "expected", "exact", "in_order", "any_order"),
     [
-        pytest.param([], [], 1, 1, 1, id="nothing wanted, nothing made"),
-        pytest.param([A], [], 0, 1, 1, id="nothing wanted"),
-        pytest.param([], [A], 0, 0, 0, id="nothing made"),
-        pytest.param([A, B], [A, B], 1, 1, 1, id="the same"),
-        pytest.param([B, A], [A, B], 0, 0, 1, id="another order"),
-        pytest.param([A, C, B], [A, B], 0, 1, 1, id="one more between"),
-        pytest.param([A], [A, A], 0, 0, 0, id="one call does not serve twice"),
-        pytest.param([A, B, A], [A, A], 0, 1, 1, id="wanted twice, made twice"),
+        pytest.param([], [], 1, 1, 1, id="no calls on either side"),
+        pytest.param([A], [], 0, 1, 1, id="unexpected call"),
+        pytest.param([], [A], 0, 0, 0, id="missing call"),
+        pytest.param([A, B], [A, B], 1, 1, 1, id="same calls"),
+        pytest.param([B, A], [A, B], 0, 0, 1, id="different order"),
+        pytest.param([A, C, B], [A, B], 0, 1, 1, id="extra call in between"),
+        pytest.param([A], [A, A], 0, 0, 0, id="one call matches only one expected call"),
+        pytest.param([A, B, A], [A, A], 0, 1, 1, id="expected twice, made twice"),
     ],
 )
-def test_match_types(
-    made: Sequence[ToolCall],
-    wanted: Sequence[ToolCall],
+def test_calls_have_expected_score_per_match_type(
+    actual: Sequence[ToolCall],
+    expected: Sequence[ToolCall],
     exact: float,
     in_order: float,
     any_order: float,
 ) -> None:
-    scores = [score(made, wanted, name) for name in ("EXACT", "IN_ORDER", "ANY_ORDER")]
+    scores = [score(actual, expected, name) for name in ("EXACT", "IN_ORDER", "ANY_ORDER")]
     assert scores == [exact, in_order, any_order]
 
 
 @given(CALLS, CALLS)
-def test_each_match_type_forgives_more_than_the_one_before(
-    made: Sequence[ToolCall], wanted: Sequence[ToolCall]
+def test_looser_match_type_never_scores_lower(
+    actual: Sequence[ToolCall], expected: Sequence[ToolCall]
 ) -> None:
     exact, in_order, any_order = (
-        score(made, wanted, name) for name in ("EXACT", "IN_ORDER", "ANY_ORDER")
+        score(actual, expected, name) for name in ("EXACT", "IN_ORDER", "ANY_ORDER")
     )
     assert exact <= in_order <= any_order
 
 
-def test_exact_is_the_default_and_names_are_read_in_any_case() -> None:
+def test_match_type_is_exact_by_default_and_case_insensitive() -> None:
     assert measure([turn(A, B)], [turn(A)], {}).score == 0
     assert measure([turn(A, B)], [turn(A)], {"match_type": None}).score == 0
     assert measure([turn(A, B)], [turn(A)], {"match_type": "in_order"}).score == 1
 
 
-def test_an_unknown_match_type_is_refused() -> None:
+def test_unknown_match_type_is_rejected() -> None:
     with pytest.raises(
         EvaluatorError, match="unknown match type `SORTED`; it must be one of EXACT, IN_ORDER"
     ):
@@ -71,29 +71,33 @@ def test_an_unknown_match_type_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "wanted", "are_equal"),
+    ("actual", "expected", "are_equal"),
     [
-        pytest.param({"x": 1, "y": 2}, {"y": 2, "x": 1}, True, id="the order of keys is free"),
-        pytest.param({"x": [1, 2]}, {"x": [2, 1]}, False, id="that of a list is not"),
-        pytest.param({"x": 1}, {"x": 1.0}, True, id="1 is 1.0"),
-        pytest.param({"x": 1}, {"x": True}, True, id="1 is true, as in Python"),
-        pytest.param({"x": 1}, {"x": "1"}, False, id="1 is not a string"),
+        pytest.param({"x": 1, "y": 2}, {"y": 2, "x": 1}, True, id="key order is ignored"),
+        pytest.param({"x": [1, 2]}, {"x": [2, 1]}, False, id="list order is significant"),
+        pytest.param({"x": 1}, {"x": 1.0}, True, id="1 equals 1.0"),
+        pytest.param({"x": 1}, {"x": True}, True, id="1 equals true, as in Python"),
+        pytest.param({"x": 1}, {"x": "1"}, False, id="1 differs from a string"),
         pytest.param({"x": {"y": [1]}}, {"x": {"y": [1]}}, True, id="nested"),
-        pytest.param(None, {}, True, id="recorded without arguments"),
-        pytest.param("Paris", {"value": "Paris"}, True, id="a bare recorded argument is wrapped"),
-        pytest.param({}, None, False, id="golden arguments left out equal nothing"),
-        pytest.param(None, None, False, id="nor do they equal a call without arguments"),
+        pytest.param(None, {}, True, id="actual call without arguments"),
+        pytest.param("Paris", {"value": "Paris"}, True, id="bare actual argument is wrapped"),
+        pytest.param({}, None, False, id="expected call without args matches no call"),
+        pytest.param(
+            None, None, False, id="expected call without args matches no call without args"
+        ),
     ],
 )
-def test_arguments(made: Json, wanted: Json, are_equal: bool) -> None:
-    calls = [ToolCall(name="f", args=made, id="1")], [ToolCall(name="f", args=wanted, id="2")]
+def test_arguments_are_compared_as_in_agentevals(
+    actual: Json, expected: Json, are_equal: bool
+) -> None:
+    calls = [ToolCall(name="f", args=actual, id="1")], [ToolCall(name="f", args=expected, id="2")]
     assert score(*calls, "EXACT") == are_equal
 
 
-def test_the_details_are_those_of_agentevals() -> None:
-    made = [turn(ToolCall(name="f"), turn_id="aa01"), turn(A)]
-    wanted = [turn(ToolCall(name="f", id="x1"), turn_id="e1")]
-    assert measure(made, wanted, {}).details == {
+def test_details_equal_those_of_agentevals() -> None:
+    actual = [turn(ToolCall(name="f"), turn_id="aa01"), turn(A)]
+    expected = [turn(ToolCall(name="f", id="x1"), turn_id="e1")]
+    assert measure(actual, expected, {}).details == {
         "comparisons": [
             {
                 "invocation_id": "aa01",
@@ -108,17 +112,19 @@ def test_the_details_are_those_of_agentevals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "wanted", "options", "miss"),
+    ("actual", "expected", "options", "miss"),
     [
         pytest.param(
             [ToolCall(name="get_news", args={"topic": "local"})],
             [ToolCall(name="get_weather", args={"city": "Paris"})],
             {},
             "turn 2: expected get_weather(city='Paris'), got get_news(topic='local')",
-            id="another call",
+            id="different call",
         ),
-        pytest.param([], [A, B], {}, "turn 2: expected a(), b(), got no tool call", id="none"),
-        pytest.param([A], [], {}, "turn 2: expected no tool call, got a()", id="not wanted"),
+        pytest.param(
+            [], [A, B], {}, "turn 2: expected a(), b(), got no tool call", id="missing calls"
+        ),
+        pytest.param([A], [], {}, "turn 2: expected no tool call, got a()", id="unwanted call"),
         pytest.param(
             [B, A],
             [A, B],
@@ -138,21 +144,21 @@ def test_the_details_are_those_of_agentevals() -> None:
             [ToolCall(name="a")],
             {},
             "turn 2: expected a(without `args`, which matches no call), got a()",
-            id="arguments left out",
+            id="expected call without args",
         ),
     ],
 )
-def test_a_miss_says_what_was_expected_and_what_came(
-    made: Sequence[ToolCall], wanted: Sequence[ToolCall], options: JsonObject, miss: str
+def test_miss_lists_expected_and_actual_calls(
+    actual: Sequence[ToolCall], expected: Sequence[ToolCall], options: JsonObject, miss: str
 ) -> None:
-    found = measure([turn(A), turn(*made)], [turn(A), turn(*wanted)], options)
+    found = measure([turn(A), turn(*actual)], [turn(A), turn(*expected)], options)
     assert (found.score, found.turn_scores, found.misses) == (0.5, (1, 0), (miss,))
 
 
-def test_a_miss_is_short_whatever_the_arguments() -> None:
+def test_miss_is_short_for_huge_arguments() -> None:
     deep: Json = "x" * 100_000
     for _ in range(900):
         deep = {"deeper": [deep]}
-    made = [ToolCall(name="f", args={"a": deep, "b": "y" * 100_000, "c": [0] * 100_000})] * 50
-    [miss] = measure([turn(*made)], [turn(A)], {}).misses
+    actual = [ToolCall(name="f", args={"a": deep, "b": "y" * 100_000, "c": [0] * 100_000})] * 50
+    [miss] = measure([turn(*actual)], [turn(A)], {}).misses
     assert len(miss) < 300

@@ -1,4 +1,4 @@
-"""Evaluators as configs make them, and cases for them."""
+"""Builders of `openai_eval` evaluators and of cases for them."""
 
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,15 @@ def turn(answer: str | None, *calls: ToolCall) -> Turn:
     return Turn(id="t", user_text="Which city?", answer_parts=parts, tool_calls=calls)
 
 
-def a_case(*answers: str | None, golden: tuple[str, ...] = ("Paris",), calls: Any = ()) -> Case:
+def a_case(*answers: str | None, expected: tuple[str, ...] = ("Paris",), calls: Any = ()) -> Case:
     turns = tuple(turn(answer, *calls) for answer in answers)
     return Case(
         id="c",
         trace=Trace(id="x", key="x", turns=turns, place=PLACE),
-        expected=EvalCase(id="c", turns=tuple(map(turn, golden)), place=PLACE) if golden else None,
-        unmatched_reason=None if golden else "no matching eval case",
+        expected=EvalCase(id="c", turns=tuple(map(turn, expected)), place=PLACE)
+        if expected
+        else None,
+        unmatched_reason=None if expected else "no matching eval case",
     )
 
 
@@ -41,7 +43,7 @@ def evaluator(
     overrides: Overrides | None = None,
     **fields: object,
 ) -> Evaluator:
-    """What comes of an entry in a config; ``shared`` is what its top level says of the judge."""
+    """The evaluator of one config entry; ``shared`` is the config's top-level `judge`."""
     entry = {"name": "e", "type": "openai_eval", "grader": grader, **fields}
     config = {"evaluators": [entry], "gate": gate or {}, **({"judge": shared} if shared else {})}
     document = read_yaml(yaml.safe_dump(config, sort_keys=False).encode(), file="c.yaml")
@@ -50,14 +52,14 @@ def evaluator(
 
 
 def asked(one: Evaluator, case: Case) -> tuple[Task, ...]:
-    """What an evaluator has done."""
+    """The tasks that an evaluator requests."""
     request = one.ask(case)
     assert isinstance(request, Compose)
     return tuple(task for _, task in request.parts)
 
 
 def read(one: Evaluator, case: Case, *replies: Response) -> Judgement:
-    """What an evaluator makes of the replies to what it asks."""
+    """The judgement for the responses to an evaluator's tasks."""
     request = one.ask(case)
     assert isinstance(request, Compose)
     assert len(request.parts) == len(replies)
@@ -67,5 +69,5 @@ def read(one: Evaluator, case: Case, *replies: Response) -> Judgement:
 
 
 def judged(case: Case, grader: object, **fields: Any) -> Judgement:
-    """What a grader says that asks nobody."""
+    """The judgement of a grader that requests no task."""
     return read(evaluator(grader, **fields), case)

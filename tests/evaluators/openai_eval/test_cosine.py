@@ -1,4 +1,4 @@
-"""`cosine` has the embeddings of two texts compared by the model that `judge` names for that."""
+"""`cosine` compares the embeddings of two texts, made by `judge.embedding_model`."""
 
 from typing import Any
 
@@ -31,8 +31,10 @@ def settings(own: object = None, shared: object = None, model: str = "") -> Mode
     return task.judge.settings
 
 
-def test_each_turn_is_compared_with_its_golden_one() -> None:
-    tasks = asked(evaluator(COSINE, shared=JUDGE), a_case("Rome", "Oslo", golden=("Paris", "Bonn")))
+def test_each_turn_is_compared_with_expected_turn() -> None:
+    tasks = asked(
+        evaluator(COSINE, shared=JUDGE), a_case("Rome", "Oslo", expected=("Paris", "Bonn"))
+    )
     assert [each.texts for each in tasks if isinstance(each, CompareEmbeddings)] == [
         ("Rome", "Paris"),
         ("Oslo", "Bonn"),
@@ -42,7 +44,7 @@ def test_each_turn_is_compared_with_its_golden_one() -> None:
 @pytest.mark.parametrize(
     ("cosine", "score", "passed"), [(0.8, 0.8, True), (0.79, 0.79, False), (-0.5, 0.0, False)]
 )
-def test_a_score_is_a_cosine_and_never_below_0(cosine: float, score: float, passed: bool) -> None:
+def test_score_is_cosine_clamped_at_zero(cosine: float, score: float, passed: bool) -> None:
     one = evaluator(COSINE, shared=JUDGE, threshold=0.8)
     judgement = read(one, a_case("Rome"), likeness(cosine))
     assert (judgement.score, judgement.passed) == (score, passed)
@@ -57,23 +59,23 @@ def test_a_score_is_a_cosine_and_never_below_0(cosine: float, score: float, pass
     ]
 
 
-def test_a_miss_says_what_a_negative_cosine_counts_as() -> None:
+def test_miss_reports_negative_cosine_as_zero() -> None:
     judgement = read(evaluator(COSINE, shared=JUDGE), a_case("Rome"), likeness(-0.5))
     assert judgement.misses[0].startswith("turn 1: cosine -0.50 (counts as 0): expected ")
 
 
-def test_without_a_text_nothing_is_asked_and_the_score_is_0() -> None:
+def test_missing_answer_scores_zero_without_request() -> None:
     judgement = judged(a_case(None), COSINE, shared=JUDGE)
     assert (judgement.score, judgement.passed) == (0.0, False)
     assert "cosine 0.00 (a text is empty)" in judgement.misses[0]
 
 
-def test_a_text_that_is_too_long_is_an_error() -> None:
+def test_too_long_text_is_an_error() -> None:
     with pytest.raises(EvaluatorError, match="the limit is 200,000"):
         asked(evaluator(COSINE, shared=JUDGE), a_case("x" * 200_001))
 
 
-def test_in_a_formula_it_is_one_of_the_scores() -> None:
+def test_cosine_can_be_part_of_multi_grader() -> None:
     same = {"type": "string_check", "operation": "eq"}
     grader = {"type": "multi", "graders": {"a": COSINE, "b": same}, "calculate_output": "a + b"}
     one = evaluator(grader, shared=JUDGE)
@@ -81,8 +83,8 @@ def test_in_a_formula_it_is_one_of_the_scores() -> None:
     assert read(one, a_case("Rome"), likeness(0.5)).score == 0.5
 
 
-class TestModels:
-    def test_are_those_of_the_judge_without_what_texts_are_written_by(self) -> None:
+class TestEmbeddingModel:
+    def test_embedding_settings_omit_text_generation_settings(self) -> None:
         price = {"input": 1, "output": 2}
         shared = {**JUDGE, "effort": "low", "temperature": 1, "base_url": "http://x", "samples": 3}
         assert settings(shared={**shared, "price": price}) == ModelSettings(
@@ -108,13 +110,13 @@ class TestModels:
             (None, {"model": "openai/m", "embedding_model": "e"}, "openai", "e"),
         ],
     )
-    def test_may_be_the_entrys_own(
+    def test_evaluator_judge_overrides_embedding_model(
         self, own: object, shared: object, provider: str, model: str
     ) -> None:
         found = settings(own, shared)
         assert (found.provider, found.model) == (provider, model)
 
-    def test_are_not_replaced_by_another_judge(self) -> None:
+    def test_command_line_judge_does_not_replace_embedding_model(self) -> None:
         found = settings(shared=JUDGE, model="anthropic/claude")
         assert (found.provider, found.model) == ("openai", "e")
 
@@ -126,7 +128,7 @@ class TestModels:
             {"judge": {"provider": "azure", "model": "m"}, "shared": JUDGE},
         ],
     )
-    def test_have_to_be_named(self, fields: dict[str, Any]) -> None:
+    def test_missing_embedding_model_is_rejected(self, fields: dict[str, Any]) -> None:
         with pytest.raises(InputError) as caught:
             evaluator(COSINE, **fields)
         [problem] = caught.value.problems
@@ -143,11 +145,11 @@ class TestModels:
             {"command": ["copilot"]},
         ],
     )
-    def test_are_not_asked_of_other_providers(self, judge: dict[str, Any]) -> None:
+    def test_provider_without_embeddings_is_rejected(self, judge: dict[str, Any]) -> None:
         with pytest.raises(InputError, match=r"embeddings of provider .* are not supported"):
             evaluator(COSINE, judge={**judge, "embedding_model": "e"})
 
 
-def test_another_reply_is_a_mistake_of_ours() -> None:
+def test_unexpected_response_type_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="got a MetricResult"):
         read(evaluator(COSINE, shared=JUDGE), a_case("x"), MetricResult(score=1, turn_scores=()))

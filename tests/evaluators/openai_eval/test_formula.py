@@ -1,4 +1,4 @@
-"""Formulas of `multi`: arithmetic, and nothing else of Python."""
+"""Formulas of `multi` graders: arithmetic, but no other Python."""
 
 import math
 from contextlib import suppress
@@ -19,8 +19,8 @@ SCORES = {"a": 0.5, "b": 0.25, "zero": 0.0}
         (" a ", 0.5),
         ("a + b - 0.25", 0.5),
         ("2 * a / 4", 0.25),
-        ("2 ^ 3 ^ 2", 512.0),  # from the right
-        ("-a ^ 2", -0.25),  # powers before signs
+        ("2 ^ 3 ^ 2", 512.0),  # right-associative
+        ("-a ^ 2", -0.25),  # a power binds tighter than a sign
         ("+(a)", 0.5),
         ("min(a, b) + max(a, b, 1)", 1.25),
         ("min(a)", 0.5),
@@ -28,15 +28,15 @@ SCORES = {"a": 0.5, "b": 0.25, "zero": 0.0}
         ("exp(0) + sqrt(b) + log(1)", 1.5),
     ],
 )
-def test_a_formula_comes_to(text: str, value: float) -> None:
+def test_formula_evaluates_to_expected_value(text: str, value: float) -> None:
     assert parse_formula(text).value(SCORES) == value
 
 
-def test_a_formula_tells_its_names() -> None:
+def test_formula_lists_its_names() -> None:
     assert parse_formula("a * max(b, c) + 1").names == {"a", "b", "c"}
 
 
-NOTHING = "^unsupported expression "
+UNSUPPORTED = "^unsupported expression "
 
 
 @pytest.mark.parametrize(
@@ -52,20 +52,20 @@ NOTHING = "^unsupported expression "
         ("-" * 60 + "a", "more than 50 levels"),
         ("-" * 1_990 + "a", "invalid formula|more than 50 levels"),
         ("9" * 1_000, "too large"),
-        ("'a' * 3", f"{NOTHING}`'a'` in the formula$"),
-        ("True", f"{NOTHING}`True` in the formula$"),
-        ("1j", f"{NOTHING}`1j` in the formula$"),
-        ("a.real", f"{NOTHING}`a.real` in the formula$"),
-        ("a // b", f"{NOTHING}`a // b` in the formula$"),
-        ("~a", f"{NOTHING}`~a` in the formula$"),
-        ("a if b else 1", NOTHING),
-        ("lambda: 1", NOTHING),
-        ("[a][0]", NOTHING),
-        ("a < b", NOTHING),
-        ("(x := 1)", NOTHING),
-        ("f(a)(b)", NOTHING),
-        ("max(*a)", NOTHING),
-        ("max(a, key=b)", NOTHING),
+        ("'a' * 3", f"{UNSUPPORTED}`'a'` in the formula$"),
+        ("True", f"{UNSUPPORTED}`True` in the formula$"),
+        ("1j", f"{UNSUPPORTED}`1j` in the formula$"),
+        ("a.real", f"{UNSUPPORTED}`a.real` in the formula$"),
+        ("a // b", f"{UNSUPPORTED}`a // b` in the formula$"),
+        ("~a", f"{UNSUPPORTED}`~a` in the formula$"),
+        ("a if b else 1", UNSUPPORTED),
+        ("lambda: 1", UNSUPPORTED),
+        ("[a][0]", UNSUPPORTED),
+        ("a < b", UNSUPPORTED),
+        ("(x := 1)", UNSUPPORTED),
+        ("f(a)(b)", UNSUPPORTED),
+        ("max(*a)", UNSUPPORTED),
+        ("max(a, key=b)", UNSUPPORTED),
         (
             "__import__('os')",
             "unknown function `__import__` in the formula; the functions are min, max, abs",
@@ -75,7 +75,7 @@ NOTHING = "^unsupported expression "
         ("max()", "`max` takes at least one number"),
     ],
 )
-def test_what_is_no_formula_is_refused(text: str, why: str) -> None:
+def test_unsupported_formula_is_rejected(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why.replace("(", r"\(")):
         parse_formula(text)
 
@@ -93,13 +93,13 @@ def test_what_is_no_formula_is_refused(text: str, why: str) -> None:
         ("floor(1e999)", "the result is not a finite number"),
     ],
 )
-def test_what_comes_to_no_number_is_refused(text: str, why: str) -> None:
+def test_non_finite_result_is_rejected(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_formula(text).value(SCORES)
 
 
 @given(st.text(alphabet="ab1.+-*/^(), minx_[]{}'\"=:\\0e", max_size=40))
-def test_any_text_is_a_formula_that_comes_to_a_number_or_refused(text: str) -> None:
+def test_any_text_gives_finite_number_or_value_error(text: str) -> None:
     with suppress(ValueError):
         formula = parse_formula(text)
         assert math.isfinite(formula.value(dict.fromkeys(formula.names, 0.5)))

@@ -1,4 +1,4 @@
-"""`python` graders are called once a turn, and what they return is the score."""
+"""`python` graders are called once per turn and return the score."""
 
 import json
 
@@ -14,12 +14,12 @@ SOURCE = "def grade(sample, item):\n    return 1.0\n"
 GRADER = {"type": "python", "source": SOURCE}
 
 
-def said(stdout: str, code: int = 0) -> ProgramOutput:
+def printed(stdout: str, code: int = 0) -> ProgramOutput:
     return ProgramOutput(stdout=stdout.encode(), stderr="KeyError: 'x'", exit_code=code)
 
 
-def test_each_turn_is_a_call_without_network() -> None:
-    first, second = asked(evaluator(GRADER, timeout=7), a_case("Paris", "Rome", golden=()))
+def test_each_turn_is_graded_without_network() -> None:
+    first, second = asked(evaluator(GRADER, timeout=7), a_case("Paris", "Rome", expected=()))
     assert isinstance(first, RunProgram)
     assert isinstance(second, RunProgram)
     assert first.program == LocalProgram(path=GRADE_PATH)
@@ -32,15 +32,15 @@ def test_each_turn_is_a_call_without_network() -> None:
     assert given["item"]["sample"] == given["sample"]
 
 
-def test_what_calls_it_is_needed_so_that_replies_are_kept() -> None:
-    [wanted] = evaluator(GRADER).needs
-    assert isinstance(wanted, RequiredProgram)
-    assert (wanted.program, wanted.name) == (LocalProgram(path=GRADE_PATH), "e")
+def test_grade_program_is_required_for_caching() -> None:
+    [needed] = evaluator(GRADER).needs
+    assert isinstance(needed, RequiredProgram)
+    assert (needed.program, needed.name) == (LocalProgram(path=GRADE_PATH), "e")
 
 
-def test_the_score_is_what_it_returns() -> None:
+def test_score_is_return_value_of_grade() -> None:
     one = evaluator(GRADER, threshold=0.6)
-    judgement = read(one, a_case("a", "b"), said('{"score": 0.5}'), said('{"score": 1}'))
+    judgement = read(one, a_case("a", "b"), printed('{"score": 0.5}'), printed('{"score": 1}'))
     assert (judgement.passed, judgement.score, judgement.turn_scores) == (False, 0.75, (0.5, 1.0))
     assert judgement.misses == ("turn 1: `grade` returned score 0.50",)
 
@@ -48,20 +48,20 @@ def test_the_score_is_what_it_returns() -> None:
 @pytest.mark.parametrize(
     ("response", "why"),
     [
-        (said('{"score": 4}'), "turn 1: `grade` returned score 4; it must be between 0 and 1"),
+        (printed('{"score": 4}'), "turn 1: `grade` returned score 4; it must be between 0 and 1"),
         (
-            said('{"score": -0.1}'),
+            printed('{"score": -0.1}'),
             "turn 1: `grade` returned score -0.1; it must be between 0 and 1",
         ),
-        (said("", 1), "turn 1: `grade` exited with code 1: KeyError: 'x'"),
+        (printed("", 1), "turn 1: `grade` exited with code 1: KeyError: 'x'"),
     ],
 )
-def test_what_is_no_score_is_an_error(response: ProgramOutput, why: str) -> None:
+def test_invalid_score_is_an_error(response: ProgramOutput, why: str) -> None:
     with pytest.raises(EvaluatorError, match=why):
         read(evaluator(GRADER), a_case("a"), response)
 
 
-def test_a_formula_may_have_it_beside_others() -> None:
+def test_python_grader_can_be_part_of_multi_grader() -> None:
     grader = {
         "type": "multi",
         "graders": {
@@ -71,12 +71,12 @@ def test_a_formula_may_have_it_beside_others() -> None:
         },
         "calculate_output": "0.5 * same + 0.3 * mine + 0.2 * mine_too",
     }
-    replies = [said(json.dumps({"score": score})) for score in (1, 0, 0, 1)]
-    judgement = read(evaluator(grader), a_case("Paris", "x", golden=("Paris", "Paris")), *replies)
+    replies = [printed(json.dumps({"score": score})) for score in (1, 0, 0, 1)]
+    judgement = read(evaluator(grader), a_case("Paris", "x", expected=("Paris", "Paris")), *replies)
     assert judgement.turn_scores == pytest.approx((0.8, 0.2))
 
 
-def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
+def test_unexpected_response_type_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="got a MetricResult"):
         read(evaluator(GRADER), a_case("a"), MetricResult(score=1, turn_scores=()))
 
@@ -89,6 +89,6 @@ def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
         ("#" * 300_000, "the source is larger than 262,144 bytes"),
     ],
 )
-def test_what_is_no_python_is_told_before_anything_is_judged(source: str, why: str) -> None:
+def test_invalid_python_source_is_rejected(source: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
         evaluator({"type": "python", "source": source})

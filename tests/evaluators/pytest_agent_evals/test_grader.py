@@ -1,4 +1,4 @@
-"""Graders: what they are asked, and what comes of what they return."""
+"""Grader functions: their input, and the judgement for what they return."""
 
 import json
 
@@ -38,17 +38,17 @@ def _read(printed: str, *, exit_code: int = 0, stderr: str = "") -> Judgement:
     return GRADER.read(ProgramOutput(stdout=printed.encode(), stderr=stderr, exit_code=exit_code))
 
 
-def test_has_its_function_called_with_the_case() -> None:
+def test_function_is_called_with_case() -> None:
     asked = GRADER.ask(CASE)
     assert replace(asked, stdin="") == RUN
-    told = json.loads(asked.stdin)
-    assert (told["function"], told["sample"]["output_text"]) == ("is_short", "Sunny.")
-    assert told["item"]["query"] == "Weather?"
+    payload = json.loads(asked.stdin)
+    assert (payload["function"], payload["sample"]["output_text"]) == ("is_short", "Sunny.")
+    assert payload["item"]["query"] == "Weather?"
     assert GRADER.needs == (RequiredProgram(program=PROGRAM, name="short", place=PLACE),)
 
 
 @pytest.mark.parametrize(("score", "passed"), [(0.5, True), (1, True), (0.49, False), (0, False)])
-def test_passes_from_its_threshold_on(score: float, passed: bool) -> None:
+def test_score_at_threshold_passes(score: float, passed: bool) -> None:
     judgement = _read(json.dumps({"score": score}))
     assert judgement == Judgement(score=score, passed=passed)
 
@@ -63,12 +63,12 @@ def test_passes_from_its_threshold_on(score: float, passed: bool) -> None:
         ({"words": 3}, None),
     ],
 )
-def test_shows_what_else_was_returned(returned: dict[str, object], reasoning: str | None) -> None:
+def test_reasoning_and_details_are_kept(returned: dict[str, object], reasoning: str | None) -> None:
     judgement = _read(json.dumps({"score": 1, **returned}))
     assert (judgement.reasoning, judgement.details) == (reasoning, returned)
 
 
-def test_keeps_little_of_very_much() -> None:
+def test_huge_details_are_left_out() -> None:
     judgement = _read(json.dumps({"score": 1, "reason": "kind", "text": "x" * 300_000}))
     assert judgement.reasoning == "kind"
     assert set(judgement.details) == {"reason", "left_out"}
@@ -85,17 +85,17 @@ def test_keeps_little_of_very_much() -> None:
         ('{"score": -1}', "returned score -1; it must be between 0 and 1"),
     ],
 )
-def test_no_score_is_an_error(printed: str, reason: str) -> None:
+def test_missing_or_invalid_score_is_an_error(printed: str, reason: str) -> None:
     with pytest.raises(EvaluatorError) as error:
         _read(printed)
     assert str(error.value).startswith(f"Evaluator `short` {reason}")
 
 
-def test_an_exception_is_an_error_with_what_was_printed_of_it() -> None:
+def test_exception_in_grader_is_an_error() -> None:
     with pytest.raises(EvaluatorError, match="exited with code 1: KeyError: 'price'"):
         _read("", exit_code=1, stderr="KeyError: 'price'\n")
 
 
-def test_reads_nothing_but_replies_of_programs() -> None:
+def test_unexpected_response_type_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         GRADER.read(MetricResult(score=1, turn_scores=()))

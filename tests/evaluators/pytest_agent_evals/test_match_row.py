@@ -1,4 +1,4 @@
-"""Recordings beside the rows of a dataset: each row is judged, whatever was recorded."""
+"""Traces are matched with dataset rows, and every row is evaluated."""
 
 from collections.abc import Sequence
 
@@ -26,14 +26,14 @@ def _trace(asked: str, *, names: str | None = None, key: str = "t") -> Trace:
 
 
 def _cases(
-    rows: Sequence[DatasetRow], *traces: Trace, goldens: EvalSet | None = None
+    rows: Sequence[DatasetRow], *traces: Trace, eval_set: EvalSet | None = None
 ) -> tuple[list[Case], list[str]]:
     paired = RowMatcher(Dataset(rows=tuple(rows), place=PLACE), carries_runs=not traces)
-    cases = [*paired.cases(traces, EvalCaseMatcher(goldens, has_one_trace=False))]
+    cases = [*paired.cases(traces, EvalCaseMatcher(eval_set, has_one_trace=False))]
     return cases, [str(each) for each in paired.problems]
 
 
-def _told(cases: Sequence[Case]) -> list[tuple[str, str | None, str | None]]:
+def _summary(cases: Sequence[Case]) -> list[tuple[str, str | None, str | None]]:
     return [
         (
             each.id,
@@ -44,29 +44,29 @@ def _told(cases: Sequence[Case]) -> list[tuple[str, str | None, str | None]]:
     ]
 
 
-def test_without_recordings_rows_are_what_was_recorded() -> None:
+def test_rows_provide_runs_without_traces() -> None:
     cases, problems = _cases(ROWS)
-    assert _told(cases) == [("a", "a", None), ("b", "b", NO_RESPONSE)]
+    assert _summary(cases) == [("a", "a", None), ("b", "b", NO_RESPONSE)]
     assert (cases[0].trace.turns, cases[1].trace.turns, problems) == ((TURN,), (), [])
 
 
 @pytest.mark.parametrize(
     "trace", [_trace(" where? "), _trace("What?", names="a")], ids=["its query", "its id"]
 )
-def test_a_recording_is_of_the_row_that_it_names_or_asks(trace: Trace) -> None:
+def test_trace_matches_row_by_id_or_question(trace: Trace) -> None:
     cases, problems = _cases(UNASKED, trace)
-    assert _told(cases) == [("a", "a", None), ("b", "b", NO_RECORDED_RUN)]
+    assert _summary(cases) == [("a", "a", None), ("b", "b", NO_RECORDED_RUN)]
     assert (cases[0].trace, problems) == (trace, [])
 
 
-def test_each_recording_of_a_row_is_a_case() -> None:
+def test_each_trace_of_row_is_a_case() -> None:
     cases, _ = _cases(UNASKED[:1], _trace("Where?", key="1"), _trace("Where?", key="2"))
-    assert _told(cases) == [("a", "a", None), ("a#2", "a", None)]
+    assert _summary(cases) == [("a", "a", None), ("a#2", "a", None)]
 
 
-def test_a_recording_of_no_row_is_judged_and_warned_of() -> None:
+def test_trace_without_row_is_evaluated_with_warning() -> None:
     cases, [problem] = _cases(UNASKED[:1], _trace("What?"))
-    assert _told(cases) == [("t", None, None), ("a", "a", NO_RECORDED_RUN)]
+    assert _summary(cases) == [("t", None, None), ("a", "a", NO_RECORDED_RUN)]
     assert problem.startswith(
         "data.jsonl:1: a recorded run matches no row of the dataset (first message: 'What?')"
     )
@@ -76,18 +76,18 @@ def test_a_recording_of_no_row_is_judged_and_warned_of() -> None:
     )
 
 
-def test_rows_that_ask_the_same_are_told_apart_by_id_alone() -> None:
+def test_rows_with_same_question_match_only_by_id() -> None:
     twins = (UNASKED[0], replace(UNASKED[1], query="Where?"))
     cases, problems = _cases(twins, _trace("Where?"), _trace("Where?", names="b"))
-    assert _told(cases) == [("t", None, None), ("b", "b", None), ("a", "a", NO_RECORDED_RUN)]
+    assert _summary(cases) == [("t", None, None), ("b", "b", None), ("a", "a", NO_RECORDED_RUN)]
     assert len(problems) == 1
 
 
-def test_a_case_has_its_golden_case_too() -> None:
-    golden = EvalCase(id="g", turns=(Turn(id="", user_text="Where?"),), place=PLACE)
-    goldens = EvalSet(id="s", cases=(golden,), place=PLACE)
+def test_case_keeps_its_eval_case() -> None:
+    eval_case = EvalCase(id="g", turns=(Turn(id="", user_text="Where?"),), place=PLACE)
+    eval_set = EvalSet(id="s", cases=(eval_case,), place=PLACE)
     for traces in ((), (_trace("Where?"),)):
-        cases, _ = _cases(ROWS[:1], *traces, goldens=goldens)
+        cases, _ = _cases(ROWS[:1], *traces, eval_set=eval_set)
         assert [(each.id, each.expected, each.dataset_row) for each in cases] == [
-            ("g", golden, ROWS[0])
+            ("g", eval_case, ROWS[0])
         ]

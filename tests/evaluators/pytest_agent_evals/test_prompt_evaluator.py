@@ -1,4 +1,4 @@
-"""Prompts: what is asked, what passes, and on which scale."""
+"""Prompt evaluators: the request to the judge, the threshold and the scale."""
 
 import json
 
@@ -56,9 +56,9 @@ RATED = _evaluator(make_prompt_threshold(3))
 
 
 def _filled(text: str = "A: \0" + "0\0", code: int = 0) -> ProgramOutput:
-    told = json.dumps({"text": text, "values": [["response", "Sunny."]]})
+    printed = json.dumps({"text": text, "values": [["response", "Sunny."]]})
     return ProgramOutput(
-        stdout=told.encode() if code == 0 else b"",
+        stdout=printed.encode() if code == 0 else b"",
         stderr="'x' is undefined" if code else "",
         exit_code=code,
     )
@@ -70,7 +70,7 @@ def _ruling(value: bool | float | str) -> AggregateVerdict:
 
 
 class TestAsk:
-    def test_has_the_template_filled_with_the_row_and_what_the_agent_did(self) -> None:
+    def test_template_is_filled_with_row_and_run(self) -> None:
         [(name, request)] = RATED.ask(CASE).parts
         assert isinstance(request, RunProgram)
         assert (name, request.network) == ("kind", False)
@@ -85,7 +85,7 @@ class TestAsk:
             },
         }
 
-    def test_then_asks_a_model_by_it(self) -> None:
+    def test_filled_template_is_sent_to_judge(self) -> None:
         asked = RATED.ask(CASE).then((_filled(),))
         assert isinstance(asked, AskModel)
         assert asked.judge == JUDGE.judge
@@ -100,14 +100,14 @@ class TestAsk:
             (_filled("A: \0X\0"), "the prompt template modifies a variable inside a block"),
         ],
     )
-    def test_asks_nothing_where_the_template_cannot_be_filled(
+    def test_template_that_cannot_be_filled_is_an_error(
         self, response: ProgramOutput, reason: str
     ) -> None:
         with pytest.raises(EvaluatorError) as error:
             RATED.ask(CASE).then((response,))
         assert str(error.value).startswith(f"Evaluator `kind`: {reason}")
 
-    def test_takes_nothing_else_for_a_filled_template(self) -> None:
+    def test_unexpected_template_response_is_a_type_error(self) -> None:
         with pytest.raises(TypeError):
             RATED.ask(CASE).then((MetricResult(score=1, turn_scores=()),))
         with pytest.raises(TypeError):
@@ -130,7 +130,7 @@ class TestAsk:
         (0, 0.0, True),
     ],
 )
-def test_a_number_has_to_reach_the_threshold_and_a_boolean_to_be_it(
+def test_verdict_passes_if_it_meets_threshold(
     threshold: bool | float, value: bool | float, passed: bool
 ) -> None:
     judgement = _evaluator(make_prompt_threshold(threshold)).read(_ruling(value))
@@ -153,13 +153,13 @@ def test_a_number_has_to_reach_the_threshold_and_a_boolean_to_be_it(
         (make_prompt_threshold(False), True, 0.0),
     ],
 )
-def test_there_is_a_score_where_the_scale_is_known(
+def test_score_is_set_only_for_known_scale(
     bar: PromptThreshold, value: bool | float, score: float | None
 ) -> None:
     assert make_prompt_judgement(value, "", bar).score == score
 
 
-def test_a_judge_is_asked_for_what_the_threshold_is() -> None:
+def test_threshold_type_selects_answer_schema() -> None:
     assert make_prompt_threshold(True).form == ScoreSchema(
         kind="boolean", value_name="result", reason_name="reason"
     )
@@ -179,14 +179,14 @@ def test_a_judge_is_asked_for_what_the_threshold_is() -> None:
         (False, True, "result is false", "the judge returned true, required: result is false"),
     ],
 )
-def test_reports_say_what_was_said_and_what_should_have_been(
+def test_miss_reports_returned_value_and_criterion(
     threshold: bool | float, value: bool | float, bar: str, miss: str
 ) -> None:
     evaluator = _evaluator(make_prompt_threshold(threshold))
     assert (evaluator.identity.criterion, evaluator.read(_ruling(value)).misses) == (bar, (miss,))
 
 
-def test_reads_nothing_but_rulings_over_numbers_and_booleans() -> None:
+def test_unexpected_verdict_is_a_type_error() -> None:
     for response in (MetricResult(score=1, turn_scores=()), _ruling("good")):
         with pytest.raises(TypeError):
             RATED.read(response)
@@ -202,7 +202,7 @@ def test_reads_nothing_but_rulings_over_numbers_and_booleans() -> None:
         ("Rate it.\nFrom 1 to 5.", False),
     ],
 )
-def test_one_line_that_puts_nothing_in_is_a_path(prompt: str, named: bool) -> None:
+def test_single_line_without_variables_is_a_path(prompt: str, named: bool) -> None:
     assert is_prompt_path(prompt) is named
 
 
@@ -219,17 +219,15 @@ def test_one_line_that_puts_nothing_in_is_a_path(prompt: str, named: bool) -> No
         ("{{ " + "(" * 5_000, "the prompt template is nested too deeply", 1),
     ],
 )
-def test_a_template_by_which_nobody_could_judge_is_refused(
-    template: str, problem: str, line: int
-) -> None:
+def test_unusable_template_is_rejected(template: str, problem: str, line: int) -> None:
     with pytest.raises(InputError) as error:
         check_prompt_template(template, Place(file="p.md"), line_counts=True)
-    [told] = error.value.problems
-    assert told.message.startswith(problem)
-    assert told.place == replace(Place(file="p.md"), line=line)
+    [found] = error.value.problems
+    assert found.message.startswith(problem)
+    assert found.place == replace(Place(file="p.md"), line=line)
 
 
-def test_the_line_of_a_prompt_in_a_config_is_told_in_words() -> None:
+def test_template_error_in_config_names_prompt_line() -> None:
     with pytest.raises(
         InputError, match="template syntax error in the prompt on line 2: unexpected"
     ):

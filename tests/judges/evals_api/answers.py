@@ -1,4 +1,4 @@
-"""What the Evals API answers, whole; test_openai_types.py holds it against OpenAI's own types."""
+"""Complete responses of the Evals API; test_evals_api_types.py checks them for their types."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def an_eval(criterion: object, item_schema: object) -> dict[str, Any]:
 
 
 def a_run(status: str, items: int = 1, **others: object) -> dict[str, Any]:
-    """A run; how many of its ``items`` have which grade is not said."""
+    """A run, without the counts of passed and failed ``items``."""
     return {
         "id": RUN,
         "object": "eval.run",
@@ -41,7 +41,7 @@ def a_run(status: str, items: int = 1, **others: object) -> dict[str, Any]:
 
 
 def an_item(number: int, score: float, *, passed: bool, **others: object) -> dict[str, Any]:
-    """What came of one item."""
+    """The result of one item."""
     usage = dict.fromkeys(
         ("total_tokens", "prompt_tokens", "completion_tokens", "cached_tokens"), 0
     )

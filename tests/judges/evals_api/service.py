@@ -1,4 +1,4 @@
-"""A service of the Evals API on this machine, as far as graders need one."""
+"""A local fake of the Evals API, limited to what graders need."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,17 +10,17 @@ from tests._util.http.servers import Answer, Asked
 
 @dataclass(kw_only=True)
 class FakeEvals:
-    """Answers as the service does; a grade of an item is what ``score`` says of it.
+    """A fake Evals API; ``score`` computes the score of an item.
 
     Attributes:
-        polls: how often a run is still going on.
-        page: items on a page, whatever is asked for.
-        repeats: gives the first page for ever.
-        run, item: laid over what is answered.
-        refusals: the first answers, whatever is asked.
-        keeps: deletes nothing.
-        evals: those that are there.
-        created: the bodies of all that were made.
+        polls: number of status requests that report a run in progress.
+        page: items per page, regardless of the requested limit.
+        repeats: whether every page is the first page.
+        run, item: fields that override those of a response.
+        refusals: the first responses, for any request.
+        keeps: whether deleting an eval fails.
+        evals: IDs of the existing evals.
+        created: bodies of all create requests.
     """
 
     score: Callable[[Mapping[str, Any]], float] = lambda _: 1.0
@@ -67,7 +67,7 @@ class FakeEvals:
     def _page(self, query: str) -> Answer:
         given = dict(part.split("=") for part in query.split("&"))
         assert given["limit"] == "100"
-        # The service promises no order.
+        # The service guarantees no order.
         items = [self._graded(number) for number in reversed(range(len(self._items())))]
         ids = [item["id"] for item in items]
         start = ids.index(given["after"]) + 1 if "after" in given and not self.repeats else 0

@@ -1,4 +1,4 @@
-"""The server of one program: recorded exchanges, and clients of all manners."""
+"""The HTTP server of the target proxy: recorded exchanges, and misbehaving clients."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ INFO = f"GET /info HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
 
 
 def recorded(name: str) -> Any:
-    return json.loads((Path(__file__).parent / name).read_text())
+    return json.loads((Path(__file__).parent / "target_proxy" / name).read_text())
 
 
 def echo(question: JudgePrompt) -> ModelResponse:
@@ -51,13 +51,13 @@ def call(
 
 
 def said(port: int, sent: bytes) -> bytes:
-    """All that is answered to ``sent``."""
+    """The whole response to ``sent``."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(sent)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def test_a_recorded_exchange_with_agentv_comes_out_the_same() -> None:
+def test_responses_equal_those_of_agentv() -> None:
     texts = ['{"score": 0.75', None, "again"]
 
     def ask(_: JudgePrompt) -> ModelResponse:
@@ -70,20 +70,20 @@ def test_a_recorded_exchange_with_agentv_comes_out_the_same() -> None:
         for each in recorded("exchange.json"):
             token = "wrong" if each["status"] == 401 else f"Bearer {TOKEN}"
             body = _sent(each["request_body"])
-            status, told = call(port, each["method"], each["path"], body, Authorization=token)
-            assert (status, _alike(told)) == (each["status"], _alike(each["response_body"]))
+            status, received = call(port, each["method"], each["path"], body, Authorization=token)
+            assert (status, _alike(received)) == (each["status"], _alike(each["response_body"]))
     assert texts == []
 
 
 def _sent(body: Any) -> bytes | None:
-    """What was sent, to the one model that we have."""
+    """A recorded request body, with the name of our only target."""
     if body is None or body == "not json":
         return body and b"not json"
     return json.dumps(body).replace('"target": "rec"', '"target": "default"').encode()
 
 
 def _alike(content: Any) -> Any:
-    """What both say: not which models there are, nor what a model said or failed of."""
+    """The comparable part of a response: no target names, model output or failure reasons."""
     match content:
         case {"targetName": name, "maxCalls": most, "callCount": calls}:
             return name, most, calls
@@ -96,19 +96,19 @@ def _alike(content: Any) -> Any:
             return content
 
 
-def test_what_the_sdk_sends_is_understood(port: int) -> None:
-    told = []
+def test_sdk_requests_are_answered(port: int) -> None:
+    received = []
     for each in recorded("sdk_requests.json"):
         headers = {**each["h"], "Authorization": f"Bearer {TOKEN}"}
         body = each["b"].replace('"T"', '"default"').encode()
         headers.pop("Content-Length", None)
-        told.append(call(port, each["m"], each["p"], body or None, **headers))
-    assert [status for status, _ in told] == [200, 200, 200]
-    assert told[1][1]["rawText"] == "sq"
-    assert [each["rawText"] for each in told[2][1]["responses"]] == ["a", "zb"]
+        received.append(call(port, each["m"], each["p"], body or None, **headers))
+    assert [status for status, _ in received] == [200, 200, 200]
+    assert received[1][1]["rawText"] == "sq"
+    assert [each["rawText"] for each in received[2][1]["responses"]] == ["a", "zb"]
 
 
-def test_every_answer_carries_the_headers_that_browsers_want(port: int) -> None:
+def test_responses_have_cors_headers(port: int) -> None:
     for path in (b"OPTIONS /invoke", b"GET /info", b"GET /nope"):
         lines = (
             said(port, path + INFO[len(b"GET /info") :]).partition(b"\r\n\r\n")[0].split(b"\r\n")
@@ -118,15 +118,15 @@ def test_every_answer_carries_the_headers_that_browsers_want(port: int) -> None:
         assert b"Access-Control-Allow-Headers: Content-Type, Authorization" in lines
 
 
-def test_an_answer_to_head_has_no_body(port: int) -> None:
+def test_head_response_has_no_body(port: int) -> None:
     head, _, body = said(port, b"HEAD" + INFO[len(b"GET") :]).partition(b"\r\n\r\n")
     assert (head.split(b"\r\n")[0], body) == (b"HTTP/1.1 404 Not Found", b"")
 
 
-def test_texts_of_all_languages_and_halves_of_characters_come_through(port: int) -> None:
+def test_unicode_and_lone_surrogates_round_trip(port: int) -> None:
     for question in ("Größe 😀", "\ud800"):
-        told = call(port, "POST", "/invoke", json.dumps({"question": question}).encode())
-        assert told[1]["rawText"] == question
+        received = call(port, "POST", "/invoke", json.dumps({"question": question}).encode())
+        assert received[1]["rawText"] == question
     assert call(port, "POST", "/invoke", '{"question": "é"}'.encode("latin-1"))[0] == 500
 
 
@@ -143,19 +143,19 @@ def test_texts_of_all_languages_and_halves_of_characters_come_through(port: int)
         (b"POST /invoke HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
     ],
 )
-def test_what_is_no_request_is_told_so(port: int, sent: bytes, status: bytes) -> None:
+def test_malformed_request_gets_error_status(port: int, sent: bytes, status: bytes) -> None:
     head, _, body = said(port, sent).partition(b"\r\n\r\n")
     assert head.split(b" ")[1] == status
     assert json.loads(body).keys() == {"error"}
     assert call(port, "GET", "/info")[0] == 200
 
 
-def test_a_body_that_is_too_large_is_refused_to_who_is_still_sending_it(port: int) -> None:
-    status, told = call(port, "POST", "/invoke", b" " * (MAX_BODY_BYTES + 1))
-    assert (status, told) == (413, {"error": "the body is larger than 10 MiB"})
+def test_too_large_body_is_rejected_during_upload(port: int) -> None:
+    status, received = call(port, "POST", "/invoke", b" " * (MAX_BODY_BYTES + 1))
+    assert (status, received) == (413, {"error": "the body is larger than 10 MiB"})
 
 
-def test_who_waits_to_be_told_to_send_is_told(port: int) -> None:
+def test_expect_continue_is_answered(port: int) -> None:
     body = b'{"question": "Q"}'
     head = f"POST /invoke HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nExpect: 100-continue\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
@@ -165,7 +165,7 @@ def test_who_waits_to_be_told_to_send_is_told(port: int) -> None:
         assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
 
 
-def test_many_ask_at_a_time(port: int) -> None:
+def test_concurrent_requests_are_answered(port: int) -> None:
     def ask(number: int) -> str:
         text = call(port, "POST", "/invoke", json.dumps({"question": str(number)}).encode())[1]
         return str(text["rawText"])
@@ -174,7 +174,7 @@ def test_many_ask_at_a_time(port: int) -> None:
         assert list(pool.map(ask, range(200))) == [str(number) for number in range(200)]
 
 
-def test_those_who_ask_at_a_time_are_not_asked_for_more_than_may_be() -> None:
+def test_max_calls_holds_for_concurrent_requests() -> None:
     asked: list[JudgePrompt] = []
 
     def ask(question: JudgePrompt) -> ModelResponse:
@@ -183,14 +183,14 @@ def test_those_who_ask_at_a_time_are_not_asked_for_more_than_may_be() -> None:
         return echo(question)
 
     with serve_target(target(ask, max_calls=10)) as port, ThreadPoolExecutor(32) as pool:
-        told = list(
+        received = list(
             pool.map(lambda _: call(port, "POST", "/invoke", b'{"question": "Q"}'), range(40))
         )
-    assert sorted(status for status, _ in told) == [200] * 10 + [429] * 30
+    assert sorted(status for status, _ in received) == [200] * 10 + [429] * 30
     assert len(asked) == 10
 
 
-def test_who_is_slow_holds_up_nobody_for_long(port: int) -> None:
+def test_idle_connections_do_not_block_others(port: int) -> None:
     slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(3 * MAX_CONNECTIONS)]
     for each in slow[::2]:
         each.sendall(b"POST /invoke HT")
@@ -199,7 +199,7 @@ def test_who_is_slow_holds_up_nobody_for_long(port: int) -> None:
         each.close()
 
 
-def test_who_sends_a_byte_now_and_then_is_not_waited_for(port: int) -> None:
+def test_slow_request_is_disconnected(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)) as connection:
         begun = time.monotonic()
         with pytest.raises(OSError, match=r"reset|Broken"):  # noqa: PT012 (whichever comes first)
@@ -209,7 +209,7 @@ def test_who_sends_a_byte_now_and_then_is_not_waited_for(port: int) -> None:
     assert time.monotonic() < begun + 10
 
 
-def test_it_goes_on_once_there_are_files_to_be_opened_again(port: int) -> None:
+def test_server_recovers_from_exhausted_file_descriptors(port: int) -> None:
     _, most = usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     with socket.socket() as client:
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
@@ -223,7 +223,7 @@ def test_it_goes_on_once_there_are_files_to_be_opened_again(port: int) -> None:
         assert client.recv(100).startswith(b"HTTP/1.1 200 OK")
 
 
-def test_who_goes_before_the_answer_harms_nobody(port: int) -> None:
+def test_disconnected_clients_do_not_affect_others(port: int) -> None:
     for _ in range(3 * MAX_CONNECTIONS):
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(INFO)
@@ -231,7 +231,7 @@ def test_who_goes_before_the_answer_harms_nobody(port: int) -> None:
     assert call(port, "GET", "/info")[0] == 200
 
 
-def test_it_ends_with_its_program_whatever_the_model_is_doing() -> None:
+def test_server_stops_during_model_call() -> None:
     asked, answers = threading.Event(), threading.Event()
 
     def ask(question: JudgePrompt) -> ModelResponse:
@@ -241,18 +241,18 @@ def test_it_ends_with_its_program_whatever_the_model_is_doing() -> None:
 
     with ThreadPoolExecutor() as pool:
         with serve_target(target(ask)) as port:
-            told = pool.submit(call, port, "POST", "/invoke", b'{"question": "Q"}')
+            received = pool.submit(call, port, "POST", "/invoke", b'{"question": "Q"}')
             assert asked.wait(10)
             begun = time.monotonic()
         assert time.monotonic() - begun < 5
         with pytest.raises((http.client.HTTPException, OSError)):
-            told.result()
+            received.result()
         answers.set()
     with pytest.raises(ConnectionRefusedError):
         call(port, "GET", "/info")
 
 
-def test_each_has_a_port_of_its_own() -> None:
+def test_servers_have_separate_ports() -> None:
     with serve_target(target()) as one, serve_target(target()) as other:
         assert one != other
         assert [call(port, "GET", "/info")[0] for port in (one, other)] == [200, 200]

@@ -1,4 +1,4 @@
-"""A metric that asks a model: which turns it asks about, and what all answers come to."""
+"""Built-in metrics with a judge model: the turns it gets, and the score of its verdicts."""
 
 import pytest
 
@@ -45,12 +45,12 @@ def evaluator(metric: str, *rubrics: Rubric) -> JudgedEvaluator:
     )
 
 
-def a_case(*turns: Turn, golden: EvalCase | None = None) -> Case:
+def a_case(*turns: Turn, expected: EvalCase | None = None) -> Case:
     trace = Trace(id="x", key="x", turns=turns, place=PLACE)
-    return Case(id="c", trace=trace, expected=golden, unmatched_reason="no matching eval case")
+    return Case(id="c", trace=trace, expected=expected, unmatched_reason="no matching eval case")
 
 
-def goldens(turns: int, *rubrics: tuple[Rubric, ...]) -> EvalCase:
+def eval_case_of(turns: int, *rubrics: tuple[Rubric, ...]) -> EvalCase:
     return EvalCase(id="c", turns=(ASKED,) * turns, place=PLACE, rubrics=rubrics)
 
 
@@ -68,18 +68,18 @@ def judged(evaluator: JudgedEvaluator, case: Case, *rulings: AggregateVerdict) -
     assert isinstance(request, Compose)
     assert all(isinstance(part, AskModel) and part.judge == PANEL for _, part in request.parts)
     assert len(request.parts) == len(rulings)
-    return evaluator.read(request.then(rulings))  # type: ignore[arg-type]  # it is settled
+    return evaluator.read(request.then(rulings))  # type: ignore[arg-type]  # the type is ConstantJudgement
 
 
-def test_every_turn_is_compared_and_the_share_counts() -> None:
-    case = a_case(ASKED, ASKED, golden=goldens(2))
+def test_score_is_share_of_passed_turns() -> None:
+    case = a_case(ASKED, ASKED, expected=eval_case_of(2))
     judgement = judged(evaluator(MATCH), case, valid(is_valid=True), valid(is_valid=False))
     assert (judgement.score, judgement.passed, judgement.turn_scores) == (0.5, True, (1.0, 0.0))
     assert judgement.misses == ("turn 2: the answer does not match the expected answer: so",)
 
 
-def test_a_turn_that_is_missing_fails_the_case() -> None:
-    case = a_case(ASKED, golden=goldens(2))
+def test_missing_turn_fails_case() -> None:
+    case = a_case(ASKED, expected=eval_case_of(2))
     judgement = judged(evaluator(MATCH), case, valid(is_valid=True))
     assert (judgement.score, judgement.passed) == (1.0, False)
     assert judgement.reason == "Turn 2 of 2 is missing; only turn 1 was scored"
@@ -87,20 +87,20 @@ def test_a_turn_that_is_missing_fails_the_case() -> None:
     assert judged(lenient, case, valid(is_valid=True)).passed
 
 
-def test_a_metric_that_compares_nothing_does_not_count_turns() -> None:
-    case = a_case(ASKED, ASKED, golden=goldens(1))
+def test_metric_without_reference_ignores_turn_count() -> None:
+    case = a_case(ASKED, ASKED, expected=eval_case_of(1))
     supported = ruled(**{"1": "supported"})
     judgement = judged(evaluator("hallucinations_v1"), case, supported, supported)
     assert (judgement.passed, judgement.details) == (True, {})
 
 
-def test_what_cannot_be_compared_is_skipped() -> None:
+def test_case_without_expected_turns_is_skipped() -> None:
     assert evaluator(MATCH).ask(a_case(ASKED)) == Skip(reason="no matching eval case")
-    empty = a_case(ASKED, golden=goldens(0))
+    empty = a_case(ASKED, expected=eval_case_of(0))
     assert isinstance(evaluator(MATCH).ask(empty), Skip)
 
 
-def test_turns_without_an_answer_are_not_asked_about() -> None:
+def test_turn_without_answer_is_not_sent_to_judge() -> None:
     hallucinations = evaluator("hallucinations_v1")
     case = a_case(SILENT, ASKED)
     judgement = judged(hallucinations, case, ruled(**{"1": "unsupported"}))
@@ -109,13 +109,13 @@ def test_turns_without_an_answer_are_not_asked_about() -> None:
     assert skipped == Skip(reason="the agent gave no answer")
 
 
-def test_all_rubrics_of_all_turns_count_alike() -> None:
+def test_rubrics_of_all_turns_have_equal_weight() -> None:
     own, quality = (
         Rubric(id="own", text="o"),
         Rubric(id="g", text="g", type="FINAL_RESPONSE_QUALITY"),
     )
     other = Rubric(id="t", text="t", type="TOOL_USE_QUALITY")
-    case = a_case(ASKED, ASKED, golden=goldens(2, (quality, other), ()))
+    case = a_case(ASKED, ASKED, expected=eval_case_of(2, (quality, other), ()))
     judgement = judged(evaluator(QUALITY, own), case, ruled(own=True, g=True), ruled(own=False))
     assert judgement.score == pytest.approx(2 / 3)
 
@@ -127,18 +127,18 @@ def test_all_rubrics_of_all_turns_count_alike() -> None:
         ((Rubric(id="a", text="x"), Rubric(id="a", text="y")), "two rubrics of one turn"),
     ],
 )
-def test_rubrics_that_make_no_sense_are_an_error(rubrics: tuple[Rubric, ...], why: str) -> None:
+def test_missing_or_duplicate_rubrics_are_an_error(rubrics: tuple[Rubric, ...], why: str) -> None:
     with pytest.raises(EvaluatorError, match=why):
         evaluator(QUALITY, *rubrics).ask(a_case(ASKED))
 
 
-def test_turns_that_samples_disagree_about_are_told() -> None:
+def test_turns_with_split_votes_are_reported() -> None:
     yes, no = (Verdict(scores={"a": JudgeScore(value=value)}) for value in (True, False))
     split = AggregateVerdict(values={"a": True}, verdicts=(yes, no, yes))
     judgement = judged(evaluator(QUALITY, Rubric(id="a", text="x")), a_case(ASKED), split)
     assert judgement.details == {"split_turns": [1]}
 
 
-def test_a_reply_that_was_not_asked_for_is_a_bug() -> None:
+def test_unexpected_response_type_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         evaluator(MATCH).read(valid(is_valid=True))

@@ -1,4 +1,4 @@
-"""What graders are told of a case, in the words of all who call ``grade(sample, item)``."""
+"""The `sample` and `item` arguments of graders called as ``grade(sample, item)``."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def _answering(text: str) -> Case:
 
 
 class TestSample:
-    def test_holds_the_last_answer_and_the_calls_of_all_turns(self) -> None:
+    def test_sample_has_last_answer_and_all_tool_calls(self) -> None:
         sample = make_sample(CASE)
         assert sample["output_text"] == "It is on its way."
         assert sample["tool_calls"] == [
@@ -61,7 +61,7 @@ class TestSample:
             },
         ]
 
-    def test_says_the_same_in_the_words_of_chat_completions(self) -> None:
+    def test_sample_has_chat_completions_choices(self) -> None:
         sample: Any = make_sample(CASE)
         function = {"name": "find", "arguments": '{"order":"4711"}'}
         first = {"id": "call_1", "type": "function", "function": function}
@@ -77,7 +77,7 @@ class TestSample:
             },
         }
 
-    def test_says_the_same_in_the_words_of_responses(self) -> None:
+    def test_sample_has_responses_api_output_items(self) -> None:
         assert make_sample(CASE)["output_items"] == [
             _message("Which order?"),
             {
@@ -105,30 +105,30 @@ class TestSample:
         ("answer", "parsed"),
         [('{"a": 1}', {"a": 1}), ("[1]", [1]), ("1", None), ("{a}", None), ("[" * 100_000, None)],
     )
-    def test_holds_an_answer_in_json_as_a_value_too(self, answer: str, parsed: object) -> None:
+    def test_json_answer_is_parsed_into_output_json(self, answer: str, parsed: object) -> None:
         assert make_sample(_answering(answer)).get("output_json") == parsed
 
-    def test_holds_the_tools_that_its_row_names(self) -> None:
+    def test_sample_has_tool_definitions_of_dataset_row(self) -> None:
         tools = ({"name": "find"},)
         assert make_sample(CASE)["tool_definitions"] == []
         with_row = replace(CASE, dataset_row=replace(ROW, tool_definitions=tools))
         assert make_sample(with_row)["tool_definitions"] == [*tools]
 
     @pytest.mark.parametrize("turns", [(), (replace(FIRST, answer_parts=()),)])
-    def test_holds_no_text_where_nothing_was_answered(self, turns: tuple[Turn, ...]) -> None:
+    def test_sample_without_answer_has_empty_output_text(self, turns: tuple[Turn, ...]) -> None:
         sample = make_sample(replace(CASE, trace=replace(TRACE, turns=turns)))
         assert (sample["output_text"], sample["output_items"]) == ("", [])
 
 
 class TestItem:
-    def test_is_the_row_with_its_query(self) -> None:
+    def test_item_is_dataset_row_with_query(self) -> None:
         case = replace(CASE, dataset_row=ROW)
         assert make_item(case) == {"query": "Where is it?", "context": "parcels"}
 
-    def test_has_the_recorded_question_where_the_row_has_none(self) -> None:
+    def test_missing_row_query_falls_back_to_user_text(self) -> None:
         assert make_item(replace(CASE, dataset_row=replace(ROW, query="")))["query"] == "4711"
 
-    def test_is_what_was_asked_where_there_is_no_row(self) -> None:
+    def test_item_without_row_has_only_the_query(self) -> None:
         assert make_item(CASE) == {"query": "4711"}
         assert make_item(replace(CASE, trace=replace(TRACE, turns=()))) == {"query": ""}
 
@@ -140,13 +140,13 @@ class TestItem:
             ((), {"query": "4711"}),
         ],
     )
-    def test_has_the_answer_of_a_golden_case_as_the_truth(
+    def test_expected_answer_becomes_ground_truth(
         self, turns: tuple[Turn, ...], item: object
     ) -> None:
         assert make_item(replace(CASE, expected=EvalCase(id="g", turns=turns, place=PLACE))) == item
 
 
-def test_both_are_handed_over_the_sample_in_the_item_once_more() -> None:
+def test_item_argument_contains_the_sample() -> None:
     asked = make_grade_arguments(replace(CASE, dataset_row=ROW))
     assert asked["item"] == {**make_item(replace(CASE, dataset_row=ROW)), "sample": asked["sample"]}
     assert json.loads(dumps_compact(asked)) == asked

@@ -1,4 +1,4 @@
-"""The cosine of two vectors, whatever numbers are in them."""
+"""Cosine similarity of vectors of any magnitude."""
 
 import math
 
@@ -19,16 +19,16 @@ from agentci.evaluators.similarity.measures import cosine_similarity
         ([-3.0], [0.1], -1.0),
     ],
 )
-def test_a_cosine_is_that_of_the_angle(mine: list[float], its: list[float], value: float) -> None:
+def test_cosine_equals_cosine_of_angle(mine: list[float], its: list[float], value: float) -> None:
     assert cosine_similarity(mine, its) == pytest.approx(value, abs=1e-15)
 
 
-def test_equal_vectors_are_exactly_alike() -> None:
+def test_equal_vectors_have_cosine_exactly_one() -> None:
     vectors = [[math.sin(i * j) for i in range(1, 300)] for j in range(1, 50)]
     assert {cosine_similarity(each, each) for each in vectors} == {1.0}
 
 
 @pytest.mark.parametrize(("mine", "its"), [([0, 0], [1, 0]), ([1, 0], [0.0, -0.0])])
-def test_zeros_have_no_direction(mine: list[float], its: list[float]) -> None:
+def test_zero_vector_is_rejected(mine: list[float], its: list[float]) -> None:
     with pytest.raises(ValueError, match="zeros"):
         cosine_similarity(mine, its)

@@ -1,4 +1,4 @@
-"""What is sent to the Evals API and read of it, held against the types of OpenAI's client."""
+"""Requests to the Evals API and its responses, checked against the types of OpenAI's client."""
 
 from typing import Any, get_args
 
@@ -48,7 +48,7 @@ GRADERS: tuple[dict[str, Any], ...] = (
 
 def request(grader: dict[str, Any]) -> GradeWithService:
     remote = evaluator(grader, backend="remote", base_url="https://r.example/openai/v1")
-    [task] = asked(remote, a_case("Rome", None, golden=("Paris", "Oslo")))
+    [task] = asked(remote, a_case("Rome", None, expected=("Paris", "Oslo")))
     assert isinstance(task, GradeWithService)
     return task
 
@@ -56,7 +56,7 @@ def request(grader: dict[str, Any]) -> GradeWithService:
 @pytest.mark.parametrize(
     "grader", GRADERS, ids=lambda each: "-".join(map(str, [*each.values()][:2]))
 )
-def test_every_eval_and_run_is_one_that_the_api_takes(grader: dict[str, Any]) -> None:
+def test_eval_and_run_requests_match_openai_types(grader: dict[str, Any]) -> None:
     made = make_eval_body(request(grader))
     assert sent_as(theirs("eval_create_params", "EvalCreateParams"), made) == made
     run = make_run_body(request(grader))
@@ -73,13 +73,13 @@ def test_every_eval_and_run_is_one_that_the_api_takes(grader: dict[str, Any]) ->
         (PythonGraderSpec, "python"),
     ],
 )
-def test_every_field_of_a_grader_is_known(ours: type[GraderSpec], name: str) -> None:
+def test_every_openai_grader_field_is_supported(ours: type[GraderSpec], name: str) -> None:
     words = "".join(map(str.capitalize, name.split("_")))
     grader = theirs(f"graders.{name}_grader", f"{words}Grader")
     assert grader.model_fields.keys() <= ours.model_fields.keys()
 
 
-def test_so_is_every_way_to_sample_every_metric_and_every_role() -> None:
+def test_every_openai_grader_choice_is_supported() -> None:
     module = "graders.score_model_grader"
     sampling = theirs(module, "SamplingParams").model_fields
     assert sampling.keys() == SamplingParams.model_fields.keys()
@@ -94,7 +94,7 @@ def choices(model: Any, field: str) -> set[Any]:
     return {*get_args(model.model_fields[field].annotation)}
 
 
-def test_what_it_answers_is_read() -> None:
+def test_run_and_items_are_parsed() -> None:
     retrieved = theirs("evals.run_retrieve_response", "RunRetrieveResponse")
     check_run(answered_as(retrieved, a_run("completed", 2)), 2)
     listed = theirs("evals.runs.output_item_list_response", "OutputItemListResponse")
@@ -108,7 +108,7 @@ def test_what_it_answers_is_read() -> None:
     )
 
 
-def test_our_servers_answer_as_it_does() -> None:
+def test_fake_responses_match_openai_types() -> None:
     made: Any = make_eval_body(request(GRADERS[0]))
     [criterion] = made["testing_criteria"]
     schema = made["data_source_config"]["item_schema"]

@@ -1,4 +1,4 @@
-"""What every metric promises."""
+"""Properties of every registered metric."""
 
 import pytest
 
@@ -13,10 +13,10 @@ from agentci.model.trace import ToolCall, Turn
 
 @pytest.mark.parametrize("name", METRICS)
 class TestEveryMetric:
-    def test_stands_under_its_own_name(self, name: str) -> None:
+    def test_metric_is_registered_under_its_name(self, name: str) -> None:
         assert METRICS[name].name == name
 
-    def test_is_content_with_turns_that_do_as_the_golden_ones(self, name: str) -> None:
+    def test_matching_turns_score_one(self, name: str) -> None:
         turn = Turn(
             id="t", user_text="q", answer_parts=("yes",), tool_calls=(ToolCall(name="f", args={}),)
         )
@@ -24,11 +24,11 @@ class TestEveryMetric:
         assert (found.score, found.turn_scores, found.misses) == (1.0, (1.0, 1.0), ())
 
 
-def test_a_metric_is_here_or_not_yet_here() -> None:
+def test_metric_is_not_both_supported_and_unsupported() -> None:
     assert not (METRICS.keys() | HOSTED_METRICS.keys()) & UNSUPPORTED_METRICS.keys()
 
 
-def test_every_other_metric_of_agentevals_has_a_reason() -> None:
+def test_every_agentevals_metric_is_supported_or_explained() -> None:
     assert (
         len(METRICS) + len(JUDGED_METRIC_PURPOSES) + len(HOSTED_METRICS) + len(UNSUPPORTED_METRICS)
         == 17

@@ -1,4 +1,4 @@
-"""A service grades items: all pages are read, in order, and nothing is left behind."""
+"""Grading with the Evals API: all pages are read in order, and the eval is deleted."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ CRITERION = {"type": "string_check", "name": "g", "operation": "eq"}
 
 
 class Bench:
-    """A service, and whoever asks it, in a time of its own."""
+    """A fake service and its client, with a fake clock."""
 
     def __init__(self, fake: FakeEvals, server: Server) -> None:
         self.fake = fake
@@ -55,7 +55,7 @@ def bench(fake: FakeEvals) -> Iterator[Bench]:
         yield Bench(fake, server)
 
 
-def test_items_have_their_grades_in_order_from_all_pages(bench: Bench) -> None:
+def test_grades_of_all_pages_are_in_item_order(bench: Bench) -> None:
     bench.fake.page = 2
     found = bench.grade("0.5", "1", "0", "0.25", "1")
     assert [each.score for each in found.grades] == [0.5, 1, 0, 0.25, 1]
@@ -64,7 +64,7 @@ def test_items_have_their_grades_in_order_from_all_pages(bench: Bench) -> None:
     assert bench.fake.evals == set()
 
 
-def test_a_service_that_gives_one_page_for_ever_is_not_heard_out(bench: Bench) -> None:
+def test_repeated_page_is_an_error(bench: Bench) -> None:
     bench.fake.page, bench.fake.repeats = 1, True
     with pytest.raises(EvaluatorError, match="did not grade each of the 2 items once"):
         bench.grade("1", "1", timeout_seconds=6)
@@ -72,7 +72,7 @@ def test_a_service_that_gives_one_page_for_ever_is_not_heard_out(bench: Bench) -
     assert bench.fake.evals == set()
 
 
-def test_what_is_sent_is_graded_as_it_is(bench: Bench) -> None:
+def test_eval_and_run_contain_criterion_and_items(bench: Bench) -> None:
     bench.grade("1")
     assert bench.fake.created == [
         {
@@ -102,31 +102,31 @@ def test_what_is_sent_is_graded_as_it_is(bench: Bench) -> None:
     assert {each.headers["authorization"] for each in bench.server.asked} == {f"Bearer {KEY}"}
 
 
-def test_without_a_key_none_is_sent(bench: Bench) -> None:
+def test_no_key_is_sent_without_key_variable(bench: Bench) -> None:
     bench.grade("1", service=EvalsService(base_url=f"{bench.server.url}/v1"))
     assert [each for each in bench.server.asked if "authorization" in each.headers] == []
 
 
-def test_a_run_is_waited_for(bench: Bench) -> None:
+def test_run_is_polled_until_complete(bench: Bench) -> None:
     bench.fake.polls = 5
     assert bench.grade("1").grades[0].passed
     assert bench.patience.slept == pytest.approx(12)
 
 
-def test_but_not_for_longer_than_it_may_take(bench: Bench) -> None:
+def test_run_that_exceeds_timeout_is_an_error(bench: Bench) -> None:
     bench.fake.polls = 100
-    with pytest.raises(EvaluatorError, match=r"^timed out after 60s$"):
+    with pytest.raises(EvaluatorError, match=r"^timed out after 60 s$"):
         bench.grade("1")
     assert bench.fake.evals == set()
 
 
-def test_a_busy_service_is_asked_again(bench: Bench) -> None:
+def test_busy_service_is_retried(bench: Bench) -> None:
     bench.fake.refusals = [Answer(status=429, headers={"Retry-After": "7"})]
     assert bench.grade("1").grades[0].passed
     assert bench.patience.slept == pytest.approx(7 + 4, abs=1)
 
 
-def test_so_is_one_that_sends_no_json(bench: Bench) -> None:
+def test_response_without_json_is_retried(bench: Bench) -> None:
     bench.fake.refusals = [Answer(body=b"<html>")]
     assert bench.grade("1").grades[0].passed
 
@@ -139,9 +139,7 @@ def test_so_is_one_that_sends_no_json(bench: Bench) -> None:
         ({"result_counts": {"errored": 1}}, "the service could not grade 1 of 2"),
     ],
 )
-def test_a_run_that_did_not_grade_everything_is_an_error(
-    bench: Bench, run: dict[str, Any], why: str
-) -> None:
+def test_incomplete_run_is_an_error(bench: Bench, run: dict[str, Any], why: str) -> None:
     bench.fake.run = {"status": "completed", **run}
     with pytest.raises(EvaluatorError, match=why):
         bench.grade("1", "1")
@@ -160,26 +158,26 @@ def test_a_run_that_did_not_grade_everything_is_an_error(
         ({"results": [{"score": 1, "passed": "yes"}]}, "returned no score for an item"),
     ],
 )
-def test_an_item_without_a_grade_is_an_error(bench: Bench, item: dict[str, Any], why: str) -> None:
+def test_item_without_grade_is_an_error(bench: Bench, item: dict[str, Any], why: str) -> None:
     bench.fake.item = item
     with pytest.raises(EvaluatorError, match=why):
         bench.grade("1", "1")
 
 
-def test_what_it_says_of_an_item_is_kept(bench: Bench) -> None:
+def test_label_and_reason_of_item_are_kept(bench: Bench) -> None:
     result = {"score": 1, "passed": True, "label": "good", "reason": "so", "sample": {"big": 1}}
     bench.fake.item = {"results": [result]}
     assert bench.grade("1").grades[0].details == {"label": "good", "reason": "so"}
 
 
-def test_a_refusal_says_what_the_service_said_and_no_key(bench: Bench) -> None:
+def test_error_response_is_reported_without_key(bench: Bench) -> None:
     body = f'{{"error": {{"message": "{KEY} may not"}}}}'.encode()
     bench.fake.refusals = [Answer(status=400, body=body)]
     with pytest.raises(EvaluatorError, match=r"the service returned status 400 \(\*\*\* may not\)"):
         bench.grade("1")
 
 
-def test_a_key_that_it_repeats_is_shown_nowhere(bench: Bench) -> None:
+def test_key_in_response_is_redacted(bench: Bench) -> None:
     bench.fake.item = {"results": [{"score": 1, "passed": True, "reason": f"by {KEY}"}]}
     assert bench.grade("1").grades[0].details == {"reason": "by ***"}
     bench.fake.run = {"status": "failed", "error": {"message": f"no {KEY}"}}
@@ -187,35 +185,35 @@ def test_a_key_that_it_repeats_is_shown_nowhere(bench: Bench) -> None:
         bench.grade("1")
 
 
-def test_an_answer_without_an_id_is_an_error(bench: Bench) -> None:
+def test_response_without_id_is_an_error(bench: Bench) -> None:
     bench.fake.refusals = [Answer(body=b"{}")]
     with pytest.raises(EvaluatorError, match="response has no id"):
         bench.grade("1")
 
 
-def test_an_eval_that_cannot_be_deleted_is_told_and_changes_nothing(bench: Bench) -> None:
+def test_failed_deletion_is_reported_and_ignored(bench: Bench) -> None:
     bench.fake.keeps = True
     assert bench.grade("1").grades[0].passed
-    [told] = bench.patience.told
-    assert told.startswith(
+    [message] = bench.patience.told
+    assert message.startswith(
         "could not delete /evals/eval%201 at 127.0.0.1: the service returned status 404"
     )
 
 
-def test_a_run_that_is_to_end_leaves_at_once_and_says_what_stays(bench: Bench) -> None:
+def test_interrupted_run_reports_undeleted_eval(bench: Bench) -> None:
     with pytest.raises(EvaluatorError, match="interrupted"):
         bench.grade("1", stopped=lambda: bool(bench.fake.evals))
-    [told] = bench.patience.told
-    assert told.startswith("could not delete /evals/eval%201 at 127.0.0.1: ")
-    assert "interrupted" in told
+    [message] = bench.patience.told
+    assert message.startswith("could not delete /evals/eval%201 at 127.0.0.1: ")
+    assert "interrupted" in message
 
 
-def test_an_address_that_cannot_be_used_is_an_error(bench: Bench) -> None:
+def test_unencrypted_base_url_is_an_error(bench: Bench) -> None:
     with pytest.raises(EvaluatorError, match="http"):
         bench.grade("1", service=EvalsService(base_url="http://grader.example", key_variable="KEY"))
 
 
-def test_azures_keys_have_a_header_of_their_own() -> None:
+def test_azure_openai_key_uses_api_key_header() -> None:
     assert make_key_header("https://r.openai.azure.com/openai/v1", "k") == {"api-key": "k"}
     assert make_key_header("https://r.services.ai.azure.com/api/projects/p/openai/v1", "k") == {
         "Authorization": "Bearer k"

@@ -1,4 +1,4 @@
-"""A function that a file cannot have is missed before anything is run."""
+"""A grader function missing from its file is reported before any program runs."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def _check(text: str) -> None:
         "grade = partial(other, 1)",
     ],
 )
-def test_a_file_that_mentions_it_may_have_it(text: str) -> None:
+def test_file_that_may_define_function_is_accepted(text: str) -> None:
     _check(text)
 
 
@@ -38,7 +38,7 @@ def test_a_file_that_mentions_it_may_have_it(text: str) -> None:
         ("", None),
     ],
 )
-def test_any_other_file_has_not(text: str, hint: str | None) -> None:
+def test_missing_function_is_rejected(text: str, hint: str | None) -> None:
     with pytest.raises(InputError) as error:
         _check(text)
     [problem] = error.value.problems

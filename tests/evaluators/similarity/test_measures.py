@@ -1,4 +1,4 @@
-"""Every measure gives what the library gives that it is named after."""
+"""Every similarity measure equals the reference library that it is named after."""
 
 import warnings
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ with warnings.catch_warnings():
 ROUGES = ("rouge1", "rouge2", "rouge3", "rouge4", "rouge5", "rougeL")
 ROUGE = RougeScorer(ROUGES)
 SACRE = BLEU(effective_order=True)
-SPLIT = Tokenizer13a()  # type: ignore[no-untyped-call]  # sacrebleu types but half of itself
+SPLIT = Tokenizer13a()  # type: ignore[no-untyped-call]  # sacrebleu is only partly typed
 
 WORDS = """
 the cats cat were running runs quickly, home. It's 3.5 skies flying a b (was) x_y ties -
@@ -30,13 +30,13 @@ TEXTS = st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join) | st
 
 
 class NoSynonyms:
-    """WordNet as it is where nothing was downloaded: it knows no word."""
+    """WordNet without downloaded data: it has no synonyms for any word."""
 
     def synsets(self, _word: str) -> Sequence[object]:
         return ()
 
 
-def test_there_is_every_metric_of_the_grader_but_embeddings() -> None:
+def test_every_metric_except_embedding_cosine_is_available() -> None:
     assert list(SIMILARITIES) == [
         *("fuzzy_match", "bleu", "gleu", "meteor", "cosine_tf"),
         *("rouge_1", "rouge_2", "rouge_3", "rouge_4", "rouge_5", "rouge_l"),
@@ -45,27 +45,27 @@ def test_there_is_every_metric_of_the_grader_but_embeddings() -> None:
 
 @seed(13)
 @given(TEXTS | st.text(alphabet=" a1.,-'&lt;\n$", max_size=20))
-def test_words_are_those_of_13a(text: str) -> None:
+def test_tokens_equal_sacrebleu_13a(text: str) -> None:
     assert tokenize_13a(text) == SPLIT(text.rstrip()).split()
 
 
 @seed(13)
 @given(TEXTS, TEXTS)
-def test_bleu_is_that_of_sacrebleu(candidate: str, reference: str) -> None:
+def test_bleu_equals_sacrebleu(candidate: str, reference: str) -> None:
     expected = SACRE.sentence_score(candidate, [reference]).score / 100
     assert SIMILARITIES["bleu"](candidate, reference) == pytest.approx(expected, abs=1e-12)
 
 
 @seed(13)
 @given(TEXTS, TEXTS)
-def test_gleu_is_that_of_nltk(candidate: str, reference: str) -> None:
+def test_gleu_equals_nltk(candidate: str, reference: str) -> None:
     expected = sentence_gleu([tokenize_13a(reference)], tokenize_13a(candidate))
     assert SIMILARITIES["gleu"](candidate, reference) == expected
 
 
 @seed(13)
 @given(TEXTS, TEXTS)
-def test_meteor_is_that_of_nltk_without_synonyms(candidate: str, reference: str) -> None:
+def test_meteor_equals_nltk_without_synonyms(candidate: str, reference: str) -> None:
     expected = single_meteor_score(
         tokenize_13a(reference.lower()), tokenize_13a(candidate.lower()), wordnet=NoSynonyms()
     )
@@ -74,7 +74,7 @@ def test_meteor_is_that_of_nltk_without_synonyms(candidate: str, reference: str)
 
 @seed(13)
 @given(TEXTS, TEXTS)
-def test_rouge_is_that_of_rouge_score(candidate: str, reference: str) -> None:
+def test_rouge_equals_rouge_score_library(candidate: str, reference: str) -> None:
     expected = ROUGE.score(reference, candidate)
     for name in ROUGES:
         ours = SIMILARITIES[f"rouge_{name[-1].lower()}"]
@@ -84,7 +84,7 @@ def test_rouge_is_that_of_rouge_score(candidate: str, reference: str) -> None:
 @seed(13)
 @pytest.mark.parametrize("name", SIMILARITIES)
 @given(candidate=TEXTS, reference=TEXTS)
-def test_scores_are_shares(name: str, candidate: str, reference: str) -> None:
+def test_score_is_between_zero_and_one(name: str, candidate: str, reference: str) -> None:
     assert 0 <= SIMILARITIES[name](candidate, reference) <= 1
 
 
@@ -94,10 +94,10 @@ CASES = [
     ("fuzzy_match", "abc", "", 0.0),
     ("fuzzy_match", "kitten", "sitting", 8 / 13),  # i, t, t and n stay, out of 6 + 7
     ("fuzzy_match", "Paris", "paris", 0.8),
-    ("fuzzy_match", "\ud800a", "a", 2 / 3),  # half of a pair is a character
+    ("fuzzy_match", "\ud800a", "a", 2 / 3),  # a lone surrogate counts as a character
     ("bleu", "", "", 0.0),
     ("bleu", "the cat sat down", "the cat sat down", 1.0),
-    ("bleu", "the cat", "the cat", 1.0),  # orders that it is too short for do not count
+    ("bleu", "the cat", "the cat", 1.0),  # n-grams longer than the text are ignored
     ("bleu", "The cat", "the dog", 0.0),
     ("gleu", "", "", 0.0),
     ("gleu", "a b", "a b", 1.0),
@@ -118,5 +118,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "candidate", "reference", "score"), CASES)
-def test_score(name: str, candidate: str, reference: str, score: float) -> None:
+def test_measure_has_expected_score(
+    name: str, candidate: str, reference: str, score: float
+) -> None:
     assert SIMILARITIES[name](candidate, reference) == pytest.approx(score, abs=1e-12)

@@ -1,4 +1,4 @@
-"""`backend: remote` has a service grade, and takes its word for what passes."""
+"""`backend: remote` grades with a service, which also decides what passes."""
 
 from typing import Any
 
@@ -33,13 +33,13 @@ def graded(*grades: tuple[float, bool], **details: str) -> ServiceGrades:
     )
 
 
-def test_the_service_is_needed_and_given_all_turns_at_once() -> None:
+def test_all_turns_are_sent_in_one_request() -> None:
     one = remote(COSINE, api_key_env="KEY", threshold=0.8, timeout=9)
     service = EvalsService(base_url=URL, key_variable="KEY")
-    [wanted] = one.needs
-    assert isinstance(wanted, RequiredService)
-    assert (wanted.service, wanted.name) == (service, "e")
-    assert asked(one, a_case("Rome", "Oslo", golden=("Paris", "Oslo"))) == (
+    [needed] = one.needs
+    assert isinstance(needed, RequiredService)
+    assert (needed.service, needed.name) == (service, "e")
+    assert asked(one, a_case("Rome", "Oslo", expected=("Paris", "Oslo"))) == (
         GradeWithService(
             service=service,
             name="agentci e",
@@ -70,24 +70,24 @@ def test_the_service_is_needed_and_given_all_turns_at_once() -> None:
     )
 
 
-def test_without_a_golden_case_nothing_is_asked() -> None:
-    assert remote(COSINE).ask(a_case("x", golden=())) == Skip(reason="no matching eval case")
+def test_missing_eval_case_is_skipped() -> None:
+    assert remote(COSINE).ask(a_case("x", expected=())) == Skip(reason="no matching eval case")
 
 
-def test_what_passes_is_the_word_of_the_service() -> None:
-    case = a_case("x", "y", golden=("a", "b"))
+def test_service_decides_what_passes() -> None:
+    case = a_case("x", "y", expected=("a", "b"))
     judgement = read(remote(COSINE), case, graded((0.9, False), (0.7, True)))
     assert (judgement.passed, judgement.score) == (False, 0.8)
     assert judgement.misses == ("turn 1: the service returned score 0.9",)
     assert judgement.reason == "1 of 2 turns failed"
 
 
-def test_turns_without_a_partner_fail_the_case() -> None:
+def test_unexpected_turn_fails_case() -> None:
     judgement = read(remote(COSINE), a_case("x", "y"), graded((1, True)))
     assert judgement.passed is False
 
 
-def test_scores_are_shares_of_their_range() -> None:
+def test_score_is_normalized_to_its_range() -> None:
     one = remote({**SCORES, "pass_threshold": 4})
     [request] = asked(one, a_case("x"))
     assert isinstance(request, GradeWithService)
@@ -99,14 +99,14 @@ def test_scores_are_shares_of_their_range() -> None:
     ]
 
 
-def test_a_score_that_is_none_is_an_error() -> None:
+def test_score_outside_range_is_an_error() -> None:
     with pytest.raises(
         EvaluatorError, match="the service returned score 7; it must be between 1 and 5"
     ):
         read(remote(SCORES), a_case("x"), graded((7, True)))
 
 
-def test_labels_have_no_threshold() -> None:
+def test_label_grader_request_has_no_threshold() -> None:
     labels = {
         "type": "label_model",
         "model": "m",
@@ -136,13 +136,13 @@ def test_labels_have_no_threshold() -> None:
         ({**COSINE, "input": "{{ item.sample.output_text }}"}, "a template uses `sample`"),
     ],
 )
-def test_what_no_service_has_is_refused(grader: object, why: str) -> None:
+def test_grader_unsupported_by_service_is_rejected(grader: object, why: str) -> None:
     with pytest.raises(
         InputError, match=f"`backend: remote` does not support this grader: .*{why}"
     ):
         remote(grader)
 
 
-def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
+def test_unexpected_response_type_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="got a MetricResult"):
         read(remote(COSINE), a_case("x"), MetricResult(score=1, turn_scores=()))

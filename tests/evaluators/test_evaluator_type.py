@@ -1,4 +1,4 @@
-"""Evaluators that other packages make, also those that do not keep to what an evaluator is."""
+"""Evaluators from plugins, including ones that break the evaluator interface."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ PLACE = Place(file="c.yaml")
 IDENTITY = EvaluatorIdentity(
     name="a", type="x", criterion="any", threshold=None, required=True, place=PLACE
 )
-WANTED = RequiredProgram(program=LocalProgram(path="/p"), name="a", place=PLACE)
+NEEDED = RequiredProgram(program=LocalProgram(path="/p"), name="a", place=PLACE)
 CASE = Case(id="1", trace=Trace(id="1", key="1", turns=(), place=PLACE))
 REPLY = ProgramOutput(stdout=b"", stderr="", exit_code=0)
 JUDGEMENT = Judgement(score=1.0, passed=True)
@@ -25,10 +25,10 @@ SKIP = Skip(reason="nothing to judge")
 
 
 class Scripted:
-    """An evaluator whose every answer is what a test wants."""
+    """An evaluator whose responses are set by the test."""
 
     def __init__(self, **answers: object) -> None:
-        given = {"identity": IDENTITY, "needs": (WANTED,), "ask": SKIP, "read": JUDGEMENT}
+        given = {"identity": IDENTITY, "needs": (NEEDED,), "ask": SKIP, "read": JUDGEMENT}
         self._answers: dict[str, Any] = {**given, **answers}
         self.identity = self._answers["identity"]
         self.needs = self._answers["needs"]
@@ -50,15 +50,15 @@ def foreign(**answers: object) -> PluginEvaluator:
     return PluginEvaluator(Scripted(**answers), title="the type 'x' of the package y")
 
 
-def test_it_is_asked_as_ours_are() -> None:
+def test_plugin_evaluator_delegates_to_wrapped_evaluator() -> None:
     evaluator = foreign()
-    assert (evaluator.identity, evaluator.needs) == (IDENTITY, (WANTED,))
+    assert (evaluator.identity, evaluator.needs) == (IDENTITY, (NEEDED,))
     assert evaluator.ask(CASE) == SKIP
     assert evaluator.read(REPLY) == JUDGEMENT
 
 
 @pytest.mark.parametrize("method", ["ask", "read"])
-def test_it_says_by_itself_why_it_cannot_judge(method: str) -> None:
+def test_evaluator_error_of_plugin_is_passed_through(method: str) -> None:
     evaluator = foreign(**{method: EvaluatorError("no verdict")})
     with pytest.raises(EvaluatorError, match=r"^no verdict$"):
         evaluator.ask(CASE) if method == "ask" else evaluator.read(REPLY)
@@ -69,7 +69,7 @@ def test_it_says_by_itself_why_it_cannot_judge(method: str) -> None:
     ("answer", "complaint"),
     [(KeyError("x"), "KeyError: 'x'"), ("yes", "TypeError: `{}` returned a str")],
 )
-def test_its_faults_are_told_as_its_own(method: str, answer: object, complaint: str) -> None:
+def test_plugin_failure_names_the_plugin(method: str, answer: object, complaint: str) -> None:
     evaluator = foreign(**{method: answer})
     with pytest.raises(EvaluatorError) as error:
         evaluator.ask(CASE) if method == "ask" else evaluator.read(REPLY)
@@ -80,8 +80,8 @@ def test_its_faults_are_told_as_its_own(method: str, answer: object, complaint: 
 
 
 @pytest.mark.parametrize(
-    "answers", [{"identity": "a"}, {"needs": None}, {"needs": [WANTED]}, {"needs": ("/p",)}]
+    "answers", [{"identity": "a"}, {"needs": None}, {"needs": [NEEDED]}, {"needs": ("/p",)}]
 )
-def test_it_is_none_without_what_reports_show(answers: dict[str, object]) -> None:
+def test_plugin_with_invalid_attributes_is_rejected(answers: dict[str, object]) -> None:
     with pytest.raises(TypeError, match="returned a"):
         foreign(**answers)

@@ -1,4 +1,4 @@
-"""Refusals are understood in whichever way a service writes them."""
+"""Error responses are parsed in the format of every service."""
 
 import json
 from typing import Any
@@ -33,26 +33,26 @@ from agentci.judges.service_errors import MAX_MESSAGE, parse_api_error
     ],
     ids=["OpenAI", "Anthropic", "Gemini", "Ollama", "vLLM", "FastAPI", "list", "text", "null"],
 )
-def test_a_refusal_says_of_what_kind_it_is(body: Any, codes: set[str], message: str) -> None:
+def test_error_codes_and_message_are_parsed(body: Any, codes: set[str], message: str) -> None:
     complaint = parse_api_error(400, json.dumps(body).encode())
     assert set(complaint.codes) == codes
     assert complaint.message == message
 
 
-def test_the_parameter_is_named_that_it_is_about() -> None:
+def test_rejected_parameter_is_parsed() -> None:
     assert parse_api_error(400, b'{"error": {"param": "temperature"}}').param == "temperature"
 
 
-def test_a_page_is_no_message() -> None:
+def test_long_error_message_is_truncated() -> None:
     long = json.dumps({"error": "x" * 10 * MAX_MESSAGE}).encode()
     assert len(parse_api_error(500, long).message) == MAX_MESSAGE
 
 
 @given(content=st.binary())
-def test_any_bytes_are_a_refusal(content: bytes) -> None:
+def test_any_bytes_are_parsed_as_error(content: bytes) -> None:
     assert parse_api_error(500, content).status == 500
 
 
-def test_what_is_nested_too_deeply_is_just_a_refusal() -> None:
+def test_deeply_nested_error_body_has_no_message() -> None:
     assert parse_api_error(500, b"[" * 100_000).message == ""
     assert parse_api_error(500, b'{"error":' * 900 + b"1" + b"}" * 900).message == ""
