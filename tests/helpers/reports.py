@@ -1,4 +1,4 @@
-"""Results and reports to try gates and reporters on."""
+"""Results and reports for tests of gates and reporters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,17 +23,17 @@ LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
 
 
 def text_of(reporter: Reporter, report: Report) -> str:
-    """The whole text of a file."""
+    """The complete text of a rendered report."""
     return "".join(reporter.render(report))
 
 
 def annotated(report: Report) -> str:
-    """What a step prints for the annotations of a report."""
+    """The workflow commands for the annotations of a report."""
     return render_annotations(make_annotations(report))
 
 
 def make_case(case: str = "books_a_flight", *, warnings: Sequence[str] = ()) -> Case:
-    """A recorded run with two turns and its golden case."""
+    """A recorded run with two turns and its eval case."""
     place = Place(file=f"evals/recordings/{case}.json", line=3)
     turns = (Turn(id="t1", user_text="Hello"), Turn(id="t2", user_text="Book it"))
     return Case(
@@ -54,7 +54,7 @@ def make_result(
     warnings: Sequence[str] = (),
     **others: Any,
 ) -> CheckResult:
-    """A result with what ``others`` say of judgement, evaluator, or the result itself."""
+    """A result; ``others`` are fields of its judgement, its evaluator or the result itself."""
     judged = {k: others.pop(k) for k in ("misses", "hits", "reasoning", "details") if k in others}
     own = ("type", "criterion", "threshold", "required", "place")
     identified: dict[str, Any] = {k: others.pop(k) for k in own if k in others}
@@ -92,7 +92,7 @@ def make_report(
     fail_on: FailOn = "failed",
     provenance: Sequence[Provenance] = (),
 ) -> Report:
-    """A report with the decision of a real gate, one a config."""
+    """A report with the decision of a real gate for each config."""
     by_config: dict[str, list[CheckResult]] = {}
     for result in results:
         by_config.setdefault(result.config, []).append(result)
@@ -129,7 +129,7 @@ def shard_report(results: Sequence[CheckResult], **others: Any) -> Report:
 
 
 def mixed_report() -> Report:
-    """Something of everything: the report that golden files are made of."""
+    """A report with results of all kinds, from which the golden files are rendered."""
     comparisons = [
         {
             "invocation_id": "t1",
