@@ -1,1 +1,1 @@
-"""The gate for LLM agents: judges recorded agent runs with the evaluators a team already owns."""
+"""A quality gate for LLM agents: evaluates recorded runs and decides on thresholds."""

@@ -1,7 +1,7 @@
-"""What evaluators in Python are made of: a function that judges, and the protocol around it.
+"""SDK for evaluators in Python: turns a function into a program that speaks agentevals' protocol.
 
 Names and fields are those of ``agentevals_evaluator_sdk``, so evaluators change one line to use it.
-It imports the standard library alone: programs start in a moment, and this file works anywhere.
+It imports only the standard library, so that programs start fast and the file works anywhere.
 """
 
 import inspect
@@ -28,7 +28,7 @@ Judged = TypeVar("Judged", bound="EvalResult | Coroutine[Any, Any, EvalResult]")
 
 @dataclass(slots=True, kw_only=True)
 class ToolCallData:
-    """A tool that the agent called; ``id`` is None where the recording has none."""
+    """A tool call of the agent; ``id`` is None if the recorded run has none."""
 
     name: str
     args: dict[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class ToolCallData:
 
 @dataclass(slots=True, kw_only=True)
 class ToolResponseData:
-    """What a tool answered: ``output`` as text, ``response`` as recorded."""
+    """The response of a tool: ``output`` as text, ``response`` as recorded."""
 
     name: str
     output: str = ""
@@ -48,7 +48,7 @@ class ToolResponseData:
 
 @dataclass(slots=True, kw_only=True)
 class IntermediateStepData:
-    """What the agent did between the user's words and its own."""
+    """The tool calls of a turn and their responses."""
 
     tool_calls: list[ToolCallData] = field(default_factory=list)
     tool_responses: list[ToolResponseData] = field(default_factory=list)
@@ -56,7 +56,7 @@ class IntermediateStepData:
 
 @dataclass(slots=True, kw_only=True)
 class InvocationData:
-    """One turn of a conversation; ``final_response`` is None where the agent gave none."""
+    """One turn of a conversation; ``final_response`` is None if the agent gave none."""
 
     invocation_id: str = ""
     user_content: str = ""
@@ -69,7 +69,7 @@ class InvocationData:
 
 @dataclass(slots=True, kw_only=True)
 class EvalInput:
-    """What there is to judge: the turns of a recording, and of its golden case where it has one."""
+    """The input of an evaluator: the recorded turns, and those of the eval case if there is one."""
 
     protocol_version: str = VERSION
     metric_name: str
@@ -80,13 +80,13 @@ class EvalInput:
 
     @classmethod
     def from_json(cls, text: str) -> "EvalInput":
-        """Read what a program gets on stdin; raises ValueError where it is something else."""
-        given: EvalInput = _read(cls, json.loads(text), "it")
-        return given
+        """Parse a program's stdin; raises ValueError or TypeError if it is invalid."""
+        parsed: EvalInput = _read(cls, json.loads(text), "input")
+        return parsed
 
 
 class EvalStatus(StrEnum):
-    """A verdict of the evaluator's own, which counts for more than its score."""
+    """The evaluator's own verdict, which takes precedence over its score."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
@@ -95,13 +95,13 @@ class EvalStatus(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class EvalResult:
-    """A judgement; raises ValueError where it is none.
+    """The result of an evaluator; raises ValueError or TypeError if a field is invalid.
 
     Attributes:
         score: 0 to 1.
-        status: None leaves it to score and threshold.
-        per_invocation_scores: in the order of the turns, None for one without.
-        details: whatever is worth knowing; ``issues``, a list of texts, is shown beside a failure.
+        status: None if score and threshold decide.
+        per_invocation_scores: in the order of the turns; None for a turn without a score.
+        details: any further values; ``issues``, a list of texts, is shown with a failure.
     """
 
     score: float
@@ -110,88 +110,88 @@ class EvalResult:
     details: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        score = _number(self.score)
+        score = _parse_number(self.score)
         if score is None or not 0 <= score <= 1:
-            raise ValueError(f"score is {shown(self.score)}, not a number from 0 to 1")
+            raise ValueError(f"score must be a number between 0 and 1, got {shown(self.score)}")
         if self.status is not None and self.status not in list(EvalStatus):
-            raise ValueError(f"status is {shown(self.status)}; take one of EvalStatus, or None")
+            raise ValueError(f"status must be an EvalStatus or None, got {shown(self.status)}")
         if not isinstance(self.details, dict | None):
-            raise TypeError(f"details is {shown(self.details)}, not a dict or None")
+            raise TypeError(f"details must be a dict or None, got {shown(self.details)}")
         self.score = score
         self.status = None if self.status is None else EvalStatus(self.status)
-        self.per_invocation_scores = _turn_scores(self.per_invocation_scores)
+        self.per_invocation_scores = _parse_turn_scores(self.per_invocation_scores)
 
 
 class Evaluator(Generic[P, Judged]):
-    """A function that judges: called as ever, and a program once it is run."""
+    """An evaluator function: can be called directly, or run as a program."""
 
-    def __init__(self, judge: Callable[P, Judged]) -> None:
-        self._judge = judge
-        update_wrapper(self, judge)
+    def __init__(self, function: Callable[P, Judged]) -> None:
+        self._function = function
+        update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Judged:
-        """Judge in this process, as tests do."""
-        return self._judge(*args, **kwargs)
+        """Call the function in this process, as tests do."""
+        return self._function(*args, **kwargs)
 
     def run(self) -> None:
-        """Read EvalInput from stdin and print EvalResult; failing that, exit 1 and say why."""
+        """Read EvalInput from stdin and print EvalResult; on errors, exit 1 with a message."""
         out = sys.stdout
         with _logs_on_stderr():
-            answer = _answer(self._judge, _input(sys.stdin.read()))
-        out.write(f"{answer}\n")
+            result = _evaluate(self._function, _parse_input(sys.stdin.read()))
+        out.write(f"{result}\n")
         out.flush()
         if out is sys.__stdout__:
-            os.dup2(STDERR, STDOUT)  # C libraries empty their buffers as the process ends
+            os.dup2(STDERR, STDOUT)  # C libraries flush their buffers when the process ends
 
 
-def evaluator(judge: Callable[P, Judged]) -> Evaluator[P, Judged]:
+def evaluator(function: Callable[P, Judged]) -> Evaluator[P, Judged]:
     """Make an evaluator of a function from EvalInput to EvalResult, async or not."""
-    return Evaluator(judge)
+    return Evaluator(function)
 
 
 @contextmanager
 def _logs_on_stderr() -> Iterator[None]:
-    """Keep stdout for the result, whoever prints: the evaluator, its libraries, their children."""
+    """Send all output to stderr, including that of libraries and child processes."""
     sys.stdout.flush()
-    kept = os.dup(STDOUT)
+    stdout_copy = os.dup(STDOUT)
     os.dup2(STDERR, STDOUT)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        os.dup2(kept, STDOUT)
-        os.close(kept)
+        os.dup2(stdout_copy, STDOUT)
+        os.close(stdout_copy)
 
 
-def _input(text: str) -> EvalInput:
+def _parse_input(text: str) -> EvalInput:
     if not text.strip():
         _fail("No input received on stdin")
     try:
-        given = EvalInput.from_json(text)
+        parsed = EvalInput.from_json(text)
     except (ValueError, TypeError, RecursionError) as error:
         _fail(f"Failed to parse input: {error}")
-    if given.protocol_version.partition(".")[0] != VERSION.partition(".")[0]:
-        theirs = shown(given.protocol_version)
-        sys.stderr.write(f"warning: the input speaks protocol {theirs}, agentci.sdk {VERSION}\n")
-    return given
+    if parsed.protocol_version.partition(".")[0] != VERSION.partition(".")[0]:
+        version = shown(parsed.protocol_version)
+        sys.stderr.write(f"warning: the input uses protocol {version}; expected {VERSION}\n")
+    return parsed
 
 
-def _answer(judge: Callable[..., object], given: EvalInput) -> str:
+def _evaluate(function: Callable[..., object], eval_input: EvalInput) -> str:
     try:
-        result = judge(given)
+        result = function(eval_input)
         if inspect.iscoroutine(result):
-            import asyncio  # noqa: PLC0415 (slow to load, and seldom needed)
+            import asyncio  # noqa: PLC0415 (slow to load, and rarely needed)
 
             result = asyncio.run(result)
-        text = _written(result) if isinstance(result, EvalResult) else None
+        text = _format_result(result) if isinstance(result, EvalResult) else None
     except Exception as error:  # noqa: BLE001 (an author's code may raise anything)
         import traceback  # noqa: PLC0415 (likewise)
 
         _fail(f"Evaluator function raised: {error}\n{traceback.format_exc().rstrip()}")
     if text is None:
         got = f"{type(result).__name__} of {type(result).__module__}"
-        hint = "`from agentci.sdk import EvalResult`, and `return EvalResult(score=...)`"
-        _fail(f"Evaluator function must return EvalResult, got {got}; write {hint}")
+        hint = "use `from agentci.sdk import EvalResult` and `return EvalResult(score=...)`"
+        _fail(f"Evaluator function must return EvalResult, got {got}; {hint}")
     return text
 
 
@@ -200,49 +200,51 @@ def _fail(message: str) -> NoReturn:
     raise SystemExit(1)
 
 
-def _read(wanted: Any, given: Any, at: str) -> Any:
-    """``given`` as what a field is declared to be; keys that are not declared are left out."""
-    if isinstance(wanted, UnionType):  # with None
-        return None if given is None else _read(get_args(wanted)[0], given, at)
-    kind = getattr(wanted, "__origin__", wanted)
-    if is_dataclass(kind) and isinstance(given, dict):
-        known = {each.name: each.type for each in fields(kind) if each.name in given}
-        return wanted(**{key: _read(of, given[key], f"{at}.{key}") for key, of in known.items()})
-    if kind is list and isinstance(given, list):
-        return [_read(get_args(wanted)[0], each, f"{at}[{i}]") for i, each in enumerate(given)]
-    if kind is float and type(given) is int:
-        return float(given)
-    if kind is Any or isinstance(given, kind):
-        return given
-    raise TypeError(f"{at} is {shown(given)}, not of type {kind.__name__}")
+def _read(declared: Any, value: Any, at: str) -> Any:
+    """Convert a JSON value to the declared type of a field, ignoring undeclared keys."""
+    if isinstance(declared, UnionType):  # with None
+        return None if value is None else _read(get_args(declared)[0], value, at)
+    kind = getattr(declared, "__origin__", declared)
+    if is_dataclass(kind) and isinstance(value, dict):
+        known = {each.name: each.type for each in fields(kind) if each.name in value}
+        return declared(**{key: _read(of, value[key], f"{at}.{key}") for key, of in known.items()})
+    if kind is list and isinstance(value, list):
+        return [_read(get_args(declared)[0], each, f"{at}[{i}]") for i, each in enumerate(value)]
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind is Any or isinstance(value, kind):
+        return value
+    raise TypeError(f"{at} is {shown(value)}, not of type {kind.__name__}")
 
 
-def _number(given: object) -> float | None:
-    """``given`` as a float, numbers of libraries too; None where it is none."""
-    if isinstance(given, bool) or not isinstance(given, SupportsFloat):
+def _parse_number(value: object) -> float | None:
+    """Convert a number, also of a library, to a finite float; None if it is not one."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         return None
-    number = float(given)
+    number = float(value)
     return number if math.isfinite(number) else None
 
 
-def _turn_scores(given: object) -> list[float | None]:
-    if isinstance(given, list | tuple):
-        scores = [_number(each) for each in given]
-        if scores.count(None) == given.count(None):
+def _parse_turn_scores(value: object) -> list[float | None]:
+    if isinstance(value, list | tuple):
+        scores = [_parse_number(each) for each in value]
+        if scores.count(None) == value.count(None):
             return scores
-    raise ValueError(f"per_invocation_scores is {shown(given)}, not a list of numbers and None")
+    raise ValueError(
+        f"per_invocation_scores must be a list of numbers and None, got {shown(value)}"
+    )
 
 
-def _written(result: EvalResult) -> str:
+def _format_result(result: EvalResult) -> str:
     result.__post_init__()  # its fields may have been changed
-    # There and back, so that what JSON has no number for becomes null.
-    values = json.loads(json.dumps(result, default=_plain), parse_constant=lambda _: None)
+    # Encoded twice: parsing turns NaN and Infinity, which JSON has no numbers for, into null.
+    values = json.loads(json.dumps(result, default=_to_plain), parse_constant=lambda _: None)
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace").decode()
 
 
-def _plain(value: Any) -> Any:
-    """What JSON says in place of a value that it has no form for."""
+def _to_plain(value: Any) -> Any:
+    """Convert a value that JSON does not support."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, set | frozenset):

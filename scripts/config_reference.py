@@ -15,7 +15,7 @@ KINDS = {
     "integer": "whole number",
     "number": "number",
     "object": "mapping",
-    "string": "text",
+    "string": "string",
 }
 # Of judges, whose mappings are None where they are left out, and so stand among other kinds.
 JUDGES = {"judge": "SharedJudgeSpec", "judge.auth": "AuthSpec", "judge.price": "PriceSpec"}

@@ -65,8 +65,8 @@ def init_cache(folder: Path, owner: Path | None) -> None:
     make_folder(folder, owner)
     if not is_usable_as_cache(folder):
         raise UnreachableError(
-            f"{folder} is no cache of agentci, and holds other things",
-            hint="name a folder of its own with --cache-dir",
+            f"{folder} is not an agentci cache and is not empty",
+            hint="choose an empty folder with `--cache-dir`",
         )
     if not (folder / GITIGNORE_NAME).exists():
         write_file_atomically(folder / GITIGNORE_NAME, GITIGNORE_TEXT, owner=owner)

@@ -127,7 +127,7 @@ def list_temporaries(folder: Path) -> list[Path]:
 MEMORY_BYTES: Final = 8 * 1024**2
 
 _SIZE_BITS: Final = 40
-_NO_ROOM: Final = "make room there, or let TMPDIR name a folder that has some"
+_NO_ROOM: Final = "free disk space there, or set TMPDIR to a folder with more space"
 
 
 class SpooledChunks:
@@ -152,7 +152,7 @@ class SpooledChunks:
             try:
                 self._move_to_file()
             except OSError as error:
-                message = f"the recordings need more room than there is: {error.strerror or error}"
+                message = f"not enough disk space for the traces: {error.strerror or error}"
                 raise InputError.from_message(message, hint=_NO_ROOM) from None
         offset = self._filed + len(self._recent)
         self._recent += chunk
@@ -188,7 +188,7 @@ def prepare_output_folder(given: str, workspace: Workspace) -> Path:
     """
     folder = workspace.cwd / given
     if not Path(given).is_absolute() and not workspace.contains(folder):
-        raise InputError.from_message(f"--output-dir {given} leads out of the workspace")
+        raise InputError.from_message(f"--output-dir {given} is outside the workspace")
     try:
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ def prepare_output_folder(given: str, workspace: Workspace) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        message = f"--output-dir {given} cannot be written to: {error.strerror}"
+        message = f"--output-dir {given} is not writable: {error.strerror}"
         raise InputError.from_message(message) from None
     return folder
 

@@ -21,7 +21,7 @@ def named(group: str, name: str) -> object | None:
     if len(points) > 1:
         packages = " and ".join(map(_format_package, points))
         raise InputError.from_message(
-            f"{packages} both bring {name!r} for {group}", hint="uninstall one of them"
+            f"{packages} both provide {name!r} for {group}", hint="uninstall one of them"
         )
     return _load_entry_point(points[0])
 
@@ -44,7 +44,7 @@ def list_plugin_names(group: str) -> tuple[str, ...]:
 def make_plugin_error(group: str, name: str, *, wanted: str) -> InputError:
     """Create the error of an entry point that loads, but is not ``wanted``."""
     return InputError.from_message(
-        f"{find_plugin_package(group, name)} brings {name!r} for {group}, which is not {wanted}",
+        f"{find_plugin_package(group, name)} provides {name!r} for {group}, which is not {wanted}",
         hint="update or uninstall it",
     )
 
@@ -59,7 +59,7 @@ def _load_entry_point(point: EntryPoint) -> object:
         found: object = point.load()
     except Exception as error:  # noqa: BLE001 (a foreign module may raise anything)
         raise InputError.from_message(
-            f"{_format_package(point)} brings {point.name!r} for {point.group}, which "
+            f"{_format_package(point)} provides {point.name!r} for {point.group}, which "
             "cannot be loaded:"
             f" {type(error).__name__}: {error}",
             hint="update or uninstall it",

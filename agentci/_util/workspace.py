@@ -41,7 +41,9 @@ def decode_utf8(data: bytes, *, file: str) -> str:
         ) from None
     if "\0" in text:
         place = find_place_after(text[: text.index("\0")], file=file)
-        raise InputError.from_message("the file is binary, not text: it holds a NUL", place=place)
+        raise InputError.from_message(
+            "the file is binary, not text: it contains a NUL byte", place=place
+        )
     return text
 
 

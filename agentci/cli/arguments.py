@@ -2,14 +2,16 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
+from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.suggest import suggest_name
 from agentci.config.options import OPTIONS, REPORT_OPTIONS, Option
 from agentci.model.choices import PROBLEM_FORMATS
 from agentci.model.values import replace
 from agentci.version import __version__
 
+EXIT_USAGE: Final = 2
 CONFIG_HINT: Final = "name configs without an option, traces with --traces"
 EXTRA_ARGUMENT_HINT: Final = "put a glob in quotes, and an option before each value"
 
@@ -23,8 +25,20 @@ def parse_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> Ma
     known, unknown = parser.parse_known_args(words)
     if unknown:
         hint = _find_argument_hint(unknown[0], vars(known))
-        parser.error(f"unrecognized arguments: {' '.join(unknown)} ({hint})")
+        message = f"unrecognized arguments: {' '.join(unknown)}; {hint}"
+        parser.exit(EXIT_USAGE, _format_usage_error(message))
     return vars(known)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that prints an error as one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USAGE, _format_usage_error(f"{message}; try `{self.prog} --help`"))
+
+
+def _format_usage_error(message: str) -> str:
+    return f"agentci: error: {escape_for_log_line(message)}\n"
 
 
 def _find_argument_hint(word: str, options: Mapping[str, object]) -> str:
@@ -34,7 +48,7 @@ def _find_argument_hint(word: str, options: Mapping[str, object]) -> str:
     if name in ("--config", "-c") and "traces" in options:
         return CONFIG_HINT
     names = [f"--{option.name}" for option in OPTIONS if option.name in options]
-    return suggest_name(name, names) or f"`agentci {options['command']} --help` lists the options"
+    return suggest_name(name, names) or f"try `agentci {options['command']} --help`"
 
 
 # Options of ``run`` that other commands have, too.
@@ -64,7 +78,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     Args:
         command: the only command to add; all are added if there is no such command.
     """
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="agentci",
         description="Evaluate recorded runs of an LLM agent and gate changes on the results.",
         epilog=EXIT_CODES,
@@ -90,7 +104,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
 
 
 # A mapping of names to parsers, whose class has no public name.
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001
 
 
 def _add_run(commands: _Commands) -> None:
@@ -249,7 +263,7 @@ def _add_cache(commands: _Commands) -> None:
             action.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _add_command(commands: _Commands, name: str, purpose: str) -> argparse.ArgumentParser:
+def _add_command(commands: _Commands, name: str, purpose: str) -> _Parser:
     sentence = f"{purpose[0].upper()}{purpose[1:]}."
     return commands.add_parser(name, help=purpose, description=sentence, allow_abbrev=False)
 

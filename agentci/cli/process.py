@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias
@@ -89,8 +89,8 @@ def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
     except InterruptionError as interruption:
         code = 128 + interruption.signal_number
     except Exception as error:  # noqa: BLE001 (the last resort)
-        code, lines = _explain_error(error)
-        write_to_stream("".join(f"{line}\n" for line in lines), sys.stderr)
+        code, message = _explain_error(error)
+        write_to_stream(message, sys.stderr)
         write_to_stream("", sys.stdout)
     return code
 
@@ -109,15 +109,17 @@ def _open_streams() -> None:
         getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
-def _explain_error(error: Exception) -> tuple[int, Sequence[str]]:
-    """Return the exit code for an exception that ended a command, and the lines to print."""
+def _explain_error(error: Exception) -> tuple[int, str]:
+    """Return the exit code of a command that ended with an exception, and the message to print."""
     if isinstance(error, InputError):
-        return EXIT_INVALID, [escape_for_log_line(str(problem)) for problem in error.problems]
+        from agentci.reports.problems import render_problems  # noqa: PLC0415 (only for errors)
+
+        return EXIT_INVALID, render_problems(error.problems, "text")
     if isinstance(error, BrokenPipeError):
-        return 128 + signal.SIGPIPE, ()
+        return 128 + signal.SIGPIPE, ""
     if shortage := _find_resource_shortage(error):
-        return EXIT_INVALID, [f"error: {escape_for_log_line(shortage)}"]
-    return EXIT_BUG, [escape_for_log(_format_bug_report(error))]
+        return EXIT_INVALID, f"error: {escape_for_log_line(shortage)}\n"
+    return EXIT_BUG, f"{escape_for_log(_format_bug_report(error))}\n"
 
 
 def _find_resource_shortage(error: Exception) -> str | None:
@@ -146,7 +148,7 @@ def make_session(environ: Mapping[str, str]) -> Session:
     interruption = Interruption()
     workspace = find_workspace(_find_working_directory(), root=github.workspace)
     http = HttpClient(
-        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", sys.stderr),
+        report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", sys.stderr),
         stopped=interruption.is_requested,
     )
     services = Services(

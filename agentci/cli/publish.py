@@ -1,4 +1,4 @@
-"""Puts what was found wherever it is read: files, the log, the page and the outputs of a step."""
+"""Publish a report: files, log, job summary, outputs of the step, annotations and comment."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from agentci._util.files import (
 )
 from agentci._util.text import truncate
 from agentci._util.text.escape import escape_for_log_line
+from agentci._util.text.format import format_count
 from agentci._util.workspace import Workspace
 from agentci.cli.session import Session
 from agentci.config.settings import Settings
@@ -34,19 +35,23 @@ from agentci.reports.report_format import Reporter
 
 
 def publish_report(report: Report, settings: Settings, session: Session) -> Report:
-    """Put the report wherever it is read, files first; the result says what could not be."""
+    """Write, print and post the report, files first.
+
+    Returns:
+        The report, with an error for each file that could not be written.
+    """
     workspace, github = session.services.workspace, session.workflow.context
     comment = CommentReport(run_url=github.run_url, commit=read_event(github).head_sha)
-    made = make_reporters(junit_dialect=settings.junit_dialect, comment=comment)
-    if refused := _write_reports(report, made, settings, workspace):
-        report = _add_write_problems(report, refused)
-        refused |= _write_reports(report, made, settings, workspace)
+    reporters = make_reporters(junit_dialect=settings.junit_dialect, comment=comment)
+    if errors := _write_reports(report, reporters, settings, workspace):
+        report = _add_write_problems(report, errors)
+        errors |= _write_reports(report, reporters, settings, workspace)
     paths = {
         each.name: workspace.display_path(Path(settings.output_dir, each.file_name))
-        for each in made
-        if each.file_name not in refused
+        for each in reporters
+        if each.file_name not in errors
     }
-    untold = (
+    problems = (
         *(_add_summary(report, github) if settings.summary else ()),
         *_write_outputs(make_outputs(report, paths), github),
     )
@@ -58,16 +63,16 @@ def publish_report(report: Report, settings: Settings, session: Session) -> Repo
     )
     if github.active and settings.annotations:
         print_annotations(report, settings, session.workflow, session.out)
-    if untold:
-        _print_problems(untold, session)
+    if problems:
+        _print_problems(problems, session)
     if settings.commenting != "never" or settings.check_run:
         publish_to_pull_request(report, settings, session)
     return report
 
 
 def publish_to_pull_request(report: Report, settings: Settings, session: Session) -> None:
-    """Tell the pull request, which nothing else waits for, and nothing hangs on."""
-    from agentci.github.post import post_results  # noqa: PLC0415 (of no use to most runs)
+    """Post the report on GitHub; a failure is printed and changes nothing else."""
+    from agentci.github.post import post_results  # noqa: PLC0415 (most runs do not need it)
 
     for each in post_results(report, settings, session.workflow):
         if each.severity != "note":
@@ -77,35 +82,35 @@ def publish_to_pull_request(report: Report, settings: Settings, session: Session
 
 
 def publish_input_problems(problems: Sequence[Problem], session: Session) -> int:
-    """Tell of problems that leave not even a place for reports; outputs are set all the same."""
-    untold = _write_outputs(make_outputs_without_report("invalid"), session.workflow.context)
-    _print_problems((*problems, *untold), session)
+    """Print problems that keep reports from being written, and set the outputs of the step."""
+    warnings = _write_outputs(make_outputs_without_report("invalid"), session.workflow.context)
+    _print_problems((*problems, *warnings), session)
     return EXIT_INVALID_INPUT
 
 
 def publish_crash(github: GitHubContext) -> None:
-    """Set the outputs of a run that a bug of ours broke off."""
+    """Set the outputs of a run that ended with a bug of agentci."""
     _write_outputs(make_outputs_without_report("error"), github)
 
 
 def _write_reports(
-    report: Report, made: Sequence[Reporter], settings: Settings, workspace: Workspace
+    report: Report, reporters: Sequence[Reporter], settings: Settings, workspace: Workspace
 ) -> dict[str, str]:
-    """Write one after the other, so that none is lost where a later one breaks.
+    """Write one file after the other, so that a failure does not affect earlier ones.
 
     Returns:
-        Why a file could not be written, by its name.
+        The errors, by file name.
     """
-    refused: dict[str, str] = {}
-    for each in made:
-        refused |= _write_report(each.file_name, each.render(report), settings, workspace)
-    return refused
+    errors: dict[str, str] = {}
+    for each in reporters:
+        errors |= _write_report(each.file_name, each.render(report), settings, workspace)
+    return errors
 
 
 def _write_report(
     name: str, pieces: Iterable[str], settings: Settings, workspace: Workspace
 ) -> Mapping[str, str]:
-    """Look at the folder again, which an evaluator may have removed or replaced."""
+    """Write one file; the folder is prepared again, as an evaluator may have removed it."""
     try:
         folder = prepare_output_folder(settings.output_dir, workspace)
     except InputError as error:
@@ -113,29 +118,28 @@ def _write_report(
     return write_output_files(folder, {name: pieces}, workspace)
 
 
-def _add_write_problems(report: Report, refused: Mapping[str, str]) -> Report:
-    """The report with what could not be written, which never leaves the gate open."""
-    problems = [
-        Problem(message=f"{name} cannot be written: {why}") for name, why in refused.items()
-    ]
-    why = (*(problem.message for problem in problems), *report.decision.reasons)
+def _add_write_problems(report: Report, errors: Mapping[str, str]) -> Report:
+    """Add errors of report files to the report; the gate fails."""
+    problems = [Problem(message=f"cannot write {name}: {error}") for name, error in errors.items()]
+    reason = f"{format_count(len(problems), 'report file')} could not be written"
     code = report.decision.exit_code or EXIT_INVALID_INPUT
+    reasons = (reason, *report.decision.reasons)
     return replace(
         report,
         problems=(*report.problems, *problems),
-        decision=replace(report.decision, passed=False, exit_code=code, reasons=why),
+        decision=replace(report.decision, passed=False, exit_code=code, reasons=reasons),
     )
 
 
 def _add_summary(report: Report, github: GitHubContext) -> tuple[Problem, ...]:
-    """GitHub would drop a page that is too long, with what else the step wrote there."""
+    """Append to the job summary, unless GitHub would drop it for its size."""
     file = github.summary_file
     room = github_limits.SUMMARY_BYTES - (0 if file is None else get_file_size(file))
     text = "".join(SummaryReport(max_bytes=min(MAX_BYTES, room)).render(report))
     if truncate.count_utf8_bytes(text) > room:
-        message = "GITHUB_STEP_SUMMARY has no room left for the summary"
-        shown = f"GitHub shows {github_limits.SUMMARY_BYTES // 1024**2} MiB a step"
-        hint = f"{shown}: give agentci one of its own"
+        limit = f"{github_limits.SUMMARY_BYTES // 1024**2} MiB"
+        message = f"the job summary would exceed GitHub's limit of {limit} per step"
+        hint = "run agentci in a step of its own"
         return (Problem(message=message, hint=hint, severity="warning"),)
     return _append_to_runner_file("GITHUB_STEP_SUMMARY", file, text)
 
@@ -146,12 +150,12 @@ def _write_outputs(values: Mapping[str, str], github: GitHubContext) -> tuple[Pr
 
 
 def _append_to_runner_file(variable: str, file: Path | None, text: str) -> tuple[Problem, ...]:
-    """Hand ``text`` to the runner, if it takes any."""
-    refused = None if file is None else append_text(file, text)
-    if refused is None:
+    """Append ``text`` to a file of the runner, if there is one."""
+    error = None if file is None else append_text(file, text)
+    if error is None:
         return ()
-    message = f"{variable} cannot be written: {refused}"
-    hint = "the runner gives every step such a file; later steps do not see this one's"
+    message = f"cannot write {variable}: {error}"
+    hint = "the outputs or the summary of this step are missing"
     return (Problem(message=message, hint=hint, severity="warning"),)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from pydantic import ValidationError
 
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.entries import (
     MergedEntry,
     find_evaluator_types,
@@ -15,7 +15,7 @@ from agentci.config.entries import (
 from agentci.config.models import EvalConfig, GateSpec, ThresholdSpec
 from agentci.config.overrides import Overrides, ProgramResolver, find_metric_option_problems
 from agentci.config.schema import EvaluatorTypes
-from agentci.config.validate import find_config_problems, sort_problems
+from agentci.config.validate import check_config, format_model_error, sort_problems
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.entries import ProcessEntry
@@ -65,20 +65,17 @@ def build_evaluators(
         InputError: a plugin provides a broken evaluator type.
     """
     types = find_evaluator_types(document, programs)
-    problems = [
-        *find_config_problems(document, types),
-        *find_metric_option_problems(overrides.metrics),
-    ]
-    config = _read_config(document)
+    config, found = check_config(document, types)
+    problems = [*found, *find_metric_option_problems(overrides.metrics)]
     entries = merge_entries(document, types, overrides)
     problems += _find_unused_repeat_by(document, entries)
     names = [entry.name for entry in entries]
     gate = GateSpec() if config is None else config.gate
-    said = document.data.get("judge")
+    judge = document.data.get("judge")
     judges = JudgeSettings(
         budget_id=document.file,
         folder=programs.folder,
-        shared=_read_shared_judge(said) if config is None else config.judge,
+        shared=_read_shared_judge(judge) if config is None else config.judge,
         model=overrides.judge_model,
     )
     evaluators: list[Evaluator] = []
@@ -88,7 +85,7 @@ def build_evaluators(
                 evaluators.append(_build_evaluator(entry, types, gate, judges, programs))
             except MissingJudgeError as error:
                 # An invalid `judge` section is reported at its own position instead.
-                if said is None or judges.shared is not None:
+                if judge is None or judges.shared is not None:
                     problems += error.problems
             except InputError as error:
                 # A broken plugin does not know which entry uses it.
@@ -116,8 +113,8 @@ def make_gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
     return GatePolicy(
         overall=GateThresholds(**overall),
         evaluators={
-            name: GateThresholds(**{**shared, **bar.model_dump(exclude_unset=True)})
-            for name, bar in gate.evaluators.items()
+            name: GateThresholds(**{**shared, **spec.model_dump(exclude_unset=True)})
+            for name, spec in gate.evaluators.items()
             if name in names
         },
         regression=_make_regression_thresholds(gate),
@@ -130,14 +127,14 @@ def _make_regression_thresholds(gate: GateSpec) -> RegressionThresholds | None:
     return RegressionThresholds(
         max_drop=gate.max_regression,
         confidence=gate.regression_confidence,
-        fail_on=tuple(gate.regression_shuts),
+        fail_on=tuple(gate.fail_on_regression),
     )
 
 
-def _read_shared_judge(said: Json) -> SharedJudgeSpec | None:
+def _read_shared_judge(section: Json) -> SharedJudgeSpec | None:
     """The `judge` section of a config whose other parts may be invalid."""
     try:
-        return SharedJudgeSpec.model_validate(said)
+        return SharedJudgeSpec.model_validate(section)
     except ValidationError:
         return None
 
@@ -151,13 +148,6 @@ def _find_unused_repeat_by(
         yield Problem(
             message=REPEAT_BY_HAS_NO_EFFECT, place=document.place_of(at), hint=REPEAT_BY_HINT
         )
-
-
-def _read_config(document: YamlDocument) -> EvalConfig | None:
-    try:
-        return EvalConfig.model_validate(document.data)
-    except ValidationError:
-        return None
 
 
 def _build_evaluator(
@@ -192,10 +182,10 @@ def _executor_problem(entry: MergedEntry, programs: ProgramResolver) -> Problem 
     if not isinstance(executor, str) or executor in programs.executors:
         return None
     return Problem(
-        message=f"there is no executor {quote_name(executor)}",
+        message=f"unknown executor {quote_name(executor)}",
         place=entry.place_of("executor"),
         hint=suggest_name(executor, [*programs.executors])
-        or f"there is {join_with_or([*programs.executors])}",
+        or f"known executors: {', '.join(programs.executors)}",
     )
 
 
@@ -205,7 +195,7 @@ def _image_problem(entry: MergedEntry, model: type[Entry]) -> Problem | None:
     in_image, image = entry.data.get("executor") == DOCKER_EXECUTOR, entry.data.get("image")
     if in_image and image is None:
         return Problem(
-            message=f"`executor: {DOCKER_EXECUTOR}` needs an image that the program runs in",
+            message=f"`executor: {DOCKER_EXECUTOR}` needs an `image` to run the program in",
             place=entry.place_of("executor"),
             hint="add `image:`, such as `image: python:3.12-slim`",
         )
@@ -213,9 +203,9 @@ def _image_problem(entry: MergedEntry, model: type[Entry]) -> Problem | None:
     is_own = entry.place_of("image") != entry.place
     if not in_image and image is not None and is_own:
         return Problem(
-            message=f"`image` is for `executor: {DOCKER_EXECUTOR}`",
+            message=f"`image` requires `executor: {DOCKER_EXECUTOR}`",
             place=entry.place_of("image"),
-            hint=f"add `executor: {DOCKER_EXECUTOR}`, or leave the image out",
+            hint=f"add `executor: {DOCKER_EXECUTOR}`, or remove `image`",
         )
     return None
 
@@ -229,15 +219,15 @@ def _repeat_by_mean_problem(entry: MergedEntry, identity: EvaluatorIdentity) -> 
     ):
         return None
     return Problem(
-        message="`repeat_by: mean` needs a score and a threshold, and here is none",
+        message="`repeat_by: mean` needs a score and a threshold; this evaluator has none",
         place=entry.place_of("repeat_by"),
         hint="use `repeat_by: majority`",
     )
 
 
 def _find_turn_mismatch_policy(gate: GateSpec, name: str) -> str:
-    bar = gate.evaluators.get(name, gate)
-    return (bar if "on_turn_mismatch" in bar.model_fields_set else gate).on_turn_mismatch
+    spec = gate.evaluators.get(name, gate)
+    return (spec if "on_turn_mismatch" in spec.model_fields_set else gate).on_turn_mismatch
 
 
 def _find_program_problems(entry: MergedEntry, programs: ProgramResolver) -> tuple[Problem, ...]:
@@ -257,9 +247,13 @@ def _find_defaults_conflicts(
     """Report values of ``defaults`` that make an entry invalid, if there was no error before."""
     if any(problem.severity == "error" for problem in known):
         return []
+    name = quote_name(entry.name)
     return [
         Problem(
-            message=f"{entry.name!r} does not go together with `defaults`: {each['msg']}",
+            message=f"`defaults.{each['loc'][0]}` is invalid for evaluator {name}: "
+            f"{format_model_error(each)}"
+            if each["loc"]
+            else f"evaluator {name} conflicts with `defaults`: {format_model_error(each)}",
             place=entry.place,
         )
         for each in error.errors(include_url=False)

@@ -20,7 +20,9 @@ CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 
 TRACE_FILE_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
 
-TRACE_FILE_HINT: Final = "this is a recording: name it in a config, or give it with --traces"
+TRACE_FILE_HINT: Final = (
+    "this is a recorded run: list it as `traces` of a config, or pass it with --traces"
+)
 
 
 def is_eval_file(document: YamlDocument) -> bool:
@@ -42,18 +44,19 @@ def check_eval_config(document: YamlDocument) -> None:
         raise InputError.from_message(
             "the file is an eval set, not a config",
             place=Place(file=document.file),
-            hint="name it in a config (`eval_set:`), or give it with --eval-set",
+            hint="set it as `eval_set` of a config, or pass it with --eval-set",
         )
     case_keys = [key for key in CASE_KEYS if key in keys]
     if "evaluators" in keys and case_keys:
         raise InputError.from_message(
             f"the file is both an eval config (`evaluators`) and an eval file (`{case_keys[0]}`)",
             place=Place(file=document.file),
-            hint="make it two files; evaluators for all cases stand below `execution`",
+            hint="split it into two files; evaluators for all cases of an eval file belong below "
+            "`execution`",
         )
     if "evaluators" not in keys:
         raise InputError.from_message(
-            "the file lists no `evaluators`",
+            "the file has no `evaluators`",
             place=Place(file=document.file),
             hint=_find_similar_key(keys),
         )
@@ -67,7 +70,7 @@ def _find_similar_key(keys: AbstractSet[str]) -> str:
         return TRACE_FILE_HINT
     if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
         return f"`{old[0]}` of older configs is now part of `evaluators`"
-    return "add `evaluators:`, a list of what judges recorded runs; an eval file lists `tests:`"
+    return "add `evaluators:` for a config, or `tests:` for an eval file"
 
 
 CONFIG_NAMES = ("agentci.yaml", "eval_config.yaml")
@@ -153,17 +156,17 @@ def _no_config_problem(text: str, workspace: Workspace) -> Problem:
         if misnamed is not None:
             name = workspace.display_path(misnamed)
             return Problem(
-                message=f"no config was found below {where}",
-                hint=f"rename {name} to {name.removesuffix('.yml')}.yaml, or name it",
+                message=f"no config found in {where}",
+                hint=f"rename {name} to {name.removesuffix('.yml')}.yaml, or pass its path",
             )
         return Problem(
-            message=f"no config was found below {where}",
+            message=f"no config found in {where}",
             hint=(
-                f"looked for {CONFIG_PATTERNS}; name a config, or have `run` judge by "
-                "--metric alone"
+                f"looked for {CONFIG_PATTERNS}; pass the path of a config, or use `agentci run "
+                "--metric`"
             ),
         )
-    return Problem(message=f"{where} does not exist", hint="give the path of a config")
+    return Problem(message=f"{where} does not exist", hint="pass the path of a config")
 
 
 def _find_outside_links(
@@ -174,8 +177,8 @@ def _find_outside_links(
         return ()
     return tuple(
         Problem(
-            message=f"{workspace.display_path(config)} leads out of the workspace",
-            hint="name it on the command line if that is what you want",
+            message=f"{workspace.display_path(config)} is outside the workspace",
+            hint="pass its path to use it",
         )
         for config in configs
         if not workspace.contains(config)

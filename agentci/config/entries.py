@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.config.overrides import Overrides, ProgramResolver
-from agentci.config.schema import EvaluatorTypes, describe_value
+from agentci.config.schema import EvaluatorTypes
+from agentci.config.schema_errors import describe_value
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
@@ -34,12 +35,12 @@ def find_evaluator_types(document: YamlDocument, programs: ProgramResolver) -> E
         if not isinstance(name, str) or name in {*EVALUATOR_TYPES, *EVAL_FILE_TYPES, *found}:
             continue
         try:
-            theirs = programs.type_named(name)
+            plugin_type = programs.type_named(name)
         except InputError as error:
             place = document.place_of(("evaluators", index, "type"))
             raise InputError([replace(each, place=place) for each in error.problems]) from None
-        if theirs is not None:
-            found[name] = theirs
+        if plugin_type is not None:
+            found[name] = plugin_type
     return EVALUATOR_TYPES.with_types(found)
 
 
@@ -55,18 +56,18 @@ def find_type_problem(
     """Explain why an entry has none of ``types``."""
     path = ("evaluators", index)
     if not isinstance(entry, Mapping):
-        what = describe_value(entry, document.plain_text(path))
+        found = describe_value(entry, document.plain_text(path))
         return Problem(
-            message=f"each evaluator must be a mapping with `name` and `type`, not {what}",
+            message=f"each evaluator must be a mapping with `name` and `type`, not {found}",
             place=document.place_of(path),
             hint=_format_entry_fix(entry),
         )
     if "type" in entry:
         return _unknown_type_problem(entry["type"], (*path, "type"), document, types)
     name = entry.get("name")
-    owner = f"the evaluator {quote_name(name)}" if isinstance(name, str) else "an evaluator"
+    owner = f"evaluator {quote_name(name)}" if isinstance(name, str) else "an evaluator"
     return Problem(
-        message=f"{owner} has no 'type'",
+        message=f"{owner} has no `type`",
         place=document.place_of(path),
         hint=f"add `type: {_guess_type(entry)}`",
     )
@@ -78,13 +79,13 @@ def _unknown_type_problem(
     name = value if isinstance(value, str) else ""
     if name in EVAL_FILE_TYPES:
         return Problem(
-            message=f"type {name!r} is for eval files of AgentV",
+            message=f"type {name!r} is only available in AgentV eval files",
             place=document.place_of(path),
             hint=EVAL_FILE_TYPES[name],
         )
     return Problem(
         message=(
-            f"type must be {join_with_or(list(types))}, not "
+            f"`type` must be {join_with_or(list(types))}, not "
             f"{describe_value(value, document.plain_text(path))}"
         ),
         place=document.place_of(path),
@@ -115,7 +116,9 @@ def _format_entry_fix(entry: Json) -> str:
         *HOSTED_METRICS,
     }
     return (
-        f"write `- {{name: {entry}, type: builtin}}`" if is_metric else f"like `{_ENTRY_EXAMPLE}`"
+        f"write `- {{name: {entry}, type: builtin}}`"
+        if is_metric
+        else f"for example `{_ENTRY_EXAMPLE}`"
     )
 
 
@@ -182,16 +185,17 @@ def find_unused_thresholds(
     """Warn about thresholds for built-in metrics in a config without built-in metrics."""
     if any(entry.type == BUILTIN_TYPE for entry in entries):
         return
-    said = {
+    places = {
         "--threshold": overrides.threshold is not None and Place(file=document.file),
-        "this threshold": THRESHOLD_KEY in document.data and document.place_of((THRESHOLD_KEY,)),
+        "`threshold`": THRESHOLD_KEY in document.data and document.place_of((THRESHOLD_KEY,)),
     }
-    for what, place in said.items():
+    for name, place in places.items():
         if place:
             yield Problem(
-                message=f"{what} changes no evaluator of this config: it is for built-in metrics",
+                message=f"{name} has no effect: it applies to built-in metrics, and the config has "
+                "none",
                 place=place,
-                hint="give the others a `threshold` of their own, or one in `defaults`",
+                hint="set `threshold` in each evaluator, or in `defaults`",
                 severity="warning",
             )
 

@@ -23,7 +23,7 @@ EXTENSION_PREFIX: Final = "x-"
 
 def _check_trace_format(name: str) -> str:
     if name not in (AUTO, *FORMATS):
-        raise ValueError(f"there is no trace format {name!r}")
+        raise ValueError(f"unknown trace format {name!r}")
     return name
 
 
@@ -38,20 +38,20 @@ class PassRateSpec(StrictModel):
     """The required pass rate, and the confidence in it."""
 
     min_pass_rate: Share = Field(
-        default=1.0, description="Share of checks that have to pass, from 0 to 1."
+        default=1.0, description="Share of checks that must pass, from 0 to 1."
     )
     pass_rate_confidence: Confidence | None = Field(
         default=None,
-        description="How sure it has to be that of all cases like these at least `min_pass_rate` "
-        "would pass, such as 0.95; by default the share in this run is enough.",
+        description="Confidence, such as 0.95, with which the pass rate over all similar cases "
+        "must reach `min_pass_rate`; by default, the pass rate of this run is compared.",
     )
 
     @model_validator(mode="after")
     def _check_confidence_is_provable(self) -> Self:
         if self.pass_rate_confidence is not None and not 0 < self.min_pass_rate < 1:
             raise ValueError(
-                "pass_rate_confidence needs a min_pass_rate above 0 and below 1 beside it: no "
-                "number of cases proves that all pass"
+                "`pass_rate_confidence` needs a `min_pass_rate` above 0 and below 1, because no "
+                "number of cases shows that all cases would pass"
             )
         return self
 
@@ -64,19 +64,19 @@ class ThresholdSpec(PassRateSpec):
     """
 
     min_score: Share | None = Field(
-        default=None, description="Mean score that has to be reached, from 0 to 1."
+        default=None, description="Mean score that must be reached, from 0 to 1."
     )
     on_error: OnError = Field(
-        default="fail", description="What a check that could not be judged does to the gate."
+        default="fail", description="Whether an errored check fails the gate."
     )
     on_skip: OnSkip = Field(
         default="allow",
-        description="What a check that had nothing to judge, or a golden case without a "
-        "recording, does to the gate.",
+        description="Whether a skipped check, or an eval case without a recorded run, fails the "
+        "gate.",
     )
     on_turn_mismatch: OnTurnMismatch = Field(
         default="fail",
-        description="Whether missing or unexpected turns fail a check whatever its score.",
+        description="Whether missing or unexpected turns fail a check, whatever its score.",
     )
 
 
@@ -85,17 +85,17 @@ class GateSpec(ThresholdSpec):
 
     max_regression: Share | None = Field(
         default=None,
-        description="How far the mean score of an evaluator may drop below that of a `--baseline`; "
-        "without it a comparison only informs.",
+        description="How far the mean score of an evaluator may drop below that of the "
+        "`--baseline`; if not set, a comparison never fails the gate.",
     )
     regression_confidence: AnyConfidence = Field(
-        default=0.95, description="How sure it has to be that such a drop is no chance."
+        default=0.95, description="Confidence with which a drop counts as significant."
     )
-    regression_shuts: list[RegressionOutcome] = Field(
-        default=["fail"], description="Outcomes of a comparison that fail the gate."
+    fail_on_regression: list[RegressionOutcome] = Field(
+        default=["fail"], description="Comparison outcomes that fail the gate."
     )
     evaluators: dict[str, ThresholdSpec] = Field(
-        default={}, description="Demands on single evaluators, by name."
+        default={}, description="Thresholds of single evaluators, by name."
     )
 
 
@@ -107,10 +107,11 @@ class CaseThresholdSpec(PassRateSpec):
     """
 
     threshold: Share | None = Field(
-        default=None, description="Score that passes; by default as for evaluators."
+        default=None,
+        description="Score that a case must reach; by default, the threshold of evaluators.",
     )
     min_pass_rate: Share = Field(
-        default=1.0, description="Share of cases that have to pass, from 0 to 1."
+        default=1.0, description="Share of cases that must pass, from 0 to 1."
     )
 
 
@@ -118,7 +119,7 @@ class EvalFileGateSpec(GateSpec):
     """Thresholds for the gate to pass."""
 
     cases: CaseThresholdSpec | None = Field(
-        default=None, description="What whole cases have to reach, in place of every check."
+        default=None, description="Thresholds of whole cases; single checks may then fail."
     )
 
 
@@ -130,46 +131,51 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     """Evaluators and a gate for recorded agent runs; eval configs of agentevals work unchanged."""
 
     version: ConfigVersion = Field(default=1, description="Version of this format.")
-    evaluators: list[dict[str, JsonValue]] = Field(
-        min_length=1, description="What judges every case, in the order of the reports."
+    evaluators: list[JsonValue] = Field(
+        min_length=1, description="Evaluators for every case, in the order of the reports."
     )
     defaults: dict[str, JsonValue] = Field(
-        default={}, description="Fields for all evaluators that know them and set none themselves."
+        default={},
+        description="Default values of fields, for all evaluators that have the field.",
     )
     traces: Text | list[Text] = Field(
-        default=[], description="Recordings to judge: a path or glob, or a list of them."
+        default=[], description="Recorded runs to evaluate: a path or glob, or a list of them."
     )
     group_by: GroupBy | None = Field(
         default=None,
         description="Whether a case is one trace, or all traces of a conversation.",
     )
-    eval_set: Text | None = Field(default=None, description="File of golden cases (ADK eval set).")
+    eval_set: Text | None = Field(
+        default=None,
+        description="File with the expected answers and tool calls of eval cases (ADK eval set).",
+    )
     dataset: Text | None = Field(
         default=None,
-        description="File of rows that the agent was asked by (JSON Lines), for graders; without "
-        "recordings the rows say what it answered.",
+        description="File with the rows that the agent was asked (JSON Lines), for graders; "
+        "without `traces`, the rows also contain its answers.",
     )
     trace_format: TraceFormat | None = Field(
-        default=None, description="Format of the recordings; by default seen from their content."
+        default=None,
+        description="Format of the recorded runs; by default detected from their content.",
     )
     threshold: Share | None = Field(
-        default=None, description="Threshold of the built-in evaluators that set none."
+        default=None, description="Threshold of built-in evaluators that set none."
     )
     trajectory_match_type: MatchType | None = Field(
-        default=None, description="Match type of the built-in evaluators that set none."
+        default=None, description="Match type of built-in evaluators that set none."
     )
     judge_model: Text | None = Field(
-        default=None, description="Model that judges for the built-in evaluators that name none."
+        default=None, description="Judge model of built-in evaluators that set none."
     )
     judge: SharedJudgeSpec | None = Field(
-        default=None, description="Which model judges, where evaluators ask one."
+        default=None, description="Judge model of all evaluators that need one and set none."
     )
     gate: GateSpec = Field(default_factory=GateSpec)
     output_format: JsonValue = Field(
-        default=None, description="Read by agentevals; has no effect here.", deprecated=True
+        default=None, description="Key of agentevals; has no effect.", deprecated=True
     )
     output: JsonValue = Field(
-        default=None, description="Read by agentevals; has no effect here.", deprecated=True
+        default=None, description="Key of agentevals; has no effect.", deprecated=True
     )
 
     @model_validator(mode="before")

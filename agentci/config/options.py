@@ -60,7 +60,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="group-by",
         choices=GROUP_BY_CHOICES,
-        help="Whether a case is one trace or all traces of a conversation.",
+        help="Whether a case is one trace, or all traces of a conversation.",
     ),
     Option(
         name="eval-set",
@@ -188,11 +188,11 @@ OPTIONS: tuple[Option, ...] = (
         help="Whether to write the job summary of the workflow run.",
     ),
     Option(
-        name="exchanges",
+        name="evaluator-io",
         choices=CALL_SCOPES,
         default="failed",
-        help="Include raw evaluator input and output in `report.html` for checks that did "
-        "not pass, for all checks, or for none.",
+        help="Include raw evaluator input and output in `report.html` for failed checks, all "
+        "checks, or none.",
     ),
     Option(
         name="junit-dialect",
@@ -217,8 +217,8 @@ OPTIONS: tuple[Option, ...] = (
         metavar="JSON",
         default="${{ toJSON(matrix) }}",
         input_only=True,
-        help="Matrix values of the job, which tell its comment from those of other jobs; do "
-        "not set it.",
+        help="Matrix values of the job, which distinguish its comment from those of other "
+        "jobs; do not set it.",
     ),
     Option(
         name="comment-report",
@@ -228,7 +228,7 @@ OPTIONS: tuple[Option, ...] = (
         "or its folder: for pull requests from forks.",
     ),
     Option(name="plan", cli_only=True, help="Show which checks would run (dry run)."),
-    Option(name="quiet", cli_only=True, help="Print only the verdict, without progress."),
+    Option(name="quiet", cli_only=True, help="Print only the result, without progress."),
     Option(name="verbose", cli_only=True, help="Print every check."),
 )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.rules import find_metric_problem
 from agentci.model.choices import MatchType
 from agentci.model.json import JsonObject
@@ -99,7 +99,7 @@ def find_metric_option_problems(metrics: Sequence[str]) -> Iterator[Problem]:
         if (problem := find_metric_problem(metric)) is not None:
             yield problem
         if metrics.count(metric) > 1:
-            yield Problem(message=f"--metric {metric} is given twice", hint="give it once")
+            yield Problem(message=f"--metric {metric} is given twice", hint="remove one of them")
 
 
 def find_only_option_problems(only: Sequence[str], names: Sequence[str]) -> Iterator[Problem]:
@@ -107,6 +107,6 @@ def find_only_option_problems(only: Sequence[str], names: Sequence[str]) -> Iter
     for name in dict.fromkeys(only):
         if name not in names:
             yield Problem(
-                message=f"there is no evaluator {quote_name(name)} to run alone (--only)",
-                hint=suggest_name(name, names) or f"there is {join_with_or(names)}",
+                message=f"--only names unknown evaluator {quote_name(name)}",
+                hint=suggest_name(name, names) or f"known evaluators: {', '.join(names)}",
             )

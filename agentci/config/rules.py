@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentci._util.child_programs import is_adk_installed
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.yaml_document import YamlDocument
 from agentci.evaluators.metrics.registry import (
     HOSTED_METRICS,
@@ -38,18 +38,18 @@ def find_metric_problem(name: str, place: Place | None = None) -> Problem | None
     ):
         return None
     if name in HOSTED_METRICS:
-        message = f"the metric {name!r} needs Google's ADK, which is not installed beside agentci"
+        message = f"metric {name!r} needs Google's ADK, which is not installed"
         return Problem(message=message, place=place, hint=INSTALL_ADK)
     if name in UNSUPPORTED_METRICS:
-        message = f"the metric {name!r} is not run by this version of agentci"
+        message = f"metric {name!r} is not supported by agentci"
         return Problem(message=message, place=place, hint=UNSUPPORTED_METRICS[name])
     return Problem(
-        message=f"there is no built-in metric {quote_name(name)}",
+        message=f"unknown built-in metric {quote_name(name)}",
         place=place,
         hint=suggest_name(
             name, [*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS, *UNSUPPORTED_METRICS]
         )
-        or f"known here: {', '.join([*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS])}",
+        or f"known metrics: {', '.join([*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS])}",
     )
 
 
@@ -72,10 +72,10 @@ def _find_duplicate_names(document: YamlDocument, entries: _EntriesByIndex) -> I
         name, place = str(entry["name"]), document.place_of(("evaluators", index, "name"))
         if name in first:
             yield Problem(
-                message=f"the name {quote_name(name)} is taken by the evaluator on line"
+                message=f"the name {quote_name(name)} is already used by the evaluator on line"
                 f" {first[name].line}",
                 place=place,
-                hint="every evaluator needs a name of its own",
+                hint="give each evaluator a unique name",
             )
         first.setdefault(name, place)
 
@@ -95,21 +95,21 @@ def _find_entry_metric_problems(
             yield Problem(
                 message=f"{entry['name']} does not use rubrics",
                 place=document.place_of(("evaluators", index, "rubrics"), key=True),
-                hint="remove them",
+                hint="remove `rubrics`",
             )
 
 
 def _find_gate_problems(document: YamlDocument, entries: _EntriesByIndex) -> Iterator[Problem]:
     gate = document.data.get("gate")
-    bars = gate.get("evaluators") if isinstance(gate, Mapping) else None
+    thresholds = gate.get("evaluators") if isinstance(gate, Mapping) else None
     names = list(dict.fromkeys(str(entry["name"]) for entry in entries.values()))
-    for name in bars if isinstance(bars, Mapping) else ():
+    for name in thresholds if isinstance(thresholds, Mapping) else ():
         if name not in names:
             yield Problem(
-                message=f"there is no evaluator {quote_name(name)} for the gate to check",
+                message=f"`gate.evaluators` names unknown evaluator {quote_name(name)}",
                 place=document.place_of(("gate", "evaluators", name), key=True),
                 hint=suggest_name(name, names)
-                or (f"there is {join_with_or(names)}" if names else None),
+                or (f"known evaluators: {', '.join(names)}" if names else None),
             )
 
 
@@ -117,7 +117,7 @@ def _find_ignored_keys(document: YamlDocument) -> Iterator[Problem]:
     for key in _IGNORED_KEYS:
         if key in document.data:
             yield Problem(
-                message=f"{key!r} has no effect: reports are written in all forms",
+                message=f"`{key}` has no effect: agentci writes all report formats",
                 place=document.place_of((key,), key=True),
                 severity="note",
             )

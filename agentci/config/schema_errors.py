@@ -1,132 +1,74 @@
-"""Turn every JSON Schema error into a readable problem with its position."""
+"""Describe JSON Schema errors of a config or eval file as problems, each with its position."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from pydantic import ValidationError as Rejection
-from pydantic_core import ErrorDetails
-
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
-from agentci.config.entries import find_entry_type, find_type_problem
-from agentci.config.schema import (
-    UNSHARED_FIELDS,
-    EvaluatorTypes,
-    Schema,
-    describe_expected,
-    describe_value,
-    make_config_schema,
-    suggest_fix,
-)
+from agentci._util.text import truncate
+from agentci._util.text.suggest import MAX_SHOWN, join_with_or, quote_name, suggest_name
+from agentci.config.schema import Schema
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
-from agentci.model.json import JsonObject
+from agentci.config.yaml_scalars import BOOLEAN_WORDS
+from agentci.evaluators.fields import (
+    GRADER_PATTERN,
+    IMAGE_PATTERN,
+    NAME_PATTERN,
+    SHA256_PATTERN,
+)
+from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 
-MAX_SCHEMA_ERRORS: Final = 2000
-ENTRY_STEPS: Final = 2  # the path to an entry: `evaluators` and its index
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
-# Top-level config keys that agentevals reads now or read in earlier versions.
-_MOVED_KEY_HINTS: Final = {
-    "metrics": "list each metric below `evaluators:`, as `- {name: NAME, type: builtin}`",
-    "custom_evaluators": "move its entries below `evaluators:`, each with its `type`",
-    "max_concurrent_traces": "give --jobs to `agentci run` instead",
-    "max_concurrent_evals": "give --jobs to `agentci run` instead",
-}
+# Gets an unknown key, the path of its mapping and the known keys; returns a hint.
+KeyHint: TypeAlias = Callable[[str, KeyPath, Sequence[str]], str | None]
 
 
-def find_schema_errors(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
-    """Find schema errors of a config with evaluators of ``types``, up to ``MAX_SCHEMA_ERRORS``."""
-    reader = _SchemaErrorReader(document, types)
-    errors = Draft202012Validator(make_config_schema(types)).iter_errors(document.data)
-    problems = (problem for error in errors for problem in reader.find_problems(error))
-    return tuple(dict.fromkeys(islice(problems, MAX_SCHEMA_ERRORS)))
-
-
-def find_part_errors(
-    document: YamlDocument, schema: Schema, rejection: Rejection, *, at: KeyPath, noun: str
-) -> tuple[Problem, ...]:
-    """Find the errors in one part of a document.
-
-    Args:
-        schema: the schema of the part.
-        rejection: the error of the part's model, used if the schema finds nothing.
-        at: the path of the part.
-        noun: the kind of the part: ``evaluator`` or ``case``.
-    """
-    reader = _SchemaErrorReader(document, {}, at=at, noun=noun)
-    errors = Draft202012Validator(schema).iter_errors(document.value(at))
-    problems = (problem for error in errors for problem in reader.find_problems(error))
-    found = tuple(dict.fromkeys(islice(problems, MAX_SCHEMA_ERRORS)))
-    rejections = rejection.errors(include_url=False, include_input=False)
-    # The schema covers everything except our own rules. If one of those failed, the other errors
-    # come from alternatives of the same value that the user did not mean.
-    ours = [each for each in rejections if each["type"] == "value_error"]
-    return found or tuple(
-        Problem(
-            message=_format_model_message(each),
-            place=document.place_of((*at, *each["loc"])),
-        )
-        for each in ours or rejections
+def suggest_key(key: str, _path: KeyPath, known: Sequence[str]) -> str:
+    """Suggest the known key that ``key`` probably means, or list the known keys."""
+    return suggest_name(key, known) or (
+        f"known keys: {', '.join(name for name in known if name.islower())}"
     )
 
 
-def _format_model_message(error: ErrorDetails) -> str:
-    """Format a pydantic error; for a union, list the known types."""
-    match error["type"]:
-        case "union_tag_invalid":
-            names = error["ctx"]["expected_tags"].replace("'", "").split(", ")
-            known = [name for name in names if "-" not in name]
-            return f"type must be {join_with_or(known)}, not {quote_name(error['ctx']['tag'])}"
-        case "union_tag_not_found":
-            return f"{error['loc'][-1]} has no 'type'"
-        case _:
-            return error["msg"].removeprefix("Value error, ")
+def find_schema_problems(
+    document: YamlDocument, schema: Schema, *, at: KeyPath, noun: str, key_hint: KeyHint
+) -> Iterator[Problem]:
+    """Find all schema errors in one part of a document.
 
+    Args:
+        schema: the schema of the part.
+        at: the path of the part.
+        noun: the kind of the part in messages: "evaluator", "case".
+        key_hint: suggests what to do about an unknown key.
+    """
+    # Loaded only to describe errors, because most runs have none.
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
 
-def format_subject(path: KeyPath) -> str:
-    """The name of the value at ``path`` in messages; an entry's fields appear without its path."""
-    match path:
-        case ("evaluators", int(), *rest) if rest:
-            names = rest
-        case _:
-            names = list(path)
-    dotted = ".".join(name for name in names if isinstance(name, str))
-    last = names[-1]
-    return f"item {last + 1} of {dotted}" if isinstance(last, int) else dotted
-
-
-def _is_deeper(error: ValidationError) -> bool:
-    """Whether the error is inside an alternative, so that this alternative was meant."""
-    return bool(error.path) or error.validator in ("additionalProperties", "required")
+    reader = _SchemaErrorReader(document, at=at, noun=noun, key_hint=key_hint)
+    for error in Draft202012Validator(schema).iter_errors(document.value(at)):
+        yield from reader.find_problems(error)
 
 
 class _SchemaErrorReader:
     def __init__(
-        self,
-        document: YamlDocument,
-        types: EvaluatorTypes,
-        *,
-        at: KeyPath = (),
-        noun: str = "evaluator",
+        self, document: YamlDocument, *, at: KeyPath, noun: str, key_hint: KeyHint
     ) -> None:
         self._document = document
-        self._types = types
         self._at = at
         self._noun = noun
+        self._key_hint = key_hint
 
-    def find_problems(self, error: ValidationError) -> Iterator[Problem]:
+    def find_problems(self, error: "ValidationError") -> Iterator[Problem]:
         """Describe ``error``; for a union, describe only the alternative that was meant."""
         path: KeyPath = (*self._at, *error.absolute_path)
         schema = error.schema if isinstance(error.schema, dict) else {}
         match error.validator:
             case "oneOf" if "discriminator" in schema:
                 yield from self._tagged_problems(error, schema, path)
-            case "oneOf":
-                yield from self._entry_problems(error, path)
             case "anyOf" if deeper := [each for each in error.context or () if _is_deeper(each)]:
                 for each in deeper:
                     yield from self.find_problems(each)
@@ -137,18 +79,8 @@ class _SchemaErrorReader:
             case _:
                 yield self._wrong_value(schema, path)
 
-    def _entry_problems(self, error: ValidationError, path: KeyPath) -> Iterator[Problem]:
-        """Read only the schema branch of the entry's type."""
-        entry, index = self._document.value(path), path[-1]
-        kind = find_entry_type(entry, self._types)
-        if kind is None and isinstance(index, int):
-            yield find_type_problem(entry, index, self._document, self._types)
-        for each in error.context or ():
-            if kind is not None and each.schema_path[0] == list(self._types).index(kind):
-                yield from self.find_problems(each)
-
     def _tagged_problems(
-        self, error: ValidationError, schema: Schema, path: KeyPath
+        self, error: "ValidationError", schema: Schema, path: KeyPath
     ) -> Iterator[Problem]:
         """Read only the schema branch selected by the discriminator key."""
         key, mapping = (schema["discriminator"][name] for name in ("propertyName", "mapping"))
@@ -175,36 +107,44 @@ class _SchemaErrorReader:
                 yield Problem(
                     message=f"unknown key {quote_name(key)}",
                     place=self._document.place_of((*path, key), key=True),
-                    hint=suggest_name(key, known)
-                    if self._at
-                    else _find_key_hint(key, path, known, self._types),
+                    hint=self._key_hint(key, path, known),
                 )
 
     def _missing_keys(self, schema: Schema, path: KeyPath) -> Iterator[Problem]:
-        mapping = self._mapping(path)
-        name = mapping.get("name", mapping.get("id"))
-        article = "an" if self._noun[0] in "aeiou" else "a"
-        owner = f"the {self._noun} {quote_name(name)}" if isinstance(name, str) else ""
-        owner = owner or f"{article} {self._noun}"
-        if len(path) > (len(self._at) or ENTRY_STEPS):
-            owner = format_subject(path[len(self._at) :])
+        mapping, owner = self._mapping(path), self._format_subject(path)
         for key in schema["required"]:
             if key not in mapping:
                 yield Problem(
-                    message=f"{owner if path else 'the config'} has no {key!r}",
+                    message=f"{owner} has no `{key}`",
                     place=self._document.place_of(path),
                     hint=f"add `{key}: ...`",
                 )
 
+    def _format_subject(self, path: KeyPath) -> str:
+        """The name of the value at ``path``, relative to the list item that the part is in.
+
+        Such an item is called by its own name, if it has one.
+        """
+        if path == self._at and isinstance((0, *path)[-1], int):
+            mapping = self._mapping(path)
+            name = mapping.get("name", mapping.get("id"))
+            if isinstance(name, str):
+                return f"{self._noun} {quote_name(name)}"
+            return f"{'an' if self._noun[0] in 'aeiou' else 'a'} {self._noun}"
+        indexes = [index for index, step in enumerate(self._at) if isinstance(step, int)]
+        steps = path[indexes[-1] + 1 :] if indexes else path
+        dotted = f"`{'.'.join(name for name in steps if isinstance(name, str))}`"
+        return f"item {steps[-1] + 1} of {dotted}" if isinstance(steps[-1], int) else dotted
+
     def _wrong_value(self, schema: Schema, path: KeyPath) -> Problem:
         value, written = self._document.value(path), self._document.plain_text(path)
-        name = format_subject(path[len(self._at) :] or (self._noun,))
+        required = f"be {_describe_expected(schema)}, not {describe_value(value, written)}"
+        if value == "" and "string" in _describe_types(schema) and not _find_choices(schema):
+            required = "not be empty"
         return Problem(
-            message=(
-                f"{name} must be {describe_expected(schema)}, not {describe_value(value, written)}"
-            ),
+            message=f"{self._format_subject(path)} must {required}",
             place=self._document.place_of(path),
-            hint=suggest_fix(schema, value, written),
+            hint=_suggest_fix(schema, value, written),
         )
 
     def _mapping(self, path: KeyPath) -> JsonObject:
@@ -212,19 +152,144 @@ class _SchemaErrorReader:
         return value if isinstance(value, Mapping) else {}
 
 
-def _find_key_hint(
-    key: str, path: KeyPath, known: Sequence[str], types: EvaluatorTypes
-) -> str | None:
-    """Suggest where an unknown key belongs, or which of the ``known`` keys was meant."""
-    if not path and key in _MOVED_KEY_HINTS:
-        return _MOVED_KEY_HINTS[key]
-    field = key.replace("-", "_")
-    owners = [name for name, each in types.items() if field in each.entry.model_fields]
-    close = suggest_name(key, known)
-    if close is None and owners and not path:
-        return "it belongs to an entry of `evaluators`, or to `defaults` for all of them"
-    if close is None and owners and path[0] == "evaluators" and len(path) == ENTRY_STEPS:
-        return f"only evaluators of type {join_with_or(owners)} have it"
-    if path == ("defaults",) and field in UNSHARED_FIELDS:
-        return "every evaluator needs its own"
-    return close or f"known here: {', '.join(name for name in known if name.islower())}"
+def _is_deeper(error: "ValidationError") -> bool:
+    """Whether the error is inside an alternative, so that this alternative was meant."""
+    return bool(error.path) or error.validator in ("additionalProperties", "required")
+
+
+_TYPE_NOUNS: Final = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "a string",
+    "object": "a mapping",
+    "null": "null",
+}
+_PATTERN_NOUNS: Final = {
+    GRADER_PATTERN: "FILE.py:FUNCTION",
+    IMAGE_PATTERN: "an image name",
+    NAME_PATTERN: "a string that is not blank",
+    SHA256_PATTERN: "64 hexadecimal digits",
+}
+
+
+def _describe_expected(schema: Schema) -> str:
+    """The values that a schema allows: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
+    if choices := _find_choices(schema):
+        return join_with_or(choices)
+    if branches := schema.get("anyOf"):
+        return join_with_or(
+            [_describe_expected(each) for each in branches if each.get("type") != "null"]
+        )
+    name = str(schema.get("type", "object"))
+    match name:
+        case "number" | "integer":
+            return f"{_TYPE_NOUNS[name]}{_describe_range(schema)}"
+        case "array":
+            is_text = schema.get("items", {}).get("type") == "string"
+            few = " with at least one item" if schema.get("minItems") else ""
+            return f"a list{' of strings' if is_text else ''}{few}"
+        case _:
+            return _PATTERN_NOUNS.get(schema.get("pattern", ""), _TYPE_NOUNS[name])
+
+
+def describe_value(value: Json, written: str | None) -> str:
+    """Describe a value found in a file.
+
+    Args:
+        written: its text in the file if it is unquoted.
+    """
+    match value:
+        case str():
+            return f"the string {quote_name(value)}" if value else "an empty string"
+        case Mapping():
+            return "a mapping"
+        case Sequence():
+            return "a list" if value else "an empty list"
+        case _:
+            return _describe_scalar(value, written)
+
+
+def _suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None:
+    """Suggest what to write instead, if that can be derived from the value."""
+    types = set(_describe_types(schema))
+    match value:
+        case str():
+            return _suggest_text_fix(value, types, _find_choices(schema))
+        case bool() | int() | float() if "string" in types and not _find_choices(schema):
+            return f'put it in quotes: "{_format_short_number(value, written)}"'
+        case int() | float() if (
+            not isinstance(value, bool) and _MIN_PERCENT <= value <= _MAX_PERCENT
+        ):
+            is_share = any(0 < each.get("maximum", 0) <= 1 for each in _iter_alternatives(schema))
+            return f"write {value / _MAX_PERCENT:g} for {value:g} percent" if is_share else None
+        case _ if "array" in types:
+            return "begin every item of a list with `- `"
+        case _:
+            return None
+
+
+_MAX_PERCENT: Final = 100
+# At or above this, a number given for a share must be a percentage.
+_MIN_PERCENT: Final = 10
+
+
+def _describe_scalar(value: float | None, written: str | None) -> str:
+    if value is None:
+        return written or "null"
+    if isinstance(value, bool) and written is not None and written.lower() in BOOLEAN_WORDS:
+        return f"{written}, which YAML reads as {json.dumps(value)}"
+    return _format_short_number(value, written)
+
+
+def _format_short_number(value: float, written: str | None) -> str:
+    return truncate.short(written or json.dumps(value), MAX_SHOWN)
+
+
+def _suggest_text_fix(text: str, types: set[str], choices: Sequence[str]) -> str | None:
+    if choices:
+        return suggest_name(text, choices)
+    if types & {"number", "integer"}:
+        return _suggest_number_fix(text)
+    if "boolean" in types and text.lower() in {"true", "false", *BOOLEAN_WORDS}:
+        return "remove the quotes"
+    return None
+
+
+def _suggest_number_fix(text: str) -> str | None:
+    if found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text):
+        return f"write {float(found[1]) / _MAX_PERCENT:g}"
+    if re.fullmatch(r"\s*\d*,\d+\s*", text):
+        return f"write {text.strip().replace(',', '.')}"
+    if re.fullmatch(r"\s*[-+]?\d*\.?\d+\s*", text):
+        return "remove the quotes"
+    return None
+
+
+def _find_choices(schema: Schema) -> tuple[str, ...]:
+    """The only texts that ``schema`` allows; empty if it is not a choice."""
+    if "const" in schema:
+        return (str(schema["const"]),)
+    if "enum" in schema:
+        return tuple(map(str, schema["enum"]))
+    lists = [_find_choices(branch) for branch in schema.get("anyOf", ())]
+    return next((choices for choices in lists if choices), ())
+
+
+def _describe_range(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is None:
+        return ""
+    return f" of at least {low}" if high is None else f" from {low} to {high}"
+
+
+def _describe_types(schema: Schema) -> Iterator[str]:
+    return (str(each["type"]) for each in _iter_alternatives(schema) if "type" in each)
+
+
+def _iter_alternatives(schema: Schema) -> Iterator[Schema]:
+    """The alternatives of a schema, nested alternatives flattened."""
+    if "anyOf" not in schema:
+        yield schema
+    for branch in schema.get("anyOf", ()):
+        yield from _iter_alternatives(branch)

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from agentci._util.text.suggest import join_with_or, suggest_name
 from agentci.config.options import OPTIONS
 from agentci.errors import InputError
 from agentci.model.choices import (
@@ -70,7 +71,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     fail_on: FailOn
     annotations: bool
     summary: bool
-    exchanges: CallScope
+    evaluator_io: CallScope
     junit_dialect: JUnitFormat
     commenting: CommentMode
     check_run: str
@@ -111,7 +112,7 @@ def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) 
         fail_on=given.choice("fail-on", FAIL_ON_CHOICES) or "failed",
         annotations=given.choice("annotations", DISPLAY_MODES) != "none",
         summary=given.choice("summary", DISPLAY_MODES) != "none",
-        exchanges=given.choice("exchanges", CALL_SCOPES) or "failed",
+        evaluator_io=given.choice("evaluator-io", CALL_SCOPES) or "failed",
         junit_dialect=given.choice("junit-dialect", JUNIT_FORMATS) or "common",
         commenting=given.choice("comment", COMMENT_MODES) or "never",
         check_run=given.text("check-run"),
@@ -161,20 +162,18 @@ class _OptionReader:
     def choice(self, name: str, choices: Sequence[ChoiceT]) -> ChoiceT | None:
         """The matching choice, ignoring case; hyphens and underscores are equivalent."""
         text = self.text(name)
-        spelt = text.casefold().replace("-", "_")
-        found = next((each for each in choices if each.casefold() == spelt), None)
+        normalized = text.casefold().replace("-", "_")
+        found = next((each for each in choices if each.casefold() == normalized), None)
         if text and found is None:
-            message, hint = f"--{name} cannot be {text!r}", f"use one of {', '.join(choices)}"
-            self.problems.append(Problem(message=message, hint=hint))
+            message = f"--{name} must be {join_with_or(choices)}, not {text!r}"
+            self.problems.append(Problem(message=message, hint=suggest_name(text, choices)))
         return found
 
     def switch(self, name: str) -> bool:
         """Whether the option is on; an action input states it as `true` or `false`."""
         text = self.text(name).casefold()
         if text not in ("", "true", "false"):
-            self.problems.append(
-                Problem(message=f"{name} cannot be {text!r}", hint="use true or false")
-            )
+            self.problems.append(Problem(message=f"{name} must be true or false, not {text!r}"))
         return text == "true"
 
     def fetch_settings(self) -> FetchSettings:
@@ -188,8 +187,8 @@ class _OptionReader:
         if access.offline and access.no_cache:
             self.problems.append(
                 Problem(
-                    message="--offline takes evaluators from the cache, --no-cache does not",
-                    hint="give one of them",
+                    message="--offline cannot be combined with --no-cache: it uses the cache",
+                    hint="remove one of them",
                 )
             )
         return access
@@ -203,18 +202,18 @@ class _OptionReader:
             message = f"--shard must be I/N, with I from 1 to N and N to {MAX_SHARDS}, not {text!r}"
             hint = None
             if text.casefold() == AUTO_SHARD:
-                message = f"--shard {AUTO_SHARD} finds no matrix of a workflow to take a shard from"
-                hint = "it is for the action, in a job with `strategy: matrix`; else say which"
+                message = f"--shard {AUTO_SHARD} found no matrix of a workflow"
+                hint = "use it in the action, in a job with `strategy: matrix`, or give I/N"
             self.problems.append(Problem(message=message, hint=hint))
             return None
 
-    def number(self, name: str, read: Callable[[str], NumberT], wanted: str) -> NumberT | None:
+    def number(self, name: str, read: Callable[[str], NumberT], expected: str) -> NumberT | None:
         """Parse a number with ``read``, which raises ValueError for an invalid one."""
         text = self.text(name)
         try:
             return read(text) if text else None
         except ValueError:
-            message = f"--{name} must be {wanted}, not {text!r}"
+            message = f"--{name} must be {expected}, not {text!r}"
             hint = _suggest_share(text) if name == "threshold" else None
             self.problems.append(Problem(message=message, hint=hint))
             return None

@@ -1,16 +1,20 @@
-"""Find all problems of a config, each with its position, in file order."""
+"""Validate configs: models read their parts, and JSON Schemas describe all errors."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import chain, islice
+from typing import Final, TypeVar
 
-from msgspec import Struct
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
+from agentci._util.text.suggest import join_with_or, suggest_name
 from agentci.config.discovery import check_eval_config
-from agentci.config.entries import find_entry_type
+from agentci.config.entries import find_entry_type, find_type_problem
 from agentci.config.models import EvalConfig
 from agentci.config.rules import find_reference_problems
-from agentci.config.schema import EvaluatorTypes, make_defaults_model
+from agentci.config.schema import UNSHARED_FIELDS, EvaluatorTypes, Schema, make_defaults_model
+from agentci.config.schema_errors import KeyHint, find_schema_problems, suggest_key
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
@@ -18,64 +22,86 @@ from agentci.evaluators.registry import EVALUATOR_TYPES
 from agentci.model.json import Json
 from agentci.model.problem import Problem
 
+MAX_PROBLEMS: Final = 1000
+MAX_SCHEMA_ERRORS: Final = 2000
+ENTRY_STEPS: Final = 2  # the path to an entry: `evaluators` and its index
 
-class ConfigModelError(Struct, frozen=True, kw_only=True):
-    """An error reported by a pydantic model.
+# Top-level config keys that agentevals reads now or read in earlier versions.
+_MOVED_KEY_HINTS: Final = {
+    "metrics": "list each metric below `evaluators:`, as `- {name: NAME, type: builtin}`",
+    "custom_evaluators": "move its entries below `evaluators:`, each with its `type`",
+    "max_concurrent_traces": "use `agentci run --jobs` instead",
+    "max_concurrent_evals": "use `agentci run --jobs` instead",
+}
 
-    Attributes:
-        is_beyond_schema: whether it comes from validation code that the JSON Schema cannot express.
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def read_part(  # noqa: PLR0913 (the last three have defaults)
+    document: YamlDocument,
+    model: type[ModelT],
+    *,
+    at: KeyPath,
+    noun: str,
+    data: Json = None,
+    make_schema: Callable[[], Schema] | None = None,
+    key_hint: KeyHint = suggest_key,
+) -> tuple[ModelT | None, tuple[Problem, ...]]:
+    """Read one part of a document into its model.
+
+    The model decides whether the part is valid. If not, the JSON Schema of the model describes the
+    errors, since it finds all of them; the model adds those of its own code (rules between fields).
+
+    Args:
+        at: the path of the part.
+        noun: the kind of the part in messages: "evaluator", "case".
+        data: the values to read if they differ from those in the document.
+        make_schema: makes the schema if it differs from that of the model.
+        key_hint: suggests what to do about an unknown key.
+
+    Returns:
+        The values, or None and the problems.
     """
-
-    problem: Problem
-    is_beyond_schema: bool
-
-
-def find_model_errors(
-    document: YamlDocument, types: EvaluatorTypes
-) -> tuple[ConfigModelError, ...]:
-    """Validate the config with its models; empty if they accept all of it."""
-    return tuple(
-        each
-        for part in _iter_config_parts(document, types)
-        for each in _validate_part(*part, document)
-    )
-
-
-def _iter_config_parts(
-    document: YamlDocument, types: EvaluatorTypes
-) -> Iterator[tuple[KeyPath, type[BaseModel] | None, Json]]:
-    """The parts of a config with the model of each; None for entries of unknown type."""
-    data = document.data
-    yield (), EvalConfig, data
-    if data.get("defaults"):
-        yield ("defaults",), make_defaults_model(types), data["defaults"]
-    evaluators = data.get("evaluators")
-    for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ()):
-        name = find_entry_type(entry, types)
-        yield ("evaluators", index), None if name is None else types[name].entry, entry
-
-
-def _validate_part(
-    path: KeyPath, model: type[BaseModel] | None, value: Json, document: YamlDocument
-) -> Iterator[ConfigModelError]:
-    if model is None:
-        problem = Problem(message="no evaluator of a known type", place=document.place_of(path))
-        yield ConfigModelError(problem=problem, is_beyond_schema=False)
-        return
     try:
-        model.model_validate(dict(value) if isinstance(value, Mapping) else value)
+        return model.model_validate(document.value(at) if data is None else data), ()
     except ValidationError as error:
-        for each in error.errors(include_url=False, include_input=False):
-            yield ConfigModelError(
-                problem=Problem(
-                    message=each["msg"].removeprefix("Value error, "),
-                    place=document.place_of(_path_in_file((*path, *each["loc"]), document)),
-                ),
-                is_beyond_schema=each["type"] == "value_error",
-            )
+        schema = _make_model_schema(model) if make_schema is None else make_schema()
+        found = find_schema_problems(document, schema, at=at, noun=noun, key_hint=key_hint)
+        problems = list(dict.fromkeys(islice(found, MAX_SCHEMA_ERRORS)))
+        known = {each.place for each in problems}
+        for each in _find_rule_errors(error) or ([] if problems else _list_errors(error)):
+            place = document.place_of(_find_existing_path((*at, *each["loc"]), document))
+            if place not in known:
+                problems.append(Problem(message=format_model_error(each), place=place))
+        return None, tuple(_drop_yaml_errors(problems, document))
 
 
-def _path_in_file(loc: KeyPath, document: YamlDocument) -> KeyPath:
+def _drop_yaml_errors(problems: Iterable[Problem], document: YamlDocument) -> Iterator[Problem]:
+    """Drop problems of values that the YAML parser has rejected already."""
+    invalid = {each.place for each in document.problems if each.severity == "error"}
+    return (each for each in problems if each.place not in invalid)
+
+
+def format_model_error(error: ErrorDetails) -> str:
+    """The message of an error that a model reports."""
+    return error["msg"].removeprefix("Value error, ")
+
+
+@lru_cache
+def _make_model_schema(model: type[BaseModel]) -> Schema:
+    return model.model_json_schema()
+
+
+def _list_errors(error: ValidationError) -> list[ErrorDetails]:
+    return error.errors(include_url=False, include_input=False)
+
+
+def _find_rule_errors(error: ValidationError) -> list[ErrorDetails]:
+    """The errors from the code of a model, which a JSON Schema cannot express."""
+    return [each for each in _list_errors(error) if each["type"] == "value_error"]
+
+
+def _find_existing_path(loc: KeyPath, document: YamlDocument) -> KeyPath:
     """The steps of ``loc`` that exist in the file; pydantic adds the names of union members."""
     path: KeyPath = ()
     for step in loc:
@@ -84,27 +110,64 @@ def _path_in_file(loc: KeyPath, document: YamlDocument) -> KeyPath:
     return path
 
 
-MAX_PROBLEMS: Final = 1000
-
-
-def find_config_problems(
+def check_config(
     document: YamlDocument, types: EvaluatorTypes = EVALUATOR_TYPES
-) -> tuple[Problem, ...]:
-    """Find all problems of a config, including notes; without errors, the models accept it.
+) -> tuple[EvalConfig | None, tuple[Problem, ...]]:
+    """Read the top level of a config, and find the problems of all its parts.
 
     Args:
         types: the available evaluator types.
+
+    Returns:
+        The config, None if its top level is invalid; and all problems, in file order.
     """
     try:
         check_eval_config(document)
     except InputError as error:
-        return (*document.problems, *error.problems)
-    problems = [
-        *document.problems,
-        *_find_shape_problems(document, types),
-        *find_reference_problems(document),
-    ]
-    return sort_problems(problems)
+        return None, (*document.problems, *error.problems)
+    hint = partial(_suggest_config_key, types)
+    config, problems = read_part(document, EvalConfig, at=(), noun="config", key_hint=hint)
+    others = chain(problems, _find_part_problems(document, types, hint))
+    found = [*document.problems, *islice(others, MAX_SCHEMA_ERRORS)]
+    return config, sort_problems([*found, *find_reference_problems(document)])
+
+
+def _find_part_problems(
+    document: YamlDocument, types: EvaluatorTypes, key_hint: KeyHint
+) -> Iterator[Problem]:
+    """Find the problems in `defaults` and in the entries of `evaluators`."""
+    defaults, evaluators = document.data.get("defaults"), document.data.get("evaluators")
+    if defaults and isinstance(defaults, Mapping):
+        model = make_defaults_model(types)
+        path: KeyPath = ("defaults",)
+        yield from read_part(document, model, at=path, noun="mapping", key_hint=key_hint)[1]
+    for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ()):
+        kind, path = find_entry_type(entry, types), ("evaluators", index)
+        if kind is None:
+            yield from _drop_yaml_errors(
+                [find_type_problem(entry, index, document, types)], document
+            )
+        else:
+            model = types[kind].entry
+            yield from read_part(document, model, at=path, noun="evaluator", key_hint=key_hint)[1]
+
+
+def _suggest_config_key(
+    types: EvaluatorTypes, key: str, path: KeyPath, known: Sequence[str]
+) -> str | None:
+    """Suggest where an unknown key of a config belongs, or which of the ``known`` was meant."""
+    if not path and key in _MOVED_KEY_HINTS:
+        return _MOVED_KEY_HINTS[key]
+    field = key.replace("-", "_")
+    owners = [name for name, each in types.items() if field in each.entry.model_fields]
+    if suggest_name(key, known) is None and owners:
+        if not path:
+            return "set it in an entry of `evaluators`, or in `defaults` for all of them"
+        if path[0] == "evaluators" and len(path) == ENTRY_STEPS:
+            return f"only evaluators of type {join_with_or(owners)} have it"
+    if path == ("defaults",) and field in UNSHARED_FIELDS:
+        return "set it in each evaluator"
+    return suggest_key(key, path, known)
 
 
 def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -122,28 +185,6 @@ def sort_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
         severity="error" if is_broken else "note",
     )
     return (*listed, more)
-
-
-def _find_shape_problems(document: YamlDocument, types: EvaluatorTypes) -> list[Problem]:
-    """Find schema errors, and errors of validation code that the schema cannot express."""
-    rejected = find_model_errors(document, types)
-    if not rejected:
-        return []
-    # Values with a YAML error are not reported twice.
-    known = {each.place for each in document.problems if each.severity == "error"}
-    breaches = _find_schema_problems(document, types)
-    places = {breach.place for breach in breaches}
-    beyond = [each.problem for each in rejected if each.is_beyond_schema]
-    others = [problem for problem in beyond if problem.place not in places]
-    found = [*breaches, *others] or [each.problem for each in rejected]
-    return [problem for problem in found if problem.place not in known]
-
-
-def _find_schema_problems(document: YamlDocument, types: EvaluatorTypes) -> tuple[Problem, ...]:
-    # The models decide whether there are errors; jsonschema is loaded only to describe them.
-    from agentci.config.schema_errors import find_schema_errors  # noqa: PLC0415
-
-    return find_schema_errors(document, types)
 
 
 def _problem_sort_key(problem: Problem, files: Sequence[str]) -> tuple[int, int, int]:

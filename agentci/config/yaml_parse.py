@@ -18,13 +18,13 @@ from agentci.model.problem import Place, Problem
 
 _SYNTAX_HINTS: Final = {
     "mapping values are not allowed": (
-        "put a value that holds a colon in quotes; keys of one mapping begin in one column"
+        "put values that contain a colon in quotes; indent all keys of a mapping equally"
     ),
-    "cannot start any token": "put a value that begins with @, ` or % in quotes",
+    "cannot start any token": "put values that begin with @, ` or % in quotes",
     "unexpected end of stream": "a quote or bracket is not closed",
     "did not find expected ',' or": "a bracket is not closed, or a comma is missing",
-    "did not find expected key": "keys of one mapping begin in one column",
-    "did not find expected '-'": "items of one list begin with - in one column",
+    "did not find expected key": "indent all keys of a mapping equally",
+    "did not find expected '-'": "indent the `-` of all items of a list equally",
     "could not find expected ':'": "write `key: value`, with a space after the colon",
     "<document start>": "remove what follows the end of the document",
 }
@@ -50,7 +50,7 @@ def find_unprintable_character(text: str, *, file: str) -> Problem | None:
 def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Problem:
     """Describe a syntax error in ``text`` with its position."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return Problem(message="the file is not YAML", place=Place(file=file))
+        return Problem(message="invalid YAML", place=Place(file=file))
     what = error.problem or "it cannot be read"
     mark = error.problem_mark
     if "unexpected end of stream" in what and error.context_mark is not None:
@@ -63,7 +63,7 @@ def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Probl
             hint="use spaces",
         )
     return Problem(
-        message=f"the file is not YAML: {what}{_format_context(error, mark)}",
+        message=f"invalid YAML: {what}{_format_context(error, mark)}",
         place=Place(file=file, line=mark.line + 1, column=mark.column + 1),
         hint=next((hint for words, hint in _SYNTAX_HINTS.items() if words in what), None),
     )
@@ -117,11 +117,11 @@ def build_mapping_node(
 
 def _find_key_problem(key: Node, before: dict[str, MappingEntry]) -> Problem | None:
     if not isinstance(key, ScalarNode):
-        hint = "put a text that begins with { or [ in quotes"
-        return Problem(message="a key must be text", place=key.place, hint=hint)
+        hint = "put strings that begin with { or [ in quotes"
+        return Problem(message="a key must be a string", place=key.place, hint=hint)
     text = key.text
     if text in before:
-        message = f"the key {text!r} appears twice, first on line {before[text].place.line}"
+        message = f"duplicate key {text!r}, first set on line {before[text].place.line}"
         return Problem(message=message, place=key.place, hint="remove one of them")
     if key.plain and text.lower() in BOOLEAN_WORDS:
         message = f"YAML reads the key {text} as true or false"
@@ -137,8 +137,8 @@ def _find_merged_mappings(node: Node, problems: list[Problem]) -> Iterator[Mappi
         if isinstance(part, MappingNode):
             yield part
         else:
-            message = "<< merges mappings, and this is not one"
-            hint = "give it an alias of a mapping (`<<: *name`), or a list of them"
+            message = "`<<` merges mappings, but this is not a mapping"
+            hint = "use an alias of a mapping (`<<: *name`), or a list of aliases"
             problems.append(Problem(message=message, place=part.place, hint=hint))
 
 
@@ -155,8 +155,8 @@ def _make_sized_mapping(fields: dict[str, MappingEntry], place: Place) -> Mappin
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
 
-_EXPECTED_KEYS_HINT: Final = "a config has `evaluators:`, an eval file `cases:` or `tests:`"
-_SIZE_HINT: Final = "keep data in files of its own"
+_EXPECTED_KEYS_HINT: Final = "add `evaluators:` for a config, or `tests:` for an eval file"
+_SIZE_HINT: Final = "move data to other files"
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 _STANDARD: Final = "tag:yaml.org,2002:"
@@ -220,9 +220,9 @@ class _NodeComposer:
         after = next(self._events)
         if isinstance(after, yaml.DocumentStartEvent):
             raise InputError.from_message(
-                "the file holds more than one YAML document",
+                "the file has more than one YAML document",
                 place=self._make_place(after),
-                hint="keep one config in one file",
+                hint="put each config in its own file",
             )
         return root
 
@@ -255,14 +255,14 @@ class _NodeComposer:
         name = event.anchor
         if name not in self._anchors:
             raise InputError.from_message(
-                f"there is no &{name} above for *{name} to repeat",
+                f"unknown alias *{name}: no anchor &{name} precedes it",
                 place=place,
-                hint="put a text that begins with * in quotes",
+                hint="put strings that begin with * in quotes",
             )
         node = self._anchors[name]
         if node is None:
             raise InputError.from_message(
-                f"*{name} is inside &{name}, which it repeats", place=place
+                f"the alias *{name} is inside its own anchor &{name}", place=place
             )
         self._check_limits(node.size, depth + node.height, place)
         return node
@@ -308,12 +308,13 @@ class _NodeComposer:
             if types is None:
                 self._add_problem(*_format_unknown_tag(event.tag), place)
             elif not isinstance(reading.value, types):
-                self._add_problem(f"{text!r} does not fit its tag", "remove the tag", place)
+                self._add_problem(f"{text!r} does not match its YAML tag", "remove the tag", place)
         if reading.error is not None:
             self._add_problem(reading.error, reading.hint, place)
         if reading.note is not None:
-            notice, hint = reading.note, reading.hint
-            self.problems.append(Problem(message=notice, place=place, hint=hint, severity="note"))
+            self.problems.append(
+                Problem(message=reading.note, place=place, hint=reading.hint, severity="note")
+            )
         return ScalarNode(place=place, value=reading.value, text=text, plain=True)
 
     def _add_problem(self, message: str, hint: str | None, place: Place) -> None:
@@ -322,10 +323,10 @@ class _NodeComposer:
     def _check_limits(self, size: int, depth: int, place: Place) -> None:
         self._size += size
         if self._size > MAX_NODES:
-            message = f"the file holds more than {MAX_NODES:,} values, with aliases written out"
+            message = f"the file has more than {MAX_NODES:,} values after expanding aliases"
             raise InputError.from_message(message, place=place, hint=_SIZE_HINT)
         if depth > MAX_DEPTH:
-            message = f"more than {MAX_DEPTH} levels are nested here"
+            message = f"nested more than {MAX_DEPTH} levels deep"
             raise InputError.from_message(message, place=place, hint=_SIZE_HINT)
 
     def _make_place(self, event: yaml.Event) -> Place:
@@ -337,18 +338,18 @@ class _NodeComposer:
 
 def _format_unknown_tag(tag: str) -> tuple[str, str]:
     short = tag.replace(_STANDARD, "!!")
-    return f"the tag {short} is not known here", "remove it; a config holds only plain values"
+    return f"unsupported YAML tag {short}", "remove it; configs have only plain values"
 
 
 def _not_a_mapping_error(root: Node) -> InputError:
     match root:
         case SequenceNode():
             message, hint = (
-                "the top level is a list, not a mapping of keys",
-                "put evaluators below `evaluators:`, cases below `tests:`",
+                "the top level must be a mapping, not a list",
+                "put evaluators below `evaluators:`, or cases below `tests:`",
             )
         case ScalarNode(value=None, plain=True):
-            message, hint = "the file holds no config", _EXPECTED_KEYS_HINT
+            message, hint = "the file has no content", _EXPECTED_KEYS_HINT
         case _:
-            message, hint = "the top level is text, not a mapping of keys", _EXPECTED_KEYS_HINT
+            message, hint = "the top level must be a mapping, not a string", _EXPECTED_KEYS_HINT
     return InputError.from_message(message, place=root.place, hint=hint)

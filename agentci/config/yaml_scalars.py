@@ -101,7 +101,7 @@ _CONSTANTS: dict[str, bool | None] = {
 
 def _make_length_error(text: str) -> ResolvedScalar:
     return _make_scalar_error(
-        f"a number of {len(text)} characters is too long", "put it in quotes if it is text"
+        f"a number of {len(text)} characters is too long", "put it in quotes if it is a string"
     )
 
 
@@ -114,16 +114,16 @@ def _resolve_octal(found: re.Match[str]) -> ResolvedScalar:
     value = int(found[0], 8)
     return ResolvedScalar(
         value=value,
-        note=f"{found[0]} is read as the number {value}, as YAML 1.2 does",
-        hint="put it in quotes if it is text",
+        note=f"{found[0]} is read as the number {value} (YAML 1.2)",
+        hint="put it in quotes if it is a string",
     )
 
 
 def _reject_leading_zero(found: re.Match[str]) -> ResolvedScalar:
     text = found[0]
     return _make_scalar_error(
-        f"{text} has a leading zero, which YAML 1.1 and 1.2 read as different values",
-        f'write the number without the zero, or "{text}" in quotes if it is text',
+        f"{text} is ambiguous: YAML 1.1 and 1.2 read the leading zero differently",
+        f'write the number without the zero, or "{text}" in quotes if it is a string',
     )
 
 
@@ -132,8 +132,8 @@ def _reject_sexagesimal(found: re.Match[str]) -> ResolvedScalar:
     parts = text.replace("_", "").lstrip("+-").split(":")
     seconds = reduce(lambda so_far, part: so_far * 60 + float(part), parts, 0.0)
     return _make_scalar_error(
-        f"{text} is the number {seconds:.15g} to YAML 1.1 (base 60), and text to YAML 1.2",
-        f'write the number, or "{text}" in quotes if it is text',
+        f"{text} is ambiguous: the number {seconds:.15g} in YAML 1.1 (base 60), a string in 1.2",
+        f'write the number, or "{text}" in quotes if it is a string',
     )
 
 
@@ -145,7 +145,7 @@ def _resolve_scientific(found: re.Match[str]) -> ResolvedScalar:
     """Read ``1e3`` as a number; YAML 1.1 reads it as text, since it requires a dot and a sign."""
     text = found[0]
     return _resolve_finite(
-        text, notice=f"{text} is read as the number {float(text):.15g}, as YAML 1.2 does"
+        text, notice=f"{text} is read as the number {float(text):.15g} (YAML 1.2)"
     )
 
 
@@ -153,16 +153,16 @@ def _resolve_finite(digits: str, *, notice: str | None) -> ResolvedScalar:
     value = float(digits)
     if math.isinf(value):
         return _make_scalar_error(
-            f"{digits} is too large for a number", "put it in quotes if it is text"
+            f"{digits} is too large for a number", "put it in quotes if it is a string"
         )
-    hint = None if notice is None else "put it in quotes if it is text"
+    hint = None if notice is None else "put it in quotes if it is a string"
     return ResolvedScalar(value=value, note=notice, hint=hint)
 
 
 def _reject_not_finite(found: re.Match[str]) -> ResolvedScalar:
     return _make_scalar_error(
-        f"{found[0]} cannot be used: evaluators read JSON, which has no such number",
-        f'write a number, or "{found[0]}" in quotes if it is text',
+        f"{found[0]} is not supported: JSON, which evaluators read, has no such number",
+        f'write a number, or "{found[0]}" in quotes if it is a string',
     )
 
 
@@ -173,8 +173,8 @@ def _resolve_date(found: re.Match[str]) -> ResolvedScalar:
         return ResolvedScalar(value=value)
     return ResolvedScalar(
         value=value,
-        note=f"{text} is a date to YAML, and read as {value}",
-        hint="put it in quotes to keep it as it is",
+        note=f"{text} is a date in YAML, read as {value}",
+        hint="put it in quotes to keep it unchanged",
     )
 
 

@@ -7,15 +7,24 @@ from agentci.model.case import Case
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.requests import ConstantJudgement, Prerequisite, Request, Response
 
+R = TypeVar("R")
+N = TypeVar("N")
+
+
+def check_response(response: object, expected: type[R]) -> R:
+    """Return a response of the type that belongs to the request.
+
+    Raises:
+        TypeError: if it is of another type, which is a bug of the engine.
+    """
+    if not isinstance(response, expected):
+        raise TypeError(f"expected a {expected.__name__}, got a {type(response).__name__}")
+    return response
+
 
 def extract_judgement(response: Response) -> Judgement:
     """Return the judgement of a ``ConstantJudgement``."""
-    if not isinstance(response, ConstantJudgement):
-        raise TypeError(f"nothing was asked for, and {type(response).__name__} came")
-    return response.judgement
-
-
-N = TypeVar("N")
+    return check_response(response, ConstantJudgement).judgement
 
 
 class Evaluator(Protocol):

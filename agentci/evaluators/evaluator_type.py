@@ -1,7 +1,7 @@
 """Evaluator types: how config entries become evaluators, including types from plugins."""
 
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeGuard, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeGuard, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +15,8 @@ from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RemoteProgram
 from agentci.model.requests import Prerequisite, Request, Response
 from agentci.model.values import replace
+
+REPORT_TO_AUTHORS: Final = "report this to the authors of the plugin"
 
 
 class LocateProgram(Protocol):
@@ -96,21 +98,20 @@ class PluginEvaluator:
         """See :class:`Evaluator`."""
         return self._call("read", Judgement, lambda: self._evaluator.read(response))
 
-    def _call(self, method: str, wanted: object, ask: Callable[[], T]) -> T:
+    def _call(self, method: str, expected: object, call: Callable[[], T]) -> T:
         try:
-            return _check_type(ask(), wanted, method)
+            return _check_type(call(), expected, method)
         except EvaluatorError:
             raise
         except Exception as error:
             raise EvaluatorError(
-                f"{self._title} does not work: {type(error).__name__}: {error};"
-                " tell the authors of that package"
+                f"{self._title} failed: {type(error).__name__}: {error}; {REPORT_TO_AUTHORS}"
             ) from error
 
 
-def _check_type(found: T, wanted: object, name: str) -> T:
-    if not isinstance(found, wanted):  # type: ignore[arg-type]  # (a class or a union)
-        raise TypeError(f"`{name}` gave a {type(found).__name__}")
+def _check_type(found: T, expected: object, name: str) -> T:
+    if not isinstance(found, expected):  # type: ignore[arg-type]  # (a class or a union)
+        raise TypeError(f"`{name}` returned a {type(found).__name__}")
     return found
 
 
@@ -147,8 +148,8 @@ def wrap_plugin_type(found: EvaluatorType[E], *, title: str) -> EvaluatorType[E]
             raise
         except Exception as error:
             raise InputError.from_message(
-                f"{title} does not work: {type(error).__name__}: {error}",
-                hint="tell the authors of that package",
+                f"{title} failed: {type(error).__name__}: {error}",
+                hint=REPORT_TO_AUTHORS,
             ) from error
 
     return replace(found, build=build)

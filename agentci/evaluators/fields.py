@@ -39,8 +39,8 @@ def _normalize_match_type(value: object) -> object:
 Cached: TypeAlias = Annotated[
     bool,
     Field(
-        description="Whether the program's response is reused while the files of its folder, its "
-        "interpreter, command, config, `env` values and input are the same."
+        description="Whether to cache the program's response: it is reused while the files in its "
+        "folder, its interpreter, command, config, `env` values and input are the same."
     ),
 ]
 
@@ -118,18 +118,16 @@ class Entry(StrictModel):
     type: str
     required: bool = Field(
         default=True,
-        description="Whether it can fail the gate; if `false`, it is advisory and only warns.",
+        description="Whether it can fail the gate. If `false`, it is advisory: it only warns.",
     )
 
 
 REPEAT_HAS_NO_EFFECT: Final = (
-    "`repeat` is of no use here: over one recording it says the same every time"
+    "`repeat` has no effect here: the result for a recorded run never varies"
 )
-REPEAT_HINT: Final = "leave it out; it is for models, and for programs that depend on chance"
-REPEAT_BY_HAS_NO_EFFECT: Final = (
-    "`repeat_by` has no effect without `repeat`: there is but one answer"
-)
-REPEAT_BY_HINT: Final = "say how often it is asked, as `repeat: 5`, or leave it out"
+REPEAT_HINT: Final = "remove it; it is for judge models and for programs with random results"
+REPEAT_BY_HAS_NO_EFFECT: Final = "`repeat_by` has no effect without `repeat`"
+REPEAT_BY_HINT: Final = "add `repeat`, such as `repeat: 5`, or remove it"
 
 
 class RepeatableEntry(StrictModel):
@@ -137,13 +135,12 @@ class RepeatableEntry(StrictModel):
 
     repeat: Repeats = Field(
         default=1,
-        description="How often it is asked about each case: for an evaluator that does not say the "
-        "same each time.",
+        description="Number of runs per case, for evaluators whose results vary.",
     )
     repeat_by: RepeatAggregation = Field(
         default="majority",
-        description="What several answers come to: a check passes by the `majority` of their "
-        "verdicts, or by the `mean` of their scores.",
+        description="How several runs are combined: a check passes by the `majority` of the runs "
+        "or by the `mean` of their scores.",
     )
 
     @property

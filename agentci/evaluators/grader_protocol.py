@@ -26,6 +26,16 @@ from agentci.model.trace import ToolCall, Turn
 
 # Also a key of `item`, where Foundry's graders look for the agent's output.
 SAMPLE: Final = "sample"
+ITEM: Final = "item"
+SAMPLE_FIELDS: Final = (
+    "output_text",
+    "output_json",
+    "output_tools",
+    "output_items",
+    "choices",
+    "tool_calls",
+    "tool_definitions",
+)
 
 
 def make_sample(case: Case) -> JsonObject:
@@ -56,15 +66,15 @@ def make_item(case: Case) -> JsonObject:
     """
     if case.dataset_row is not None:
         return {"query": case.dataset_row.query or _extract_query(case), **case.dataset_row.columns}
-    golden = case.expected.turns[-1].final_text if case.expected and case.expected.turns else None
-    truth = {} if golden is None else {"ground_truth": golden}
+    expected = case.expected.turns[-1].final_text if case.expected and case.expected.turns else None
+    truth = {} if expected is None else {"ground_truth": expected}
     return {"query": _extract_query(case), **truth}
 
 
 def make_grade_arguments(case: Case) -> JsonObject:
     """Return the arguments of ``grade`` by name."""
     sample = make_sample(case)
-    return {SAMPLE: sample, "item": {**make_item(case), SAMPLE: sample}}
+    return {SAMPLE: sample, ITEM: {**make_item(case), SAMPLE: sample}}
 
 
 def _extract_query(case: Case) -> str:
@@ -144,14 +154,14 @@ def parse_grade(
     """
     if response.exit_code != 0:
         raise EvaluatorError(describe_exit(response, network=network, in_image=in_image))
-    if not response.stdout:  # the function has ended its process
+    if not response.stdout:  # the function ended its process
         raise EvaluatorError(describe_missing_output(response, EXAMPLE_RESULT))
     try:
         document = parse_output(response.stdout)
     except EvaluatorError as error:
-        raise EvaluatorError(f"returned what is no JSON: {error}") from None
+        raise EvaluatorError(f"returned an invalid result: {error}") from None
     score = document.get(SCORE)
     if isinstance(score, bool) or not isinstance(score, int | float):
-        raise EvaluatorError("printed a result of its own, without a score; return it")
+        raise EvaluatorError("printed a result without a score; return the score instead")
     details = {name: value for name, value in document.items() if name != SCORE}
     return FunctionGrade(score=float(score), details=details, size=len(response.stdout))

@@ -16,6 +16,7 @@ from agentci.model.judges import (
     IdentityFederation,
     JudgeConfig,
     ModelSettings,
+    RequiredJudge,
     SampleAggregation,
     TokenPrices,
 )
@@ -26,24 +27,35 @@ NON_ID_FIELDS: Final = frozenset({"type", "audience"})
 
 
 class AuthSpec(StrictModel):
-    """Exchange the identity of a GitHub Actions job for a key. Ids are those of the provider.
+    """Exchange the identity of a GitHub Actions job for a key; ids are the provider's.
 
     OpenAI requires `identity_provider_id` and `service_account_id`, Anthropic `federation_rule_id`
     and `organization_id`, Azure `tenant_id` and `client_id`.
     """
 
-    type: Literal["github-oidc"] = Field(description="By the id token that GitHub gives to a job.")
-    identity_provider_id: Text | None = Field(default=None, description="Of OpenAI.")
-    service_account_id: Text | None = Field(
-        default=None, description="Of OpenAI; of Anthropic where its rule does not name one."
+    type: Literal["github-oidc"] = Field(description="With the OIDC token of the GitHub job.")
+    identity_provider_id: Text | None = Field(
+        default=None, description="OpenAI: id of the identity provider."
     )
-    federation_rule_id: Text | None = Field(default=None, description="Of Anthropic.")
-    organization_id: Text | None = Field(default=None, description="Of Anthropic.")
-    workspace_id: Text | None = Field(default=None, description="Of Anthropic, if there are some.")
-    tenant_id: Text | None = Field(default=None, description="Of Azure.")
-    client_id: Text | None = Field(default=None, description="Of Azure.")
+    service_account_id: Text | None = Field(
+        default=None,
+        description="OpenAI: id of the service account. Anthropic: the same, if the rule names "
+        "none.",
+    )
+    federation_rule_id: Text | None = Field(
+        default=None, description="Anthropic: id of the federation rule."
+    )
+    organization_id: Text | None = Field(
+        default=None, description="Anthropic: id of the organization."
+    )
+    workspace_id: Text | None = Field(
+        default=None, description="Anthropic: id of the workspace, if the organization has any."
+    )
+    tenant_id: Text | None = Field(default=None, description="Azure: id of the tenant.")
+    client_id: Text | None = Field(default=None, description="Azure: id of the client.")
     audience: Text | None = Field(
-        default=None, description="Of the id token, where the service expects an unusual one."
+        default=None,
+        description="Audience of the OIDC token; by default the provider's usual one.",
     )
 
 
@@ -113,8 +125,8 @@ Tokens: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
 class PriceSpec(StrictModel):
     """Token prices in US dollars per million tokens."""
 
-    input: Dollars = Field(description="Of what a model reads.")
-    output: Dollars = Field(description="Of what it writes.")
+    input: Dollars = Field(description="Price of input tokens.")
+    output: Dollars = Field(description="Price of output tokens.")
 
 
 class JudgeSpec(StrictModel):
@@ -122,67 +134,69 @@ class JudgeSpec(StrictModel):
 
     provider: ProviderName | None = Field(
         default=None,
-        description="Whose API it has: `openai` also for Ollama, vLLM, LiteLLM and all that speak "
-        "its Chat Completions; `command` for a program of your own.",
+        description="API of the model: `openai` for every service with Chat Completions, such as "
+        "Ollama, vLLM and LiteLLM; `command` for a program of your own.",
     )
     model: Text | None = Field(
-        default=None, description="Name of the model; of the deployment at Azure. No default."
+        default=None, description="Name of the model, or of the Azure deployment. No default."
     )
     embedding_model: Text | None = Field(
         default=None,
-        description="Of `openai` and `azure`: the model, or the deployment, by whose vectors "
-        "`cosine` compares texts. No default.",
+        description="Embedding model (or Azure deployment) for the `cosine` metric; for `openai` "
+        "and `azure`. No default.",
     )
     base_url: Text | None = Field(
-        default=None, description="Address of the API; by default the provider's own."
+        default=None, description="URL of the API; by default the provider's own."
     )
     api_version: Text | None = Field(
-        default=None, description="Of Azure's dated API, or of Anthropic's."
+        default=None, description="Version of Azure's dated API or of Anthropic's API."
     )
     api_key_env: VariableName | None = Field(
         default=None,
-        description="Name of the environment variable that holds the key: by default the "
-        "provider's usual one (`OPENAI_API_KEY`, ...), and none with a `base_url`.",
+        description="Name of the environment variable with the API key; by default the provider's "
+        "usual one (`OPENAI_API_KEY`, ...), or none if `base_url` is set.",
     )
     auth: AuthSpec | None = Field(
-        default=None, description="In the place of a key, in GitHub Actions: no secret is needed."
+        default=None, description="Authentication in GitHub Actions without an API key."
     )
     command: Annotated[list[Text], Field(min_length=1)] | None = Field(
         default=None,
-        description="For `command`: the program and its arguments. It reads the prompt from stdin, "
-        "or where an argument holds `{prompt}`, and prints the reply.",
+        description="For `command`: the program and its arguments. It reads the prompt from stdin "
+        "or from an argument with `{prompt}`, and prints the response.",
     )
     samples: Samples | None = Field(
         default=None,
-        description="How often the model is asked about each case, 1 by default; the majority "
-        "counts, of grades their median.",
+        description="Number of responses per case, 1 by default. The majority counts; of numbers, "
+        "the median.",
     )
     combine: SampleAggregation | None = Field(
-        default=None, description="What several grades come to: `median` (the default) or `mean`."
+        default=None,
+        description="How the numbers of several samples are combined: `median` (the default) or "
+        "`mean`.",
     )
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
-        default=None, description="Sent where it is set; many models take none."
+        default=None, description="Sampling temperature; not sent by default."
     )
     effort: Text | None = Field(
-        default=None, description="How long a model that reasons may think, in its service's words."
+        default=None, description="Reasoning effort, as the provider names it (`low`, ...)."
     )
     max_output_tokens: Count | None = Field(
         default=None,
         description=(
-            f"Tokens of one reply, thoughts included: {DEFAULT_OUTPUT_TOKENS:,} by default; "
-            "twice as many where one was cut off."
+            "Token limit of one response, including reasoning tokens: "
+            f"{DEFAULT_OUTPUT_TOKENS:,} by default; doubled after a truncated response."
         ),
     )
-    price: PriceSpec | None = Field(default=None, description="Of tokens; `max_usd` needs it.")
+    price: PriceSpec | None = Field(
+        default=None, description="Token prices; required by `max_usd`."
+    )
     cache: bool | None = Field(
         default=None,
-        description="Whether a reply of an earlier run will do where the question is the same: yes "
-        "by default.",
+        description="Whether a cached response to the same prompt is used; `true` by default.",
     )
     replay: Literal["only"] | None = Field(
         default=None,
-        description="`only`: no model is asked, and what no reply of an earlier run answers is an "
-        "error.",
+        description="`only`: use only cached responses; a missing one is an error.",
     )
 
 
@@ -190,13 +204,13 @@ class SharedJudgeSpec(JudgeSpec):
     """The judge model, its settings, and its budget."""
 
     max_calls: Count | None = Field(
-        default=None, description="Questions that a run may ask, repeated ones included."
+        default=None, description="Limit on model calls per run, including retries."
     )
     max_tokens: Tokens | None = Field(
-        default=None, description="Tokens that a run may use, read and written."
+        default=None, description="Limit on input and output tokens per run."
     )
     max_usd: Dollars | None = Field(
-        default=None, description="US dollars that a run may spend, by `price`."
+        default=None, description="Spending limit per run in US dollars, computed from `price`."
     )
 
 
@@ -210,7 +224,7 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         shared: the config's top-level ``judge``.
         model: judge model that overrides the config.
-        payer: name of the config, whose budget is used.
+        budget_id: name of the config, whose budget is used.
         folder: absolute path of the config's folder, where judge programs run.
     """
 
@@ -224,15 +238,20 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         """Whether there is a judge for evaluators that do not name one."""
         return self.shared is not None or bool(self.model)
 
-    def panel(self, own: JudgeSpec | None, place: Place) -> JudgeConfig:
-        """Return the judge of an evaluator.
+    def require(self, own: JudgeSpec | None, *, name: str, place: Place) -> RequiredJudge:
+        """Return the judge model that an evaluator needs.
 
         Args:
             own: the ``judge`` of its entry.
+            name: the evaluator's name.
+            place: where the config names the judge, for messages.
 
         Raises:
             MissingJudgeError: if no judge is configured.
         """
+        return RequiredJudge(judge=self._resolve(own, name, place), name=name, place=place)
+
+    def _resolve(self, own: JudgeSpec | None, name: str, place: Place) -> JudgeConfig:
         fields = _add_command_provider(_dump_set_fields(own))
         shared = _add_named_provider(_add_command_provider(_dump_set_fields(self.shared)))
         if "provider" in fields:
@@ -242,7 +261,7 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
             fields["model"] = self.model
         fields = _add_named_provider(fields)
         if "provider" not in fields:
-            raise _make_missing_judge_error(fields.get("model", ""), place)
+            raise _make_missing_judge_error(name, fields.get("model", ""), place)
         return JudgeConfig(
             settings=make_model_settings(fields),
             samples=fields.get("samples", 1),
@@ -283,17 +302,17 @@ def _add_named_provider(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _make_missing_judge_error(model: str, place: Place) -> InputError:
+def _make_missing_judge_error(name: str, model: str, place: Place) -> InputError:
     """Make the error for an evaluator without a judge, or with a model of unknown provider."""
     providers = f"providers are {join_with_or(PROVIDER_NAMES)}"
     if model:
         return MissingJudgeError.from_message(
-            f"it asks the model {quote_name(model)}, and nothing says of which provider",
+            f"the judge model {quote_name(model)} of `{name}` has no provider",
             place=place,
-            hint=f"name both, as PROVIDER/{model}, or `provider` in `judge`; {providers}",
+            hint=f"write PROVIDER/{model}, or set `provider` in `judge`; {providers}",
         )
     return MissingJudgeError.from_message(
-        "it asks a model, and no `judge` says which one",
+        f"`{name}` needs a judge model",
         place=place,
         hint=f"add `judge: {{provider: ..., model: ...}}`; {providers}",
     )
@@ -304,8 +323,8 @@ def _read_replay_mode(fields: dict[str, Any], place: Place) -> CacheMode:
         return "only" if "replay" in fields else "first"
     if "replay" in fields:
         raise InputError.from_message(
-            "`cache: false` and `replay: only` leave nothing to judge by",
+            "`cache: false` and `replay: only` exclude each other",
             place=place,
-            hint="leave one of them out",
+            hint="remove one of them",
         )
     return "never"

@@ -14,17 +14,16 @@ from agentci.model.json import JsonObject
 from agentci.model.requests import ProgramOutput
 from agentci.recordings.telemetry.json_input import replace_lone_surrogates
 
-NO_NETWORK: Final = "\n(it has no network: `network: true` in its entry gives it one)"
+NO_NETWORK: Final = "\n(the sandbox has no network access; to allow it, set `network: true`)"
 FILES_RESTRICTED: Final = (
-    "\n(it may write to its TMPDIR alone, and read no more than the workspace, its own folder and"
-    " the system)"
+    "\n(the sandbox allows writing only to TMPDIR, and reading only the workspace, the program's"
+    " folder and system files)"
 )
 FILES_RESTRICTED_IN_IMAGE: Final = (
-    "\n(in its container it may write to /tmp alone, and run nothing there)"
+    "\n(the container allows writing only to /tmp, and files there cannot be executed)"
 )
 MISSING_IN_IMAGE: Final = (
-    "\n(in its container there are its image, with the packages of that, and a copy of its own"
-    " folder, and no more)"
+    "\n(the container has only the image with its packages and a copy of the program's folder)"
 )
 
 # Messages of Python, Node.js and system tools, in lower case.
@@ -41,12 +40,12 @@ NOT_FOUND_ERRORS: Final = (
 
 def format_sandbox_hint(stderr: str, *, network: bool, in_image: bool) -> str:
     """Return a hint if ``stderr`` suggests that the sandbox made a program fail, else ""."""
-    said = stderr.lower()
-    if not network and any(words in said for words in NETWORK_ERRORS):
+    log = stderr.lower()
+    if not network and any(each in log for each in NETWORK_ERRORS):
         return NO_NETWORK
-    if any(words in said for words in PERMISSION_ERRORS):
+    if any(each in log for each in PERMISSION_ERRORS):
         return FILES_RESTRICTED_IN_IMAGE if in_image else FILES_RESTRICTED
-    return MISSING_IN_IMAGE if in_image and any(words in said for words in NOT_FOUND_ERRORS) else ""
+    return MISSING_IN_IMAGE if in_image and any(each in log for each in NOT_FOUND_ERRORS) else ""
 
 
 MAX_LOG_LINES: Final = 20
@@ -55,32 +54,32 @@ SDK_MODULE: Final = "agentevals_evaluator_sdk"
 
 
 def describe_exit(
-    response: ProgramOutput, *, network: bool, in_image: bool, jailed: bool = True
+    response: ProgramOutput, *, network: bool, in_image: bool, sandboxed: bool = True
 ) -> str:
     """Describe the exit of a program with an exit code other than 0, with a hint.
 
     Args:
         network: whether it had network access.
         in_image: whether it ran in an image.
-        jailed: whether it ran in a sandbox.
+        sandboxed: whether it ran in a sandbox.
     """
     how = f"exited with code {response.exit_code}"
     if response.exit_code < 0:
         how = f"was killed by {_format_signal(-response.exit_code)}"
-    said = format_log_tail(response.stderr)
+    log = format_log_tail(response.stderr)
     hint = (
-        format_sandbox_hint(response.stderr, network=network, in_image=in_image) if jailed else ""
+        format_sandbox_hint(response.stderr, network=network, in_image=in_image)
+        if sandboxed
+        else ""
     )
-    return (
-        f"{how}{': ' if said else ''}{said}{_explain_exit_code(response, in_image=in_image)}{hint}"
-    )
+    return f"{how}{': ' if log else ''}{log}{_explain_exit_code(response, in_image=in_image)}{hint}"
 
 
 def describe_missing_output(response: ProgramOutput, example: str) -> str:
     """Describe a program that printed nothing, with an example of a result."""
-    said = format_log_tail(response.stderr)
-    log = f"\nEvaluator stderr:\n{said}" if said else ""
-    return f"produced no output on stdout; print a result such as {example}{log}"
+    log = format_log_tail(response.stderr)
+    stderr = f"\nstderr:\n{log}" if log else ""
+    return f"printed nothing on stdout; print a result such as {example}{stderr}"
 
 
 def format_log_tail(log: str) -> str:
@@ -98,21 +97,22 @@ def _format_signal(number: int) -> str:
 def _explain_exit_code(response: ProgramOutput, *, in_image: bool) -> str:
     if not in_image and f"No module named '{SDK_MODULE}'" in response.stderr:
         return (
-            f"\n(install {SDK_MODULE.replace('_', '-')} beside agentci; the action's image has it)"
+            f"\n(install {SDK_MODULE.replace('_', '-')} in agentci's environment; the action's"
+            " image includes it)"
         )
     if response.exit_code == -signal.SIGKILL:
-        return " (the machine may have run out of memory)"
-    if response.exit_code == 127:  # noqa: PLR2004 (every shell's word for it)
-        return " (127: a command that it calls is not there)"
+        return " (possible cause: out of memory)"
+    if response.exit_code == 127:  # noqa: PLR2004 (the convention of shells)
+        return " (127 usually means: command not found)"
     with suppress(ValueError):
         # Shells and container engines report signal N as 128 + N.
-        passed_on = signal.Signals(response.exit_code - 128)
-        return f" ({response.exit_code}: as after signal {passed_on.value}, {passed_on.name})"
+        received = signal.Signals(response.exit_code - 128)
+        return f" ({response.exit_code} usually means: signal {received.value}, {received.name})"
     return ""
 
 
 EXAMPLE_RESULT: Final = '{"score": 1.0}'
-OUTPUT_HINT: Final = "print the result alone on stdout and logs on stderr"
+OUTPUT_HINT: Final = "print only the result on stdout, and logs on stderr"
 
 MAX_EXCERPT: Final = 80
 # Limits how many opening braces are tried as the start of the result.
@@ -125,21 +125,20 @@ def parse_output(stdout: bytes) -> JsonObject:
     """Parse ``stdout`` as one JSON object, ignoring surrounding white space.
 
     Raises:
-        EvaluatorError: if it is anything else; the message names what was found and where it
-            starts.
+        EvaluatorError: if it is anything else; the message completes "printed an invalid result:".
     """
     text = replace_lone_surrogates(decode_output(stdout).strip())
     try:
         value = json_text.decode_json(text, _DECODER)
     except RecursionError:
-        raise EvaluatorError("it is nested too deeply to be read") from None
+        raise EvaluatorError("the JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise EvaluatorError(_describe_json_error(text, error)) from None
     except ValueError:  # Python's message is not meant for users
-        raise EvaluatorError("it holds a whole number of thousands of digits") from None
+        raise EvaluatorError("an integer has thousands of digits") from None
     if not isinstance(value, dict):
         kind = _TYPE_NAMES.get(type(value), "a number")
-        raise EvaluatorError(f"it is {kind}, not an object such as {EXAMPLE_RESULT}")
+        raise EvaluatorError(f"found {kind}; expected an object such as {EXAMPLE_RESULT}")
     return value
 
 
@@ -147,15 +146,16 @@ def decode_output(stdout: bytes) -> str:
     """Decode UTF-8 text, dropping a byte order mark, which Windows shells often write.
 
     Raises:
-        EvaluatorError: if it is not UTF-8; the message completes a sentence about the output.
+        EvaluatorError: if it is not UTF-8.
     """
     if stdout.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in stdout[:4]:
-        raise EvaluatorError("it is UTF-16 or UTF-32; print UTF-8")
+        raise EvaluatorError("the encoding is UTF-16 or UTF-32; print UTF-8")
     try:
         return stdout.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         at = error.start
-        raise EvaluatorError(f"byte {at + 1}, {stdout[at]:#x}, is not UTF-8; print UTF-8") from None
+        message = f"byte {at + 1} ({stdout[at]:#x}) is not valid UTF-8; print UTF-8"
+        raise EvaluatorError(message) from None
 
 
 def _parse_finite_float(digits: str) -> float:
@@ -164,7 +164,7 @@ def _parse_finite_float(digits: str) -> float:
 
 
 def _reject_constant(constant: str) -> float:
-    raise EvaluatorError(f"it holds {constant}, which JSON has no number for; use null")
+    raise EvaluatorError(f"`{constant}` is not a JSON number; use null")
 
 
 _DECODER: Final = json.JSONDecoder(parse_float=_parse_finite_float, parse_constant=_reject_constant)
@@ -174,16 +174,16 @@ def _describe_json_error(text: str, error: ValueError) -> str:
     result = _find_result(text)
     if result is not None:
         return _describe_text_around(text, *result)
-    hint = "; that is Python's way of writing it, use json.dumps" if text[:2] == "{'" else ""
-    return f"{error}, in {_format_excerpt(text)}{hint}; {OUTPUT_HINT}, such as {EXAMPLE_RESULT}"
+    hint = "; this is Python syntax, use `json.dumps`" if text[:2] == "{'" else ""
+    return f"{error} in {_format_excerpt(text)}{hint}; {OUTPUT_HINT}, such as {EXAMPLE_RESULT}"
 
 
 def _describe_text_around(text: str, start: int, end: int) -> str:
     before, after = text[:start].strip(), text[end:].strip()
     if before:
-        return f"printed text before its JSON: {_format_excerpt(before)}; {OUTPUT_HINT}"
+        return f"text before the JSON: {_format_excerpt(before)}; {OUTPUT_HINT}"
     line = text.count("\n", 0, text.index(after, end)) + 1
-    return f"printed text after its JSON, on line {line}: {_format_excerpt(after)}; {OUTPUT_HINT}"
+    return f"text after the JSON on line {line}: {_format_excerpt(after)}; {OUTPUT_HINT}"
 
 
 def _find_result(text: str) -> tuple[int, int] | None:

@@ -31,9 +31,9 @@ T_CRITICAL_VALUES_95: Final = (
 NORMAL_CRITICAL_VALUE_95: Final = 1.96
 
 STRATEGY_LABELS: Final[dict[TrialStrategy, str]] = {
-    "pass_at_k": "the best",
-    "mean": "the mean",
-    "confidence_interval": "the lower end of the 95 % confidence interval",
+    "pass_at_k": "best",
+    "mean": "mean",
+    "confidence_interval": "95 % confidence bound",
 }
 
 
@@ -93,10 +93,10 @@ def aggregate_trials(
         cached=all(result.cached for result in results),
     )
     if strategy != "pass_at_k":
-        lost = [(n, result) for n, result in runs if result.status == "errored"]
-        if lost:
-            attempt, result = lost[0]
-            reason = f"{len(lost)} of {format_count(len(runs), 'trial')} could not be judged; "
+        errored = [(n, result) for n, result in runs if result.status == "errored"]
+        if errored:
+            attempt, result = errored[0]
+            reason = f"{len(errored)} of {format_count(len(runs), 'trial')} errored; "
             reason += f"trial {attempt}: {result.reason}"
             return replace(
                 whole, status="errored", judgement=None, reason=reason, repeats=result.repeats
@@ -116,16 +116,17 @@ def _make_aggregate_result(
     judgement: Judgement,
     scores: Sequence[float],
     strategy: TrialStrategy,
-    overruled: str | None,
+    failure_reason: str | None,
 ) -> CheckResult:
     score = aggregate_scores(scores, strategy)
-    bar = whole.evaluator.threshold
-    passed = overruled is None and (bar is None or score >= bar - TOLERANCE)
+    threshold = whole.evaluator.threshold
+    reached = threshold is None or score >= threshold - TOLERANCE
+    passed = failure_reason is None and reached
     return replace(
         whole,
         status="passed" if passed else "failed",
         judgement=replace(judgement, score=score, passed=passed, reason=None),
-        reason=_format_trial_reason(overruled, scores, strategy),
+        reason=_format_trial_reason(failure_reason, scores, strategy),
     )
 
 
@@ -135,11 +136,8 @@ def _find_failed_trial(runs: Sequence[tuple[int, CheckResult]]) -> str | None:
     Such a trial lacks something that is required, so the mean cannot pass.
     """
     for attempt, result in runs:
-        score = None if result.judgement is None else result.judgement.score
-        bar = result.evaluator.threshold
-        reached = score is not None and bar is not None and score >= bar - TOLERANCE
-        if reached and result.status == "failed":
-            return f"trial {attempt}: {result.reason or 'failed whatever its score'}"
+        if result.status == "failed" and _reaches_threshold(result.score, result):
+            return f"trial {attempt}: {result.reason or FAILED_ABOVE_THRESHOLD}"
     return None
 
 
@@ -147,8 +145,8 @@ def _format_trial_reason(
     reason: str | None, scores: Sequence[float], strategy: TrialStrategy
 ) -> str:
     shown = ", ".join(format_number(score) for score in scores)
-    told = f"{STRATEGY_LABELS[strategy]} of {format_count(len(scores), 'trial')}: {shown}"
-    return f"{reason}; {told}" if reason else told
+    text = f"{STRATEGY_LABELS[strategy]} of {format_count(len(scores), 'trial')}: {shown}"
+    return f"{reason}; {text}" if reason else text
 
 
 def _make_trial(attempt: int, result: CheckResult) -> TrialScore:
@@ -189,7 +187,8 @@ def _weighted_mean(weights: Sequence[float], scores: Sequence[float]) -> float:
     return math.fsum(weighted) / total if total else 0.0
 
 
-NO_SCORE: Final = "it gave no score, and the mean of all is asked for"
+NO_SCORE: Final = "no score; the mean of the repeats needs one"
+FAILED_ABOVE_THRESHOLD: Final = "failed although its score reached the threshold"
 
 
 def aggregate_repeats(results: Sequence[CheckResult], repetition: Repetition) -> CheckResult:
@@ -208,30 +207,29 @@ def aggregate_repeats(results: Sequence[CheckResult], repetition: Repetition) ->
         results = [_require_score(result) for result in results]
     for ordinal, result in enumerate(results, start=1):
         if result.status == "errored":
-            reason = f"repeat {ordinal} of {repetition.times}: {result.reason}"
-            return _make_repeated_result(result, results, repetition, reason)
+            error = f"repeat {ordinal} of {repetition.times}: {result.reason}"
+            return _make_repeated_result(result, results, repetition, error)
     statuses = [result.status for result in results]
     skipped = [result for result in results if result.status == "skipped"]
     if 2 * len(skipped) > len(results):
-        some = f"{len(skipped)} of {format_count(len(results), 'repeat')} had nothing to judge: "
-        reason = f"{some if len(skipped) < len(results) else ''}{skipped[0].reason}"
-        return _make_repeated_result(skipped[0], results, repetition, reason)
-    score, overruled = _mean_of_scored(results), None
+        count = f"{len(skipped)} of {format_count(len(results), 'repeat')} skipped: "
+        skip_reason = f"{count if len(skipped) < len(results) else ''}{skipped[0].reason}"
+        return _make_repeated_result(skipped[0], results, repetition, skip_reason)
+    score, failure_reason = _mean_of_scored(results), None
     passed = 2 * statuses.count("passed") > len(results)
     if repetition.aggregation == "mean":
-        overruled = _find_failed_repeat(results)
-        passed = overruled is None and _reaches_threshold(score, results[0])
+        failure_reason = _find_failed_repeat(results)
+        passed = failure_reason is None and _reaches_threshold(score, results[0])
     status: Status = "passed" if passed else "failed"
     shown = min(results, key=lambda result: _distance_from_aggregate(result, status, score))
-    told = shown.reason
+    reason = shown.reason
     if repetition.aggregation == "mean" or len(set(statuses)) > 1:
-        told = "; ".join(
-            each for each in (overruled, _format_repeat_reason(results, repetition)) if each
-        )
+        summary = _format_repeat_reason(results, repetition)
+        reason = f"{failure_reason}; {summary}" if failure_reason else summary
     own = shown.judgement or Judgement(score=None, passed=None)
     judgement = replace(own, score=score, passed=passed, reason=None)
     return _make_repeated_result(
-        replace(shown, status=status, judgement=judgement), results, repetition, told
+        replace(shown, status=status, judgement=judgement), results, repetition, reason
     )
 
 
@@ -274,13 +272,13 @@ def _find_failed_repeat(results: Sequence[CheckResult]) -> str | None:
     """
     for ordinal, result in enumerate(results, start=1):
         if result.status == "failed" and _reaches_threshold(result.score, result):
-            return f"repeat {ordinal}: {result.reason or 'failed whatever its score'}"
+            return f"repeat {ordinal}: {result.reason or FAILED_ABOVE_THRESHOLD}"
     return None
 
 
 def _reaches_threshold(score: float | None, result: CheckResult) -> bool:
-    bar = result.evaluator.threshold
-    return score is not None and bar is not None and score >= bar - TOLERANCE
+    threshold = result.evaluator.threshold
+    return score is not None and threshold is not None and score >= threshold - TOLERANCE
 
 
 def _distance_from_aggregate(
@@ -299,15 +297,14 @@ def _mean_of_scored(results: Sequence[CheckResult]) -> float | None:
 
 
 def _format_repeat_reason(results: Sequence[CheckResult], repetition: Repetition) -> str:
-    """Format a reason: ``2 of 4 repeats passed, 1 had nothing to judge: 0.2, 0.9, 0.9``."""
+    """Format a reason: ``2 of 4 repeats passed, 1 skipped: 0.2, 0.9, 0.9``."""
     statuses, repeats = [result.status for result in results], format_count(len(results), "repeat")
     passed = f"{statuses.count('passed')} of {repeats} passed"
-    told = passed if repetition.aggregation == "majority" else f"the mean of {repeats}"
+    text = passed if repetition.aggregation == "majority" else f"mean of {repeats}"
     if skipped := statuses.count("skipped"):
-        told += f", {skipped} had nothing to judge"
-    return ": ".join(
-        [told, ", ".join(map(format_number, _scores_of_evaluated(results)))]
-    ).removesuffix(": ")
+        text += f", {skipped} skipped"
+    scores = ", ".join(map(format_number, _scores_of_evaluated(results)))
+    return f"{text}: {scores}" if scores else text
 
 
 def _scores_of_evaluated(results: Sequence[CheckResult]) -> list[float]:

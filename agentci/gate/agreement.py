@@ -70,8 +70,8 @@ class ConfusionMatrix(Struct, frozen=True, kw_only=True):
         judge_passes = self.true_passes + self.false_passes
         both_pass = judge_passes * self.true_pass_rate.whole
         both_fail = (agreed.whole - judge_passes) * self.true_fail_rate.whole
-        chance = (both_pass + both_fail) / agreed.whole**2
-        return None if chance == 1 else (agreed.value - chance) / (1 - chance)
+        expected = (both_pass + both_fail) / agreed.whole**2
+        return None if expected == 1 else (agreed.value - expected) / (1 - expected)
 
 
 def make_confusion_matrix(pairs: Iterable[tuple[bool, bool]]) -> ConfusionMatrix:

@@ -11,13 +11,23 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_count, format_number
-from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison, RegressionThresholds
+from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci.gate.groups import SCORED_STATUSES
+from agentci.model.gate import (
+    ChangedCheck,
+    Comparison,
+    ComparisonOutcome,
+    EvaluatorComparison,
+    RegressionThresholds,
+)
 from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
 
 # Exact up to 2 ** 15 sums for each half (0.1 s); above that, a normal approximation is close.
 MAX_EXACT_PAIRS: Final = 30
+# Above this multiple of the cases, an estimate of the cases needed is of little use.
+MAX_MULTIPLE: Final = 20
+MIN_SHOWN_P_VALUE: Final = 0.001
 # Allowance for floating-point error in sums of scores.
 SCORE_SUM_TOLERANCE: Final = 1e-9
 
@@ -66,14 +76,15 @@ def _signed_sums(sizes: Sequence[float]) -> list[float]:
     return sums
 
 
-def holm_adjust(chances: Sequence[float]) -> tuple[float, ...]:
+def holm_adjust(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values for multiple tests (Holm 1979), in the given order."""
-    order = sorted(range(len(chances)), key=chances.__getitem__)
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
     raised = accumulate(
-        (min(1.0, (len(chances) - rank) * chances[index]) for rank, index in enumerate(order)), max
+        (min(1.0, (len(p_values) - rank) * p_values[index]) for rank, index in enumerate(order)),
+        max,
     )
     adjusted = dict(zip(order, raised, strict=True))
-    return tuple(adjusted[index] for index in range(len(chances)))
+    return tuple(adjusted[index] for index in range(len(p_values)))
 
 
 def min_pairs_for_significance(alpha: float) -> int:
@@ -81,7 +92,17 @@ def min_pairs_for_significance(alpha: float) -> int:
     return max(1, math.ceil(-math.log2(alpha)))
 
 
-SCORED_STATUSES: Final[tuple[Status, ...]] = ("passed", "failed")
+def estimate_cases_needed(differences: Sequence[float], alpha: float) -> int | None:
+    """Estimate how many cases it takes until a drop is significant.
+
+    More cases are assumed to differ like the ones there are. None if the number is unreasonable.
+    """
+    times = 1
+    while permutation_test_p_value([*differences] * times) > alpha + SCORE_SUM_TOLERANCE:
+        times += 1
+        if times > MAX_MULTIPLE:
+            return None
+    return times * len(differences)
 
 
 class _ResultPair(Struct, frozen=True):
@@ -89,10 +110,17 @@ class _ResultPair(Struct, frozen=True):
     after: CheckResult
 
 
+class _PairedScores(Struct, frozen=True):
+    """An evaluator's comparison, and the differences of its scores; none if there is no test."""
+
+    comparison: EvaluatorComparison
+    differences: tuple[float, ...] = ()
+
+
 def compare_runs(
     before: Sequence[CheckResult],
     after: Sequence[CheckResult],
-    bars: Mapping[str, RegressionThresholds],
+    thresholds: Mapping[str, RegressionThresholds],
     *,
     baseline: str,
 ) -> Comparison:
@@ -101,7 +129,7 @@ def compare_runs(
     Args:
         before: results of the baseline.
         after: results of this run.
-        bars: regression thresholds by config; a config without them fails on any significant drop.
+        thresholds: by config; a config without them fails on any significant drop.
         baseline: where the baseline was found, as shown to the user.
     """
     earlier = {result.id: result for result in before}
@@ -109,28 +137,61 @@ def compare_runs(
     groups: dict[tuple[str, str], list[CheckResult]] = {}
     for result in after:
         groups.setdefault((result.config, result.evaluator.name), []).append(result)
+    paired = [
+        _pair_scores(results, earlier, thresholds.get(config, RegressionThresholds()))
+        for (config, _), results in groups.items()
+    ]
     return Comparison(
         baseline=baseline,
-        evaluators=_adjust_p_values(
-            [
-                _make_trend(results, earlier, bars.get(config, RegressionThresholds()))
-                for (config, _), results in groups.items()
-            ],
-            bars,
-        ),
+        evaluators=_decide_outcomes(paired, thresholds),
         added=sum(result.id not in earlier for result in after),
         removed=sum(result.id not in later for result in before),
     )
 
 
-def _make_trend(
-    results: Sequence[CheckResult], earlier: Mapping[str, CheckResult], bar: RegressionThresholds
-) -> EvaluatorComparison:
-    """Compare the results of one evaluator, before p-values are adjusted for multiple tests."""
+def describe_outcome(comparison: EvaluatorComparison) -> str:
+    """Describe the outcome with its reason: "regressed: mean score 1 -> 0.5 (40 cases, ...)"."""
+    if comparison.outcome == "pass":
+        return f"{label_outcome(comparison)}: {comparison.reason}"
+    return f"{_OUTCOME_VERBS[comparison.outcome]}: {comparison.reason}"
+
+
+def label_outcome(comparison: EvaluatorComparison) -> str:
+    """Name the outcome for a table: "regressed"."""
+    if comparison.outcome != "pass":
+        return _OUTCOME_LABELS[comparison.outcome]
+    before, after = comparison.before or 0.0, comparison.after or 0.0
+    if abs(after - before) <= SCORE_SUM_TOLERANCE:
+        return "unchanged"
+    return "improved" if after > before else "allowed drop"
+
+
+_OUTCOME_VERBS: Final[dict[ComparisonOutcome, str]] = {
+    "fail": "regressed",
+    "inconclusive": "is inconclusive",
+    "insufficient-data": "has too few cases",
+    "non-comparable": "is not comparable",
+    "stale": "is stale",
+}
+_OUTCOME_LABELS: Final[dict[ComparisonOutcome, str]] = {
+    "fail": "regressed",
+    "inconclusive": "inconclusive",
+    "insufficient-data": "too few cases",
+    "non-comparable": "not comparable",
+    "stale": "stale",
+}
+
+
+def _pair_scores(
+    results: Sequence[CheckResult],
+    earlier: Mapping[str, CheckResult],
+    thresholds: RegressionThresholds,
+) -> _PairedScores:
+    """Pair the results of one evaluator with those of the baseline."""
     known = [_ResultPair(earlier[each.id], each) for each in results if each.id in earlier]
-    alike = [pair for pair in known if pair.before.fingerprint == pair.after.fingerprint]
-    pairs = [pair for pair in alike if _is_scored(pair)]
-    trend = EvaluatorComparison(
+    unchanged = [pair for pair in known if pair.before.fingerprint == pair.after.fingerprint]
+    pairs = [pair for pair in unchanged if _is_scored(pair)]
+    comparison = EvaluatorComparison(
         config=results[0].config,
         evaluator=results[0].evaluator.name,
         required=results[0].evaluator.required,
@@ -144,56 +205,66 @@ def _make_trend(
         reason="",
     )
     if not pairs:
-        return replace(trend, outcome="non-comparable", reason=_explain_no_pairs(known, alike))
-    needed = min_pairs_for_significance(1 - bar.confidence)
+        reason = _explain_no_pairs(known, unchanged)
+        return _PairedScores(replace(comparison, outcome="non-comparable", reason=reason))
+    needed = min_pairs_for_significance(1 - thresholds.confidence)
     if len(pairs) < needed:
-        more = format_count(needed - len(pairs), "case")
-        why = (
-            f"{format_count(len(pairs), 'case')} cannot show anything for sure: {more} "
-            "more are needed"
-        )
-        return replace(trend, outcome="insufficient-data", reason=why)
-    differences = [_score_or_pass(pair.after) - _score_or_pass(pair.before) for pair in pairs]
-    drop = -fsum(differences) / len(pairs)
-    return replace(
-        trend,
-        p_value=permutation_test_p_value(differences),
-        outcome="inconclusive" if drop > bar.max_drop + SCORE_SUM_TOLERANCE else "pass",
+        reason = f"{format_count(len(pairs), 'case')} in both runs; at least {needed} are needed"
+        return _PairedScores(replace(comparison, outcome="insufficient-data", reason=reason))
+    return _PairedScores(
+        comparison,
+        tuple(_score_or_pass(pair.after) - _score_or_pass(pair.before) for pair in pairs),
     )
 
 
-def _adjust_p_values(
-    trends: Sequence[EvaluatorComparison], bars: Mapping[str, RegressionThresholds]
+def _decide_outcomes(
+    paired: Sequence[_PairedScores], thresholds: Mapping[str, RegressionThresholds]
 ) -> tuple[EvaluatorComparison, ...]:
-    """Decide each outcome with p-values adjusted for the number of evaluators."""
-    tested = [trend for trend in trends if trend.p_value is not None]
-    raised = iter(holm_adjust([trend.p_value or 0.0 for trend in tested]))
+    """Decide each outcome, with p-values adjusted for the number of evaluators."""
+    tested = [each.differences for each in paired if each.differences]
+    p_values = iter(holm_adjust([permutation_test_p_value(each) for each in tested]))
     return tuple(
-        trend
-        if trend.p_value is None
-        else _decide_trend(
-            replace(trend, p_value=next(raised)), bars.get(trend.config, RegressionThresholds())
+        _decide_outcome(
+            each,
+            next(p_values),
+            thresholds.get(each.comparison.config, RegressionThresholds()),
+            tests=len(tested),
         )
-        for trend in trends
+        if each.differences
+        else each.comparison
+        for each in paired
     )
 
 
-def _decide_trend(trend: EvaluatorComparison, bar: RegressionThresholds) -> EvaluatorComparison:
-    before, after = format_number(trend.before or 0.0), format_number(trend.after or 0.0)
-    said = f"mean score {after}, was {before}"
-    if trend.outcome == "pass":
-        return replace(trend, reason=said)
-    if trend.p_value is not None and trend.p_value <= 1 - bar.confidence + SCORE_SUM_TOLERANCE:
-        return replace(trend, outcome="fail", reason=f"{said}, which is hardly chance")
-    return replace(trend, reason=f"{said}, which may be chance")
+def _decide_outcome(
+    paired: _PairedScores, p_value: float, thresholds: RegressionThresholds, *, tests: int
+) -> EvaluatorComparison:
+    comparison, differences = replace(paired.comparison, p_value=p_value), paired.differences
+    before, after = format_distinct(comparison.before or 0.0, comparison.after or 0.0)
+    scores, cases = f"mean score {before} -> {after}", format_count(comparison.pairs, "case")
+    drop = -fsum(differences) / len(differences)
+    if drop <= thresholds.max_drop + SCORE_SUM_TOLERANCE:
+        return replace(comparison, outcome="pass", reason=f"{scores} ({cases})")
+    alpha, shown_p = 1 - thresholds.confidence, _format_p_value(p_value)
+    if p_value <= alpha + SCORE_SUM_TOLERANCE:
+        return replace(comparison, outcome="fail", reason=f"{scores} ({cases}, {shown_p})")
+    # Holm's method compares the smallest p-value with alpha divided by the number of tests.
+    needed = estimate_cases_needed(differences, alpha / tests)
+    more = "" if needed is None else f"; needs about {format_count(needed, 'case')}"
+    reason = f"{scores} ({cases}), not significant ({shown_p}){more}"
+    return replace(comparison, outcome="inconclusive", reason=reason)
 
 
-def _explain_no_pairs(known: Sequence[_ResultPair], alike: Sequence[_ResultPair]) -> str:
+def _format_p_value(p_value: float) -> str:
+    return "p < 0.001" if p_value < MIN_SHOWN_P_VALUE else f"p = {format_number(p_value)}"
+
+
+def _explain_no_pairs(known: Sequence[_ResultPair], unchanged: Sequence[_ResultPair]) -> str:
     if not known:
         return "the baseline has none of its checks"
-    if not alike:
-        return "the evaluator or its golden cases have changed"
-    return "no check was judged in both runs"
+    if not unchanged:
+        return "the evaluator or its eval cases changed"
+    return "no check passed or failed in both runs"
 
 
 def _find_changes(

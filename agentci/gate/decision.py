@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from agentci.gate.groups import SCORED_STATUSES, GatedResults
 from agentci.gate.rules import (
+    NO_REQUIRED_EVALUATED,
     GateReason,
     ReasonKind,
     compute_mean_score,
@@ -72,8 +73,8 @@ def decide(
             ignores everything except invalid input and an interrupted run.
         also: further reasons, such as those from a comparison with a baseline.
     """
-    told = find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
-    return _make_decision([*told, *also], format_pass_summary(judged), fail_on)
+    reasons = find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
+    return _make_decision([*reasons, *also], format_pass_summary(judged), fail_on)
 
 
 def decide_shard(
@@ -90,50 +91,52 @@ def decide_shard(
     failure, since other shards may have its results.
     """
     judged = [(_drop_pass_rate_confidence(policy), results) for policy, results in judged]
-    told = find_reasons(judged, problems=problems, uncovered=0, complete=complete)
-    own = [reason for reason in told if reason.kind != "nothing"]
+    reasons = find_reasons(judged, problems=problems, uncovered=0, complete=complete)
+    own = [reason for reason in reasons if reason.kind != "nothing"]
     decision = _make_decision(own, _format_shard_summary(judged), fail_on)
-    over_all = f"this is {shard}: `agentci merge` decides over all of them"
-    return replace(decision, passed=False, reasons=(*decision.reasons, over_all))
+    note = f"results of {shard} only; `agentci merge` decides for all shards"
+    return replace(decision, passed=False, reasons=(*decision.reasons, note))
 
 
 def _drop_pass_rate_confidence(policy: GatePolicy) -> GatePolicy:
     """Remove ``pass_rate_confidence``: one shard has too few cases to reach it."""
 
-    def loose(bar: ThresholdT) -> ThresholdT:
-        return replace(bar, pass_rate_confidence=None)
+    def drop(thresholds: ThresholdT) -> ThresholdT:
+        return replace(thresholds, pass_rate_confidence=None)
 
     return replace(
         policy,
-        overall=loose(policy.overall),
-        evaluators={name: loose(bar) for name, bar in policy.evaluators.items()},
-        cases=None if policy.cases is None else loose(policy.cases),
+        overall=drop(policy.overall),
+        evaluators={name: drop(each) for name, each in policy.evaluators.items()},
+        cases=None if policy.cases is None else drop(policy.cases),
     )
 
 
 def _format_shard_summary(judged: GatedResults) -> str:
     results = [result for _, group in judged for result in group]
     if not results:
-        return "no check falls into it"
+        return "no checks in this shard"
     if not any(
         result.evaluator.required and result.status in SCORED_STATUSES for result in results
     ):
-        return "no required check was judged"
+        return NO_REQUIRED_EVALUATED
     return format_pass_summary(judged)
 
 
-def _make_decision(told: Sequence[GateReason], otherwise: str, fail_on: FailOn) -> Decision:
-    shutting = [reason for reason in told if reason.kind in _FAILING_KINDS[fail_on]]
-    shutting.sort(key=lambda reason: _KINDS_BY_PRIORITY.index(reason.kind))
-    spared = [reason for reason in told if reason.kind not in (*_FAILING_KINDS[fail_on], "remark")]
+def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
+    failing = [reason for reason in reasons if reason.kind in _FAILING_KINDS[fail_on]]
+    failing.sort(key=lambda reason: _KINDS_BY_PRIORITY.index(reason.kind))
+    ignored = [
+        reason for reason in reasons if reason.kind not in (*_FAILING_KINDS[fail_on], "remark")
+    ]
     return Decision(
-        passed=not shutting,
-        exit_code=_EXIT_CODES[shutting[0].kind] if shutting else 0,
+        passed=not failing,
+        exit_code=_EXIT_CODES[failing[0].kind] if failing else 0,
         reasons=(
-            *(reason.text for reason in shutting),
-            *(f"{reason.text}; reported only (fail-on: {fail_on})" for reason in spared),
-            *(() if shutting or spared else (otherwise,)),
-            *(reason.text for reason in told if reason.kind == "remark"),
+            *(reason.text for reason in failing),
+            *(f"{reason.text}; reported only (fail-on: {fail_on})" for reason in ignored),
+            *(() if failing or ignored else (pass_summary,)),
+            *(reason.text for reason in reasons if reason.kind == "remark"),
         ),
     )
 

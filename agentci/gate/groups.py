@@ -44,40 +44,42 @@ class ConfigGate(Struct, frozen=True):
 def make_config_gates(judged: GatedResults) -> list[ConfigGate]:
     """Group the results of every config."""
     return [
-        _make_config_gate(policy, results, alone=len(judged) == 1) for policy, results in judged
+        _make_config_gate(policy, results, several=len(judged) > 1) for policy, results in judged
     ]
 
 
 def _make_config_gate(
-    policy: GatePolicy, results: Sequence[CheckResult], *, alone: bool
+    policy: GatePolicy, results: Sequence[CheckResult], *, several: bool
 ) -> ConfigGate:
-    where = f"{results[0].config}: " if results and not alone else ""
+    prefix = f"{results[0].config}: " if results and several else ""
     required = tuple(result for result in results if result.evaluator.required)
 
     def groups(own: Mapping[str, GateThresholds]) -> tuple[CheckGroup, ...]:
         """One group for each evaluator in ``own``, after one group for all other evaluators."""
         others = tuple(result for result in required if result.evaluator.name not in own)
         return (
-            CheckGroup(where, policy.overall, others),
+            CheckGroup(prefix, policy.overall, others),
             *(
                 CheckGroup(
-                    f"{where}{name}: ",
-                    bar,
+                    f"{prefix}{name}: ",
+                    thresholds,
                     tuple(r for r in required if r.evaluator.name == name),
                 )
-                for name, bar in own.items()
+                for name, thresholds in own.items()
             ),
         )
 
-    bars = policy.evaluators
+    evaluators = policy.evaluators
     return ConfigGate(
-        prefix=where,
+        prefix=prefix,
         cases=policy.cases,
         results=results,
         required=required,
         rate_groups=groups(
-            {name: bar for name, bar in bars.items() if bar.min_pass_rate is not None}
+            {name: each for name, each in evaluators.items() if each.min_pass_rate is not None}
         ),
-        score_groups=groups({name: bar for name, bar in bars.items() if bar.min_score is not None}),
-        policy_groups=groups(bars),
+        score_groups=groups(
+            {name: each for name, each in evaluators.items() if each.min_score is not None}
+        ),
+        policy_groups=groups(evaluators),
     )

@@ -2,16 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from agentci.gate.comparison import describe_outcome
 from agentci.gate.rules import GateReason
-from agentci.model.gate import (
-    Comparison,
-    ComparisonOutcome,
-    EvaluatorComparison,
-    Gate,
-    RegressionThresholds,
-)
+from agentci.model.gate import Comparison, ComparisonOutcome, Gate, RegressionThresholds
 
-NO_BASELINE = "there is no baseline to compare with, though `max_regression` asks for one"
+NO_BASELINE = "no baseline found; `max_regression` needs one"
 
 
 def find_regression_reasons(
@@ -22,39 +17,34 @@ def find_regression_reasons(
     Args:
         gates: the gates of all configs; a gate without regression thresholds adds no reason.
     """
-    held = find_regression_thresholds(gates)
+    by_config = find_regression_thresholds(gates)
     if comparison is None or comparison.not_comparable:
-        why = NO_BASELINE if comparison is None else comparison.not_comparable
-        yield from _make_overall_reason(held, "non-comparable", why)
+        text = NO_BASELINE if comparison is None else comparison.not_comparable
+        yield from _make_overall_reason(by_config, "non-comparable", text)
         return
     if comparison.stale:
-        yield from _make_overall_reason(held, "stale", comparison.stale)
-    several = len({trend.config for trend in comparison.evaluators}) > 1
-    for trend in comparison.evaluators:
-        bar = held.get(trend.config)
-        if bar is None or trend.outcome == "pass":
+        yield from _make_overall_reason(by_config, "stale", comparison.stale)
+    several = len({each.config for each in comparison.evaluators}) > 1
+    for each in comparison.evaluators:
+        thresholds = by_config.get(each.config)
+        if thresholds is None or each.outcome == "pass":
             continue
-        shuts = trend.required and trend.outcome in bar.fail_on
-        yield GateReason(
-            "failed" if shuts else "remark",
-            _format_trend(trend, where=f"{trend.config}: " if several else ""),
-        )
+        fails = each.required and each.outcome in thresholds.fail_on
+        prefix = f"{each.config}: " if several else ""
+        text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
+        yield GateReason("failed" if fails else "remark", text)
 
 
 def _make_overall_reason(
-    held: Mapping[str, RegressionThresholds], outcome: ComparisonOutcome, why: str
+    by_config: Mapping[str, RegressionThresholds], outcome: ComparisonOutcome, text: str
 ) -> Iterator[GateReason]:
     """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
-    if held:
-        shuts = any(outcome in bar.fail_on for bar in held.values())
-        yield GateReason("failed" if shuts else "remark", why)
-
-
-def _format_trend(trend: EvaluatorComparison, *, where: str) -> str:
-    return f"{where}{trend.evaluator} against the baseline: {trend.outcome} ({trend.reason})"
+    if by_config:
+        fails = any(outcome in each.fail_on for each in by_config.values())
+        yield GateReason("failed" if fails else "remark", text)
 
 
 def find_regression_thresholds(gates: Sequence[Gate]) -> dict[str, RegressionThresholds]:
     """The regression thresholds by config, for the configs that set them."""
-    bars = ((gate.config, gate.policy.regression) for gate in gates)
-    return {config: bar for config, bar in bars if bar is not None}
+    policies = ((gate.config, gate.policy.regression) for gate in gates)
+    return {config: thresholds for config, thresholds in policies if thresholds is not None}

@@ -41,17 +41,17 @@ class PassRateBound(Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> str:
         """The lower bound in one sentence; if it is too low, also the number of cases needed."""
-        bound, rate = format_distinct_percents(
+        bound, required = format_distinct_percents(
             clopper_pearson_lower_bound(self.passed, self.total, self.confidence), self.rate
         )
-        sure = f"{format_number(self.confidence * PERCENT)}%"
-        proven = f"proves a pass rate of at least {bound} with {sure} confidence"
+        confidence = f"{format_number(self.confidence * PERCENT)}%"
         cases = f"{self.passed:,} of {format_count(self.total, 'case')} passed"
-        told = f"{cases}, which {proven}; {rate} is asked"
+        text = f"pass rate {confidence} confidence bound {bound}"
         if self.is_reached:
-            return told
+            return f"{text} reaches {required} ({cases})"
         needed = cases_needed(self.total - self.passed, self.rate, self.confidence)
-        return f"{told}: it takes {format_count(needed - self.total, 'more case')}, all passing"
+        more = format_count(needed - self.total, "more passing case")
+        return f"{text} is below {required} ({cases}; {more} needed)"
 
 
 def make_pass_rate_bound(
@@ -66,10 +66,12 @@ def make_pass_rate_bound(
         rate: the required pass rate.
         confidence: as in ``PassRateBound``; None requires no bound.
     """
-    votes = [*passes]
-    if confidence is None or rate is None or not 0 < rate < 1 or not votes:
+    outcomes = [*passes]
+    if confidence is None or rate is None or not 0 < rate < 1 or not outcomes:
         return None
-    return PassRateBound(passed=sum(votes), total=len(votes), rate=rate, confidence=confidence)
+    return PassRateBound(
+        passed=sum(outcomes), total=len(outcomes), rate=rate, confidence=confidence
+    )
 
 
 def group_passes(results: Iterable[CheckResult]) -> Iterable[bool]:
@@ -198,16 +200,16 @@ def cases_needed(failed: int, rate: float, confidence: float) -> int:
         rate: above 0 and below 1.
     """
 
-    def proves(whole: int) -> bool:
+    def is_enough(whole: int) -> bool:
         return binomial_tail_probability(whole - failed, whole, rate) <= 1 - confidence + TOLERANCE
 
     most = failed + 1
-    while not proves(most):
+    while not is_enough(most):
         most *= 2
     least = failed
     while most - least > 1:
         middle = (least + most) // 2
-        least, most = (least, middle) if proves(middle) else (middle, most)
+        least, most = (least, middle) if is_enough(middle) else (middle, most)
     return most
 
 

@@ -82,7 +82,7 @@ def detect_secondary_limit(response: HttpResponse) -> RetryableError | None:
         response
     ):
         return RetryableError(
-            "GitHub reported a secondary rate limit",
+            "secondary rate limit",
             hint=RATE_LIMIT_HINT,
             asked_seconds=SECONDARY_LIMIT_SECONDS,
             arrived=False,

@@ -24,7 +24,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem, Severity
 from agentci.model.result import Report
 from agentci.reports.annotations import make_annotations
-from agentci.reports.report_format import format_conclusion, get_verdict
+from agentci.reports.report_format import format_title, get_verdict
 from agentci.reports.workflow_commands import Annotation
 
 ANNOTATIONS_PER_REQUEST: Final = 50
@@ -70,8 +70,7 @@ def create_check_run(api: GitHubApi, name: str, report: Report, subject: PostTar
 
 
 def _format_title(report: Report) -> str:
-    why = f": {report.decision.reasons[0]}" if report.decision.reasons else ""
-    return truncate.short(escape.flatten_line(f"{format_conclusion(report)}{why}"), MAX_TITLE)
+    return truncate.short(escape.flatten_line(format_title(report)), MAX_TITLE)
 
 
 def _split_batches(annotations: Sequence[JsonObject]) -> Iterator[list[JsonObject]]:

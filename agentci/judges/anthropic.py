@@ -37,23 +37,23 @@ def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
 
 
 def build_request(
-    question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+    prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
 ) -> ProviderRequest:
     """Build the HTTP request."""
     value: dict[str, Json] = {
         "model": settings.model,
         "max_tokens": settings.output_tokens,
-        **({"system": question.system} if question.system else {}),
-        "messages": [{"role": "user", "content": question.user}],
+        **({"system": prompt.system} if prompt.system else {}),
+        "messages": [{"role": "user", "content": prompt.user}],
     }
     output: dict[str, Json] = {}
-    if question.schema is not None and way.format == "json_schema":
-        output["format"] = {"type": "json_schema", "schema": make_answer_schema(question.schema)}
-    if settings.effort and way.sends_effort:
+    if prompt.schema is not None and capabilities.format == "json_schema":
+        output["format"] = {"type": "json_schema", "schema": make_answer_schema(prompt.schema)}
+    if settings.effort and capabilities.sends_effort:
         output["effort"] = settings.effort
     if output:
         value["output_config"] = output
-    if settings.temperature is not None and way.sends_temperature:
+    if settings.temperature is not None and capabilities.sends_temperature:
         value["temperature"] = settings.temperature
     base = (settings.base_url or BASE_URL).rstrip("/").removesuffix("/v1")
     version = settings.api_version or API_VERSION
@@ -71,14 +71,14 @@ def make_key_header(key: str) -> tuple[str, str]:
 
 def parse_response(content: bytes) -> ModelResponse:
     """Parse the body of a successful response."""
-    answer = parse_body(_AnthropicResponse, content)
-    reason = answer.stop_reason or ""
+    response = parse_body(_AnthropicResponse, content)
+    reason = response.stop_reason or ""
     return ModelResponse(
-        text="".join(block.text for block in answer.content if block.type == "text"),
+        text="".join(block.text for block in response.content if block.type == "text"),
         ending=ENDINGS.get(reason, "unknown"),
         finish_reason=reason,
-        tokens_in=answer.usage.input_tokens if answer.usage else None,
-        tokens_out=answer.usage.output_tokens if answer.usage else None,
+        tokens_in=response.usage.input_tokens if response.usage else None,
+        tokens_out=response.usage.output_tokens if response.usage else None,
     )
 
 

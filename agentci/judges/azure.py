@@ -18,12 +18,12 @@ def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
 
 
 def build_request(
-    question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+    prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
 ) -> ProviderRequest:
     """Build the HTTP request."""
     url = build_url(settings, chat.PATH)
     return ProviderRequest(
-        url=url, headers=JSON_HEADERS, body=chat.build_body(question, settings, way)
+        url=url, headers=JSON_HEADERS, body=chat.build_body(prompt, settings, capabilities)
     )
 
 

@@ -36,8 +36,8 @@ class Budget:
         stopped: returns True when the run has to end.
     """
 
-    def __init__(self, caps: BudgetLimits, *, stopped: Callable[[], bool]) -> None:
-        self._caps = caps
+    def __init__(self, limits: BudgetLimits, *, stopped: Callable[[], bool]) -> None:
+        self._limits = limits
         self._stopped = stopped
         self._condition = Condition()
         self._spent = ModelCost()
@@ -59,19 +59,19 @@ class Budget:
         with self._condition:
             self._saved += charge
 
-    def compute_max_charge(self, question: JudgePrompt, settings: ModelSettings) -> ModelCost:
+    def compute_max_charge(self, prompt: JudgePrompt, settings: ModelSettings) -> ModelCost:
         """Compute the maximum cost of a prompt, as far as it is known before the call.
 
         Raises:
             EvaluatorError: there is a limit in dollars, but no prices.
         """
-        if self._caps.max_usd is not None and settings.prices is None:
-            asked = settings.model or settings.provider
+        if self._limits.max_usd is not None and settings.prices is None:
+            model = settings.model or settings.provider
             raise EvaluatorError(
-                f"max_usd needs the prices of {asked}, in dollars a million tokens"
+                f"`max_usd` needs the `price` of {model}, in US dollars per million tokens"
             )
         return _make_charge(
-            settings, _estimate_tokens(question.system + question.user), settings.output_tokens
+            settings, _estimate_tokens(prompt.system + prompt.user), settings.output_tokens
         )
 
     @contextmanager
@@ -84,22 +84,22 @@ class Budget:
             EvaluatorError: not enough is left, or the run has to end.
         """
         self._wait_and_reserve(most)
-        bill = PendingCharge(most)
+        pending = PendingCharge(most)
         try:
-            yield bill
+            yield pending
         finally:
             with self._condition:
                 self._reserved -= most
-                self._spent += bill.charge
+                self._spent += pending.charge
                 self._condition.notify_all()
 
     def _wait_and_reserve(self, most: ModelCost) -> None:
         with self._condition:
             while self._find_exceeded_cap(self._spent + self._reserved + most):
-                if passed := self._find_exceeded_cap(self._spent + most):
+                if exceeded := self._find_exceeded_cap(self._spent + most):
                     raise EvaluatorError(
-                        f"the budget of judges is used up: {passed}, and the next call would pass"
-                        " it; raise it, or judge less"
+                        f"the judge budget is used up: the next call would exceed {exceeded};"
+                        " raise it, or evaluate fewer cases"
                     )
                 if self._stopped():
                     raise EvaluatorError(INTERRUPTED)
@@ -108,24 +108,24 @@ class Budget:
 
     def _find_exceeded_cap(self, charge: ModelCost) -> str:
         """Describe the limit that ``charge`` exceeds; empty if there is none."""
-        caps = self._caps
-        if caps.max_calls is not None and charge.calls > caps.max_calls:
-            return f"max_calls is {caps.max_calls:,}"
-        if caps.max_tokens is not None and charge.tokens > caps.max_tokens:
-            return f"max_tokens is {caps.max_tokens:,}"
-        if caps.max_usd is not None and charge.usd > caps.max_usd + _ROUNDING_TOLERANCE:
-            return f"max_usd is {format_number(caps.max_usd, 6)}"
+        limits = self._limits
+        if limits.max_calls is not None and charge.calls > limits.max_calls:
+            return f"`max_calls` ({limits.max_calls:,})"
+        if limits.max_tokens is not None and charge.tokens > limits.max_tokens:
+            return f"`max_tokens` ({limits.max_tokens:,})"
+        if limits.max_usd is not None and charge.usd > limits.max_usd + _ROUNDING_TOLERANCE:
+            return f"`max_usd` ({format_number(limits.max_usd, 6)})"
         return ""
 
 
 def compute_charge(
-    question: JudgePrompt, settings: ModelSettings, response: ModelResponse
+    prompt: JudgePrompt, settings: ModelSettings, response: ModelResponse
 ) -> ModelCost:
     """Compute the cost of a response; token counts that the service omits are estimated."""
     tokens_in, tokens_out = response.tokens_in, response.tokens_out
     return _make_charge(
         settings,
-        _estimate_tokens(question.system + question.user) if tokens_in is None else tokens_in,
+        _estimate_tokens(prompt.system + prompt.user) if tokens_in is None else tokens_in,
         _estimate_tokens(response.text) if tokens_out is None else tokens_out,
     )
 

@@ -24,37 +24,39 @@ ENDINGS: Final[dict[str, FinishStatus]] = {
 }
 
 
-def build_body(question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities) -> bytes:
+def build_body(
+    prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
+) -> bytes:
     """Build the body of a request; sampling parameters are included only if set."""
     value: dict[str, Json] = {
         "model": settings.model,
         "messages": [
-            *([{"role": "system", "content": question.system}] if question.system else ()),
-            {"role": "user", "content": question.user},
+            *([{"role": "system", "content": prompt.system}] if prompt.system else ()),
+            {"role": "user", "content": prompt.user},
         ],
     }
-    response_format = _make_response_format(question, way)
+    response_format = _make_response_format(prompt, capabilities)
     if response_format is not None:
         value["response_format"] = response_format
-    value[way.limit_parameter] = settings.output_tokens
-    if settings.effort and way.sends_effort:
+    value[capabilities.limit_parameter] = settings.output_tokens
+    if settings.effort and capabilities.sends_effort:
         value["reasoning_effort"] = settings.effort
-    if settings.temperature is not None and way.sends_temperature:
+    if settings.temperature is not None and capabilities.sends_temperature:
         value["temperature"] = settings.temperature
     return encode_body(value)
 
 
 def parse_response(content: bytes) -> ModelResponse:
     """Parse a response."""
-    answer = parse_body(_ChatCompletion, content)
-    choice = answer.choices[0]
+    response = parse_body(_ChatCompletion, content)
+    choice = response.choices[0]
     reason = choice.finish_reason or ""
     return ModelResponse(
         text=choice.message.content or "",
         ending="refused" if choice.message.refusal else ENDINGS.get(reason, "unknown"),
         finish_reason="refusal" if choice.message.refusal else reason,
-        tokens_in=answer.usage.prompt_tokens if answer.usage else None,
-        tokens_out=answer.usage.completion_tokens if answer.usage else None,
+        tokens_in=response.usage.prompt_tokens if response.usage else None,
+        tokens_out=response.usage.completion_tokens if response.usage else None,
     )
 
 
@@ -78,14 +80,16 @@ class _ChatCompletion(ServiceModel):
     usage: _ChatUsage | None = None
 
 
-def _make_response_format(question: JudgePrompt, way: ServiceCapabilities) -> JsonObject | None:
-    if question.schema is None or way.format == "prompt":
+def _make_response_format(
+    prompt: JudgePrompt, capabilities: ServiceCapabilities
+) -> JsonObject | None:
+    if prompt.schema is None or capabilities.format == "prompt":
         return None
-    if way.format == "json_object":
+    if capabilities.format == "json_object":
         return {"type": "json_object"}
     schema: JsonObject = {
         "name": SCHEMA_NAME,
         "strict": True,
-        "schema": make_answer_schema(question.schema),
+        "schema": make_answer_schema(prompt.schema),
     }
     return {"type": "json_schema", "json_schema": schema}

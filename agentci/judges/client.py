@@ -1,4 +1,4 @@
-"""Client for the models of a service: one question, one response, charged to a budget."""
+"""Client for the models of a service: one prompt, one response, charged to a budget."""
 
 import time
 from collections.abc import Callable
@@ -28,14 +28,12 @@ from agentci.judges.service_errors import (
     parse_api_error,
 )
 from agentci.judges.transport import (
-    TOO_MANY_REQUESTS,
-    RateLimitedError,
+    OUTAGE_HINT,
     ServiceRequest,
     ServiceState,
     ServiceStates,
     Transport,
-    is_retryable,
-    parse_retry_after,
+    find_retryable_error,
 )
 from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
 from agentci.model.requests import CompareEmbeddings
@@ -51,7 +49,7 @@ UNSUPPORTED_WORDS: Final = ("unsupported", "not supported", "unrecognized", "unk
 
 
 def find_fallback(
-    way: ServiceCapabilities, complaint: ApiErrorDetails, formats: tuple[ResponseFormat, ...]
+    capabilities: ServiceCapabilities, details: ApiErrorDetails, formats: tuple[ResponseFormat, ...]
 ) -> ServiceCapabilities | None:
     """Find the capabilities to try next after an error of the service; None if there are none.
 
@@ -60,59 +58,68 @@ def find_fallback(
     Args:
         formats: those of the provider, the strictest first.
     """
-    if complaint.status not in FALLBACK_STATUSES:
+    if details.status not in FALLBACK_STATUSES:
         return None
-    said = " ".join((complaint.param, complaint.message, *sorted(complaint.codes))).lower()
-    steps = (_without_effort(way, said), _without_temperature(way, said))
-    later = (_with_other_token_limit(way, said), _with_next_format(way, said, formats))
-    return next((step for step in (*steps, *later) if step is not None), None)
+    message = " ".join((details.param, details.message, *sorted(details.codes))).lower()
+    steps = (
+        _without_effort(capabilities, message),
+        _without_temperature(capabilities, message),
+        _with_other_token_limit(capabilities, message),
+        _with_next_format(capabilities, message, formats),
+    )
+    return next((step for step in steps if step is not None), None)
 
 
-def _without_effort(way: ServiceCapabilities, said: str) -> ServiceCapabilities | None:
-    return replace(way, sends_effort=False) if way.sends_effort and "effort" in said else None
-
-
-def _without_temperature(way: ServiceCapabilities, said: str) -> ServiceCapabilities | None:
-    if way.sends_temperature and "temperature" in said:
-        return replace(way, sends_temperature=False)
+def _without_effort(capabilities: ServiceCapabilities, message: str) -> ServiceCapabilities | None:
+    if capabilities.sends_effort and "effort" in message:
+        return replace(capabilities, sends_effort=False)
     return None
 
 
-def _with_other_token_limit(way: ServiceCapabilities, said: str) -> ServiceCapabilities | None:
-    if way.has_switched_token_limit or way.limit_parameter not in said:
+def _without_temperature(
+    capabilities: ServiceCapabilities, message: str
+) -> ServiceCapabilities | None:
+    if capabilities.sends_temperature and "temperature" in message:
+        return replace(capabilities, sends_temperature=False)
+    return None
+
+
+def _with_other_token_limit(
+    capabilities: ServiceCapabilities, message: str
+) -> ServiceCapabilities | None:
+    if capabilities.has_switched_token_limit or capabilities.limit_parameter not in message:
         return None
-    if not any(word in said for word in UNSUPPORTED_WORDS):
+    if not any(word in message for word in UNSUPPORTED_WORDS):
         return None
     other: TokenLimitName = (
-        "max_tokens" if way.limit_parameter != "max_tokens" else "max_completion_tokens"
+        "max_tokens" if capabilities.limit_parameter != "max_tokens" else "max_completion_tokens"
     )
-    return replace(way, limit_parameter=other, has_switched_token_limit=True)
+    return replace(capabilities, limit_parameter=other, has_switched_token_limit=True)
 
 
 def _with_next_format(
-    way: ServiceCapabilities, said: str, formats: tuple[ResponseFormat, ...]
+    capabilities: ServiceCapabilities, message: str, formats: tuple[ResponseFormat, ...]
 ) -> ServiceCapabilities | None:
-    left = formats[formats.index(way.format) + 1 :]
-    if left and any(name in said for name in FORMAT_NAMES):
-        return replace(way, format=left[0])
+    left = formats[formats.index(capabilities.format) + 1 :]
+    if left and any(name in message for name in FORMAT_NAMES):
+        return replace(capabilities, format=left[0])
     return None
 
 
 SUCCESSES: Final = range(200, 300)
-OUTAGE_HINT: Final = "try again later, or see whether the service has told of an outage"
 
 
 class ApiRejectionError(Exception):
     """A service rejected a request and would reject it again."""
 
-    def __init__(self, complaint: ApiErrorDetails, response: HttpResponse) -> None:
-        self.details = complaint
+    def __init__(self, details: ApiErrorDetails, response: HttpResponse) -> None:
+        self.details = details
         self.response = response
         # Without its message, which may quote a key.
-        super().__init__(complaint.status)
+        super().__init__(details.status)
 
 
-class PreparedQuestion(Struct, frozen=True, kw_only=True):
+class PreparedCall(Struct, frozen=True, kw_only=True):
     """A prompt with its provider, service state and key.
 
     Attributes:
@@ -120,7 +127,7 @@ class PreparedQuestion(Struct, frozen=True, kw_only=True):
         until: deadline, by the clock of the transport.
     """
 
-    question: JudgePrompt
+    prompt: JudgePrompt
     settings: ModelSettings
     provider: Provider
     parse: Callable[[bytes], ModelResponse]
@@ -143,16 +150,16 @@ class ServiceClient:
         budget: Budget,
         *,
         keys: ApiKeys,
-        accounts: ServiceStates | None = None,
+        service_states: ServiceStates | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._transport = transport
         self._budget = budget
         self._keys = keys
         self._now = now
-        self._service_states = accounts or ServiceStates()
+        self._service_states = service_states or ServiceStates()
 
-    def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
+    def ask(self, prompt: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
         """Call a model once, with the strictest response format that the service supports.
 
         Args:
@@ -162,23 +169,23 @@ class ServiceClient:
             EvaluatorError: there is no response, or no budget for one.
             SkippedError: no key is available in this run, as expected.
         """
-        read = PROVIDERS[settings.provider].parse_response
-        posed = self._prepare(question, settings, read, until)
-        way = posed.service_state.known_capabilities(
+        parse = PROVIDERS[settings.provider].parse_response
+        call = self._prepare(prompt, settings, parse, until)
+        capabilities = call.service_state.known_capabilities(
             settings.model
-        ) or posed.provider.initial_capabilities(settings)
+        ) or call.provider.initial_capabilities(settings)
         while True:
-            call = posed.provider.build_request(question, settings, way)
+            provider_request = call.provider.build_request(prompt, settings, capabilities)
             try:
-                response = posed.key.redact_response(self._send(posed, call))
+                response = call.key.redact_response(self._send(call, provider_request))
             except ApiRejectionError as error:
                 if error.details.is_content_filtered:
                     return ModelResponse(text="", ending="refused", finish_reason="content_filter")
-                way = self._find_fallback(way, error, posed)
+                capabilities = self._find_fallback(capabilities, error, call)
             except FetchError as error:
                 raise EvaluatorError(_append_hint(error)) from None
             else:
-                posed.service_state.remember_capabilities(settings.model, way)
+                call.service_state.remember_capabilities(settings.model, capabilities)
                 return response
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> ModelResponse:
@@ -192,115 +199,117 @@ class ServiceClient:
             SkippedError: no key is available in this run, as expected.
         """
         settings = request.judge.settings
-        posed = self._prepare(request.prompt, settings, embeddings.parse_response, until)
+        call = self._prepare(request.prompt, settings, embeddings.parse_response, until)
         try:
-            return self._send(posed, embeddings.build_request(request.texts, settings))
+            return self._send(call, embeddings.build_request(request.texts, settings))
         except ApiRejectionError as error:
-            raise EvaluatorError(_format_rejection(error, posed)) from None
+            raise EvaluatorError(_format_rejection(error, call)) from None
         except FetchError as error:
             raise EvaluatorError(_append_hint(error)) from None
 
     def _prepare(
         self,
-        question: JudgePrompt,
+        prompt: JudgePrompt,
         settings: ModelSettings,
-        read: Callable[[bytes], ModelResponse],
+        parse: Callable[[bytes], ModelResponse],
         until: float,
-    ) -> PreparedQuestion:
-        return PreparedQuestion(
-            question=question,
+    ) -> PreparedCall:
+        return PreparedCall(
+            prompt=prompt,
             settings=settings,
             provider=PROVIDERS[settings.provider],
-            parse=read,
+            parse=parse,
             service_state=self._service_states.get(settings),
             key=self._keys.get(settings, until=until),
             until=until,
         )
 
-    def _send(self, posed: PreparedQuestion, call: ProviderRequest) -> ModelResponse:
-        letter = ServiceRequest(
-            url=call.url,
-            headers={**call.headers, **posed.key.headers},
-            content=call.body,
-            has_key=bool(posed.key.secret),
-            until=posed.until,
+    def _send(self, call: PreparedCall, provider_request: ProviderRequest) -> ModelResponse:
+        request = ServiceRequest(
+            url=provider_request.url,
+            headers={**provider_request.headers, **call.key.headers},
+            content=provider_request.body,
+            has_key=bool(call.key.secret),
+            until=call.until,
         )
 
         def attempt(fetch: Callable[[], HttpResponse]) -> ModelResponse:
             with self._budget.reserve(
-                self._budget.compute_max_charge(posed.question, posed.settings)
-            ) as bill:
-                return self._attempt(fetch, bill, posed)
+                self._budget.compute_max_charge(call.prompt, call.settings)
+            ) as pending:
+                return self._attempt(fetch, pending, call)
 
-        return self._transport.send(letter, posed.service_state, attempt)
+        return self._transport.send(request, call.service_state, attempt)
 
     def _attempt(
-        self, fetch: Callable[[], HttpResponse], bill: PendingCharge, posed: PreparedQuestion
+        self, fetch: Callable[[], HttpResponse], pending: PendingCharge, call: PreparedCall
     ) -> ModelResponse:
         """Make one attempt; charge for a lost response, but not for a refused request."""
         try:
             response = fetch()
         except RetryableError as failure:
             if not failure.arrived:
-                bill.cancel()
+                pending.cancel()
             raise
         if response.status not in SUCCESSES:
-            bill.cancel()
-            self._raise_for_error(response, posed)
+            pending.cancel()
+            self._raise_for_error(response, call)
         try:
-            answer = posed.parse(response.content)
+            model_response = call.parse(response.content)
         except InvalidJsonError:
-            raise RetryableError("it sent no JSON", hint=OUTAGE_HINT) from None
-        bill.charge = compute_charge(posed.question, posed.settings, answer)
-        return answer
+            raise RetryableError("the response is not JSON", hint=OUTAGE_HINT) from None
+        pending.charge = compute_charge(call.prompt, call.settings, model_response)
+        return model_response
 
-    def _raise_for_error(self, response: HttpResponse, posed: PreparedQuestion) -> None:
+    def _raise_for_error(self, response: HttpResponse, call: PreparedCall) -> None:
         """Raise the error that an unsuccessful response means; never returns."""
-        complaint = parse_api_error(response.status, response.content)
-        if complaint.is_out_of_credit:
-            why = format_api_error_with_advice(
-                complaint, response, posed.settings, posed.key.secret
-            )
-            posed.service_state.disable(f"{why}; no further question was sent")
+        details = parse_api_error(response.status, response.content)
+        if details.is_out_of_credit:
+            why = format_api_error_with_advice(details, response, call.settings, call.key.secret)
+            call.service_state.disable(f"{why}; no further requests were sent")
             raise EvaluatorError(why)
-        if is_retryable(response.status, response.headers):
-            kind = RateLimitedError if response.status == TOO_MANY_REQUESTS else RetryableError
-            seconds = parse_retry_after(response.headers, now=self._now())
-            said = f"it {format_api_error(complaint, response, posed.key.secret)}"
-            raise kind(said, hint=OUTAGE_HINT, asked_seconds=seconds)
-        raise ApiRejectionError(complaint, response)
+        message = format_api_error(details, response, call.key.secret)
+        if failure := find_retryable_error(response, message, now=self._now()):
+            raise failure
+        raise ApiRejectionError(details, response)
 
     def _find_fallback(
-        self, way: ServiceCapabilities, error: ApiRejectionError, posed: PreparedQuestion
+        self, capabilities: ServiceCapabilities, error: ApiRejectionError, call: PreparedCall
     ) -> ServiceCapabilities:
         """Find the capabilities to try next.
 
         Raises:
             EvaluatorError: there are none.
         """
-        settings = posed.settings
-        step = find_fallback(way, error.details, posed.provider.FORMATS)
+        settings = call.settings
+        step = find_fallback(capabilities, error.details, call.provider.FORMATS)
         if step is None:
-            raise EvaluatorError(_format_rejection(error, posed))
-        for name in _find_dropped_settings(way, step, settings):
-            self._transport.report(f"{settings.model} takes no {name}, so it is asked without")
+            raise EvaluatorError(_format_rejection(error, call))
+        for name in _find_dropped_settings(capabilities, step, settings):
+            self._transport.report(
+                f"{settings.model} does not support {name}; it is called without it"
+            )
         return step
 
 
-def _format_rejection(error: ApiRejectionError, posed: PreparedQuestion) -> str:
+def _format_rejection(error: ApiRejectionError, call: PreparedCall) -> str:
     return format_api_error_with_advice(
-        error.details, error.response, posed.settings, posed.key.secret
+        error.details, error.response, call.settings, call.key.secret
     )
 
 
 def _find_dropped_settings(
-    way: ServiceCapabilities, step: ServiceCapabilities, settings: ModelSettings
+    capabilities: ServiceCapabilities, step: ServiceCapabilities, settings: ModelSettings
 ) -> list[str]:
     """List settings of the user that are no longer sent."""
     lost = []
-    if way.sends_temperature and not step.sends_temperature and settings.temperature is not None:
+    if (
+        capabilities.sends_temperature
+        and not step.sends_temperature
+        and settings.temperature is not None
+    ):
         lost.append("temperature")
-    if way.sends_effort and not step.sends_effort and settings.effort:
+    if capabilities.sends_effort and not step.sends_effort and settings.effort:
         lost.append("effort")
     return lost
 

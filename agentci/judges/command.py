@@ -42,61 +42,61 @@ class CommandClient:
 
     def __init__(
         self,
-        seat: CommandSandbox,
+        sandbox: CommandSandbox,
         budget: Budget,
         *,
         keys: ApiKeys,
         clock: Callable[[], float],
     ) -> None:
-        self._sandbox = seat
+        self._sandbox = sandbox
         self._budget = budget
         self._keys = keys
         self._clock = clock
 
-    def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
+    def ask(self, prompt: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
         """Run the program once.
 
         Raises:
             EvaluatorError: it failed, or there is no budget for it.
         """
-        prompt = escape.replace_surrogates(
-            "\n\n".join(filter(None, (question.system, question.user)))
-        )
+        text = escape.replace_surrogates("\n\n".join(filter(None, (prompt.system, prompt.user))))
         key = self._keys.get(settings, until=until)
-        with self._budget.reserve(self._budget.compute_max_charge(question, settings)) as bill:
-            printed = self._run(settings, prompt, key, until - self._clock())
-            text = printed.stdout.decode("utf-8", "replace")
-            response = key.redact_response(ModelResponse(text=text, ending="complete"))
-            bill.charge = compute_charge(question, settings, response)
-        if printed.exit_code != 0:
-            said = truncate.short(
-                key.redact(escape.escape_for_log_line(printed.stderr)), MAX_STDERR_SHOWN
+        with self._budget.reserve(self._budget.compute_max_charge(prompt, settings)) as pending:
+            output = self._run(settings, text, key, until - self._clock())
+            stdout = output.stdout.decode("utf-8", "replace")
+            response = key.redact_response(ModelResponse(text=stdout, ending="complete"))
+            pending.charge = compute_charge(prompt, settings, response)
+        if output.exit_code != 0:
+            stderr = truncate.short(
+                key.redact(escape.escape_for_log_line(output.stderr)), MAX_STDERR_SHOWN
             )
-            raise EvaluatorError(f"the judge's program ended with code {printed.exit_code}: {said}")
+            raise EvaluatorError(
+                f"the judge's command exited with code {output.exit_code}: {stderr}"
+            )
         return response
 
     def _run(
         self, settings: ModelSettings, prompt: str, key: ApiKey, seconds: float
     ) -> ProgramOutput:
         if seconds <= 0:
-            raise EvaluatorError("no time is left to run the judge's program")
-        seat = self._sandbox
+            raise EvaluatorError("no time left to run the judge's command")
+        sandbox = self._sandbox
         secret = {settings.key_variable: key.secret} if key.secret else {}
         program, *arguments = settings.command
         try:
-            return seat.executor.run(
+            return sandbox.executor.run(
                 [
                     self._resolve_program(program),
                     *(each.replace(PROMPT_PLACEHOLDER, prompt) for each in arguments),
                 ],
                 stdin=b"" if _has_prompt_argument(settings) else prompt.encode(),
                 timeout_seconds=round(seconds, 3),
-                cwd=seat.cwd,
-                environment={**seat.environment, **secret},
-                sandbox_policy=seat.sandbox_policy,
+                cwd=sandbox.cwd,
+                environment={**sandbox.environment, **secret},
+                sandbox_policy=sandbox.sandbox_policy,
             )
         except EvaluatorError as error:
-            raise EvaluatorError(f"the judge's program {key.redact(str(error))}") from None
+            raise EvaluatorError(f"the judge's command {key.redact(str(error))}") from None
 
     def _resolve_program(self, program: str) -> str:
         """Find the program in PATH; the user that it runs as may not read all folders in it."""
@@ -104,7 +104,7 @@ class CommandClient:
             return program
         found = shutil.which(program, path=self._sandbox.environment.get("PATH", os.defpath))
         if found is None:
-            raise EvaluatorError(f"{program!r} is not on this machine")
+            raise EvaluatorError(f"{program!r} is not in PATH")
         return found
 
 

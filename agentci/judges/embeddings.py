@@ -13,7 +13,7 @@ from agentci.judges.judge import (
     REPLAY_ONLY_CAUSE,
     VERDICT_SECONDS,
     JudgeResponseCache,
-    make_unrecorded_error,
+    make_uncached_error,
 )
 from agentci.judges.provider import (
     JSON_HEADERS,
@@ -48,12 +48,12 @@ class EmbeddingComparer:
         clock: seconds from any fixed point.
     """
 
-    def __init__(self, embedder: EmbeddingClient, *, clock: Callable[[], float]) -> None:
-        self._client = embedder
+    def __init__(self, client: EmbeddingClient, *, clock: Callable[[], float]) -> None:
+        self._client = client
         self._clock = clock
 
     def compare(
-        self, request: CompareEmbeddings, records: JudgeResponseCache = NO_RESPONSE_CACHE
+        self, request: CompareEmbeddings, cache: JudgeResponseCache = NO_RESPONSE_CACHE
     ) -> EmbeddingSimilarity:
         """Compare two texts, from the cache if possible.
 
@@ -64,14 +64,14 @@ class EmbeddingComparer:
             EvaluatorError: there are no comparable embeddings.
             SkippedError: the service cannot be called in this run, as expected.
         """
-        with records.lock(0):
-            known = records.find(0)
-            if known is not None and (value := parse_cosine(known)) is not None:
-                return EmbeddingSimilarity(cosine=value, response=known, is_cached=True)
+        with cache.lock(0):
+            cached = cache.find(0)
+            if cached is not None and (value := parse_cosine(cached)) is not None:
+                return EmbeddingSimilarity(cosine=value, response=cached, is_cached=True)
             if request.judge.replay == "only":
-                raise make_unrecorded_error(REPLAY_ONLY_CAUSE)
+                raise make_uncached_error(REPLAY_ONLY_CAUSE)
             response = self._client.embed(request, until=self._clock() + VERDICT_SECONDS)
-            records.store(0, response)
+            cache.store(0, response)
             return EmbeddingSimilarity(cosine=float(response.text), response=response)
 
 
@@ -99,12 +99,12 @@ def parse_response(content: bytes) -> ModelResponse:
         InvalidJsonError: the body is not JSON.
         EvaluatorError: it does not contain two comparable embeddings.
     """
-    answer = parse_body(_EmbeddingsResponse, content)
-    vectors = {each.index: each.embedding for each in answer.data}
-    if len(answer.data) != len(vectors) or vectors.keys() != {0, 1}:
-        raise EvaluatorError("the service of embeddings did not answer with one vector a text")
+    response = parse_body(_EmbeddingsResponse, content)
+    vectors = {each.index: each.embedding for each in response.data}
+    if len(response.data) != len(vectors) or vectors.keys() != {0, 1}:
+        raise EvaluatorError("the embeddings service did not return one vector per text")
     if len(vectors[0]) != len(vectors[1]):
-        raise EvaluatorError("the service of embeddings answered with vectors of unequal length")
+        raise EvaluatorError("the embeddings service returned vectors of different lengths")
     try:
         value = cosine_similarity(vectors[0], vectors[1])
     except ValueError as error:
@@ -112,7 +112,7 @@ def parse_response(content: bytes) -> ModelResponse:
     return ModelResponse(
         text=repr(value),
         ending="complete",
-        tokens_in=answer.usage.prompt_tokens if answer.usage else None,
+        tokens_in=response.usage.prompt_tokens if response.usage else None,
         tokens_out=0,
     )
 

@@ -11,19 +11,17 @@ from typing import Final, NoReturn, TypeGuard
 from urllib.parse import quote, urlsplit
 
 from agentci._util.http.interface import HttpResponse
-from agentci._util.http.retries import RetryableError, sleep_unless_stopped
+from agentci._util.http.retries import RetryableError
 from agentci._util.text.format import format_number
 from agentci._util.text.secrets import HIDDEN
 from agentci.errors import EvaluatorError, FetchError
 from agentci.judges.service_errors import format_api_error, parse_api_error
 from agentci.judges.transport import (
-    TOO_MANY_REQUESTS,
-    RateLimitedError,
+    OUTAGE_HINT,
     ServiceRequest,
     ServiceState,
     Transport,
-    is_retryable,
-    parse_retry_after,
+    find_retryable_error,
 )
 from agentci.model.json import Json, JsonObject
 from agentci.model.requests import EvalsService, GradeWithService, ServiceGrade, ServiceGrades
@@ -68,24 +66,26 @@ def check_run(run: JsonObject, items: int) -> None:
     """
     if run.get("status") != COMPLETED:
         error = run.get("error")
-        said = error.get("message") if isinstance(error, Mapping) else None
-        raise EvaluatorError(f"the run of the service {run.get('status')}: {said or 'no reason'}")
+        message = error.get("message") if isinstance(error, Mapping) else None
+        raise EvaluatorError(
+            f"the service's run {run.get('status')}: {message or 'no reason given'}"
+        )
     counts = run.get("result_counts")
     errored = counts.get("errored") if isinstance(counts, Mapping) else None
     if errored:
-        raise EvaluatorError(f"the service could not grade {errored} of {items}")
+        raise EvaluatorError(f"the service could not grade {errored} of {items} items")
 
 
-def parse_grades(found: Sequence[Json], items: int) -> tuple[ServiceGrade, ...]:
+def parse_grades(graded: Sequence[Json], count: int) -> tuple[ServiceGrade, ...]:
     """Parse the grades of all items, sorted by item number.
 
     Raises:
         EvaluatorError: an item has no grade, or more than one.
     """
-    grades = dict(map(_parse_item, found))
-    if len(found) != items or grades.keys() != set(range(items)):
-        raise EvaluatorError(f"the service graded other items than the {items} that it was given")
-    return tuple(grades[number] for number in range(items))
+    grades = dict(map(_parse_item, graded))
+    if len(graded) != count or grades.keys() != set(range(count)):
+        raise EvaluatorError(f"the service did not grade each of the {count} items once")
+    return tuple(grades[number] for number in range(count))
 
 
 def _parse_item(item: Json) -> tuple[int, ServiceGrade]:
@@ -97,7 +97,7 @@ def _parse_item(item: Json) -> tuple[int, ServiceGrade]:
                     name: result[name] for name in DETAIL_KEYS if result.get(name) is not None
                 }
                 return number, ServiceGrade(score=float(score), passed=passed, details=details)
-    raise EvaluatorError("the service gave no score for an item")
+    raise EvaluatorError("the service returned no score for an item")
 
 
 def _find_results(item: JsonObject) -> Iterator[JsonObject]:
@@ -120,7 +120,6 @@ PAGE_ITEMS: Final = 100
 # Time to delete the eval, in addition to the timeout of the run.
 CLEANUP_SECONDS: Final = 10.0
 SUCCESSES: Final = range(200, 300)
-OUTAGE_HINT: Final = "try again later"
 # Hosts that expect the key in the `api-key` header; others expect bearer tokens.
 KEY_HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com")
 
@@ -137,11 +136,9 @@ class EvalsApiClient:
         transport: Transport,
         *,
         variables: Mapping[str, str],
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._transport = transport
         self._variables = variables
-        self._sleep = sleep
         self._service_states: defaultdict[EvalsService, ServiceState] = defaultdict(ServiceState)
 
     def grade(self, request: GradeWithService) -> ServiceGrades:
@@ -183,7 +180,7 @@ class EvalsApiClient:
     def _wait(self, request: GradeWithService, session: "_EvalsSession") -> None:
         if self._transport.clock() + POLL_SECONDS >= session.until:
             raise EvaluatorError(f"timed out after {format_number(request.timeout_seconds)}s")
-        sleep_unless_stopped(POLL_SECONDS, sleep=self._sleep, stopped=self._transport.stopped)
+        self._transport.sleep(POLL_SECONDS)
 
     def _delete_eval(self, path: str, session: "_EvalsSession") -> None:
         """Delete the eval; a failure is reported but does not change the grades."""
@@ -192,7 +189,7 @@ class EvalsApiClient:
             session.delete(path)
         except (EvaluatorError, FetchError) as error:
             self._transport.report(
-                f"{path} stays at {urlsplit(session.base_url).hostname}: {error}"
+                f"could not delete {path} at {urlsplit(session.base_url).hostname}: {error}"
             )
 
 
@@ -205,7 +202,7 @@ class OfflineEvalsApiClient:
         Raises:
             EvaluatorError: always.
         """
-        raise EvaluatorError("no service grades with --offline")
+        raise EvaluatorError("`--offline` calls no grading service")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -233,7 +230,7 @@ class _EvalsSession:
 
     def _send(self, method: str, path: str, content: bytes | None = None) -> JsonObject:
         headers = {} if content is None else {"Content-Type": "application/json"}
-        letter = ServiceRequest(
+        request = ServiceRequest(
             url=f"{self.base_url}{path}",
             headers=headers | make_key_header(self.base_url, self.key),
             content=content,
@@ -241,7 +238,7 @@ class _EvalsSession:
             has_key=bool(self.key),
             until=self.until,
         )
-        return self.transport.send(letter, self.service_state, self._read)
+        return self.transport.send(request, self.service_state, self._read)
 
     def _read(self, fetch: Callable[[], HttpResponse]) -> JsonObject:
         """Make one attempt."""
@@ -253,7 +250,7 @@ class _EvalsSession:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise RetryableError("it sent no JSON object", hint=OUTAGE_HINT)
+            raise RetryableError("the response is not a JSON object", hint=OUTAGE_HINT)
         return document
 
     def _redact_key(self, content: bytes) -> bytes:
@@ -262,13 +259,12 @@ class _EvalsSession:
 
     def _raise_for_error(self, response: HttpResponse) -> None:
         """Raise the error that an unsuccessful response means; never returns."""
-        complaint = parse_api_error(response.status, response.content)
-        said = format_api_error(complaint, response, self.key)
-        if is_retryable(response.status, response.headers) and not complaint.is_out_of_credit:
-            kind = RateLimitedError if response.status == TOO_MANY_REQUESTS else RetryableError
-            seconds = parse_retry_after(response.headers, now=time.time())
-            raise kind(f"it {said}", hint=OUTAGE_HINT, asked_seconds=seconds)
-        raise EvaluatorError(f"the service {said}; see whether base_url and its key are right")
+        details = parse_api_error(response.status, response.content)
+        message = format_api_error(details, response, self.key)
+        failure = find_retryable_error(response, message, now=time.time())
+        if failure and not details.is_out_of_credit:
+            raise failure
+        raise EvaluatorError(f"the service returned {message}; check `base_url` and the key")
 
 
 def make_key_header(base_url: str, key: str) -> dict[str, str]:
@@ -295,7 +291,7 @@ def _fetch_items(session: _EvalsSession, path: str) -> Iterator[Json]:
 
 
 def _parse_id(document: Json) -> str:
-    found = document.get("id") if isinstance(document, Mapping) else None
-    if not isinstance(found, str):
-        raise EvaluatorError("the service answered without an id")
-    return quote(found, safe="")
+    items = document.get("id") if isinstance(document, Mapping) else None
+    if not isinstance(items, str):
+        raise EvaluatorError("the service's response has no id")
+    return quote(items, safe="")

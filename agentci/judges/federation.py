@@ -45,25 +45,25 @@ class TokenExchange(Struct, frozen=True, kw_only=True):
 def find_federation_problems(
     settings: ModelSettings, federation: IdentityFederation
 ) -> Iterator[str]:
-    """List what prevents the exchange of an identity token, one sentence each."""
+    """List problems that prevent the exchange of an identity token."""
     exchange = TOKEN_EXCHANGES.get(settings.provider)
     if exchange is None:
-        takers = join_with_or(tuple(TOKEN_EXCHANGES))
-        yield f"the provider {settings.provider!r} takes no github-oidc; it is {takers} that do"
+        supported = join_with_or(tuple(TOKEN_EXCHANGES))
+        yield f"the provider {settings.provider!r} does not support github-oidc; use {supported}"
         return
     given = dict(federation.ids)
-    lacking = [name for name in exchange.required_ids if name not in given]
-    if lacking:
-        yield f"its `auth` lacks {', '.join(lacking)}"
-    strange = [
+    missing = [name for name in exchange.required_ids if name not in given]
+    if missing:
+        yield f"`auth` needs {', '.join(missing)}"
+    unknown = [
         name for name in given if name not in (*exchange.required_ids, *exchange.optional_ids)
     ]
-    if strange:
-        yield f"its `auth` has {', '.join(strange)}, which {settings.provider} does not know"
+    if unknown:
+        yield f"`auth` has keys that {settings.provider} does not support: {', '.join(unknown)}"
     if settings.base_url and not _is_allowed_host(settings.base_url, exchange.allowed_hosts):
-        yield f"its base_url is not one of {settings.provider}, and gets no token of it"
+        yield f"`base_url` is not a host of {settings.provider}, so it must not receive a token"
     if settings.key_variable:
-        yield f"it has both `auth` and the key in {settings.key_variable}: leave one of them out"
+        yield f"`auth` and the key in {settings.key_variable} exclude each other; remove one"
 
 
 def _is_allowed_host(url: str, hosts: tuple[str, ...]) -> bool:

@@ -39,18 +39,18 @@ def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
 
 
 def build_request(
-    question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+    prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
 ) -> ProviderRequest:
     """Build the HTTP request."""
     generation: dict[str, Json] = {}
-    if question.schema is not None and way.format != "prompt":
+    if prompt.schema is not None and capabilities.format != "prompt":
         generation["responseMimeType"] = "application/json"
-    if question.schema is not None and way.format == "json_schema":
-        generation["responseJsonSchema"] = make_answer_schema(question.schema)
+    if prompt.schema is not None and capabilities.format == "json_schema":
+        generation["responseJsonSchema"] = make_answer_schema(prompt.schema)
     generation["maxOutputTokens"] = settings.output_tokens
-    if settings.temperature is not None and way.sends_temperature:
+    if settings.temperature is not None and capabilities.sends_temperature:
         generation["temperature"] = settings.temperature
-    system: JsonObject = {"systemInstruction": {"parts": [{"text": question.system}]}}
+    system: JsonObject = {"systemInstruction": {"parts": [{"text": prompt.system}]}}
     base = (settings.base_url or BASE_URL).rstrip("/")
     model = quote(settings.model.removeprefix("models/"), safe="")
     return ProviderRequest(
@@ -58,8 +58,8 @@ def build_request(
         headers=JSON_HEADERS,
         body=encode_body(
             {
-                "contents": [{"role": "user", "parts": [{"text": question.user}]}],
-                **(system if question.system else {}),
+                "contents": [{"role": "user", "parts": [{"text": prompt.user}]}],
+                **(system if prompt.system else {}),
                 "generationConfig": generation,
             }
         ),
@@ -73,12 +73,12 @@ def make_key_header(key: str) -> tuple[str, str]:
 
 def parse_response(content: bytes) -> ModelResponse:
     """Parse the body of a successful response; a blocked prompt has no candidates."""
-    answer = parse_body(_GeminiResponse, content)
-    candidate = answer.candidates[0] if answer.candidates else _GeminiCandidate()
+    response = parse_body(_GeminiResponse, content)
+    candidate = response.candidates[0] if response.candidates else _GeminiCandidate()
     reason, ending = candidate.finish_reason, ENDINGS.get(candidate.finish_reason, "unknown")
-    if answer.feedback.block_reason:
-        reason, ending = answer.feedback.block_reason, "refused"
-    usage = answer.usage
+    if response.feedback.block_reason:
+        reason, ending = response.feedback.block_reason, "refused"
+    usage = response.usage
     return ModelResponse(
         text="".join(part.text for part in candidate.content.parts if not part.thought),
         ending=ending,

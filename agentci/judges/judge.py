@@ -27,8 +27,8 @@ from agentci.model.judges import (
 from agentci.model.requests import CompareEmbeddings
 from agentci.model.values import replace
 
-REPLAY_ONLY_CAUSE: Final = "with `replay: only`"
-OFFLINE_CAUSE: Final = "with --offline"
+REPLAY_ONLY_CAUSE: Final = "`replay: only`"
+OFFLINE_CAUSE: Final = "`--offline`"
 
 
 class JudgedResponse(Struct, frozen=True, kw_only=True):
@@ -80,14 +80,14 @@ class NoJudgeResponseCache:
 class OfflineModelClient:
     """Client for offline runs: calls no model."""
 
-    def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> NoReturn:
+    def ask(self, prompt: JudgePrompt, settings: ModelSettings, *, until: float) -> NoReturn:
         """Refuse to call a model.
 
         Raises:
             UncachedResponseError: always.
         """
-        del question, settings, until
-        raise make_unrecorded_error(OFFLINE_CAUSE)
+        del prompt, settings, until
+        raise make_uncached_error(OFFLINE_CAUSE)
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> NoReturn:
         """Refuse to request embeddings.
@@ -96,14 +96,12 @@ class OfflineModelClient:
             UncachedResponseError: always.
         """
         del request, until
-        raise make_unrecorded_error(OFFLINE_CAUSE)
+        raise make_uncached_error(OFFLINE_CAUSE)
 
 
-def make_unrecorded_error(why: str) -> UncachedResponseError:
-    """Create the error of a missing cached response; ``why`` says why no model may be called."""
-    return UncachedResponseError(
-        f"no reply to this question is recorded, and {why} no model is asked"
-    )
+def make_uncached_error(cause: str) -> UncachedResponseError:
+    """Create the error of a missing cached response; ``cause`` is what forbids calling a model."""
+    return UncachedResponseError(f"no cached response for this prompt, and {cause} calls no model")
 
 
 VERDICT_SECONDS: Final = 180.0
@@ -113,7 +111,7 @@ NO_RESPONSE_CACHE: Final = NoJudgeResponseCache()
 class ModelClient(Protocol):
     """Calls models; thread-safe."""
 
-    def ask(self, question: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
+    def ask(self, prompt: JudgePrompt, settings: ModelSettings, *, until: float) -> ModelResponse:
         """Call a model once; a truncated response is returned, too.
 
         Args:
@@ -136,17 +134,17 @@ class Judge:
 
     def __init__(
         self,
-        askers: Mapping[str, ModelClient],
+        clients: Mapping[str, ModelClient],
         *,
         clock: Callable[[], float],
         verdict_seconds: float = VERDICT_SECONDS,
     ) -> None:
-        self._clients = askers
+        self._clients = clients
         self._clock = clock
         self._verdict_seconds = verdict_seconds
 
     def evaluate(
-        self, request: AskModel, records: JudgeResponseCache = NO_RESPONSE_CACHE
+        self, request: AskModel, cache: JudgeResponseCache = NO_RESPONSE_CACHE
     ) -> AggregateVerdict:
         """Request samples until further ones cannot change the result.
 
@@ -158,35 +156,35 @@ class Judge:
                 verdict.
             SkippedError: the model cannot be called in this run, as expected.
         """
-        panel, form = request.judge, request.prompt.schema
-        if form is None:
-            raise TypeError("a question without a form has no verdict")
-        told: list[JudgedResponse] = []
+        judge, schema = request.judge, request.prompt.schema
+        if schema is None:
+            raise TypeError("a prompt without a schema has no verdict")
+        judged: list[JudgedResponse] = []
         failures: list[str] = []
-        silence: Exception | None = None
-        for left in range(panel.samples - 1, -1, -1):
+        unavailable: Exception | None = None
+        for left in range(judge.samples - 1, -1, -1):
             try:
-                told.append(self._get_judged_response(request, form, records, len(told)))
+                judged.append(self._get_judged_response(request, schema, cache, len(judged)))
             except NoVerdictError as error:
                 failures.append(str(error))
             except (UncachedResponseError, SkippedError) as error:
-                silence = error
+                unavailable = error
                 break
-            if can_stop_sampling([each.verdict for each in told], left, form, panel.samples):
+            if can_stop_sampling([each.verdict for each in judged], left, schema, judge.samples):
                 break
-        if len(told) < count_required_verdicts(panel.samples):
-            raise silence or EvaluatorError(_format_failures(failures, panel.samples))
-        verdicts = tuple(each.verdict for each in told)
+        if len(judged) < count_required_verdicts(judge.samples):
+            raise unavailable or EvaluatorError(_format_failures(failures, judge.samples))
+        verdicts = tuple(each.verdict for each in judged)
         return AggregateVerdict(
-            values=combine_verdicts(verdicts, form, panel.aggregation),
+            values=combine_verdicts(verdicts, schema, judge.aggregation),
             verdicts=verdicts,
             failures=tuple(failures),
-            responses=tuple(each.response for each in told),
-            cached_responses=tuple(each.response for each in told if each.is_cached),
+            responses=tuple(each.response for each in judged),
+            cached_responses=tuple(each.response for each in judged if each.is_cached),
         )
 
     def generate_text(
-        self, question: JudgePrompt, settings: ModelSettings, *, seconds: float
+        self, prompt: JudgePrompt, settings: ModelSettings, *, seconds: float
     ) -> ModelResponse:
         """Return the text of a model, without parsing a verdict.
 
@@ -197,65 +195,64 @@ class Judge:
             EvaluatorError: there is no response, or it was truncated or refused.
         """
         until = self._clock() + min(seconds, self._verdict_seconds)
-        response = self._ask_model(question, settings, until, NO_RESPONSE_CACHE)
+        response = self._ask_model(prompt, settings, until, NO_RESPONSE_CACHE)
         if response.ending != "complete":
             raise NoVerdictError(explain_incomplete_response(response))
         return response
 
     def _get_judged_response(
-        self, request: AskModel, form: VerdictSchema, records: JudgeResponseCache, number: int
+        self, request: AskModel, schema: VerdictSchema, cache: JudgeResponseCache, number: int
     ) -> JudgedResponse:
-        with records.lock(number):
-            if (known := records.find(number)) is not None:
-                records.record(known)
+        with cache.lock(number):
+            if (cached := cache.find(number)) is not None:
+                cache.record(cached)
                 with suppress(NoVerdictError):
                     return JudgedResponse(
-                        verdict=parse_verdict(known, form), response=known, is_cached=True
+                        verdict=parse_verdict(cached, schema), response=cached, is_cached=True
                     )
             if request.judge.replay == "only":
-                raise make_unrecorded_error(REPLAY_ONLY_CAUSE)
-            told = self._ask_for_verdict(request.prompt, form, request.judge.settings, records)
-            records.store(number, told.response)
-            return told
+                raise make_uncached_error(REPLAY_ONLY_CAUSE)
+            judged = self._ask_for_verdict(request.prompt, schema, request.judge.settings, cache)
+            cache.store(number, judged.response)
+            return judged
 
     def _ask_for_verdict(
         self,
-        question: JudgePrompt,
-        form: VerdictSchema,
+        prompt: JudgePrompt,
+        schema: VerdictSchema,
         settings: ModelSettings,
-        records: JudgeResponseCache,
+        cache: JudgeResponseCache,
     ) -> JudgedResponse:
         until = self._clock() + self._verdict_seconds
-        response = self._ask_model(question, settings, until, records)
+        response = self._ask_model(prompt, settings, until, cache)
         try:
-            return JudgedResponse(verdict=parse_verdict(response, form), response=response)
+            return JudgedResponse(verdict=parse_verdict(response, schema), response=response)
         except UnreadableVerdictError as error:
             if not response.text.strip():
                 raise
-            mended = self._ask_model(
-                make_repair_question(form, response.text), settings, until, records
+            corrected = self._ask_model(
+                make_repair_question(schema, response.text), settings, until, cache
             )
             try:
-                return JudgedResponse(verdict=parse_verdict(mended, form), response=mended)
+                return JudgedResponse(verdict=parse_verdict(corrected, schema), response=corrected)
             except NoVerdictError:
-                retold = "and what it wrote instead gives none either"
-                raise NoVerdictError(f"{error}, {retold}") from None
+                raise NoVerdictError(f"{error}; its correction contains none either") from None
 
     def _ask_model(
         self,
-        question: JudgePrompt,
+        prompt: JudgePrompt,
         settings: ModelSettings,
         until: float,
-        records: JudgeResponseCache,
+        cache: JudgeResponseCache,
     ) -> ModelResponse:
         """Request a response; if it is truncated, retry once with twice the token limit."""
-        asker = self._clients[settings.provider]
-        response = asker.ask(question, settings, until=until)
-        records.record(response)
+        client = self._clients[settings.provider]
+        response = client.ask(prompt, settings, until=until)
+        cache.record(response)
         if response.ending == "truncated":
-            roomy = replace(settings, output_tokens=2 * settings.output_tokens)
-            response = asker.ask(question, roomy, until=until)
-            records.record(response)
+            extended = replace(settings, output_tokens=2 * settings.output_tokens)
+            response = client.ask(prompt, extended, until=until)
+            cache.record(response)
         return response
 
 
@@ -265,22 +262,22 @@ def count_required_verdicts(samples: int) -> int:
 
 
 def can_stop_sampling(
-    verdicts: Sequence[Verdict], left: int, form: VerdictSchema, samples: int
+    verdicts: Sequence[Verdict], left: int, schema: VerdictSchema, samples: int
 ) -> bool:
     """Whether ``left`` more samples cannot change the result."""
-    lacking = count_required_verdicts(samples) - len(verdicts)
-    if lacking > 0:
-        return lacking > left
-    if form.kind != "boolean":
+    missing = count_required_verdicts(samples) - len(verdicts)
+    if missing > 0:
+        return missing > left
+    if schema.kind != "boolean":
         return False
     return all(
         len(votes) == len(verdicts) and _is_majority_fixed(votes, left)
-        for votes in (_collect_values(verdicts, name) for name in form.names)
+        for votes in (_collect_values(verdicts, name) for name in schema.names)
     )
 
 
 def combine_verdicts(
-    verdicts: Sequence[Verdict], form: VerdictSchema, combining: SampleAggregation
+    verdicts: Sequence[Verdict], schema: VerdictSchema, aggregation: SampleAggregation
 ) -> Mapping[str, ScoreValue]:
     """Combine several verdicts: for booleans, the majority; a tie is False.
 
@@ -289,9 +286,9 @@ def combine_verdicts(
     Raises:
         EvaluatorError: two labels are equally frequent.
     """
-    given = {name: _collect_values(verdicts, name) for name in form.names}
+    given = {name: _collect_values(verdicts, name) for name in schema.names}
     return {
-        name: _combine_values(values, combining)
+        name: _combine_values(values, aggregation)
         for name, values in given.items()
         if len(values) >= count_required_verdicts(len(verdicts))
     }
@@ -308,24 +305,24 @@ def _is_majority_fixed(votes: Sequence[ScoreValue], left: int) -> bool:
     return passes > fails + left or passes + left <= fails
 
 
-def _combine_values(values: Sequence[ScoreValue], combining: SampleAggregation) -> ScoreValue:
+def _combine_values(values: Sequence[ScoreValue], aggregation: SampleAggregation) -> ScoreValue:
     if isinstance(values[0], bool):
         return 2 * values.count(True) > len(values)
     if isinstance(values[0], str):
         return _find_most_frequent(values)
     grades = [float(value) for value in values]
-    return fmean(grades) if combining == "mean" else median(grades)
+    return fmean(grades) if aggregation == "mean" else median(grades)
 
 
 def _find_most_frequent(labels: Sequence[ScoreValue]) -> ScoreValue:
     [(label, most), *others] = Counter(labels).most_common()
     if others and others[0][1] == most:
-        raise EvaluatorError(f"the samples are split: {label} and {others[0][0]}, {most} each")
+        raise EvaluatorError(f"the samples are tied: {label} and {others[0][0]}, {most} each")
     return label
 
 
 def _format_failures(failures: Sequence[str], samples: int) -> str:
     if samples == 1:
         return failures[0]
-    said = "; ".join(dict.fromkeys(failures))
-    return f"{len(failures)} of {format_count(samples, 'sample')} gave no verdict: {said}"
+    reasons = "; ".join(dict.fromkeys(failures))
+    return f"{len(failures)} of {format_count(samples, 'sample')} have no verdict: {reasons}"

@@ -11,7 +11,6 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field
 
 from agentci._util.http.interface import HttpResponse
-from agentci._util.http.retries import RetryableError
 from agentci._util.text import escape, truncate
 from agentci._util.text.secrets import HIDDEN, redact
 from agentci.errors import EvaluatorError, FetchError, SkippedError
@@ -23,8 +22,7 @@ from agentci.judges.transport import (
     ServiceRequest,
     ServiceState,
     Transport,
-    is_retryable,
-    parse_retry_after,
+    find_retryable_error,
 )
 from agentci.model.judges import IdentityFederation, ModelResponse, ModelSettings
 from agentci.model.values import replace
@@ -35,7 +33,6 @@ IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_R
 EXPIRY_MARGIN_SECONDS: Final = 180.0
 SUCCESS_STATUSES: Final = range(200, 300)
 MAX_REASON_SHOWN: Final = 300
-OUTAGE_HINT: Final = "try again later"
 # Matches anything that may be part of a token.
 _SECRET: Final = re.compile(r"[A-Za-z0-9_.+/=-]{40,}")
 
@@ -74,19 +71,19 @@ class ShortLivedTokens:
             EvaluatorError: the service issues none.
         """
         with self._lock:
-            way = (settings.provider, settings.base_url, federation)
-            slot = self._slots.setdefault(way, _CachedToken())
+            key = (settings.provider, settings.base_url, federation)
+            slot = self._slots.setdefault(key, _CachedToken())
         with slot.lock:
             if slot.error:
                 raise EvaluatorError(slot.error)
             if self._transport.clock() >= slot.valid_until:
                 try:
-                    given = self._request_token(settings, federation, until)
+                    response = self._request_token(settings, federation, until)
                 except TokenRefusedError as error:
                     slot.error = str(error)
                     raise EvaluatorError(slot.error) from None
-                seconds = max(given.expires_in - EXPIRY_MARGIN_SECONDS, given.expires_in / 2)
-                slot.token = given.access_token
+                seconds = max(response.expires_in - EXPIRY_MARGIN_SECONDS, response.expires_in / 2)
+                slot.token = response.access_token
                 slot.valid_until = self._transport.clock() + seconds
             return slot.token
 
@@ -95,22 +92,26 @@ class ShortLivedTokens:
     ) -> "_TokenResponse":
         exchange = TOKEN_EXCHANGES[settings.provider]
         identity = self._request_identity(federation.audience or exchange.audience, until)
-        call = exchange.build_request(settings, dict(federation.ids), identity)
-        host = urlsplit(call.url).hostname
-        letter = ServiceRequest(
-            url=call.url, headers=call.headers, content=call.body, has_key=True, until=until
+        provider_request = exchange.build_request(settings, dict(federation.ids), identity)
+        host = urlsplit(provider_request.url).hostname
+        http_request = ServiceRequest(
+            url=provider_request.url,
+            headers=provider_request.headers,
+            content=provider_request.body,
+            has_key=True,
+            until=until,
         )
         return self._send(
-            letter,
+            http_request,
             _TokenResponse,
-            f"{host} makes no token of this job's identity",
-            "see whether the ids in `auth` are right, and whether the service trusts this"
-            " repository, branch and workflow",
+            f"{host} issued no token for this job's identity",
+            "check the ids in `auth`, and that the service trusts this repository, branch and"
+            " workflow",
         )
 
     def _request_identity(self, audience: str, until: float) -> str:
         url, token = (self._variables[name] for name in IDENTITY_VARIABLES)
-        letter = ServiceRequest(
+        http_request = ServiceRequest(
             url=f"{url}{'&' if '?' in url else '?'}audience={quote(audience, safe='')}",
             headers={"Accept": "application/json", "Authorization": f"bearer {token}"},
             content=None,
@@ -118,13 +119,13 @@ class ShortLivedTokens:
             until=until,
         )
         return self._send(
-            letter,
+            http_request,
             _IdentityResponse,
-            "GitHub gives this job no id token",
-            "see whether it has `permissions: {id-token: write}`",
+            "GitHub issued no ID token for this job",
+            "check that the job has `permissions: {id-token: write}`",
         ).value
 
-    def _send(self, letter: ServiceRequest, kind: type[W], what: str, way_out: str) -> W:
+    def _send(self, http_request: ServiceRequest, model: type[W], problem: str, hint: str) -> W:
         """Send a request and parse the response.
 
         Raises:
@@ -136,19 +137,21 @@ class ShortLivedTokens:
             response = fetch()
             if response.status in SUCCESS_STATUSES:
                 try:
-                    return parse_body(kind, response.content)
+                    return parse_body(model, response.content)
                 except (InvalidJsonError, EvaluatorError):
-                    raise TokenRefusedError(f"{what}: its answer holds none; {way_out}") from None
-            said = f"it answered {response.status}{_format_reason(response)}"
-            if is_retryable(response.status, response.headers):
-                seconds = parse_retry_after(response.headers, now=time.time())
-                raise RetryableError(said, hint=OUTAGE_HINT, asked_seconds=seconds)
-            raise TokenRefusedError(f"{what}: {said}; {way_out}")
+                    raise TokenRefusedError(
+                        f"{problem}: the response contains none; {hint}"
+                    ) from None
+            message = f"status {response.status}{_format_reason(response)}"
+            if failure := find_retryable_error(response, message, now=time.time()):
+                raise failure
+            raise TokenRefusedError(f"{problem}: {message}; {hint}")
 
         try:
-            return self._transport.send(letter, ServiceState(), attempt)
+            return self._transport.send(http_request, ServiceState(), attempt)
         except FetchError as error:
-            raise EvaluatorError(f"{what}: {error}") from None
+            advice = f"; {error.hint}" if error.hint else ""
+            raise EvaluatorError(f"{problem}: {error}{advice}") from None
 
 
 class _IdentityResponse(ServiceModel):
@@ -166,21 +169,21 @@ class _OauthErrorResponse(ServiceModel):
 
 def _format_reason(response: HttpResponse) -> str:
     """Return the service's reason for a refusal, without anything that may be a token."""
-    complaint = parse_api_error(response.status, response.content)
+    details = parse_api_error(response.status, response.content)
     try:
         said = (
-            parse_body(_OauthErrorResponse, response.content).error_description or complaint.message
+            parse_body(_OauthErrorResponse, response.content).error_description or details.message
         )
     except (InvalidJsonError, EvaluatorError):
-        said = complaint.message
+        said = details.message
     said = truncate.short(escape.escape_for_log_line(_SECRET.sub(HIDDEN, said)), MAX_REASON_SHOWN)
     return f" ({said})" if said else ""
 
 
 ID_REQUEST_DENIED: Final = (
-    "this job can get no id token of GitHub: give it `permissions: {id-token: write}`"
+    "this job cannot get an ID token from GitHub; add `permissions: {id-token: write}`"
 )
-NOT_IN_ACTIONS: Final = "`auth: {type: github-oidc}` works in GitHub Actions alone"
+NOT_IN_ACTIONS: Final = "`auth: {type: github-oidc}` works only in GitHub Actions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,9 +213,9 @@ class ApiKeys:
     """
 
     def __init__(
-        self, variables: Mapping[str, str], transport: Transport, *, withheld: str = ""
+        self, variables: Mapping[str, str], transport: Transport, *, unavailable_reason: str = ""
     ) -> None:
-        self.unavailable_reason = withheld
+        self.unavailable_reason = unavailable_reason
         self._variables = variables
         self._tokens = ShortLivedTokens(variables, transport)
 
@@ -225,7 +228,7 @@ class ApiKeys:
             is_step = self._variables.get("GITHUB_ACTIONS") == "true"
             return ID_REQUEST_DENIED if is_step else NOT_IN_ACTIONS
         if name and not self._variables.get(name, "").strip():
-            return f"the environment variable {name}, for the judge's key, is not set"
+            return f"the environment variable {name} with the judge's key is not set"
         return ""
 
     def get(self, settings: ModelSettings, *, until: float) -> ApiKey:

@@ -36,7 +36,7 @@ def encode_body(value: JsonObject) -> bytes:
     return escape.replace_surrogates(text).encode()
 
 
-def parse_body(kind: type[W], content: bytes) -> W:
+def parse_body(model: type[W], content: bytes) -> W:
     """Parse the body of a response.
 
     Raises:
@@ -44,16 +44,16 @@ def parse_body(kind: type[W], content: bytes) -> W:
         EvaluatorError: it does not match the API.
     """
     try:
-        return kind.model_validate_json(content)
+        return model.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         if first["type"] == "json_invalid":
             raise InvalidJsonError from None
-        where = ".".join(map(str, first["loc"])) or "the answer"
-        said = truncate.short(escape.flatten_line(f"{where}: {first['msg']}"), MAX_SHOWN)
+        where = ".".join(map(str, first["loc"])) or "the response"
+        message = truncate.short(escape.flatten_line(f"{where}: {first['msg']}"), MAX_SHOWN)
         raise EvaluatorError(
-            f"the judge's service does not speak the API of its provider ({said}):"
-            " see base_url and provider"
+            f"the judge's service did not return a response of its provider's API ({message});"
+            " check `base_url` and `provider`"
         ) from None
 
 
@@ -110,7 +110,7 @@ class Provider(Protocol):
         ...
 
     def build_request(
-        self, question: JudgePrompt, settings: ModelSettings, way: ServiceCapabilities
+        self, prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
     ) -> ProviderRequest:
         """Build the HTTP request."""
         ...

@@ -103,45 +103,45 @@ REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id")
 
 
 def format_api_error_with_advice(
-    complaint: ApiErrorDetails, response: HttpResponse, settings: ModelSettings, key: str
+    details: ApiErrorDetails, response: HttpResponse, settings: ModelSettings, key: str
 ) -> str:
     """Format an error response with advice on what to do."""
-    said = format_api_error(complaint, response, key)
-    return f"the judge's service {said}: {_advise(complaint, settings)}"
+    shown = format_api_error(details, response, key)
+    return f"the judge's service returned {shown}; {_advise(details, settings)}"
 
 
-def format_api_error(complaint: ApiErrorDetails, response: HttpResponse, key: str) -> str:
-    """Format an error response as the end of a sentence about the service."""
-    said = f"answered {complaint.status}"
+def format_api_error(details: ApiErrorDetails, response: HttpResponse, key: str) -> str:
+    """Format an error response without advice."""
+    shown = f"status {details.status}"
     # A service may quote the rejected key, or a part of it.
-    if complaint.message and complaint.status not in UNAUTHORIZED:
-        said += f" ({truncate.short(_hide_key(complaint.message, key), MAX_MESSAGE_SHOWN)})"
+    if details.message and details.status not in UNAUTHORIZED:
+        shown += f" ({truncate.short(_hide_key(details.message, key), MAX_MESSAGE_SHOWN)})"
     if request_id := _find_request_id(response, key):
-        said += f", request {request_id}"
-    return said
+        shown += f", request ID {request_id}"
+    return shown
 
 
-def _advise(complaint: ApiErrorDetails, settings: ModelSettings) -> str:
-    status = complaint.status
+def _advise(details: ApiErrorDetails, settings: ModelSettings) -> str:
+    status = details.status
     key = settings.key_variable
-    if complaint.is_out_of_credit:
-        return f"there is no credit left for the key in {key}" if key else "there is no credit left"
+    if details.is_out_of_credit:
+        return f"the key in {key} has no credit left" if key else "no credit is left"
     if status in UNAUTHORIZED:
         return _advise_on_key(settings)
     if status in REDIRECTS:
-        return "it redirects, which is not followed with a key and texts; correct base_url"
+        return "a redirect is not followed with a key and texts; correct `base_url`"
     if status in {NOT_FOUND, GONE}:
-        return f"see whether it has {settings.model}, and whether base_url is right"
-    return "correct the settings of the judge"
+        return f"check that it offers {settings.model}, and that `base_url` is right"
+    return "check the judge's settings"
 
 
 def _advise_on_key(settings: ModelSettings) -> str:
     key = settings.key_variable
     if settings.federation is not None:
-        return f"see whether the account that `auth` stands for may use {settings.model}"
+        return f"check that the account in `auth` may use {settings.model}"
     if not key:
-        return "name the environment variable that holds its key"
-    return f"see whether the key in {key} is the right one, and may use {settings.model}"
+        return "set `api_key_env` to the environment variable with its key"
+    return f"check the key in {key}, and that it may use {settings.model}"
 
 
 def _find_request_id(response: HttpResponse, key: str) -> str:

@@ -97,33 +97,33 @@ class ProxyTarget:
         """Refuse further calls."""
         self._closed = True
 
-    def respond(self, asked: ProxyRequest) -> ProxyResponse:
+    def respond(self, request: ProxyRequest) -> ProxyResponse:
         """Handle a request."""
-        if asked.method == "OPTIONS":
+        if request.method == "OPTIONS":
             return ProxyResponse(status=HTTPStatus.NO_CONTENT, content=None)
         try:
-            return ProxyResponse(status=HTTPStatus.OK, content=self._handle(asked))
-        except ProxyRefusalError as refusal:
-            return make_error_response(refusal)
+            return ProxyResponse(status=HTTPStatus.OK, content=self._handle(request))
+        except ProxyRefusalError as error:
+            return make_error_response(error)
 
-    def _handle(self, asked: ProxyRequest) -> JsonObject:
-        authorization = asked.authorization.encode("utf-8", "replace")
+    def _handle(self, request: ProxyRequest) -> JsonObject:
+        authorization = request.authorization.encode("utf-8", "replace")
         if not hmac.compare_digest(authorization, self._authorization):
             raise ProxyRefusalError(HTTPStatus.UNAUTHORIZED, "Unauthorized")
         if self._closed:
             raise ProxyRefusalError(HTTPStatus.SERVICE_UNAVAILABLE, SHUTTING_DOWN)
-        match asked.method, asked.path:
+        match request.method, request.path:
             case "GET", "/info":
                 return self._info()
             case "POST", "/invoke":
                 self._check_call_limit(1, f"Max calls exceeded (limit: {self._max_calls})")
                 with PARSE_LOCK:
-                    wish = _parse_question(_parse_object(asked.body))
-                return self._ask_model(wish)
+                    question = _parse_question(_parse_object(request.body))
+                return self._ask_model(question)
             case "POST", "/invokeBatch":
                 with PARSE_LOCK:
-                    wishes = self._parse_batch(_parse_object(asked.body))
-                return {"responses": [self._ask_for_batch(each) for each in wishes]}
+                    questions = self._parse_batch(_parse_object(request.body))
+                return {"responses": [self._ask_for_batch(each) for each in questions]}
             case _:
                 raise ProxyRefusalError(HTTPStatus.NOT_FOUND, "Not found")
 
@@ -142,26 +142,26 @@ class ProxyTarget:
         requests = body.get("requests")
         if not isinstance(requests, list):
             raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, NO_REQUESTS)
-        told = f"current: {self._calls}, batch: {len(requests)}, limit: {self._max_calls}"
-        self._check_call_limit(len(requests), f"Batch would exceed max calls ({told})")
+        message = f"current: {self._calls}, batch: {len(requests)}, limit: {self._max_calls}"
+        self._check_call_limit(len(requests), f"Batch would exceed max calls ({message})")
         return [_parse_question(_mapping_or_empty(each)) for each in requests]
 
-    def _ask_for_batch(self, wish: _ModelQuestion) -> JsonObject:
+    def _ask_for_batch(self, question: _ModelQuestion) -> JsonObject:
         try:
-            return self._ask_model(wish)
-        except ProxyRefusalError as refusal:
-            return {"outputMessages": [], "output": [], "rawText": f"Error: {refusal}"}
+            return self._ask_model(question)
+        except ProxyRefusalError as error:
+            return {"outputMessages": [], "output": [], "rawText": f"Error: {error}"}
 
-    def _ask_model(self, wish: _ModelQuestion) -> JsonObject:
-        if not wish.question:
+    def _ask_model(self, question: _ModelQuestion) -> JsonObject:
+        if not question.question:
             raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, NO_QUESTION)
-        if wish.target not in {"", self._name}:
-            why = f"Unknown target '{wish.target}'. Available: {self._name}"
+        if question.target not in {"", self._name}:
+            why = f"Unknown target '{question.target}'. Available: {self._name}"
             raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, why)
         self._count_call()
-        posed = JudgePrompt(system=wish.system, user=wish.question, schema=None)
+        prompt = JudgePrompt(system=question.system, user=question.question, schema=None)
         try:
-            return _format_model_response(self._ask(posed))
+            return _format_model_response(self._ask(prompt))
         except EvaluatorError as error:
             raise ProxyRefusalError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from None
 
@@ -178,9 +178,9 @@ class ProxyTarget:
             self._calls += 1
 
 
-def make_error_response(refusal: ProxyRefusalError) -> ProxyResponse:
+def make_error_response(error: ProxyRefusalError) -> ProxyResponse:
     """Build the response to a refused request."""
-    return ProxyResponse(status=refusal.status, content={"error": str(refusal)})
+    return ProxyResponse(status=error.status, content={"error": str(error)})
 
 
 def _parse_object(body: bytes) -> Mapping[str, Json]:
@@ -207,14 +207,14 @@ def _mapping_or_empty(value: Json) -> Mapping[str, Json]:
 
 def _format_model_response(response: ModelResponse) -> JsonObject:
     messages: list[Json] = [{"role": "assistant", "content": response.text}]
-    told: dict[str, Json] = {
+    message: dict[str, Json] = {
         "outputMessages": messages,
         "output": messages,
         "rawText": response.text,
     }
     if response.tokens_in is not None and response.tokens_out is not None:
-        told["tokenUsage"] = {"input": response.tokens_in, "output": response.tokens_out}
-    return told
+        message["tokenUsage"] = {"input": response.tokens_in, "output": response.tokens_out}
+    return message
 
 
 HOST: Final = "127.0.0.1"
@@ -311,14 +311,14 @@ class _ProxyServer:
             connection.close()
             self._free_slots.release()
 
-    def _handle_request(self, line: "_ProxyConnection") -> None:
+    def _handle_request(self, connection: "_ProxyConnection") -> None:
         try:
-            asked = line.read_request()
-        except ProxyRefusalError as refusal:
-            line.send_response(make_error_response(refusal), to="")
-            line.drain()
+            request = connection.read_request()
+        except ProxyRefusalError as error:
+            connection.send_response(make_error_response(error), to="")
+            connection.drain()
         else:
-            line.send_response(self._target.respond(asked), to=asked.method)
+            connection.send_response(self._target.respond(request), to=request.method)
 
 
 class _ProxyConnection:
@@ -357,12 +357,12 @@ class _ProxyConnection:
             body=self._read_body(headers, len(self._received) - len(body)),
         )
 
-    def send_response(self, answer: ProxyResponse, *, to: str) -> None:
+    def send_response(self, response: ProxyResponse, *, to: str) -> None:
         """Send the response; ``to`` is the request method, as HEAD gets no body."""
-        lines = [f"HTTP/1.1 {answer.status.value} {answer.status.phrase}", *RESPONSE_HEADERS]
+        lines = [f"HTTP/1.1 {response.status.value} {response.status.phrase}", *RESPONSE_HEADERS]
         content = b""
-        if answer.content is not None:
-            content = json.dumps(answer.content).encode()
+        if response.content is not None:
+            content = json.dumps(response.content).encode()
             lines += ["Content-Type: application/json", f"Content-Length: {len(content)}"]
         head = "\r\n".join((*lines, "", "")).encode("ascii")
         self._connection.settimeout(self._max_seconds)

@@ -1,7 +1,5 @@
-"""Sends requests to model services over HTTP, with retries, rate limits and deadlines."""
+"""Sends requests to model services: rate limits that all threads share, deadlines of verdicts."""
 
-import random
-import re
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -9,67 +7,50 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from agentci._util.http.client import HttpConnections
 from agentci._util.http.interface import HttpLimits, HttpResponse
 from agentci._util.http.retries import (
+    RETRYABLE_STATUSES,
+    TOO_MANY_REQUESTS,
     DeadlineExceededError,
+    Retries,
     RetryableError,
-    check_stopped,
-    parse_http_date,
-    run_with_deadline,
-    sleep_unless_stopped,
+    parse_retry_after,
 )
-from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.judges.provider import ServiceCapabilities
 from agentci.model.judges import ModelSettings
 
 if TYPE_CHECKING:
-    from agentci._util.http.transport import HttpRequest, HttpTransport
+    from agentci._util.http.transport import HttpRequest
+
+SERVICE_RETRYABLE_STATUSES: Final = RETRYABLE_STATUSES | {408, 409, 425, 529}
+OUTAGE_HINT: Final = "try again later, or check whether the service reports an outage"
 
 
-RETRYABLE_STATUSES: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-TOO_MANY_REQUESTS: Final = 429
-
-FIRST_BACKOFF_SECONDS: Final = 0.5
-MAX_BACKOFF_SECONDS: Final = 30.0
-# Share of a wait; spreads the retries of requests that failed together.
-MAX_JITTER: Final = 0.25
-
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
+class RateLimitedError(RetryableError):
+    """A service received too many requests from all threads together."""
 
 
-def is_retryable(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether a retry may succeed; the ``x-should-retry`` header overrides the status.
+def find_retryable_error(
+    response: HttpResponse, message: str, *, now: float
+) -> RetryableError | None:
+    """Return the error of a response that a retry may fix; None for other responses.
 
-    Args:
-        headers: by name in lower case.
-    """
-    said = headers.get("x-should-retry", "").strip().lower()
-    return said == "true" or (status in RETRYABLE_STATUSES and said != "false")
-
-
-def parse_retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Parse how many seconds a service asks to wait; None if it does not.
+    The ``x-should-retry`` header overrides the status.
 
     Args:
-        now: seconds since 1970, used with a date if the service does not send its own time.
+        message: of the error.
+        now: seconds since 1970, if the service does not send its own time.
     """
-    milliseconds = headers.get("retry-after-ms", "").strip()
-    if _NUMBER.fullmatch(milliseconds):
-        return float(milliseconds) / 1000
-    said = headers.get("retry-after", "").strip()
-    if _NUMBER.fullmatch(said):
-        return float(said)
-    until, here = parse_http_date(said), parse_http_date(headers.get("date", ""))
-    if until is None:
+    advice = response.headers.get("x-should-retry", "").strip().lower()
+    if advice != "true" and (
+        response.status not in SERVICE_RETRYABLE_STATUSES or advice == "false"
+    ):
         return None
-    return max(0.0, until - (now if here is None else here))
-
-
-def compute_backoff(tries: int) -> float:
-    """Compute the wait after ``tries`` attempts without a Retry-After; it doubles each time."""
-    seconds = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** (tries - 1))
-    return seconds * (1 - random.uniform(0, MAX_JITTER))  # noqa: S311 (nothing to guess)
+    kind = RateLimitedError if response.status == TOO_MANY_REQUESTS else RetryableError
+    seconds = parse_retry_after(response.headers, now=now)
+    return kind(message, hint=OUTAGE_HINT, asked_seconds=seconds)
 
 
 class ServiceState:
@@ -106,9 +87,9 @@ class ServiceState:
         """Return the capabilities that worked for a model; None before its first response."""
         return self._capabilities.get(model)
 
-    def remember_capabilities(self, model: str, way: ServiceCapabilities) -> None:
+    def remember_capabilities(self, model: str, capabilities: ServiceCapabilities) -> None:
         """Remember the capabilities that worked for a model."""
-        self._capabilities[model] = way
+        self._capabilities[model] = capabilities
 
 
 class ServiceStates:
@@ -130,7 +111,13 @@ T = TypeVar("T")
 # Far above the size of any verdict.
 MAX_RESPONSE_BYTES: Final = 4 * 1024**2
 
-LIMITS: Final = HttpLimits(tries=5, connect_seconds=5, silence_seconds=60, longest_wait_seconds=60)
+LIMITS: Final = HttpLimits(
+    tries=5,
+    connect_seconds=5,
+    silence_seconds=60,
+    first_wait_seconds=0.375,  # 0.5 s with jitter
+    longest_wait_seconds=60,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,35 +138,24 @@ class ServiceRequest:
     method: str = ""
 
 
-class Transport:
-    """Connections to services; thread-safe.
-
-    Args:
-        tell: receives a line for every wait.
-        stopped: returns True when the run has to end; it interrupts every wait and read.
-    """
+class Transport(HttpConnections):
+    """Connections to services; thread-safe."""
 
     def __init__(
         self,
         *,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         stopped: Callable[[], bool],
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         limits: HttpLimits = LIMITS,
     ) -> None:
-        self.clock = clock
-        self.report = tell
-        self.stopped = stopped
-        self._sleep = sleep
-        self._limits = limits
-        self._lock = Lock()
-        self._exchange: HttpTransport | None = None
+        super().__init__(report=report, stopped=stopped, sleep=sleep, clock=clock, limits=limits)
 
     def send(
         self,
-        letter: ServiceRequest,
-        account: ServiceState,
+        request: ServiceRequest,
+        state: ServiceState,
         attempt: Callable[[Callable[[], HttpResponse]], T],
     ) -> T:
         """Send a request, with retries.
@@ -189,92 +165,52 @@ class Transport:
                 RetryableError that it raises leads to a retry, too.
 
         Raises:
-            EvaluatorError: no attempt succeeded, or no time is left for one.
-            FetchError: the service cannot be trusted, or the run has to end.
+            EvaluatorError: the service is disabled, or no time is left.
+            FetchError: no attempt succeeded, or the run has to end.
         """
-        # requests is slow to import, and most runs call no model.
-        from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (see above)
+        from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (slow to import)
 
-        wish = make_http_request(
-            letter.url,
-            letter.headers,
+        prepared = make_http_request(
+            request.url,
+            request.headers,
             MAX_RESPONSE_BYTES,
-            content=letter.content,
-            method=letter.method,
-            unencrypted=not letter.has_key,
+            content=request.content,
+            method=request.method,
+            unencrypted=not request.has_key,
         )
-        tries = 1
+        retries = Retries(prepared.address.shown, limits=self.limits, report=self.report)
         while True:
             # Another thread may extend the wait in the meantime.
-            while (seconds := account.wait_seconds(self.clock())) > 0:
-                self._wait(seconds, letter, "it asked to be left alone")
+            while (seconds := state.wait_seconds(self.clock())) > 0:
+                self._wait(seconds, request, "the service asked to wait")
             try:
-                return attempt(partial(self._send_once, wish, letter))
+                return attempt(partial(self._send_once, prepared, request.until))
             except RetryableError as failure:
-                self._wait_for_retry(failure, wish.address.shown, tries, letter, account)
-            tries += 1
+                seconds = retries.compute_wait(failure)
+                concerns_all = failure.asked_seconds is not None or isinstance(
+                    failure, RateLimitedError
+                )
+                if concerns_all:
+                    state.pause_until(self.clock() + seconds)
+                retries.start_retry(failure, seconds)
+                if not concerns_all:
+                    self._wait(seconds, request, str(failure))
 
-    def _send_once(self, wish: "HttpRequest", letter: ServiceRequest) -> HttpResponse:
+    def _send_once(self, request: "HttpRequest", until: float) -> HttpResponse:
         """Send the request once.
 
         Raises:
             RetryableError: a retry may succeed.
         """
-        check_stopped(self.stopped)
-        seconds = letter.until - self.clock()
+        seconds = until - self.clock()
         if seconds <= 0:  # the request may cost money, and its response would be lost
-            raise EvaluatorError(f"no time is left to ask {wish.address.shown}")
+            raise EvaluatorError(f"no time left to call {request.address.shown}")
         try:
-            return run_with_deadline(
-                partial(self._connections().send_once, wish),
-                seconds=seconds,
-                clock=self.clock,
-                stopped=self.stopped,
-            )
+            return self.run_attempt(partial(self.transport.send_once, request), seconds=seconds)
         except DeadlineExceededError:
-            raise EvaluatorError(f"{wish.address.shown} did not answer in time") from None
+            raise EvaluatorError(f"{request.address.shown} did not respond in time") from None
 
-    def _wait_for_retry(
-        self,
-        failure: RetryableError,
-        shown: str,
-        tries: int,
-        letter: ServiceRequest,
-        account: ServiceState,
-    ) -> None:
-        """Wait for the next attempt, or make all threads wait.
-
-        Raises:
-            EvaluatorError: there is no next attempt.
-        """
-        most, longest = self._limits.tries, self._limits.longest_wait_seconds
-        asked = failure.asked_seconds
-        if asked is not None and asked > longest:
-            raise EvaluatorError(f"{shown}: {failure} and asks to wait {asked:,.0f} s")
-        seconds = compute_backoff(tries) if asked is None else asked
-        concerns_all = asked is not None or isinstance(failure, RateLimitedError)
-        if concerns_all:
-            account.pause_until(self.clock() + seconds)
-        if tries >= most:
-            said = f"{shown}: {failure} (tried {format_count(most, 'time')}); {failure.hint}"
-            raise EvaluatorError(said)
-        why = f"{failure} (try {tries} of {most})"
-        self.report(f"waiting {format_number(seconds, 1)} s for {shown}: {why}")
-        if not concerns_all:
-            self._wait(seconds, letter, str(failure))
-
-    def _wait(self, seconds: float, letter: ServiceRequest, why: str) -> None:
-        if self.clock() + seconds >= letter.until:
-            raise EvaluatorError(f"no time is left to ask the judge again: {why}")
-        sleep_unless_stopped(seconds, sleep=self._sleep, stopped=self.stopped)
-
-    def _connections(self) -> "HttpTransport":
-        from agentci._util.http.transport import HttpTransport  # noqa: PLC0415 (slow to import)
-
-        with self._lock:
-            self._exchange = self._exchange or HttpTransport(self._limits)
-            return self._exchange
-
-
-class RateLimitedError(RetryableError):
-    """A service received too many requests from all threads together."""
+    def _wait(self, seconds: float, request: ServiceRequest, why: str) -> None:
+        if self.clock() + seconds >= request.until:
+            raise EvaluatorError(f"no time left to call the judge again: {why}")
+        self.sleep(seconds)

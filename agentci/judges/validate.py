@@ -43,17 +43,17 @@ def find_shutdown_warning(
     base = (settings.base_url or openai.BASE_URL).rstrip("/")
     try:
         key = keys.get(settings, until=until)
-        letter = ServiceRequest(
+        request = ServiceRequest(
             url=f"{base}/models/{quote(settings.model, safe='')}",
             headers={**JSON_HEADERS, **key.headers},
             content=None,
             has_key=bool(key.secret),
             until=until,
         )
-        end = transport.send(letter, ServiceState(), _parse_shutdown_date)
+        shutdown = transport.send(request, ServiceState(), _parse_shutdown_date)
     except (EvaluatorError, FetchError, SkippedError):
         return ""
-    return "" if end is None else _format_shutdown(settings.model, end, today)
+    return "" if shutdown is None else _format_shutdown(settings.model, shutdown, today)
 
 
 class _ModelInfo(ServiceModel):
@@ -70,35 +70,36 @@ def _parse_shutdown_date(fetch: Callable[[], HttpResponse]) -> date | None:
         return None
 
 
-def _format_shutdown(model: str, end: date, today: date) -> str:
-    if end <= today:
-        raise EvaluatorError(f"the model {model} ended on {end}: name another one")
-    if end - today > WARNING_PERIOD:
+def _format_shutdown(model: str, shutdown: date, today: date) -> str:
+    if shutdown <= today:
+        raise EvaluatorError(f"the model {model} was shut down on {shutdown}; use another model")
+    if shutdown - today > WARNING_PERIOD:
         return ""
-    return f"the model {model} ends on {end}, in {format_count((end - today).days, 'day')}"
+    days = format_count((shutdown - today).days, "day")
+    return f"the model {model} will be shut down on {shutdown}, in {days}"
 
 
 # Hosts of retired services, with the date.
-GITHUB_MODELS: Final = "GitHub Models, which ended on 2026-07-30"
+GITHUB_MODELS: Final = "GitHub Models, which was shut down on 2026-07-30"
 RETIRED_HOSTS: Final[Mapping[str, str]] = {
     "models.github.ai": GITHUB_MODELS,
     "models.inference.ai.azure.com": GITHUB_MODELS,
 }
 ALTERNATIVE_HINT: Final = (
-    "name another service, or a program (provider: command) such as Copilot's CLI"
+    "use another service, or a program (`provider: command`) such as the Copilot CLI"
 )
 
 
 def find_settings_problems(settings: ModelSettings) -> Iterator[str]:
-    """List problems that prevent calls of a model, one sentence each; makes no request."""
+    """List problems that prevent calls of a model; makes no request."""
     if settings.provider == COMMAND_PROVIDER:
         if not settings.command:
-            yield "the provider 'command' needs a command"
-        yield from _check_unsupported(settings, takes_effort=False, takes_temperature=False)
+            yield "`provider: command` needs a `command`"
+        yield from _check_unsupported(settings, supports_effort=False, supports_temperature=False)
     elif settings.provider not in PROVIDERS:
         names = (*PROVIDERS, COMMAND_PROVIDER)
-        hint = suggest_name(settings.provider, names) or f"it is {join_with_or(names)}"
-        yield f"there is no provider {quote_name(settings.provider)}; {hint}"
+        hint = suggest_name(settings.provider, names) or f"use {join_with_or(names)}"
+        yield f"unknown provider {quote_name(settings.provider)}; {hint}"
         return
     else:
         yield from _check_service(settings)
@@ -110,15 +111,15 @@ def _check_service(settings: ModelSettings) -> Iterator[str]:
     provider = PROVIDERS[settings.provider]
     url = settings.base_url or provider.BASE_URL
     if settings.command:
-        yield f"the provider {settings.provider!r} takes no command; leave one of them out"
+        yield f"the provider {settings.provider!r} does not use `command`; remove one of them"
     if not settings.model:
-        yield "no model is named; there is none by default, because models come and go"
+        yield "`model` is missing; there is no default model"
     if not url:
-        yield f"the provider {settings.provider!r} needs a base_url"
+        yield f"the provider {settings.provider!r} needs a `base_url`"
     else:
         yield from _check_address(url, has_key=bool(settings.key_variable or settings.federation))
     yield from _check_unsupported(
-        settings, takes_effort=provider.SUPPORTS_EFFORT, takes_temperature=True
+        settings, supports_effort=provider.SUPPORTS_EFFORT, supports_temperature=True
     )
 
 
@@ -129,16 +130,16 @@ def _check_address(url: str, *, has_key: bool) -> Iterator[str]:
     try:
         address = parse_base_url(url, unencrypted=not has_key)
     except FetchError as error:
-        yield f"base_url cannot be used: {error}; {error.hint}"
+        yield f"invalid `base_url`: {error}; {error.hint}"
         return
-    if dead := RETIRED_HOSTS.get(address.origin[1]):
-        yield f"base_url is that of {dead}; {ALTERNATIVE_HINT}"
+    if retired := RETIRED_HOSTS.get(address.origin[1]):
+        yield f"`base_url` is the address of {retired}; {ALTERNATIVE_HINT}"
 
 
 def _check_unsupported(
-    settings: ModelSettings, *, takes_effort: bool, takes_temperature: bool
+    settings: ModelSettings, *, supports_effort: bool, supports_temperature: bool
 ) -> Iterator[str]:
-    if settings.effort and not takes_effort:
-        yield f"the provider {settings.provider!r} takes no effort"
-    if settings.temperature is not None and not takes_temperature:
-        yield f"the provider {settings.provider!r} takes no temperature"
+    if settings.effort and not supports_effort:
+        yield f"the provider {settings.provider!r} does not support `effort`"
+    if settings.temperature is not None and not supports_temperature:
+        yield f"the provider {settings.provider!r} does not support `temperature`"

@@ -22,7 +22,7 @@ from agentci.model.judges import (
 )
 
 
-def parse_checklist_verdict(document: JsonObject, form: ChecklistSchema) -> Verdict | None:
+def parse_checklist_verdict(document: JsonObject, schema: ChecklistSchema) -> Verdict | None:
     """Parse an object; None if it is not a checklist or has none of the criteria.
 
     Raises:
@@ -30,42 +30,45 @@ def parse_checklist_verdict(document: JsonObject, form: ChecklistSchema) -> Verd
         NoVerdictError: a criterion has two different scores.
     """
     checks = document.get(CHECKS)
-    marks: dict[str, JudgeScore] = {}
+    scores: dict[str, JudgeScore] = {}
     for check in checks if isinstance(checks, list) else ():
         name = check.get(ID) if isinstance(check, Mapping) else None
-        if not isinstance(check, Mapping) or name not in form.names:
+        if not isinstance(check, Mapping) or name not in schema.names:
             continue
-        mark = _parse_mark(check, str(name), form)
-        if marks.setdefault(str(name), mark).value != mark.value:
-            said = f"the judge's reply contradicts itself about {quote_name(str(name))}"
-            raise NoVerdictError(said)
-    if not marks:
+        score = _parse_mark(check, str(name), schema)
+        if scores.setdefault(str(name), score).value != score.value:
+            raise NoVerdictError(
+                f"the judge's response contradicts itself on {quote_name(str(name))}"
+            )
+    if not scores:
         return None
     # In schema order, whatever the order of the response.
     return Verdict(
-        scores={name: marks[name] for name in form.names if name in marks},
+        scores={name: scores[name] for name in schema.names if name in scores},
         reason=_text_or_empty(document.get(OVERALL)),
     )
 
 
-def _parse_mark(check: JsonObject, name: str, form: ChecklistSchema) -> JudgeScore:
-    value, reason = check.get(get_mark_field(form)), _text_or_empty(check.get(REASONING))
-    match form.kind:
+def _parse_mark(check: JsonObject, name: str, schema: ChecklistSchema) -> JudgeScore:
+    value, reason = check.get(get_mark_field(schema)), _text_or_empty(check.get(REASONING))
+    match schema.kind:
         case "boolean" if isinstance(value, bool):
             return JudgeScore(value=value, reason=reason)
-        case "label" if isinstance(value, str) and value in form.labels:
+        case "label" if isinstance(value, str) and value in schema.labels:
             return JudgeScore(value=value, reason=reason)
         case "number" if isinstance(value, float) and value.is_integer():
-            if form.low <= value <= form.high:
+            if schema.low <= value <= schema.high:
                 return JudgeScore(value=value, reason=reason)
         case _:
             pass
-    wanted = {
-        "boolean": "neither true nor false",
-        "label": f"none of {', '.join(form.labels)}",
-        "number": f"no whole number from {form.low} to {form.high}",
+    problems = {
+        "boolean": "not true or false",
+        "label": f"not one of {', '.join(schema.labels)}",
+        "number": f"not a whole number from {schema.low} to {schema.high}",
     }
-    raise UnreadableVerdictError(f"the judge's mark for {quote_name(name)} is {wanted[form.kind]}")
+    raise UnreadableVerdictError(
+        f"the judge's score for {quote_name(name)} is {problems[schema.kind]}"
+    )
 
 
 def _text_or_empty(value: Json) -> str:
@@ -88,7 +91,7 @@ _RATIO: Final = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
 _BRACE: Final = re.compile("[{}]")
 
 
-def parse_verdict(response: ModelResponse, form: VerdictSchema) -> Verdict:
+def parse_verdict(response: ModelResponse, schema: VerdictSchema) -> Verdict:
     """Parse the verdict of a whole response.
 
     Raises:
@@ -100,25 +103,25 @@ def parse_verdict(response: ModelResponse, form: VerdictSchema) -> Verdict:
     verdicts = [
         verdict
         for document in _find_objects(response.text)
-        if (verdict := _parse_verdict(document, form)) is not None
+        if (verdict := _parse_verdict(document, schema)) is not None
     ]
     if not verdicts:
-        raise UnreadableVerdictError("the judge's reply holds no verdict")
+        raise UnreadableVerdictError("the judge's response contains no verdict")
     if any(verdict.values != verdicts[0].values for verdict in verdicts):
-        raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
+        raise NoVerdictError("the judge's response contains contradictory verdicts")
     return verdicts[0]
 
 
 def explain_incomplete_response(response: ModelResponse) -> str:
     """Explain why a response that did not complete has no verdict."""
-    said = f" ({response.finish_reason})" if response.finish_reason else ""
+    reason = f" ({response.finish_reason})" if response.finish_reason else ""
     match response.ending:
         case "truncated":
-            return f"the judge's reply was cut off{said}: allow it more tokens"
+            return f"the judge's response was truncated{reason}; raise `max_output_tokens`"
         case "refused":
-            return f"the judge's service or model refused to reply{said}"
+            return f"the judge's service or model refused to respond{reason}"
         case _:
-            return f"the judge's reply ended in an unknown way{said}"
+            return f"the judge's response ended for an unknown reason{reason}"
 
 
 def _find_objects(text: str) -> Iterator[JsonObject]:
@@ -130,7 +133,9 @@ def _find_objects(text: str) -> Iterator[JsonObject]:
         NoVerdictError: the response is too long to send back for correction.
     """
     if len(text) > MAX_RESPONSE_CHARACTERS:
-        raise NoVerdictError("the judge's reply is far too long for a verdict")
+        raise NoVerdictError(
+            f"the judge's response has more than {MAX_RESPONSE_CHARACTERS:,} characters"
+        )
     end = 0
     while (brace := _BRACE.search(text, end)) is not None:
         start = brace.start()
@@ -139,9 +144,7 @@ def _find_objects(text: str) -> Iterator[JsonObject]:
         except (ValueError, RecursionError):
             end = _find_closing_brace(text, start)
             if brace[0] == "}" or _QUOTES.search(text, start, end):
-                raise UnreadableVerdictError(
-                    "the judge's reply holds JSON that is broken"
-                ) from None
+                raise UnreadableVerdictError("the judge's response contains invalid JSON") from None
         else:
             yield value
 
@@ -156,79 +159,82 @@ def _find_closing_brace(text: str, start: int) -> int:
     return len(text)
 
 
-def _parse_verdict(document: JsonObject, form: VerdictSchema) -> Verdict | None:
-    if isinstance(form, ChecklistSchema):
-        return parse_checklist_verdict(document, form)
-    names = dict.fromkeys((form.value_name, *VALUE_KEYS))
-    given = [document[name] for name in names if name in document]
-    values = [value for each in given if (value := _parse_value(each, form)) is not None]
+def _parse_verdict(document: JsonObject, schema: VerdictSchema) -> Verdict | None:
+    if isinstance(schema, ChecklistSchema):
+        return parse_checklist_verdict(document, schema)
+    names = dict.fromkeys((schema.value_name, *VALUE_KEYS))
+    found = [document[name] for name in names if name in document]
+    values = [value for each in found if (value := _parse_value(each, schema)) is not None]
     if not values:
         return None
-    if form.kind != "number" and len(set(values)) > 1:
-        raise NoVerdictError("the judge's reply holds verdicts that contradict each other")
+    if schema.kind != "number" and len(set(values)) > 1:
+        raise NoVerdictError("the judge's response contains contradictory verdicts")
     value = values[0]
-    if isinstance(value, float) and not form.low <= value <= form.high:
-        low, high = format_number(form.low), format_number(form.high)
-        said = f"the judge's score is {format_number(value)}, not from {low} to {high}"
-        raise UnreadableVerdictError(said)
-    reasons = (document.get(name) for name in (form.reason_name, *REASON_KEYS))
+    if isinstance(value, float) and not schema.low <= value <= schema.high:
+        low, high = format_number(schema.low), format_number(schema.high)
+        raise UnreadableVerdictError(
+            f"the judge's score is {format_number(value)}; it must be from {low} to {high}"
+        )
+    reasons = (document.get(name) for name in (schema.reason_name, *REASON_KEYS))
     details = document.get("details")
     return Verdict(
-        scores={form.value_name: JudgeScore(value=value)},
+        scores={schema.value_name: JudgeScore(value=value)},
         reason=next((each for each in reasons if isinstance(each, str)), ""),
-        notes=_parse_notes(document, form),
+        notes=_parse_notes(document, schema),
         details=details if isinstance(details, dict) else {},
     )
 
 
-def _parse_notes(document: JsonObject, form: ScoreSchema) -> dict[str, tuple[str, ...]]:
-    given = {name: _filter_texts(document.get(name)) for name in form.notes}
-    if any(given.values()):
-        return given
-    listed = document.get(ASSERTIONS)
-    asserted = [_parse_assertion(each) for each in (listed if isinstance(listed, list) else [])]
-    return {name: tuple(said for whose, said in asserted if whose == name) for name in form.notes}
+def _parse_notes(document: JsonObject, schema: ScoreSchema) -> dict[str, tuple[str, ...]]:
+    found = {name: _filter_texts(document.get(name)) for name in schema.notes}
+    if any(found.values()):
+        return found
+    items = document.get(ASSERTIONS)
+    assertions = [_parse_assertion(each) for each in (items if isinstance(items, list) else [])]
+    return {
+        name: tuple(texts for whose, texts in assertions if whose == name) for name in schema.notes
+    }
 
 
-def _parse_assertion(given: Json) -> tuple[str, str]:
+def _parse_assertion(found: Json) -> tuple[str, str]:
     """Return the note an assertion belongs to and its text; an empty note if unknown."""
-    if not isinstance(given, dict):
+    if not isinstance(found, dict):
         return "", ""
-    holds = _parse_boolean(given.get("passed"))
-    said = [
+    passed = _parse_boolean(found.get("passed"))
+    texts = [
         text.strip()
-        for text in (given.get("text"), given.get("evidence"))
+        for text in (found.get("text"), found.get("evidence"))
         if isinstance(text, str) and text.strip()
     ]
-    note = "" if holds is None or not said else HITS if holds else MISSES
-    return note, ": ".join(said)
+    note = "" if passed is None or not texts else HITS if passed else MISSES
+    return note, ": ".join(texts)
 
 
 def _filter_texts(value: Json) -> tuple[str, ...]:
     """List the texts in a list, without blank ones."""
-    given = value if isinstance(value, list) else []
-    return tuple(each for each in given if isinstance(each, str) and each.strip())
+    found = value if isinstance(value, list) else []
+    return tuple(each for each in found if isinstance(each, str) and each.strip())
 
 
-def _parse_value(value: Json, form: ScoreSchema) -> ScoreValue | None:
+def _parse_value(value: Json, schema: ScoreSchema) -> ScoreValue | None:
     """Parse a value of the requested kind; None if it is of another kind."""
-    match form.kind:
+    match schema.kind:
         case "boolean":
             return _parse_boolean(value)
         case "label":
             word = value.strip() if isinstance(value, str) else ""
-            return word if word in form.labels else None
+            return word if word in schema.labels else None
         case _:
-            return _parse_number(value, form)
+            return _parse_number(value, schema)
 
 
-def _parse_number(value: Json, form: ScoreSchema) -> float | None:
+def _parse_number(value: Json, schema: ScoreSchema) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return float(value)
     text = value.strip() if isinstance(value, str) else ""
-    if form.is_bounded:
+    if schema.is_bounded:
         return _parse_numeric_text(text)
     return (
         float(text) if _PLAIN.fullmatch(text) else None
@@ -256,7 +262,7 @@ def _reject_duplicate_keys(pairs: list[tuple[str, Json]]) -> JsonObject:
     """Build an object; its keys must be unique."""
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a name stands twice in an object")
+        raise ValueError("duplicate key")
     return value
 
 

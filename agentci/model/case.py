@@ -11,7 +11,7 @@ from agentci.model.trace import Trace, Transcript, Turn
 
 
 class Rubric(Struct, frozen=True, kw_only=True):
-    """One property that a judge checks.
+    """A property of the answer that a judge checks.
 
     Attributes:
         id: unique within a turn.

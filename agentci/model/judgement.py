@@ -32,7 +32,7 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
         criterion: what a check needs to pass, as text.
         required: False makes it advisory.
         place: its entry in the config.
-        needs_golden: it needs an eval case to compare with.
+        needs_expected: whether it needs an eval case to compare with.
         weight: weight of its score in the score of the case.
         repetition: applied by the pipeline, not by the evaluator.
     """

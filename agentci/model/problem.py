@@ -36,16 +36,16 @@ class Problem(Struct, frozen=True, kw_only=True):
     """One error, warning or note about a config, an eval set or a recorded run.
 
     Attributes:
-        message: one sentence that states what is wrong, without a full stop.
-        place: None if it is not about a file (a flag, for example).
-        hint: what the user can do, if known ("did you mean 'threshold'?").
         severity: an ``error`` makes the input unusable (exit 2); the others are only shown.
+        message: one sentence that states what is wrong, without a full stop.
+        hint: what the user can do, if known ("did you mean 'threshold'?").
+        place: None if it is not about a file (a flag, for example).
     """
 
-    message: str
-    place: Place | None = None
-    hint: str | None = None
     severity: Severity = "error"
+    message: str
+    hint: str | None = None
+    place: Place | None = None
 
     def __str__(self) -> str:
         where = "" if self.place is None else f"{self.place}: "

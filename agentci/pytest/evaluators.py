@@ -32,7 +32,6 @@ from agentci.execution.child.grading.grade import GraderFunctionError, call_grad
 from agentci.model.case import Case, DatasetRow
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.judges import RequiredJudge
 from agentci.model.problem import Place, Problem
 from agentci.model.requests import ConstantJudgement, Prerequisite, ProgramOutput, Response
 from agentci.model.values import replace
@@ -191,12 +190,11 @@ def make_evaluator(
         )
     template = _read_template(config.prompt, folder, place)
     try:
-        judge = judges.panel(None, place)
+        judge = judges.require(None, name=config.name, place=place)
     except MissingJudgeError:
         raise InputError.from_message(NO_JUDGE_MODEL, place=place, hint=JUDGE_MODEL_HINT) from None
-    wanted = RequiredJudge(judge=judge, name=config.name, place=place)
     return make_prompt_evaluator(
-        template, make_prompt_threshold(config.threshold), place=place, wanted=wanted
+        template, make_prompt_threshold(config.threshold), place=place, judge=judge
     )
 
 

@@ -33,9 +33,9 @@ class LazyEnvironments:
         """Return the interpreter of an environment.
 
         Args:
-            content: of a ``requirements.txt``.
+            content: a ``requirements.txt`` file.
             locked: its packages with their hashes, one per line; empty if they are not locked.
-            name: of the evaluator, for messages.
+            name: the evaluator's name, for messages.
 
         Raises:
             EvaluatorError: if the packages cannot be installed; its message is the predicate of a
@@ -84,21 +84,21 @@ def verify_digests(
     """
     if not _is_program(entry, digests, program):
         raise PermanentFetchError(
-            f"the cache has another program in the place of {program.ref}: {entry}",
-            hint="empty it with `agentci cache clean`, and find out who else can write to it",
+            f"the cache contains another program instead of {program.ref}: {entry}",
+            hint="run `agentci cache clean`, and check who else can write to the cache",
         )
     if program.sha256 and not _is_archive(program) and digests[entry] != program.sha256:
         raise PermanentFetchError(
-            f"{program.ref} has the sha256 {digests[entry]}, not {program.sha256}",
-            hint="find out why; if the change is wanted, write the new digest into the config",
+            f"{program.ref} has sha256 {digests[entry]}, expected {program.sha256}",
+            hint="check why; if the change is intended, update `sha256` in the config",
         )
     if locked is None:
         return
     for path in sorted({*digests, *locked.files}):
         if digests.get(path) != locked.files.get(path):
             raise PermanentFetchError(
-                f"{path} of {program.ref} is not what {LOCK_NAME} says",
-                hint="find out why; if the change is wanted, run `agentci lock --upgrade`",
+                f"{path} of {program.ref} differs from {LOCK_NAME}",
+                hint="check why; if the change is intended, run `agentci lock --upgrade`",
             )
 
 
@@ -108,7 +108,7 @@ def compute_digests(snapshot: ProgramSnapshot) -> dict[str, str]:
 
 
 def _is_program(entry: str, digests: Mapping[str, str], program: RemoteProgram) -> bool:
-    """Whether the ref can name ``entry``, as far as the source's refs show it."""
+    """Whether ``entry`` can be the file of the program's ref; True for other sources."""
     if program.source == "url" and not _is_archive(program):
         return set(digests) == {entry}  # the name may be percent-encoded, but it is the only file
     if program.source in {"github", "url"}:
@@ -117,11 +117,11 @@ def _is_program(entry: str, digests: Mapping[str, str], program: RemoteProgram) 
 
 
 def _is_archive(program: RemoteProgram) -> bool:
-    """Whether the config's sha256 is of an archive, not of the program's file."""
+    """Whether the ref names an archive; the config's sha256 is then the archive's."""
     return program.source == "url" and "#" in program.ref
 
 
-LOCK_HINT: Final = f"run `agentci lock`, review the change of {LOCK_NAME}, and commit it"
+LOCK_HINT: Final = f"run `agentci lock`, review the changes in {LOCK_NAME}, and commit it"
 
 
 class FetchedProgram(Struct, frozen=True, kw_only=True):
@@ -139,74 +139,74 @@ class FetchedProgram(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
 
 
-def fetch_program(program: RemoteProgram, stock: FetchOptions) -> FetchedProgram:
+def fetch_program(program: RemoteProgram, options: FetchOptions) -> FetchedProgram:
     """Return a completed program on disk with every byte verified, from the cache or its source.
 
     Raises:
-        FetchError: if it is not available under the rules of ``stock``.
+        FetchError: if it is not available under the rules of ``options``.
     """
-    locked = None if stock.lock is None or program.is_local else stock.lock.find(program)
-    if locked is None and stock.require_locked and not program.is_local:
+    locked = None if options.lock is None or program.is_local else options.lock.find(program)
+    if locked is None and options.require_locked and not program.is_local:
         raise PermanentFetchError(f"{program.ref} is not in {LOCK_NAME}", hint=LOCK_HINT)
-    source = stock.sources.get(program.source)
-    commit = _find_commit(program, stock) if locked is None else locked.commit
+    source = options.sources.get(program.source)
+    commit = _find_commit(program, options) if locked is None else locked.commit
     pin = source.pin(program, commit) if locked is None else None
-    stored, notices = _find_or_fetch(program, commit, locked, stock)
+    stored, notices = _find_or_fetch(program, commit, locked, options)
     return FetchedProgram(program=program, commit=commit, cached=stored, pin=pin, notices=notices)
 
 
-def _find_commit(program: RemoteProgram, stock: FetchOptions) -> str:
+def _find_commit(program: RemoteProgram, options: FetchOptions) -> str:
     try:
-        return stock.sources.get(program.source).resolve(program)
+        return options.sources.get(program.source).resolve(program)
     except OfflineError:
         of = f" of {program.repository}" if program.repository else ""
         raise PermanentFetchError(
-            f"{program.ref} may have changed: what {program.revision}{of} is now cannot be asked"
-            " for offline",
+            f"{program.ref} is not pinned: the commit of {program.revision}{of} cannot be looked up"
+            " offline",
             hint=f"pin it with `rev`, or in {LOCK_NAME} with `agentci lock`",
         ) from None
 
 
 def _find_or_fetch(
-    program: RemoteProgram, commit: str, locked: LockedProgram | None, stock: FetchOptions
+    program: RemoteProgram, commit: str, locked: LockedProgram | None, options: FetchOptions
 ) -> tuple[CachedEvaluator, tuple[str, ...]]:
     key = EvaluatorKey(
         source=program.source, repository=program.repository, commit=commit, ref=program.ref
     )
     if program.is_local:
-        return _copy_from_workspace(key, program, stock)
-    found = _find_cached(key, program, locked, stock)
+        return _copy_from_workspace(key, program, options)
+    found = _find_cached(key, program, locked, options)
     if found is not None:
         return found, ()
-    with stock.cache.lock(key):
-        found = _find_cached(key, program, locked, stock)  # another process may have fetched it
+    with options.cache.lock(key):
+        found = _find_cached(key, program, locked, options)  # another process may have fetched it
         if found is not None:
             return found, ()
-        snapshot = _fetch_snapshot(program, commit, locked, stock)
+        snapshot = _fetch_snapshot(program, commit, locked, options)
         verify_digests(compute_digests(snapshot), snapshot.entry, program, locked)
-        return _put_in_cache(key, snapshot, stock)
+        return _put_in_cache(key, snapshot, options)
 
 
 def _copy_from_workspace(
-    key: EvaluatorKey, program: RemoteProgram, stock: FetchOptions
+    key: EvaluatorKey, program: RemoteProgram, options: FetchOptions
 ) -> tuple[CachedEvaluator, tuple[str, ...]]:
     """Copy a program of the workspace; its current files win over a cached copy."""
-    snapshot = _fetch_snapshot(program, key.commit, None, stock)
+    snapshot = _fetch_snapshot(program, key.commit, None, options)
     digests = compute_digests(snapshot)
     verify_digests(digests, snapshot.entry, program, None)
-    stored = stock.cache.find(key)
+    stored = options.cache.find(key)
     if stored is not None and (stored.digests, _find_entry_path(stored)) == (
         digests,
         snapshot.entry,
     ):
         return stored, ()
-    return _put_in_cache(key, snapshot, stock)
+    return _put_in_cache(key, snapshot, options)
 
 
 def _fetch_snapshot(
-    program: RemoteProgram, commit: str, locked: LockedProgram | None, stock: FetchOptions
+    program: RemoteProgram, commit: str, locked: LockedProgram | None, options: FetchOptions
 ) -> ProgramSnapshot:
-    source = stock.sources.get(program.source)
+    source = options.sources.get(program.source)
     try:
         if locked is None:
             return source.fetch(program, commit, paths=())
@@ -214,7 +214,7 @@ def _fetch_snapshot(
     except OfflineError:
         raise PermanentFetchError(
             f"{_format_program(program, commit)} is not in the cache",
-            hint="fetch it with `agentci evaluator fetch` while there is a network",
+            hint="run `agentci evaluator fetch` with a network connection",
         ) from None
     files = {
         path: replace(file, executable=path in locked.executables)
@@ -224,16 +224,16 @@ def _fetch_snapshot(
 
 
 def _find_cached(
-    key: EvaluatorKey, program: RemoteProgram, locked: LockedProgram | None, stock: FetchOptions
+    key: EvaluatorKey, program: RemoteProgram, locked: LockedProgram | None, options: FetchOptions
 ) -> CachedEvaluator | None:
     """Return the cached program if it matches what is pinned."""
-    stored = None if stock.refetch and not stock.offline else stock.cache.find(key)
+    stored = None if options.refetch and not options.offline else options.cache.find(key)
     if stored is None:
         return None
     try:
         verify_digests(stored.digests, _find_entry_path(stored), program, locked)
     except PermanentFetchError:
-        if stock.offline:
+        if options.offline:
             raise
         return None
     return stored
@@ -244,17 +244,17 @@ def _find_entry_path(stored: CachedEvaluator) -> str:
 
 
 def _put_in_cache(
-    key: EvaluatorKey, snapshot: ProgramSnapshot, stock: FetchOptions
+    key: EvaluatorKey, snapshot: ProgramSnapshot, options: FetchOptions
 ) -> tuple[CachedEvaluator, tuple[str, ...]]:
     try:
-        return stock.cache.put(key, snapshot), ()
+        return options.cache.put(key, snapshot), ()
     except UnreachableError as error:
         try:
-            stored = EvaluatorCache(stock.make_fallback_folder()).put(key, snapshot)
+            stored = EvaluatorCache(options.make_fallback_folder()).put(key, snapshot)
         except (OSError, UnreachableError):
             raise error from None  # report the cache, since the fallback folder is internal
-        way_out = f" ({error.hint})" if error.hint else ""
-        return stored, (f"{error}; what was fetched is not kept{way_out}",)
+        advice = f" ({error.hint})" if error.hint else ""
+        return stored, (f"{error}; the downloaded files are not cached{advice}",)
 
 
 def _format_program(program: RemoteProgram, commit: str) -> str:

@@ -34,18 +34,17 @@ class PreparedPrograms(Struct, frozen=True, kw_only=True):
 
 
 def prepare_wanted_programs(
-    wanted: Sequence[RequiredProgram], stock: FetchOptions
+    wanted: Sequence[RequiredProgram], options: FetchOptions
 ) -> PreparedPrograms:
     """Fetch and verify all programs and install their requirements, several at a time.
 
-    A program that is temporarily unavailable is recorded with the reason; its checks end as
-    errored.
+    A temporarily unavailable program is recorded with the reason, and its checks are errored.
 
     Raises:
         InputError: if a program does not exist or differs from what was pinned; lists every
             problem.
     """
-    outcomes = parallel_map(lambda each: _prepare_program(each, stock), wanted)
+    outcomes = parallel_map(lambda each: _prepare_program(each, options), wanted)
     refused = [each for each in outcomes if isinstance(each, Problem)]
     if refused:
         raise InputError(refused)
@@ -76,7 +75,7 @@ class _PreparedProgram(Struct, frozen=True, kw_only=True):
 _PreparedOrProblem: TypeAlias = _PreparedProgram | Problem
 
 
-def _prepare_program(wanted: RequiredProgram, stock: FetchOptions) -> _PreparedOrProblem:
+def _prepare_program(wanted: RequiredProgram, options: FetchOptions) -> _PreparedOrProblem:
     """Prepare one program; a permanent failure is a problem of its config."""
     program = wanted.program
     notices: tuple[Problem, ...] = ()
@@ -87,12 +86,12 @@ def _prepare_program(wanted: RequiredProgram, stock: FetchOptions) -> _PreparedO
             path = Path(program.path)
             requirements = None if program.requirements is None else Path(program.requirements)
         else:
-            fetched = fetch_program(program, stock)
-            notices = tuple(_make_warnings(fetched, wanted, stock))
+            fetched = fetch_program(program, options)
+            notices = tuple(_make_warnings(fetched, wanted, options))
             provenance = _make_provenance(fetched, wanted)
             path, requirements = fetched.cached.path, find_requirements_file(fetched)
             tree = fetched.cached.folder
-        python = _install_requirements(requirements, wanted, stock)
+        python = _install_requirements(requirements, wanted, options)
     except PermanentFetchError as error:
         return Problem(message=str(error), place=wanted.place, hint=error.hint)
     except UnreachableError as error:
@@ -120,7 +119,7 @@ def find_requirements_file(fetched: FetchedProgram) -> Path | None:
 
 
 def _install_requirements(
-    file: Path | None, wanted: RequiredProgram, stock: FetchOptions
+    file: Path | None, wanted: RequiredProgram, options: FetchOptions
 ) -> str | None:
     """Return the interpreter of the environment for ``file``.
 
@@ -132,12 +131,12 @@ def _install_requirements(
         return None
     content = read_requirements(file)
     digest = hashlib.sha256(content).hexdigest()
-    locked = None if stock.lock is None else stock.lock.find_requirements(digest)
-    if locked is None and stock.require_locked:
+    locked = None if options.lock is None else options.lock.find_requirements(digest)
+    if locked is None and options.require_locked:
         message = f"the {file.name} of {wanted.name} is not in {LOCK_NAME}"
         raise PermanentFetchError(message, hint=LOCK_HINT)
     lines = () if locked is None else locked.requirement_lines
-    return stock.environments.python_for(content, locked=lines, name=wanted.name)
+    return options.environments.python_for(content, locked=lines, name=wanted.name)
 
 
 def read_requirements(file: Path) -> bytes:
@@ -149,7 +148,9 @@ def read_requirements(file: Path) -> bytes:
     try:
         return read_file(file, name=file.name, limit_bytes=MAX_REQUIREMENTS_BYTES)
     except InputError as error:
-        raise EvaluatorError(f"cannot be given its packages: {error.problems[0].message}") from None
+        raise EvaluatorError(
+            f"has a requirements.txt that cannot be read: {error.problems[0].message}"
+        ) from None
 
 
 def _make_provenance(fetched: FetchedProgram, wanted: RequiredProgram) -> Provenance:
@@ -167,7 +168,7 @@ def _make_provenance(fetched: FetchedProgram, wanted: RequiredProgram) -> Proven
 
 
 def _make_warnings(
-    fetched: FetchedProgram, wanted: RequiredProgram, stock: FetchOptions
+    fetched: FetchedProgram, wanted: RequiredProgram, options: FetchOptions
 ) -> list[Problem]:
     program = fetched.program
     notices = [
@@ -175,12 +176,12 @@ def _make_warnings(
     ]
     if fetched.pin is not None:
         message = f"{wanted.name} follows {program.revision} of {program.repository}"
-        way_out = "or run `agentci lock`" if stock.lock is None else f"or {LOCK_HINT}"
+        advice = "or run `agentci lock`" if options.lock is None else f"or {LOCK_HINT}"
         notices.append(
             Problem(
-                message=f"{message}, so it can change without a change of yours",
+                message=f"{message}, so it can change without a commit of yours",
                 place=wanted.place,
-                hint=f"pin it with `{fetched.pin}`, {way_out}",
+                hint=f"pin it with `{fetched.pin}`, {advice}",
                 severity="warning",
             )
         )

@@ -1,4 +1,4 @@
-"""Programs that are ready to run, by their names in requests."""
+"""Programs of a run: where each is on disk, or why it cannot run."""
 
 from collections.abc import Mapping
 from pathlib import Path

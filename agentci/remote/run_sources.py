@@ -86,7 +86,7 @@ class Sources:
         make = find_source_factory(name)
         if make is None:
             raise PermanentFetchError(
-                f"there is no source {quote_name(name)} of evaluators",
-                hint=suggest_name(name, list(SOURCES)) or f"there is {join_with_or(list(SOURCES))}",
+                f"unknown evaluator source {quote_name(name)}",
+                hint=suggest_name(name, list(SOURCES)) or f"use {join_with_or(list(SOURCES))}",
             )
         return make(self._context)

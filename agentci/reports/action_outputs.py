@@ -58,7 +58,7 @@ def render_outputs(values: Mapping[str, str], delimiter: str) -> str:
         ValueError: if a name or a value contains the delimiter.
     """
     if any(delimiter in text for item in values.items() for text in item):
-        raise ValueError("the delimiter of the outputs stands in one of them")
+        raise ValueError("an output contains the delimiter")
     return "".join(
         f"{name}<<{delimiter}\n{replace_surrogates(value)}\n{delimiter}\n"
         for name, value in values.items()

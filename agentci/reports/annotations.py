@@ -9,7 +9,6 @@ from agentci.model.problem import Severity
 from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import (
     format_outcome,
-    is_below_threshold,
     list_findings,
     split_lines,
 )
@@ -40,7 +39,7 @@ def make_annotations(report: Report) -> tuple[Annotation, ...]:
     error annotation gets one with its reasons.
     """
     found = group_by_evaluator(report.results, by_place=True)
-    fallen = [tally for tally in found if tally.totals.failed or tally.totals.errored]
+    failing = [each for each in found if each.totals.failed or each.totals.errored]
     annotations = [
         *(
             make_problem_annotation(problem)
@@ -48,14 +47,10 @@ def make_annotations(report: Report) -> tuple[Annotation, ...]:
             if problem.severity == "error"
         ),
         *(
-            _annotate_failing(tally, shut=report.decision.is_failure)
-            for tally in sorted(fallen, key=_severity_key)
+            _annotate_failing(each, gate_failed=report.decision.is_failure)
+            for each in sorted(failing, key=_severity_key)
         ),
-        *(
-            _annotate_skipped(tally)
-            for tally in found
-            if tally.totals.skipped == tally.totals.checks
-        ),
+        *(_annotate_skipped(each) for each in found if each.totals.skipped == each.totals.checks),
         *(
             make_problem_annotation(problem)
             for problem in report.problems
@@ -69,56 +64,56 @@ def make_annotations(report: Report) -> tuple[Annotation, ...]:
 
 
 def _annotate_failed_gate(report: Report) -> Annotation:
-    why = "\n".join(_shorten_line(reason) for reason in report.decision.reasons)
-    return Annotation(level="error", title=format_conclusion(report), message=why)
+    reasons = "\n".join(_shorten_line(reason) for reason in report.decision.reasons)
+    return Annotation(level="error", title=format_conclusion(report), message=reasons)
 
 
-def _severity_key(tally: EvaluatorChecks) -> tuple[float, float]:
+def _severity_key(checks: EvaluatorChecks) -> tuple[float, float]:
     """Sort by the share of failed and errored checks, largest first, then by mean score."""
-    totals = tally.totals
+    totals = checks.totals
     share = (totals.failed + totals.errored) / totals.checks
     return (-share, -1.0 if totals.score is None else totals.score)
 
 
-def _annotate_failing(tally: EvaluatorChecks, *, shut: bool) -> Annotation:
-    level: Severity = "error" if tally.representative.evaluator.required and shut else "warning"
-    told = (
-        *_list_failed(sort_worst_first(filter_by_status(tally.results, "failed"))),
-        *_list_errored(filter_by_status(tally.results, "errored")),
+def _annotate_failing(checks: EvaluatorChecks, *, gate_failed: bool) -> Annotation:
+    failing = checks.representative.evaluator.required and gate_failed
+    lines = (
+        *_list_failed(sort_worst_first(filter_by_status(checks.results, "failed"))),
+        *_list_errored(filter_by_status(checks.results, "errored")),
     )
-    return _make_annotation(tally, level, _format_title(tally), told)
+    return _make_annotation(checks, "error" if failing else "warning", _count(checks), lines)
 
 
-def _annotate_skipped(tally: EvaluatorChecks) -> Annotation:
+def _annotate_skipped(checks: EvaluatorChecks) -> Annotation:
     """Warn about an evaluator whose checks were all skipped, which tests nothing."""
-    skipped = f"{tally.totals.skipped:,} of {tally.totals.checks:,} had nothing to judge"
-    told = (
+    lines = (
         f"{_shorten_line(truncate.join_first_and_last(split_lines(reason)))} "
         f"({format_case_names(cases, str)})"
-        for (_, _, reason), cases in group_by_reason(tally.results).items()
+        for (_, _, reason), cases in group_by_reason(checks.results).items()
     )
-    return _make_annotation(
-        tally, "warning", f"{tally.representative.evaluator.name}: {skipped}", told
-    )
+    skipped = f"{format_count(checks.totals.skipped, 'check')} skipped"
+    return _make_annotation(checks, "warning", skipped, lines)
 
 
 def _make_annotation(
-    tally: EvaluatorChecks, level: Severity, title: str, told: Iterable[str]
+    checks: EvaluatorChecks, level: Severity, counts: str, lines: Iterable[str]
 ) -> Annotation:
-    place = place_in_file(tally.representative.evaluator.place)
-    return Annotation(level=level, title=title, message="\n".join(told), place=place)
+    evaluator = checks.representative.evaluator
+    return Annotation(
+        level=level,
+        title=f"{evaluator.name}: {counts}",
+        message="\n".join(lines),
+        place=place_in_file(evaluator.place),
+    )
 
 
-def _format_title(tally: EvaluatorChecks) -> str:
-    totals, bar = tally.totals, tally.representative.evaluator.criterion
-    said = []
-    if totals.failed:
-        below = any(map(is_below_threshold, filter_by_status(tally.results, "failed")))
-        fell = f"below {bar}" if below and bar.startswith("at least ") else "failed"
-        said.append(f"{totals.failed:,} of {totals.checks:,} {fell}")
-    if totals.errored:
-        said.append(f"{totals.errored:,} of {totals.checks:,} could not be judged")
-    return f"{tally.representative.evaluator.name}: {', '.join(said)}"
+def _count(checks: EvaluatorChecks) -> str:
+    """Count failed and errored checks: "2 of 9 checks failed, 1 errored"."""
+    totals = checks.totals
+    counts = {"failed": totals.failed, "errored": totals.errored}
+    first, *others = [f"{count:,} {status}" for status, count in counts.items() if count]
+    amount, status = first.split(" ")
+    return ", ".join([f"{amount} of {format_count(totals.checks, 'check')} {status}", *others])
 
 
 def _list_failed(results: Sequence[CheckResult]) -> Iterator[str]:
@@ -155,7 +150,7 @@ def _annotate_warning(text: str, cases: Sequence[CaseSummary]) -> Annotation:
     names = ", ".join(truncate.truncate_list([case.id for case in cases], MAX_CASES))
     return Annotation(
         level="warning",
-        title=f"{format_count(len(cases), 'recording')} read with a warning",
+        title=f"Warning about {format_count(len(cases), 'trace')}",
         message=f"{text}\n{names}",
         place=place_in_file(cases[0].recording),
     )

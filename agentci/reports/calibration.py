@@ -24,12 +24,12 @@ def _lines(found: Calibration) -> list[str]:
     confusion = found.confusion
     kappa = "-" if confusion.kappa is None else format_number(confusion.kappa)
     cases = format_count(confusion.agreement.whole, "case")
-    without = f", {found.unscored:,} more without a verdict" if found.unscored else ""
+    without = f", {found.unscored:,} more without a result" if found.unscored else ""
     lines = [
         f"{escape_for_log_line(found.evaluator)}: {cases} with a label{without}",
-        f"{'':16}{'judge: pass':>13}{'judge: fail':>13}",
-        f"  {'human: pass':14}{confusion.true_passes:>13,}{confusion.false_fails:>13,}",
-        f"  {'human: fail':14}{confusion.false_passes:>13,}{confusion.true_fails:>13,}",
+        f"{'':16}{'evaluator: pass':>17}{'evaluator: fail':>17}",
+        f"  {'human: pass':14}{confusion.true_passes:>17,}{confusion.false_fails:>17,}",
+        f"  {'human: fail':14}{confusion.false_passes:>17,}{confusion.true_fails:>17,}",
         f"  agreement     {_format_rate(confusion.agreement)}",
         f"  kappa         {kappa}",
         f"  passes found  {_format_rate(confusion.true_pass_rate)}",
@@ -37,23 +37,24 @@ def _lines(found: Calibration) -> list[str]:
     ]
     if found.flips.value is not None:
         pairs = format_count(found.flips.whole, "pair")
-        lines.append(f"  flips         {_format_percent(found.flips.value)} of {pairs} of verdicts")
+        lines.append(f"  flips         {_format_percent(found.flips.value)} of {pairs} of repeats")
     return [*lines, *(f"  note: {each}" for each in _list_notes(confusion))]
 
 
 def _list_notes(confusion: ConfusionMatrix) -> list[str]:
     """List what limits the value of a calibration."""
-    advice = []
-    if confusion.agreement.whole < MIN_CASES or confusion.true_fail_rate.whole < MIN_FAILED_CASES:
-        advice.append(
-            f"fewer than {MIN_CASES} cases, or than {MIN_FAILED_CASES} that people failed, say"
-            " little"
+    notes = []
+    cases, fails = confusion.agreement.whole, confusion.true_fail_rate.whole
+    if cases < MIN_CASES or fails < MIN_FAILED_CASES:
+        notes.append(
+            f"too few labels for a reliable estimate: {format_count(cases, 'case')}, {fails:,} of "
+            f"them labelled fail; use at least {MIN_CASES} cases and {MIN_FAILED_CASES} fails"
         )
     if confusion.kappa is None:
-        advice.append("where both said one and the same of all cases, there is no kappa")
+        notes.append("kappa is undefined: it needs labels or results of both kinds")
     elif confusion.kappa < SUBSTANTIAL_KAPPA:
-        advice.append(f"below a kappa of {SUBSTANTIAL_KAPPA} an evaluator should not hold a gate")
-    return advice
+        notes.append(f"kappa is below {SUBSTANTIAL_KAPPA}; do not let this evaluator fail the gate")
+    return notes
 
 
 def _format_rate(rate: Proportion) -> str:
@@ -69,26 +70,26 @@ def _format_percent(share: float) -> str:
 
 def render_json(found: Sequence[Calibration]) -> str:
     """Render the calibrations as one line of JSON."""
-    told: list[Json] = [
+    calibrations: list[Json] = [
         {
             "evaluator": each.evaluator,
             "cases": each.confusion.agreement.whole,
-            "unjudged": each.unscored,
+            "unscored": each.unscored,
             "confusion": {
-                "right_passes": each.confusion.true_passes,
-                "wrong_fails": each.confusion.false_fails,
-                "wrong_passes": each.confusion.false_passes,
-                "right_fails": each.confusion.true_fails,
+                "true_passes": each.confusion.true_passes,
+                "false_fails": each.confusion.false_fails,
+                "false_passes": each.confusion.false_passes,
+                "true_fails": each.confusion.true_fails,
             },
             "kappa": each.confusion.kappa,
             "agreement": _rate_to_json(each.confusion.agreement),
-            "passes_found": _rate_to_json(each.confusion.true_pass_rate),
-            "fails_found": _rate_to_json(each.confusion.true_fail_rate),
-            "flips": _rate_to_json(each.flips),
+            "true_pass_rate": _rate_to_json(each.confusion.true_pass_rate),
+            "true_fail_rate": _rate_to_json(each.confusion.true_fail_rate),
+            "flip_rate": _rate_to_json(each.flips),
         }
         for each in found
     ]
-    return f"{json_text.dumps(told)}\n"
+    return f"{json_text.dumps(calibrations)}\n"
 
 
 def _rate_to_json(rate: Proportion) -> JsonObject:

@@ -7,13 +7,13 @@ MAX_EXCERPT_CHARACTERS = 100
 
 
 def make_case_summary(case: Case) -> CaseSummary:
-    """Reduce ``case`` to what is kept after its evaluation."""
-    trace, golden = case.trace, case.expected
+    """Reduce ``case`` to its summary, which is stored after its evaluation."""
+    trace, expected = case.trace, case.expected
     return CaseSummary(
         id=case.id,
         trace_id=trace.id,
         group=_group(case),
-        eval_case_id=None if golden is None else golden.id,
+        eval_case_id=None if expected is None else expected.id,
         unmatched_reason=case.unmatched_reason,
         missing_run_reason=case.missing_run_reason,
         recording=trace.place,
@@ -31,12 +31,12 @@ def _group(case: Case) -> str:
     )
 
 
-def excerpt_turn(asked: str, answered: str | None) -> DialogueTurn:
-    """Shorten both sides of a turn to one line each for display."""
+def excerpt_turn(question: str, answer: str | None) -> DialogueTurn:
+    """Shorten question and answer to one line each for display."""
     return DialogueTurn(
-        question=_excerpt(asked), answer=None if answered is None else _excerpt(answered)
+        question=_excerpt(question), answer=None if answer is None else _excerpt(answer)
     )
 
 
-def _excerpt(said: str) -> str:
-    return truncate.short(escape.flatten_line(said), MAX_EXCERPT_CHARACTERS)
+def _excerpt(text: str) -> str:
+    return truncate.short(escape.flatten_line(text), MAX_EXCERPT_CHARACTERS)

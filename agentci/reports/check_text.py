@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_distinct, format_number
+from agentci._util.text.format import format_criterion, format_distinct, format_number
 from agentci.model.case import DialogueTurn
 from agentci.model.result import CheckResult
 from agentci.reports import tool_calls
@@ -12,20 +12,28 @@ MAX_TURNS = 5
 
 
 def format_headline(result: CheckResult) -> str:
-    """Format the outcome of a check: the score with the threshold that it missed, or the reason.
+    """Format the outcome of a check: the score and the threshold that it missed, or the reason.
 
     A reason that comes from a program may have several lines.
     """
     if result.status == "errored":
-        return result.reason or "it gave no reason"
+        return result.reason or "no reason given"
     if result.status == "skipped":
-        return result.reason or "there was nothing to judge"
+        return result.reason or "no reason given"
     if result.reason is not None and (result.status == "passed" or _reaches_threshold(result)):
         return f"{result.reason} ({_format_score(result)})"
     if result.status == "passed":
         return _format_score(result)
     reason = "" if result.reason is None else f"{result.reason}; "
-    return f"{reason}{_format_score(result)}, wanted {result.evaluator.criterion}"
+    return f"{reason}{_format_score(result)}, {_format_requirement(result)}"
+
+
+def _format_requirement(result: CheckResult) -> str:
+    """Format ``threshold 0.7``, or the criterion of an evaluator that has more than a threshold."""
+    threshold, criterion = result.evaluator.threshold, result.evaluator.criterion
+    if threshold is None or criterion != format_criterion(threshold):
+        return f"required: {criterion}"
+    return f"threshold {threshold:g}"
 
 
 def format_outcome(result: CheckResult) -> str:
@@ -36,12 +44,6 @@ def format_outcome(result: CheckResult) -> str:
 def split_lines(text: str) -> tuple[str, ...]:
     """Split a program's output into lines without control characters or blank lines."""
     return tuple(line.rstrip() for line in escape.remove_control(text).split("\n") if line.strip())
-
-
-def is_below_threshold(result: CheckResult) -> bool:
-    """Whether the score is below the threshold, which explains a failure."""
-    score, bar = result.score, result.evaluator.threshold
-    return score is not None and bar is not None and score < bar
 
 
 def list_findings(result: CheckResult) -> tuple[str, ...]:
@@ -68,13 +70,13 @@ def low_scoring_turns(result: CheckResult) -> tuple[str, ...]:
     if judgement is None or judgement.misses or tool_calls.find_unmatched_turns(judgement.details):
         return ()
     turns = dict(enumerate(result.case.dialogue, start=1))
-    told = [
-        f"turn {turn}: "
+    lines = [
+        f"turn {turn}: score "
         f"{_format_distinct_score(score, result.evaluator.threshold)}"
         f"{''.join(_format_turn(turns.get(turn)))}"
         for turn, score in _find_low_turns(result, judgement.turn_scores)
     ]
-    return truncate.truncate_list(told, MAX_TURNS)
+    return truncate.truncate_list(lines, MAX_TURNS)
 
 
 def _find_low_turns(
@@ -88,8 +90,8 @@ def _find_low_turns(
         return []
     scores = [(turn, score) for turn, score in enumerate(turn_scores, 1) if score is not None]
     least = min((score for _, score in scores), default=0.0)
-    bar = result.evaluator.threshold
-    low = [each for each in scores if bar is not None and each[1] < bar]
+    threshold = result.evaluator.threshold
+    low = [each for each in scores if threshold is not None and each[1] < threshold]
     return low or [each for each in scores if each[1] <= least]
 
 
@@ -98,13 +100,13 @@ def _format_turn(turn: DialogueTurn | None) -> Iterator[str]:
     if turn is None:
         return
     if turn.question:
-        yield f'; asked "{turn.question}"'
-    yield "; no answer" if turn.answer is None else f'; answered "{turn.answer}"'
+        yield f'; question "{turn.question}"'
+    yield "; no answer" if turn.answer is None else f'; answer "{turn.answer}"'
 
 
 def _reaches_threshold(result: CheckResult) -> bool:
-    score, bar = result.score, result.evaluator.threshold
-    return score is not None and bar is not None and score >= bar
+    score, threshold = result.score, result.evaluator.threshold
+    return score is not None and threshold is not None and score >= threshold
 
 
 def _format_score(result: CheckResult) -> str:
@@ -116,6 +118,8 @@ def _format_score(result: CheckResult) -> str:
     )
 
 
-def _format_distinct_score(score: float, bar: float | None) -> str:
+def _format_distinct_score(score: float, threshold: float | None) -> str:
     """Format a score with enough decimals to tell it from the threshold."""
-    return format_number(score) if bar is None or score >= bar else format_distinct(score, bar)[0]
+    if threshold is None or score >= threshold:
+        return format_number(score)
+    return format_distinct(score, threshold)[0]

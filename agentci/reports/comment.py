@@ -10,7 +10,7 @@ from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, github_limits
-from agentci.reports import comparison as trends
+from agentci.reports import comparison as baseline_text
 from agentci.reports.report_format import (
     EvaluatorChecks,
     filter_by_status,
@@ -41,10 +41,10 @@ SHORT_COMMIT = 12
 
 
 class CommentReport(Struct, frozen=True, kw_only=True):
-    """Verdict, evaluators, regressions, worst failures and errors; shorter than the job summary.
+    """Decision, evaluators, regressions, failed and errored checks; shorter than the job summary.
 
     It omits details of how the result was produced, such as cached checks, because the next run may
-    differ in them. An overlong comment loses whole lines; no line is cut.
+    differ in them. A comment that is too long loses whole lines; no line is cut.
 
     Attributes:
         run_url: URL of the run's page; "" if there is none.
@@ -58,15 +58,17 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last lines count what is omitted and link to the run."""
-        head = f"{render_heading(report)}{format_totals(report.totals)}\n\n"
+        head = render_heading(report)
+        if report.results:
+            head += f"{format_totals(report.totals)}\n\n"
         text = head + render_sections(_sections(report), MAX_BYTES)
-        yield f"{text.rstrip()}\n{self._foot()}"
+        yield f"{text.rstrip()}\n{self._render_footer()}"
 
-    def _foot(self) -> str:
-        said = [f"[All of this run]({self.run_url})"] if self.run_url else []
+    def _render_footer(self) -> str:
+        parts = [f"[Workflow run]({self.run_url})"] if self.run_url else []
         if self.commit:
-            said.append(f"commit {self.commit[:SHORT_COMMIT]}")
-        return f"\n{', '.join(said)}\n" if said else ""
+            parts.append(f"commit {self.commit[:SHORT_COMMIT]}")
+        return f"\n{', '.join(parts)}\n" if parts else ""
 
 
 def _sections(report: Report) -> Iterator[Section]:
@@ -77,55 +79,56 @@ def _sections(report: Report) -> Iterator[Section]:
         yield _comparison_section(report.comparison)
     yield _failed(filter_by_status(report.results, "failed"))
     yield _errored(filter_by_status(report.results, "errored"), several=several)
-    yield make_problems_section([each for each in report.problems if each.severity != "note"])
+    problems = [each for each in report.problems if each.severity != "note"]
+    yield make_problems_section(problems, report)
 
 
 def _evaluators(report: Report, *, several: bool) -> Section:
     found = group_by_evaluator(report.results)
     compared = report.comparison.evaluators if report.comparison else ()
-    by_name = {(trend.config, trend.evaluator): trend for trend in compared}
-    columns = [*(["Config"] if several else []), "Evaluator", "Passed", "Mean score", "Wanted"]
+    by_name = {(each.config, each.evaluator): each for each in compared}
+    columns = [*(["Config"] if several else []), "Evaluator", "Passed", "Mean score", "Threshold"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
     if by_name:
         columns, ruler = [*columns, "Baseline"], [*ruler, "---"]
     return Section(
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
-        blocks=(_evaluator(tally, by_name, report, several=several) for tally in found),
+        blocks=(_render_row(each, by_name, report, several=several) for each in found),
         total=len(found),
         share=0.3,
     )
 
 
-def _evaluator(
-    tally: EvaluatorChecks,
+def _render_row(
+    checks: EvaluatorChecks,
     by_name: Mapping[tuple[str, str], EvaluatorComparison],
     report: Report,
     *,
     several: bool,
 ) -> str:
-    totals, result = tally.totals, tally.representative
-    advice = "" if result.evaluator.required else " (advisory)"
-    mark = choose_icon(tally, shut=report.decision.is_failure)
+    totals, result = checks.totals, checks.representative
+    advisory = "" if result.evaluator.required else " (advisory)"
+    icon = choose_icon(checks, gate_failed=report.decision.is_failure)
     cells = [
         *([markdown_code(format_path(result.config))] if several else []),
-        f"{mark} {markdown_code(result.evaluator.name)}{advice}",
+        f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         f"{totals.passed:,} of {totals.checks:,}",
         "" if totals.score is None else format_number(totals.score),
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
-        trend = by_name.get((result.config, result.evaluator.name))
-        cells.append("" if trend is None else markdown_prose(trends.format_trend(trend)))
+        each = by_name.get((result.config, result.evaluator.name))
+        cells.append("" if each is None else markdown_prose(baseline_text.format_change(each)))
     return markdown_row(cells)
 
 
 def _comparison_section(comparison: Comparison) -> Section:
     blocks = [
-        *(f"- {markdown_prose(remark)}\n" for remark in trends.list_remarks(comparison)),
+        *(f"- {markdown_prose(remark)}\n" for remark in baseline_text.list_remarks(comparison)),
         *(
             f"- {markdown_code(case)}, {markdown_code(evaluator)}: {markdown_prose(scores)}\n"
-            for case, evaluator, scores in trends.list_regressions(comparison)
+            for case, evaluator, scores in baseline_text.list_regressions(comparison)
         ),
     ]
     return Section(
@@ -139,35 +142,37 @@ def _comparison_section(comparison: Comparison) -> Section:
 
 
 def _regressed(comparison: Comparison) -> bool:
-    return any(trend.regressions for trend in comparison.evaluators)
+    return any(each.regressions for each in comparison.evaluators)
 
 
 def _failed(failed: Sequence[CheckResult]) -> Section:
     return Section(
-        title="### Failed\n\n",
+        title="### Failed checks\n\n",
         noun="failed check",
-        blocks=map(_failure, sort_worst_first(failed)),
+        blocks=map(_render_failure, sort_worst_first(failed)),
         total=len(failed),
         max_items=MAX_CASES,
         share=0.25,
     )
 
 
-def _failure(result: CheckResult) -> str:
+def _render_failure(result: CheckResult) -> str:
     """Render a failed check with its first misses."""
-    said = truncate.join_first_and_last(check_text.split_lines(check_text.format_headline(result)))
+    headline = truncate.join_first_and_last(
+        check_text.split_lines(check_text.format_headline(result))
+    )
     name = f"{markdown_code(result.case.id)}, {markdown_code(result.evaluator.name)}"
     misses = () if result.judgement is None else result.judgement.misses
-    found = "".join(
+    details = "".join(
         f"  - {markdown_prose(miss)}\n" for miss in truncate.truncate_list(misses, MAX_MISSES)
     )
-    return f"- {name}: {markdown_prose(said)}\n{found}"
+    return f"- {name}: {markdown_prose(headline)}\n{details}"
 
 
 def _errored(errored: Sequence[CheckResult], *, several: bool) -> Section:
     groups = group_by_reason(errored)
     return Section(
-        title="### Could not be judged\n\n",
+        title="### Errored checks\n\n",
         noun="error",
         blocks=(
             f"- {format_evaluator_name(config, evaluator, several=several)}: "

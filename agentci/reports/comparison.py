@@ -4,35 +4,38 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentci._util.text.format import format_count, format_number
+from agentci.gate.comparison import describe_outcome, label_outcome
 from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
 from agentci.reports.report_format import format_path
 
-COLUMNS: Final = ("evaluator", "checks", "was", "is", "worse", "better", "outcome")
+COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "worse", "better", "outcome")
 
 
-def format_evaluator(trend: EvaluatorComparison, comparison: Comparison) -> str:
+def format_evaluator(compared: EvaluatorComparison, comparison: Comparison) -> str:
     """Format the evaluator's name, with its config where there are several."""
-    several = any(each.config != trend.config for each in comparison.evaluators)
-    return f"{trend.evaluator} ({format_path(trend.config)})" if several else trend.evaluator
-
-
-def format_cells(trend: EvaluatorComparison, comparison: Comparison) -> tuple[str, ...]:
-    """Format the table cells of an evaluator, in the order of ``COLUMNS``."""
+    several = any(each.config != compared.config for each in comparison.evaluators)
     return (
-        format_evaluator(trend, comparison),
-        f"{trend.pairs:,}",
-        _score(trend.before),
-        _score(trend.after),
-        f"{len(trend.regressions):,}",
-        f"{len(trend.improvements):,}",
-        trend.outcome,
+        f"{compared.evaluator} ({format_path(compared.config)})" if several else compared.evaluator
     )
 
 
-def format_trend(trend: EvaluatorComparison) -> str:
-    """Format the change of an evaluator: baseline score, changed checks, outcome."""
-    changed = f"{len(trend.regressions):,} worse, {len(trend.improvements):,} better"
-    return f"was {_score(trend.before)}; {changed}: {trend.outcome}"
+def format_cells(compared: EvaluatorComparison, comparison: Comparison) -> tuple[str, ...]:
+    """Format the table cells of an evaluator, in the order of ``COLUMNS``."""
+    return (
+        format_evaluator(compared, comparison),
+        f"{compared.pairs:,}",
+        _format_score(compared.before),
+        _format_score(compared.after),
+        f"{len(compared.regressions):,}",
+        f"{len(compared.improvements):,}",
+        label_outcome(compared),
+    )
+
+
+def format_change(compared: EvaluatorComparison) -> str:
+    """Format the change of an evaluator: ``0.9 (1 worse, 0 better; inconclusive)``."""
+    changed = f"{len(compared.regressions):,} worse, {len(compared.improvements):,} better"
+    return f"{_format_score(compared.before)} ({changed}; {label_outcome(compared)})"
 
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:
@@ -41,26 +44,26 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
         yield comparison.not_comparable
     if comparison.stale:
         yield comparison.stale
-    for trend in comparison.evaluators:
-        if trend.outcome != "pass":
-            yield f"{format_evaluator(trend, comparison)}: {trend.reason}"
+    for each in comparison.evaluators:
+        if each.outcome != "pass":
+            yield f"{format_evaluator(each, comparison)} {describe_outcome(each)}"
     if comparison.added:
-        yield f"{format_count(comparison.added, 'check')} of this run alone"
+        yield f"{format_count(comparison.added, 'check')} only in this run"
     if comparison.removed:
-        yield f"{format_count(comparison.removed, 'check')} of the baseline alone"
+        yield f"{format_count(comparison.removed, 'check')} only in the baseline"
 
 
 def list_regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     """Yield checks that passed and now fail: case, evaluator, formatted scores."""
-    for trend in comparison.evaluators:
-        for each in trend.regressions:
-            yield each.case, format_evaluator(trend, comparison), format_scores(each)
+    for compared in comparison.evaluators:
+        for each in compared.regressions:
+            yield each.case, format_evaluator(compared, comparison), format_scores(each)
 
 
 def format_scores(change: ChangedCheck) -> str:
-    """Format the scores of a check in both runs."""
-    return f"score {_score(change.after)}, was {_score(change.before)}"
+    """Format the scores of a check in both runs: ``score 1 -> 0.5``."""
+    return f"score {_format_score(change.before)} -> {_format_score(change.after)}"
 
 
-def _score(score: float | None) -> str:
+def _format_score(score: float | None) -> str:
     return "-" if score is None else format_number(score)

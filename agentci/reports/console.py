@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison
+from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report
-from agentci.reports import comparison as trends
+from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
+from agentci.reports.problems import render_problems
 from agentci.reports.report_format import (
     EvaluatorChecks,
     filter_by_status,
@@ -21,6 +23,7 @@ from agentci.reports.report_format import (
     group_by_reason,
     group_warnings,
     has_several_configs,
+    is_invalid_input,
     sort_worst_first,
 )
 from agentci.reports.stability import summarize_repeats
@@ -32,67 +35,80 @@ MAX_WIDTH = 500
 MAX_CELL = 60
 
 COLUMNS = (
-    *("config", "evaluator", "checks", "passed", "failed", "errored", "skipped", "score", "bar"),
+    *("config", "evaluator", "checks", "passed", "failed", "errored", "skipped", "score"),
+    "threshold",
 )
 
 
 def render_console(report: Report, *, quiet: bool, verbose: bool, colour: bool) -> str:
-    """Render verdict, evaluators, worst cases, errors, skips, warnings and problems.
+    """Render decision, evaluators, failed, errored and skipped checks, warnings and problems.
 
-    The text contains no workflow command, and no control sequences except the report's own colours.
+    If invalid input kept all checks from running, render only the problems. The text contains no
+    workflow command, and no control sequences except the report's own colours.
 
     Args:
-        quiet: render only the verdict and its reasons.
+        quiet: render only the decision, its reasons and errors of the input.
         verbose: add one line per check.
         colour: use ANSI colours.
     """
-    text = _verdict(report, colour=colour)
-    for heading, told in () if quiet else _sections(report, verbose=verbose):
-        if body := "".join(f"  {line}\n" for line in told):
+    if is_invalid_input(report):
+        return escape.neutralize_commands(render_problems(_shown(report, quiet=quiet), "text"))
+    text = _render_decision(report, colour=colour)
+    sections = _sections(report, verbose=verbose)
+    for heading, lines in [_problems(report, quiet=True)] if quiet else sections:
+        if body := "".join(f"  {line}\n" for line in lines):
             text += f"\n{_add_colour(heading, _BOLD, colour=colour)}\n{body}"
     return escape.neutralize_commands(text)
 
 
-def _verdict(report: Report, *, colour: bool) -> str:
-    paint = _RED if report.decision.is_failure else _GREEN
+def _render_decision(report: Report, *, colour: bool) -> str:
+    code = _RED if report.decision.is_failure else _GREEN
     first, *others = report.decision.reasons or ("",)
-    head = _add_colour(format_conclusion(report), paint, colour=colour)
-    cost = format_spending(report.spending)
-    told = (_line(line) for line in (*others, format_counts(report), *([cost] if cost else [])))
-    return "\n  ".join((f"{head}{first and f': {_line(first)}'}", *told)) + "\n"
+    head = _add_colour(format_conclusion(report), code, colour=colour)
+    lines = (*others, format_counts(report), format_spending(report.spending))
+    return (
+        "\n  ".join(
+            (f"{head}{first and f': {_line(first)}'}", *(_line(each) for each in lines if each))
+        )
+        + "\n"
+    )
 
 
 _BOLD, _RED, _GREEN = "1", "1;31", "1;32"
 
 
-def _add_colour(text: str, paint: str, *, colour: bool) -> str:
-    return f"\x1b[{paint}m{text}\x1b[0m" if colour else text
+def _add_colour(text: str, code: str, *, colour: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if colour else text
 
 
 def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[str]]]:
     if verbose:
         yield "Checks", map(_check, report.results)
     several = has_several_configs(report.results)
-    yield "Evaluators", _table(group_by_evaluator(report.results), several=several)
-    yield "Against the baseline", comparison_lines(report.comparison)
+    yield "Evaluators", _render_table(group_by_evaluator(report.results), several=several)
+    yield "Comparison with the baseline", comparison_lines(report.comparison)
     yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
-    yield "Worst cases", _list_worst(filter_by_status(report.results, "failed"))
+    yield "Failed checks", _list_failed(filter_by_status(report.results, "failed"))
     yield (
-        "Could not be judged",
+        "Errored checks",
         _list_by_reason(filter_by_status(report.results, "errored"), several=several),
     )
     yield (
-        "Nothing to judge",
+        "Skipped checks",
         _list_by_reason(filter_by_status(report.results, "skipped"), several=several),
     )
     yield "Warnings", _warnings(report.results)
-    yield (
-        "Problems",
-        truncate.truncate_list(
-            [_line(f"{each.severity}: {format_problem(each)}") for each in report.problems],
-            MAX_ITEMS,
-        ),
-    )
+    yield _problems(report, quiet=False)
+
+
+def _problems(report: Report, *, quiet: bool) -> tuple[str, Sequence[str]]:
+    lines = [_line(format_problem(each)) for each in _shown(report, quiet=quiet)]
+    return "Problems", truncate.truncate_list(lines, MAX_ITEMS)
+
+
+def _shown(report: Report, *, quiet: bool) -> Sequence[Problem]:
+    """Return all problems, or with ``quiet`` only errors."""
+    return [each for each in report.problems if each.severity == "error" or not quiet]
 
 
 def _check(result: CheckResult) -> str:
@@ -101,17 +117,17 @@ def _check(result: CheckResult) -> str:
     )
 
 
-def _table(found: Sequence[EvaluatorChecks], *, several: bool) -> Iterator[str]:
+def _render_table(evaluators: Sequence[EvaluatorChecks], *, several: bool) -> Iterator[str]:
     """Yield the rows of the evaluator table, with a config column if there are several."""
-    if not found:
+    if not evaluators:
         return
-    rows = [COLUMNS, *(_row(tally) for tally in found)]
+    rows = [COLUMNS, *(_make_row(each) for each in evaluators)]
     names = 2 if several else 1
     rows = [row[2 - names :] for row in rows]
-    yield from _aligned(rows, names=names)
+    yield from _align(rows, names=names)
 
 
-def _aligned(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]:
+def _align(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]:
     """Align columns: the first ``names`` to the left, others to the right, the last unpadded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -128,18 +144,22 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     if comparison is None:
         return
     if comparison.evaluators:
-        rows = (trends.format_cells(trend, comparison) for trend in comparison.evaluators)
-        yield from _aligned([trends.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1)
-    yield from map(_line, trends.list_remarks(comparison))
+        rows = (
+            baseline_text.format_cells(compared, comparison) for compared in comparison.evaluators
+        )
+        yield from _align(
+            [baseline_text.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1
+        )
+    yield from map(_line, baseline_text.list_remarks(comparison))
     worse = [
         _line(f"worse: {case} > {evaluator}: {scores}")
-        for case, evaluator, scores in trends.list_regressions(comparison)
+        for case, evaluator, scores in baseline_text.list_regressions(comparison)
     ]
     yield from truncate.truncate_list(worse, MAX_ITEMS)
 
 
-def _row(tally: EvaluatorChecks) -> tuple[str, ...]:
-    totals, result = tally.totals, tally.representative
+def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
+    totals, result = checks.totals, checks.representative
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     advisory = "" if result.evaluator.required else " (advisory)"
     return (
@@ -151,10 +171,10 @@ def _row(tally: EvaluatorChecks) -> tuple[str, ...]:
     )
 
 
-def _list_worst(failed: Sequence[CheckResult]) -> Iterator[str]:
+def _list_failed(failed: Sequence[CheckResult]) -> Iterator[str]:
     for result in sort_worst_first(failed)[:MAX_CASES]:
         yield _line(f"{result.case.id} > {result.evaluator.name}: {format_outcome(result)}")
-        yield f"  {_line(f'{result.evaluator.place}, recording {result.case.recording.file}')}"
+        yield f"  {_line(f'{result.evaluator.place}, trace {result.case.recording.file}')}"
         yield from (
             f"  {_line(line)}" for line in truncate.truncate_list(list_findings(result), MAX_LINES)
         )

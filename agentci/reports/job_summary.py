@@ -22,7 +22,7 @@ from agentci._util.text.escape import (
 from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison
 from agentci.model.result import CheckResult, Report
-from agentci.reports import comparison as trends
+from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.evaluator_stats import format_mean_score, format_pass_rate
@@ -76,22 +76,22 @@ def render_chart(report: Report) -> str:
     With a baseline, both scores are means over the checks that both runs have.
     """
     several = has_several_configs(report.results)
-    trends = report.comparison.evaluators if report.comparison else ()
-    paired = [_ChartBar(each.config, each.evaluator, each.after, each.before) for each in trends]
+    comparisons = report.comparison.evaluators if report.comparison else ()
+    paired = [
+        _ChartBar(each.config, each.evaluator, each.after, each.before) for each in comparisons
+    ]
     paired = [bar for bar in paired if _is_drawn(bar.score) and _is_drawn(bar.before)]
     if MIN_BARS <= len(paired) <= MAX_BARS:
-        title = "Mean score over the checks of both runs (line: baseline)"
+        title = "Mean score of the checks in both runs (line: baseline)"
         return _render_mermaid(title, paired, several=several)
-    alone = [
-        _ChartBar(
-            tally.representative.config, tally.representative.evaluator.name, tally.totals.score
-        )
-        for tally in group_by_evaluator(report.results)
-        if _is_drawn(tally.totals.score)
+    bars = [
+        _ChartBar(each.representative.config, each.representative.evaluator.name, each.totals.score)
+        for each in group_by_evaluator(report.results)
+        if _is_drawn(each.totals.score)
     ]
     return (
-        _render_mermaid("Mean score", alone, several=several)
-        if MIN_BARS <= len(alone) <= MAX_BARS
+        _render_mermaid("Mean score", bars, several=several)
+        if MIN_BARS <= len(bars) <= MAX_BARS
         else ""
     )
 
@@ -141,7 +141,8 @@ def make_baseline_section(comparison: Comparison) -> Section:
     blocks = list(_render_remarks(comparison))
     return Section(
         title=(
-            f"### Against the baseline {markdown_code(comparison.baseline)}\n\n{_table(comparison)}"
+            f"### Comparison with the baseline {markdown_code(comparison.baseline)}\n\n"
+            f"{_table(comparison)}"
         ),
         noun="line of the comparison",
         blocks=iter(blocks),
@@ -153,20 +154,18 @@ def make_baseline_section(comparison: Comparison) -> Section:
 def _table(comparison: Comparison) -> str:
     if not comparison.evaluators:
         return ""
-    rows = (trends.format_cells(trend, comparison) for trend in comparison.evaluators)
+    rows = (baseline_text.format_cells(compared, comparison) for compared in comparison.evaluators)
     body = "".join(
         markdown_row([markdown_code(name), *map(markdown_prose, others)]) for name, *others in rows
     )
-    return (
-        f"{markdown_row([each.capitalize() for each in trends.COLUMNS])}{markdown_row(_RULER)}"
-        f"{body}\n"
-    )
+    head = markdown_row([each.capitalize() for each in baseline_text.COLUMNS])
+    return f"{head}{markdown_row(_RULER)}{body}\n"
 
 
 def _render_remarks(comparison: Comparison) -> Iterator[str]:
-    for remark in trends.list_remarks(comparison):
+    for remark in baseline_text.list_remarks(comparison):
         yield f"- {markdown_prose(remark)}\n"
-    for case, evaluator, scores in trends.list_regressions(comparison):
+    for case, evaluator, scores in baseline_text.list_regressions(comparison):
         yield (
             f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
             f"{markdown_prose(scores)}\n"
@@ -191,14 +190,12 @@ def render_failed_check(result: CheckResult, *, unfolded: bool) -> str:
     whole = markdown_details(title, "\n".join(_findings(result)), unfolded=unfolded)
     if len(whole.encode()) <= MAX_CHECK_BYTES:
         return whole
-    return markdown_details(
-        title, "Too much to be shown here: see `results.json`.", unfolded=unfolded
-    )
+    return markdown_details(title, "Too long to show here; see `results.json`.", unfolded=unfolded)
 
 
 def _findings(result: CheckResult) -> Iterator[str]:
     recording = markdown_code(str(result.case.recording))
-    yield f"Recording {recording}, config {markdown_code(str(result.evaluator.place))}\n"
+    yield f"Trace {recording}, config {markdown_code(str(result.evaluator.place))}\n"
     if result.judgement is None:
         return
     if misses := truncate.truncate_list(result.judgement.misses, MAX_MISSES):
@@ -236,7 +233,7 @@ MAX_EVALUATORS = 200
 
 
 class SummaryReport(Struct, frozen=True, kw_only=True):
-    """Verdict, evaluators, worst cases, errors, skips, warnings and problems.
+    """Decision, evaluators, failed, errored and skipped checks, warnings and problems.
 
     Attributes:
         max_bytes: size limit of the text in UTF-8. Whole blocks are omitted and none is cut: GitHub
@@ -264,18 +261,18 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.comparison is not None:
         yield make_baseline_section(report.comparison)
     yield _repeats(report.results)
-    yield _worst(filter_by_status(report.results, "failed"))
+    yield _failed(filter_by_status(report.results, "failed"))
     several = has_several_configs(report.results)
     yield _errors(filter_by_status(report.results, "errored"), several=several)
     yield _skips(filter_by_status(report.results, "skipped"), several=several)
     yield _warnings(report.results)
-    yield make_problems_section(report.problems)
+    yield make_problems_section(report.problems, report)
 
 
 def _evaluators(report: Report) -> Section:
     found, several = group_by_evaluator(report.results), has_several_configs(report.results)
     columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
-    columns += ["Pass rate (95 %)", "Mean score (95 %)", "Bar"]
+    columns += ["Pass rate (95 % CI)", "Mean score (95 % CI)", "Threshold"]
     ruler = ["---", *["--:"] * 7, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
@@ -283,7 +280,8 @@ def _evaluators(report: Report) -> Section:
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
         blocks=(
-            _evaluator(tally, several=several, shut=report.decision.is_failure) for tally in found
+            _render_row(each, several=several, gate_failed=report.decision.is_failure)
+            for each in found
         ),
         total=len(found),
         max_items=MAX_EVALUATORS,
@@ -291,18 +289,18 @@ def _evaluators(report: Report) -> Section:
     )
 
 
-def _evaluator(tally: EvaluatorChecks, *, several: bool, shut: bool) -> str:
-    totals, result, standing = tally.totals, tally.representative, tally.stats
+def _render_row(checks: EvaluatorChecks, *, several: bool, gate_failed: bool) -> str:
+    totals, result, stats = checks.totals, checks.representative, checks.stats
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     name = (
         f"{markdown_code(result.evaluator.name)}"
         f"{'' if result.evaluator.required else ' (advisory)'}"
     )
     cells = [
-        f"{choose_icon(tally, shut=shut)} {name}",
+        f"{choose_icon(checks, gate_failed=gate_failed)} {name}",
         *(f"{each:,}" for each in counts),
-        format_pass_rate(standing),
-        format_mean_score(totals.score, standing),
+        format_pass_rate(stats),
+        format_mean_score(totals.score, stats),
         markdown_prose(result.evaluator.criterion),
     ]
     return markdown_row([markdown_code(format_path(result.config)), *cells] if several else cells)
@@ -318,10 +316,10 @@ def _repeats(results: tuple[CheckResult, ...]) -> Section:
     )
 
 
-def _worst(failed: Sequence[CheckResult]) -> Section:
+def _failed(failed: Sequence[CheckResult]) -> Section:
     ordered = sort_worst_first(failed)
     return Section(
-        title="### Worst cases\n\n",
+        title="### Failed checks\n\n",
         noun="failed check",
         blocks=(
             render_failed_check(result, unfolded=i < UNFOLDED_CASES)
@@ -336,7 +334,7 @@ def _worst(failed: Sequence[CheckResult]) -> Section:
 def _errors(errored: Sequence[CheckResult], *, several: bool) -> Section:
     groups = group_by_reason(errored)
     return Section(
-        title="### Could not be judged\n\n",
+        title="### Errored checks\n\n",
         noun="error",
         blocks=(
             f"{format_evaluator_name(config, evaluator, several=several)}: "
@@ -351,7 +349,7 @@ def _errors(errored: Sequence[CheckResult], *, several: bool) -> Section:
 def _skips(skipped: Sequence[CheckResult], *, several: bool) -> Section:
     groups = group_by_reason(skipped)
     return Section(
-        title="### Nothing to judge\n\n",
+        title="### Skipped checks\n\n",
         noun="skip reason",
         blocks=(
             f"- {format_evaluator_name(config, evaluator, several=several)}: "

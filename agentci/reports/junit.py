@@ -110,22 +110,22 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
             escape_attribute(format_path(config)),
             file=escape_attribute(config) if results and config != COMMAND_LINE.file else None,
             stdout=_make_text(
-                _format_problem(each) for each in problems if each.severity != "error"
+                format_problem(each) for each in problems if each.severity != "error"
             ),
             stderr=_make_text(
-                _format_problem(each) for each in problems if each.severity == "error"
+                format_problem(each) for each in problems if each.severity == "error"
             ),
         )
         element: ET.Element = suite.build_xml_doc()
-        said = [ET.tostring(each, encoding="unicode") for each in element]
+        outputs = [ET.tostring(each, encoding="unicode") for each in element]
         element[:] = []
         self._count(element, results)
-        portions = (
+        batches = (
             results[at : at + CASES_PER_BATCH] for at in range(0, len(results), CASES_PER_BATCH)
         )
         taken = Counter[str]()
-        cases = (self._test_cases(portion, classname, taken) for portion in portions)
-        return _wrap_element(element, ([text] for text in chain(said, cases)), level=1)
+        cases = (self._test_cases(batch, classname, taken) for batch in batches)
+        return _wrap_element(element, ([text] for text in chain(outputs, cases)), level=1)
 
     def _test_cases(
         self, results: Sequence[CheckResult], classname: str, taken: Counter[str]
@@ -142,18 +142,17 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
     def _amend(self, test_case: ET.Element, result: CheckResult) -> None:
         """Add what ``junit-xml`` cannot write, or omits if it is zero."""
         test_case.set("time", _format_seconds([result]))
-        asides = list(result.case.warnings)
+        output = list(result.case.warnings)
         if self.dialect == "common":
             if place := place_in_file(result.evaluator.place):
                 test_case.set("file", escape_attribute(place.file))
                 test_case.set("line", str(place.line))
             test_case.insert(0, _make_properties(result))
         else:
-            asides = [
-                f"{name}: {value}" for name, value in _list_properties(result).items()
-            ] + asides
-        if asides:
-            ET.SubElement(test_case, "system-out").text = _make_text(asides)
+            properties = _list_properties(result).items()
+            output = [f"{name}: {value}" for name, value in properties] + output
+        if output:
+            ET.SubElement(test_case, "system-out").text = _make_text(output)
 
     def _count(self, element: ET.Element, results: Sequence[CheckResult]) -> None:
         """Replace the attributes of a suite or the root by its counts."""
@@ -231,19 +230,15 @@ def _format_message(result: CheckResult) -> str:
 
 def _format_details(result: CheckResult) -> str:
     """Format headline, places and findings, for consumers that do not show the message."""
-    told = "\n".join(split_lines(format_headline(result))) or result.status
+    headline = "\n".join(split_lines(format_headline(result))) or result.status
     return _make_text(
         (
-            truncate.middle(told, MAX_REASON),
-            f"at {replace(result.evaluator.place, column=None)}",
-            f"recording {result.case.recording.file}",
+            truncate.middle(headline, MAX_REASON),
+            f"config {replace(result.evaluator.place, column=None)}",
+            f"trace {result.case.recording.file}",
             *list_findings(result),
         )
     )
-
-
-def _format_problem(problem: Problem) -> str:
-    return f"{problem.severity}: {format_problem(problem)}"
 
 
 def _make_properties(result: CheckResult) -> ET.Element:
@@ -254,10 +249,9 @@ def _make_properties(result: CheckResult) -> ET.Element:
 
 
 def _list_properties(result: CheckResult) -> dict[str, str]:
-    score = None if result.judgement is None else result.judgement.score
     evaluator = result.evaluator
-    facts = {
-        "score": "" if score is None else format_number(score, digits=6),
+    properties = {
+        "score": "" if result.score is None else format_number(result.score, digits=6),
         "threshold": ""
         if evaluator.threshold is None
         else format_number(evaluator.threshold, digits=6),
@@ -267,7 +261,7 @@ def _list_properties(result: CheckResult) -> dict[str, str]:
         "cached": "true" if result.cached else "",
         **make_repeat_properties(result.repeats),
     }
-    return {name: value for name, value in facts.items() if value}
+    return {name: value for name, value in properties.items() if value}
 
 
 def _format_seconds(results: Iterable[CheckResult]) -> str:

@@ -10,7 +10,6 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
 from agentci.gate.decision import compute_totals
 from agentci.model.case import CaseSummary
-from agentci.model.json import JsonObject
 from agentci.model.problem import COMMAND_LINE, Place, Problem, Severity
 from agentci.model.result import (
     EXIT_ERRORED,
@@ -26,7 +25,7 @@ from agentci.model.result import (
 from agentci.model.values import IdentityKey
 from agentci.reports.check_text import format_headline
 from agentci.reports.evaluator_stats import EvaluatorStats, compute_evaluator_stats
-from agentci.reports.workflow_commands import Annotation
+from agentci.reports.workflow_commands import LEVELS, Annotation
 
 
 def format_path(file: str) -> str:
@@ -39,12 +38,24 @@ def place_in_file(place: Place | None) -> Place | None:
     return None if place is None or place.file == COMMAND_LINE.file else place
 
 
-def format_problem(problem: Problem, *, severity: bool = False) -> str:
-    """Format a problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE (HINT)``."""
+def format_problem(problem: Problem) -> str:
+    """Format a problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE; HINT``."""
     place = "" if problem.place is None else f"{problem.place}: "
-    weight = f"{problem.severity}: " if severity else ""
-    hint = "" if problem.hint is None else f" ({problem.hint})"
-    return f"{place}{weight}{problem.message}{hint}"
+    return f"{place}{problem.severity}: {format_problem_text(problem)}"
+
+
+def format_problem_text(problem: Problem) -> str:
+    """Format a problem without its place and severity: ``MESSAGE; HINT``."""
+    return problem.message if problem.hint is None else f"{problem.message}; {problem.hint}"
+
+
+def count_problems(problems: Sequence[Problem]) -> str:
+    """Count problems by severity: "2 errors, 1 warning"; "no problems" without any."""
+    severities = [problem.severity for problem in problems]
+    counts = (
+        format_count(severities.count(level), level) for level in LEVELS if level in severities
+    )
+    return ", ".join(counts) or "no problems"
 
 
 # Decimals of an amount in dollars: one judge call costs hundredths of a cent.
@@ -58,9 +69,9 @@ def format_spending(spending: Sequence[JudgeSpending]) -> str:
     priced = all(each.priced for each in spending)
     spent = sum((each.spent for each in spending), ModelCost())
     saved = sum((each.saved for each in spending), ModelCost())
-    line = f"Judges: {_format_charge(spent, priced=priced)}"
+    line = f"Judge usage: {_format_charge(spent, priced=priced)}"
     return (
-        f"{line}; recorded replies saved {_format_charge(saved, priced=priced)}"
+        f"{line}; saved by cached responses: {_format_charge(saved, priced=priced)}"
         if saved.calls
         else line
     )
@@ -155,11 +166,10 @@ def filter_by_status(results: Sequence[CheckResult], status: Status) -> tuple[Ch
 def sort_worst_first(results: Sequence[CheckResult]) -> list[CheckResult]:
     """Sort required before advisory, then by score, lowest first; no score comes first."""
 
-    def badness(result: CheckResult) -> tuple[bool, float]:
-        score = None if result.judgement is None else result.judgement.score
-        return (not result.evaluator.required, -1.0 if score is None else score)
+    def sort_key(result: CheckResult) -> tuple[bool, float]:
+        return (not result.evaluator.required, -1.0 if result.score is None else result.score)
 
-    return sorted(results, key=badness)
+    return sorted(results, key=sort_key)
 
 
 def get_verdict(decision: Decision) -> Verdict:
@@ -172,14 +182,32 @@ def get_verdict(decision: Decision) -> Verdict:
     return "passed" if decision.passed else _FAILED_VERDICTS.get(decision.exit_code, "failed")
 
 
+def is_invalid_input(report: Report) -> bool:
+    """Whether invalid input kept all checks from running, so that only problems are shown."""
+    return get_verdict(report.decision) == "invalid" and not report.results
+
+
+def list_reasons(report: Report) -> tuple[str, ...]:
+    """List the reasons to show; the first one is left out where the problems already tell it."""
+    return report.decision.reasons[1:] if is_invalid_input(report) else report.decision.reasons
+
+
 def format_conclusion(report: Report) -> str:
     """Format the decision as a short headline that names the shard, if any."""
     decision = report.decision
-    what = "gate" if report.shard_info is None else str(report.shard_info.shard)
-    if decision.passed or decision.is_failure:
-        where = "" if report.shard_info is None else f" in {what}"
-        return f"Quality gate {'passed' if decision.passed else 'failed'}{where}"
-    return f"{what.capitalize()} passed"
+    shard = "" if report.shard_info is None else str(report.shard_info.shard)
+    if not (decision.passed or decision.is_failure):
+        return f"{shard or 'gate'} passed".capitalize()
+    where = f" in {shard}" if shard else ""
+    if is_invalid_input(report):
+        return f"Invalid input{where}"
+    return f"Quality gate {'passed' if decision.passed else 'failed'}{where}"
+
+
+def format_title(report: Report) -> str:
+    """Format the decision and its main reason: "Quality gate passed: 21 checks passed"."""
+    reasons = list_reasons(report)
+    return f"{format_conclusion(report)}{f': {reasons[0]}' if reasons else ''}"
 
 
 def format_totals(totals: Totals) -> str:
@@ -193,7 +221,9 @@ def format_totals(totals: Totals) -> str:
 
 
 def format_counts(report: Report) -> str:
-    """Format the totals of a report, with the number of cached checks."""
+    """Format the totals of a report, with the number of cached checks; "" without checks."""
+    if not report.results:
+        return ""
     cached = sum(result.cached for result in report.results)
     return f"{format_totals(report.totals)}{f'; {cached:,} cached' if cached else ''}"
 
@@ -240,34 +270,19 @@ def group_warnings(results: Sequence[CheckResult]) -> dict[str, list[CaseSummary
     return found
 
 
-def problem_to_json(problem: Problem) -> JsonObject:
-    """Convert a problem to JSON."""
-    return {
-        "severity": problem.severity,
-        "message": problem.message,
-        "hint": problem.hint,
-        "place": None if problem.place is None else place_to_json(problem.place),
-    }
-
-
-def place_to_json(place: Place) -> JsonObject:
-    """Convert a place to JSON."""
-    return {"file": place.file, "line": place.line, "column": place.column}
-
-
 def make_problem_annotation(problem: Problem) -> Annotation:
     """Make an annotation on the line of a problem."""
     return Annotation(
         level=problem.severity,
         title=_TITLES[problem.severity],
-        message=problem.message if problem.hint is None else f"{problem.message}\n{problem.hint}",
+        message=format_problem_text(problem),
         place=place_in_file(problem.place),
     )
 
 
 _FAILED_VERDICTS: dict[int, Verdict] = {EXIT_INVALID_INPUT: "invalid", EXIT_ERRORED: "error"}
 _TITLES: dict[Severity, str] = {
-    "error": "agentci cannot use this",
-    "warning": "agentci warns",
-    "note": "agentci notes",
+    "error": "Invalid input",
+    "warning": "agentci warning",
+    "note": "agentci note",
 }

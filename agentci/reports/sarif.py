@@ -20,7 +20,7 @@ from agentci._util.text.format import format_count
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place, Problem, Severity
 from agentci.reports import github_limits
-from agentci.reports.report_format import place_in_file
+from agentci.reports.report_format import format_problem_text, place_in_file
 from agentci.reports.workflow_commands import LEVELS
 from agentci.version import __version__
 
@@ -34,18 +34,18 @@ _LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "
 _RULES: Final[dict[Severity, tuple[str, str, str]]] = {
     "error": (
         "unusable-input",
-        "A config, or a file that it names, cannot be used",
-        "A run over it judges nothing and ends with exit code 2.",
+        "A config, or a file that it names, is invalid",
+        "A run with it evaluates nothing and exits with code 2.",
     ),
     "warning": (
         "input-warning",
-        "A config, or a file that it names, may not do what is meant",
-        "A run goes on.",
+        "A config, or a file that it names, probably contains a mistake",
+        "A run continues.",
     ),
     "note": (
         "input-note",
-        "Something worth knowing about a config, or a file that it names",
-        "A run goes on, and nothing has to be done.",
+        "Information about a config, or a file that it names",
+        "A run continues; no action is needed.",
     ),
 }
 # Viewers render ``[text](address)`` as a link.
@@ -89,29 +89,29 @@ def _driver() -> JsonObject:
 
 
 def _rule(severity: Severity) -> JsonObject:
-    name, what, then = _RULES[severity]
+    name, meaning, effect = _RULES[severity]
     return {
         "id": name,
-        "shortDescription": {"text": f"{what}."},
-        "fullDescription": {"text": f"{what}. {then}"},
-        "help": {"text": "`agentci validate` lists all problems, each on its line."},
+        "shortDescription": {"text": f"{meaning}."},
+        "fullDescription": {"text": f"{meaning}. {effect}"},
+        "help": {"text": "`agentci validate` lists all problems with their places."},
         "defaultConfiguration": {"level": _LEVELS[severity]},
     }
 
 
 def _invocation(placeless: Sequence[Problem], left: int) -> JsonObject:
-    told: list[Json] = [
+    notifications: list[Json] = [
         {"level": _LEVELS[each.severity], "message": _message(each)} for each in placeless
     ]
     if left:
-        said = (
-            f"{format_count(left, 'problem')} left out: GitHub takes "
+        omitted = (
+            f"{format_count(left, 'problem')} omitted; GitHub accepts at most "
             f"{github_limits.SARIF_RESULTS:,}"
         )
-        told.append({"level": "warning", "message": {"text": said}})
+        notifications.append({"level": "warning", "message": {"text": omitted}})
     return {
         "executionSuccessful": all(each.severity != "error" for each in placeless),
-        "toolConfigurationNotifications": told,
+        "toolConfigurationNotifications": notifications,
     }
 
 
@@ -134,8 +134,7 @@ def _results(problems: Sequence[tuple[Problem, Place]]) -> Iterator[JsonObject]:
 
 
 def _message(problem: Problem) -> JsonObject:
-    hint = "" if problem.hint is None else f" ({problem.hint})"
-    text = _LINK.sub("] ", escape.flatten_line(f"{problem.message}{hint}"))
+    text = _LINK.sub("] ", escape.flatten_line(format_problem_text(problem)))
     return {"text": truncate.characters(text, github_limits.SARIF_MESSAGE_CHARACTERS)}
 
 

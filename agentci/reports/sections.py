@@ -13,9 +13,12 @@ from agentci.model.result import Report
 from agentci.reports.report_format import (
     EvaluatorChecks,
     Verdict,
-    format_conclusion,
     format_path,
+    format_problem_text,
+    format_title,
     get_verdict,
+    is_invalid_input,
+    list_reasons,
 )
 
 MAX_ITEMS = 100
@@ -61,7 +64,7 @@ def render_sections(sections: Iterable[Section], max_bytes: int) -> str:
         if kept.blocks < section.total:
             left_out.append(format_count(section.total - kept.blocks, section.noun))
     if left_out:
-        text += f"_Not shown here: {', '.join(left_out)}. `results.json` has them all._\n"
+        text += f"_Not shown: {', '.join(left_out)}. See `results.json` for the full list._\n"
     return text
 
 
@@ -70,52 +73,57 @@ _ICONS: dict[Verdict, str] = {
     "partial": "\N{WHITE HEAVY CHECK MARK}",
     "failed": "\N{CROSS MARK}",
     "error": "\N{COLLISION SYMBOL}",
-    "invalid": "\N{NO ENTRY SIGN}",
+    "invalid": "\N{CROSS MARK}",
 }
 
 
 def render_heading(report: Report) -> str:
     """Render the verdict and its main reason as a heading."""
-    why = f": {markdown_prose(report.decision.reasons[0])}" if report.decision.reasons else ""
-    return f"## {_ICONS[get_verdict(report.decision)]} {format_conclusion(report)}{why}\n\n"
+    return f"## {_ICONS[get_verdict(report.decision)]} {markdown_prose(format_title(report))}\n\n"
 
 
 def make_reasons_section(report: Report) -> Section:
     """Make a section of the other reasons for the verdict."""
-    others = report.decision.reasons[1:]
+    others = list_reasons(report)[1:]
     return Section(
         title="",
         noun="reason",
-        blocks=(f"- {markdown_prose(why)}\n" for why in others),
+        blocks=(f"- {markdown_prose(reason)}\n" for reason in others),
         total=len(others),
     )
 
 
-def choose_icon(tally: EvaluatorChecks, *, shut: bool) -> str:
+def choose_icon(checks: EvaluatorChecks, *, gate_failed: bool) -> str:
     """Choose the icon of an evaluator.
 
     Failures of an advisory evaluator, or in a run that passed, get a warning sign, not a cross.
     """
-    if tally.totals.failed or tally.totals.errored:
-        minded = tally.representative.evaluator.required and shut
-        return "\N{CROSS MARK}" if minded else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
-    return "\N{WHITE HEAVY CHECK MARK}" if tally.totals.passed else "\N{HEAVY MINUS SIGN}"
+    if checks.totals.failed or checks.totals.errored:
+        failing = checks.representative.evaluator.required and gate_failed
+        return "\N{CROSS MARK}" if failing else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+    return "\N{WHITE HEAVY CHECK MARK}" if checks.totals.passed else "\N{HEAVY MINUS SIGN}"
 
 
 def format_evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
     """Format an evaluator's name, with its config where there are several."""
-    where_from = f" of {markdown_code(format_path(config))}" if several else ""
-    return f"{markdown_code(evaluator)}{where_from}"
+    suffix = f" of {markdown_code(format_path(config))}" if several else ""
+    return f"{markdown_code(evaluator)}{suffix}"
 
 
-def make_problems_section(found: Sequence[Problem]) -> Section:
-    """Make a section of errors, warnings and notes."""
+def make_problems_section(problems: Sequence[Problem], report: Report) -> Section:
+    """Make a section of errors, warnings and notes.
+
+    It needs no title where the heading of the page is about them.
+    """
     return Section(
-        title="### Problems\n\n", noun="problem", blocks=map(_problem, found), total=len(found)
+        title="" if is_invalid_input(report) else "### Problems\n\n",
+        noun="problem",
+        blocks=map(_render_problem, problems),
+        total=len(problems),
+        share=0.9 if is_invalid_input(report) else 0.05,
     )
 
 
-def _problem(problem: Problem) -> str:
+def _render_problem(problem: Problem) -> str:
     place = "" if problem.place is None else f"{markdown_code(str(problem.place))} "
-    hint = "" if problem.hint is None else f" ({markdown_prose(problem.hint)})"
-    return f"- **{problem.severity}** {place}{markdown_prose(problem.message)}{hint}\n"
+    return f"- **{problem.severity}** {place}{markdown_prose(format_problem_text(problem))}\n"

@@ -1,4 +1,4 @@
-"""Stability of evaluators that ran several times per case: how often the verdict changed."""
+"""Stability of evaluators that ran several times per case: how often the repeats disagree."""
 
 from collections.abc import Iterator, Sequence
 from math import fsum
@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
-from agentci.model.json import JsonObject
 from agentci.model.result import CheckResult, RepeatRecord
 from agentci.reports.report_format import format_path, group_by_evaluator, has_several_configs
 
@@ -20,45 +19,42 @@ class RepeatStability(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: of the evaluator, with its config where there are several.
-        flip_summary: the flip rate and the number of unstable checks.
-        unstable: cases whose verdict changed, the least stable first, at most ``MAX_CASES``.
+        flip_summary: the flip rate and the number of flaky checks.
+        flaky: cases whose repeats disagree, the flakiest first, at most ``MAX_CASES``.
     """
 
     name: str
     flip_summary: str
-    unstable: tuple[str, ...]
+    flaky: tuple[str, ...]
 
     @property
     def line(self) -> str:
         """The name, the summary and the cases on one line."""
-        return (
-            f"{self.name}: "
-            f"{self.flip_summary}{': ' if self.unstable else ''}{', '.join(self.unstable)}"
+        return f"{self.name}: " + ": ".join(
+            filter(None, [self.flip_summary, ", ".join(self.flaky)])
         )
 
 
 def summarize_repeats(results: tuple[CheckResult, ...]) -> Iterator[RepeatStability]:
     """Yield the stability of each repeated evaluator, in report order."""
     several = has_several_configs(results)
-    for tally in group_by_evaluator(results):
+    for checks in group_by_evaluator(results):
         records = [
             (each.case.id, each.repeats, each.repeats.flip_rate)
-            for each in tally.results
+            for each in checks.results
             if each.repeats is not None and each.repeats.flip_rate is not None
         ]
         if not records:
             continue
-        flipped = sorted((each for each in records if each[2]), key=lambda each: -each[2])
-        rate = format_number(mean_flip_rate(tally.results) or 0.0)
-        of = f" of {format_path(tally.representative.config)}" if several else ""
-        cases = [f"{case} ({_format_votes(record)})" for case, record, _ in flipped]
+        flaky = sorted((each for each in records if each[2]), key=lambda each: -each[2])
+        rate = format_number(mean_flip_rate(checks.results) or 0.0)
+        of = f" of {format_path(checks.representative.config)}" if several else ""
+        cases = [f"{case} ({_format_votes(record)})" for case, record, _ in flaky]
+        share = f"{len(flaky):,} of {format_count(len(records), 'check')}"
         yield RepeatStability(
-            name=f"{tally.representative.evaluator.name}{of}",
-            flip_summary=(
-                f"flip rate {rate}, {len(flipped):,} of "
-                f"{format_count(len(records), 'check')} unstable"
-            ),
-            unstable=tuple(truncate.truncate_list(cases, MAX_CASES)),
+            name=f"{checks.representative.evaluator.name}{of}",
+            flip_summary=f"{share} flaky (flip rate {rate})",
+            flaky=tuple(truncate.truncate_list(cases, MAX_CASES)),
         )
 
 
@@ -67,20 +63,6 @@ def mean_flip_rate(results: Sequence[CheckResult]) -> float | None:
     records = (result.repeats for result in results)
     rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
     return fsum(rates) / len(rates) if rates else None
-
-
-def repeats_to_json(record: RepeatRecord | None) -> JsonObject | None:
-    """Convert a repeat record to JSON."""
-    if record is None:
-        return None
-    return {
-        "by": record.aggregation,
-        "flip_rate": record.flip_rate,
-        "repeats": [
-            {"status": each.status, "score": each.score, "reason": each.reason}
-            for each in record.repeats
-        ],
-    }
 
 
 def make_repeat_properties(record: RepeatRecord | None) -> dict[str, str]:

@@ -101,14 +101,14 @@ def _calls(found: Json) -> list[_Call] | None:
 
 def _align_calls(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator[_Pair]:
     """Pair the calls of both sides in order, to maximise the total similarity."""
-    worth = _score_pairings(expected, actual)
+    best = _score_pairings(expected, actual)
     i = j = 0
     while i < len(expected) and j < len(actual):
-        likeness = _call_similarity(expected[i], actual[j])
-        if likeness and worth[i][j] == likeness + worth[i + 1][j + 1]:
+        similarity = _call_similarity(expected[i], actual[j])
+        if similarity and best[i][j] == similarity + best[i + 1][j + 1]:
             yield expected[i], actual[j]
             i, j = i + 1, j + 1
-        elif worth[i + 1][j] >= worth[i][j + 1]:
+        elif best[i + 1][j] >= best[i][j + 1]:
             yield expected[i], None
             i += 1
         else:
@@ -123,13 +123,13 @@ def _score_pairings(expected: Sequence[_Call], actual: Sequence[_Call]) -> list[
 
     This is a weighted longest common subsequence.
     """
-    worth = [[0] * (len(actual) + 1) for _ in range(len(expected) + 1)]
+    best = [[0] * (len(actual) + 1) for _ in range(len(expected) + 1)]
     for i in reversed(range(len(expected))):
         for j in reversed(range(len(actual))):
-            likeness = _call_similarity(expected[i], actual[j])
-            paired = likeness + worth[i + 1][j + 1] if likeness else 0
-            worth[i][j] = max(paired, worth[i + 1][j], worth[i][j + 1])
-    return worth
+            similarity = _call_similarity(expected[i], actual[j])
+            paired = similarity + best[i + 1][j + 1] if similarity else 0
+            best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
+    return best
 
 
 def _call_similarity(expected: _Call, actual: _Call) -> int:

@@ -67,7 +67,7 @@ def _run_once(
     milliseconds = (services.clock() - started) * 1000
     if response.exit_code != 0:
         ended = describe_exit(
-            response, network=agent.network, in_image=False, jailed=agent.sandboxed
+            response, network=agent.network, in_image=False, sandboxed=agent.sandboxed
         )
         raise EvaluatorError(f"{ended}{_hint_at_variables(response)}")
     run = _parse_response(_find_response(agent, response, folder))

@@ -23,8 +23,8 @@ IGNORED_FIELDS: Final = frozenset(
         "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
     }
 )
-# Likewise, but only of a whole evaluator: the weights of criteria and fields do change its score.
-GATE_FIELDS: Final = frozenset({"required", "weight", "needs_golden"})
+# Likewise, of a whole evaluator; criteria and fields have a weight in its score.
+GATE_FIELDS: Final = frozenset({"required", "weight", "needs_expected"})
 MAX_PROGRAM_BYTES: Final = 16 * 1024**2
 
 

@@ -242,7 +242,7 @@ def _plan_recordings(
         group_by=settings.group_by or suite.group_by,
         multi_turn_eval_cases=has_multi_turn_case(source.eval_set),
     )
-    matching = EvalCaseMatcher(source.eval_set, are_alone=len(groups) == 1)
+    matching = EvalCaseMatcher(source.eval_set, has_one_trace=len(groups) == 1)
     traces = (convert_to_trace(group, recordings) for group in groups)
     checks = tuple(
         Check(

@@ -54,7 +54,7 @@ def prepare_graders(plan: Plan, settings: Settings, services: Services) -> Servi
     if problems := (*find_service_problems(graded), *_find_missing_service_keys(graded, services)):
         raise InputError([*plan.problems, *problems])
     transport = Transport(
-        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
+        report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         stopped=services.interruption.is_requested,
     )
     return replace(services, remote_grading=EvalsApiClient(transport, variables=services.variables))
@@ -117,10 +117,10 @@ def prepare_judges(
     from agentci.judges.transport import Transport  # noqa: PLC0415
 
     transport = Transport(
-        tell=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
+        report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         stopped=services.interruption.is_requested,
     )
-    keys = ApiKeys(services.variables, transport, withheld=missing_secrets_reason)
+    keys = ApiKeys(services.variables, transport, unavailable_reason=missing_secrets_reason)
     called = (
         ()
         if settings.fetch_settings.offline
@@ -264,7 +264,7 @@ def _make_client_factory(
     def service(budget: "Budget") -> "ServiceClient | OfflineModelClient":
         if offline:
             return OfflineModelClient()
-        return ServiceClient(transport, budget, keys=keys, accounts=service_states)
+        return ServiceClient(transport, budget, keys=keys, service_states=service_states)
 
     return service
 

@@ -1,4 +1,4 @@
-"""What other packages bring by entry points, also packages that do not work."""
+"""Plugins from entry points of other packages, including broken ones."""
 
 import sys
 from functools import partial
@@ -14,7 +14,7 @@ MODULE = "THING = 7\n"
 
 
 def install(folder: Path, package: str, points: str, *, module: str = MODULE) -> None:
-    """Put a package into a folder of the module search path."""
+    """Installs a package into a folder on the module search path."""
     (folder / f"{package.replace('-', '_')}.py").write_text(module)
     info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
@@ -29,12 +29,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestEntryPoints:
-    def test_are_found_by_their_names(self, site: Path) -> None:
+    def test_plugins_are_found_by_name(self, site: Path) -> None:
         install(site, "ext-one", "thing = ext_one:THING\nother = ext_one:THING")
         assert named(GROUP, "thing") == 7
         assert load_all_plugins(GROUP) == {"other": 7, "thing": 7}
 
-    def test_are_none_where_no_package_brings_them(self, site: Path) -> None:
+    def test_unknown_name_gives_no_plugin(self, site: Path) -> None:
         install(site, "ext-two", "thing = ext_two:THING")
         assert named(GROUP, "thimg") is None
         assert load_all_plugins("agentci.nothing") == {}
@@ -48,38 +48,38 @@ class TestEntryPoints:
             ("", "AttributeError: module 'ext_three' has no attribute 'THING'"),
         ],
     )
-    def test_that_cannot_be_loaded_are_told_with_their_package(
+    def test_plugin_that_fails_to_load_names_its_package(
         self, site: Path, module: str, reason: str
     ) -> None:
         sys.modules.pop("ext_three", None)
         install(site, "ext-three", "thing = ext_three:THING", module=module)
-        for look in (partial(named, GROUP, "thing"), partial(load_all_plugins, GROUP)):
+        for load in (partial(named, GROUP, "thing"), partial(load_all_plugins, GROUP)):
             with pytest.raises(InputError) as error:
-                look()
+                load()
             (problem,) = error.value.problems
             assert problem.message.startswith(
-                "the package ext-three brings 'thing' for agentci.test_things,"
+                "the package ext-three provides 'thing' for agentci.test_things,"
                 f" which cannot be loaded: {reason}"
             )
             assert problem.hint == "update or uninstall it"
 
-    def test_that_two_packages_bring_are_told(self, site: Path) -> None:
+    def test_name_from_two_packages_is_rejected(self, site: Path) -> None:
         install(site, "ext-four", "thing = ext_four:THING")
         install(site, "ext-five", "thing = ext_five:THING")
         with pytest.raises(InputError) as error:
             named(GROUP, "thing")
         assert error.value.problems[0].message == (
-            "the package ext-five and the package ext-four both bring 'thing'"
+            "the package ext-five and the package ext-four both provide 'thing'"
             " for agentci.test_things"
         )
 
-    def test_that_do_not_fit_are_told_with_their_package(self, site: Path) -> None:
+    def test_plugin_of_wrong_type_names_its_package(self, site: Path) -> None:
         install(site, "ext-six", "thing = ext_six:THING")
         (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
         assert problem.message == (
-            "the package ext-six brings 'thing' for agentci.test_things, which is not a source"
+            "the package ext-six provides 'thing' for agentci.test_things, which is not a source"
         )
 
-    def test_that_are_gone_meanwhile_are_told_all_the_same(self) -> None:
+    def test_error_without_package_is_still_reported(self) -> None:
         (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
-        assert problem.message.startswith("a package brings 'thing'")
+        assert problem.message.startswith("a package provides 'thing'")

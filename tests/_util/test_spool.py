@@ -1,4 +1,4 @@
-"""Bytes kept aside come back as they were, from memory or from a file."""
+"""Spooled chunks are read back unchanged, from memory or from a file."""
 
 import resource
 import tempfile
@@ -14,15 +14,13 @@ from agentci.errors import InputError
 
 
 @given(st.lists(st.binary(max_size=50)), st.integers(0, 200))
-def test_chunks_are_taken_as_they_were_put_in_any_order(
-    chunks: list[bytes], memory_bytes: int
-) -> None:
+def test_chunks_are_read_in_any_order(chunks: list[bytes], memory_bytes: int) -> None:
     spool = SpooledChunks(memory_bytes)
     numbers = [spool.append(chunk) for chunk in chunks]
     assert [spool.read(number) for number in reversed(numbers)] == chunks[::-1]
 
 
-def test_chunks_may_be_taken_between_those_that_are_put() -> None:
+def test_chunks_are_read_between_appends() -> None:
     spool = SpooledChunks(memory_bytes=10)
     first = spool.append(b"first")
     second = spool.append(b"the second one")
@@ -31,7 +29,7 @@ def test_chunks_may_be_taken_between_those_that_are_put() -> None:
     assert [spool.read(each) for each in (third, second)] == [b"third", b"the second one"]
 
 
-def test_several_threads_may_take_at_a_time() -> None:
+def test_chunks_are_read_by_several_threads() -> None:
     spool = SpooledChunks(memory_bytes=2_000)
     chunks = [bytes([number % 256]) * number for number in range(500)]
     numbers = [spool.append(chunk) for chunk in chunks]
@@ -39,7 +37,7 @@ def test_several_threads_may_take_at_a_time() -> None:
         assert list(pool.map(spool.read, numbers)) == chunks
 
 
-def test_what_did_not_fit_may_fit_later_and_spoils_nothing() -> None:
+def test_append_works_again_after_full_disk() -> None:
     spool = SpooledChunks(memory_bytes=100)
     first = spool.append(b"1" * 100)
     now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -53,22 +51,22 @@ def test_what_did_not_fit_may_fit_later_and_spoils_nothing() -> None:
     assert (spool.read(first), spool.read(third)) == (b"1" * 100, b"3" * 100)
 
 
-class TestWithoutAFolderForFiles:
+class TestNoTemporaryFolder:
     @pytest.fixture(autouse=True)
     def nowhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
 
-    def test_little_is_kept_all_the_same(self) -> None:
+    def test_small_chunks_stay_in_memory(self) -> None:
         spool = SpooledChunks(memory_bytes=10)
         assert spool.read(spool.append(b"0123456789")) == b"0123456789"
 
-    def test_more_is_an_error_with_a_way_out(self) -> None:
+    def test_chunks_over_memory_limit_are_rejected(self) -> None:
         spool = SpooledChunks(memory_bytes=10)
         spool.append(b"0123456789")
         with pytest.raises(InputError) as caught:
             spool.append(b"a")
         [problem] = caught.value.problems
         assert problem.message == (
-            "the recordings need more room than there is: No such file or directory"
+            "not enough disk space for the traces: No such file or directory"
         )
         assert "TMPDIR" in str(problem.hint)

@@ -1,4 +1,4 @@
-"""Files of the user: how they are named, and what keeps a run from reading the wrong ones."""
+"""Paths in messages, the workspace boundary, and reading of files."""
 
 import os
 from pathlib import Path
@@ -11,28 +11,26 @@ from agentci.model.problem import Place
 
 
 class TestWorkspace:
-    def test_the_repository_around_the_working_directory_is_its_root(self, tmp_path: Path) -> None:
+    def test_root_is_the_enclosing_repository(self, tmp_path: Path) -> None:
         (tmp_path / ".git").mkdir()
         (tmp_path / "a" / "b").mkdir(parents=True)
         assert find_workspace(tmp_path / "a" / "b").root == tmp_path
 
-    def test_outside_of_a_repository_the_working_directory_is_its_root(
-        self, tmp_path: Path
-    ) -> None:
+    def test_root_is_working_directory_without_repository(self, tmp_path: Path) -> None:
         assert find_workspace(tmp_path).root == tmp_path
 
-    def test_github_says_where_the_root_is(self, tmp_path: Path) -> None:
+    def test_given_root_is_used(self, tmp_path: Path) -> None:
         (tmp_path / "sub").mkdir()
         assert find_workspace(tmp_path / "sub", root=tmp_path).root == tmp_path
 
-    def test_files_are_named_from_the_root(self, tmp_path: Path) -> None:
+    def test_display_paths_are_relative_to_root(self, tmp_path: Path) -> None:
         workspace = Workspace(root=tmp_path, cwd=tmp_path / "sub")
         assert workspace.display_path(tmp_path / "x.json") == "x.json"
         assert workspace.display_path(Path("y.json")) == "sub/y.json"
         assert workspace.display_path(Path("../z.json")) == "z.json"
         assert workspace.display_path(Path("/elsewhere/t.json")) == "/elsewhere/t.json"
 
-    def test_a_link_that_leads_out_is_not_held(self, tmp_path: Path) -> None:
+    def test_symlink_to_outside_is_not_contained(self, tmp_path: Path) -> None:
         inside = tmp_path / "inside"
         inside.mkdir()
         (tmp_path / "secret").write_text("s")
@@ -42,7 +40,7 @@ class TestWorkspace:
         assert not workspace.contains(inside / ".." / "secret")
         assert workspace.contains(inside / "not-there-yet")
 
-    def test_a_link_in_a_circle_leads_nowhere(self, tmp_path: Path) -> None:
+    def test_symlink_loop_does_not_fail(self, tmp_path: Path) -> None:
         (tmp_path / "loop").symlink_to("loop")
         workspace = find_workspace(tmp_path, root=tmp_path / "loop")
         assert workspace.root == tmp_path
@@ -50,7 +48,7 @@ class TestWorkspace:
 
 
 class TestReadFile:
-    def test_a_file_is_read(self, tmp_path: Path) -> None:
+    def test_content_is_read(self, tmp_path: Path) -> None:
         (tmp_path / "f").write_bytes(b"\x00x")
         assert read_file(tmp_path / "f", name="f", limit_bytes=2) == b"\x00x"
 
@@ -64,7 +62,7 @@ class TestReadFile:
             ("x" * 300, "File name too long"),
         ],
     )
-    def test_what_cannot_be_read_is_told(self, tmp_path: Path, name: str, message: str) -> None:
+    def test_unreadable_file_is_reported(self, tmp_path: Path, name: str, message: str) -> None:
         (tmp_path / "folder").mkdir()
         (tmp_path / "large").write_bytes(b"x" * (1024**2 + 1))
         os.mkfifo(tmp_path / "pipe")
@@ -72,7 +70,7 @@ class TestReadFile:
             read_file(tmp_path / name, name=name, limit_bytes=1024**2)
         assert message in str(caught.value)
 
-    def test_a_problem_stands_where_the_file_was_named(self, tmp_path: Path) -> None:
+    def test_error_has_place_of_reference(self, tmp_path: Path) -> None:
         place = Place(file="eval_config.yaml", line=4)
         with pytest.raises(InputError) as caught:
             read_file(tmp_path / "g.json", name="g.json", limit_bytes=1, place=place)

@@ -1,4 +1,4 @@
-"""What one process does when all else fails."""
+"""Crash reporting and exit of the process."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ sys.exit(run_in_process(command, os.environ))
 """
 
 
-def test_a_bug_of_ours_is_shown_as_one_with_what_a_report_needs(tmp_path: Path) -> None:
+def test_unexpected_exception_is_reported_as_a_bug(tmp_path: Path) -> None:
     ran = _run(CRASH, tmp_path)
     assert ran.returncode == 70
     assert "LookupError" in ran.stderr
@@ -25,7 +25,7 @@ def test_a_bug_of_ours_is_shown_as_one_with_what_a_report_needs(tmp_path: Path) 
     assert not [line for line in ran.stderr.splitlines() if line.startswith("::")]
 
 
-def test_at_the_end_nothing_is_searched_for_cycles(tmp_path: Path) -> None:
+def test_garbage_collector_is_frozen_before_exit(tmp_path: Path) -> None:
     program = (
         "import atexit, gc, os\n"
         "from agentci.cli.process import run_in_process\n"

@@ -1,4 +1,4 @@
-"""Configs are found by name, recordings by glob."""
+"""Configs are found by name, other files by glob."""
 
 import subprocess
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ def _touch(folder: Path, *names: str) -> None:
 
 @pytest.fixture(scope="module")
 def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folders nested deeper than functions may be, with a config at the bottom and at the top."""
+    """Folders nested deeper than Python's recursion limit, with a config at the top and bottom."""
     top = tmp_path_factory.mktemp("deep")
     bottom = top / "/".join("d" * 1000)
-    subprocess.run(["mkdir", "-p", bottom], check=True)  # which Python cannot
+    subprocess.run(["mkdir", "-p", bottom], check=True)  # too deep for os.makedirs
     _touch(top, "1.eval.yaml")
     _touch(bottom, "2.eval.yaml")
     yield top
     subprocess.run(["rm", "-r", top / "d"], check=True)
 
 
-def _found(folder: Path, *given: str) -> list[str]:
+def _find(folder: Path, *given: str) -> list[str]:
     found, problems = find_configs(given, find_workspace(folder))
     if problems:
         raise InputError(problems)
@@ -37,79 +37,75 @@ def _found(folder: Path, *given: str) -> list[str]:
 
 
 class TestConfigs:
-    def test_without_a_name_they_are_found_below_the_working_directory(
-        self, tmp_path: Path
-    ) -> None:
+    def test_configs_below_working_directory_are_find(self, tmp_path: Path) -> None:
         _touch(
             tmp_path, "agentci.yaml", "eval_config.yaml", ".agentci/b.yaml", "evals/x/q.eval.yaml"
         )
-        assert _found(tmp_path) == [
+        assert _find(tmp_path) == [
             "agentci.yaml",
             "eval_config.yaml",
             ".agentci/b.yaml",
             "evals/x/q.eval.yaml",
         ]
 
-    def test_folders_may_be_nested_deeper_than_functions(self, deep: Path) -> None:
-        assert len(_found(deep)) == 2
+    def test_deeply_nested_config_is_find(self, deep: Path) -> None:
+        assert len(_find(deep)) == 2
 
-    def test_one_behind_a_link_that_leads_out_has_to_be_named(self, tmp_path: Path) -> None:
+    def test_symlink_to_outside_must_be_named(self, tmp_path: Path) -> None:
         folder = tmp_path / "w"
         _touch(tmp_path, "mine.yaml", "w/1.eval.yaml")
         (folder / "x.eval.yaml").symlink_to(tmp_path / "mine.yaml")
-        with pytest.raises(InputError, match=r"x\.eval\.yaml leads out of the workspace"):
-            _found(folder)
-        assert _found(folder, "x.eval.yaml") == ["x.eval.yaml"]
+        with pytest.raises(InputError, match=r"x\.eval\.yaml is outside the workspace"):
+            _find(folder)
+        assert _find(folder, "x.eval.yaml") == ["x.eval.yaml"]
 
     @pytest.mark.parametrize("name", ["x" * 5000, "/".join(["y" * 200] * 100), "loop"])
-    def test_a_name_that_no_file_can_have_is_not_there(self, tmp_path: Path, name: str) -> None:
+    def test_impossible_file_name_does_not_exist(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "loop").symlink_to("loop")
         if name == "loop":
-            assert _found(tmp_path, name) == [name]
+            assert _find(tmp_path, name) == [name]
         else:
             with pytest.raises(InputError, match="does not exist"):
-                _found(tmp_path, name)
+                _find(tmp_path, name)
 
     def test_hidden_and_vendored_folders_are_skipped(self, tmp_path: Path) -> None:
         _touch(tmp_path, "a.eval.yaml", ".hidden/b.eval.yaml", "node_modules/c.eval.yaml")
-        assert _found(tmp_path) == ["a.eval.yaml"]
+        assert _find(tmp_path) == ["a.eval.yaml"]
 
-    def test_none_at_all_says_where_was_looked(self, tmp_path: Path) -> None:
+    def test_error_lists_searched_names(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"agentci\.yaml, eval_config\.yaml"):
-            _found(tmp_path)
+            _find(tmp_path)
 
-    def test_files_folders_and_globs_may_be_given_and_count_once(self, tmp_path: Path) -> None:
+    def test_files_folders_and_globs_count_once(self, tmp_path: Path) -> None:
         _touch(tmp_path, "x.yaml", "team/eval_config.yaml", "g/1.yaml", "g/2.yaml")
-        assert _found(tmp_path, "x.yaml", "team", "g/*.yaml", "g/1.yaml") == [
+        assert _find(tmp_path, "x.yaml", "team", "g/*.yaml", "g/1.yaml") == [
             "x.yaml",
             "team/eval_config.yaml",
             "g/1.yaml",
             "g/2.yaml",
         ]
 
-    def test_folders_named_like_configs_are_none(self, tmp_path: Path) -> None:
+    def test_folder_named_like_config_is_not_a_config(self, tmp_path: Path) -> None:
         _touch(tmp_path, "a.eval.yaml/b.eval.yaml", ".agentci/c.yaml/d", "e.eval.yaml")
-        assert _found(tmp_path) == ["e.eval.yaml", "a.eval.yaml/b.eval.yaml"]
+        assert _find(tmp_path) == ["e.eval.yaml", "a.eval.yaml/b.eval.yaml"]
 
-    def test_one_that_is_spelled_differently_counts_once(self, tmp_path: Path) -> None:
+    def test_config_with_two_spellings_counts_once(self, tmp_path: Path) -> None:
         _touch(tmp_path, "x.yaml", "sub/y")
-        assert _found(tmp_path, "sub/../x.yaml", "x.yaml", f"{tmp_path}/x.yaml") == [
-            "sub/../x.yaml"
-        ]
+        assert _find(tmp_path, "sub/../x.yaml", "x.yaml", f"{tmp_path}/x.yaml") == ["sub/../x.yaml"]
 
-    def test_every_name_that_is_not_there_is_told(self, tmp_path: Path) -> None:
+    def test_every_missing_name_is_reported(self, tmp_path: Path) -> None:
         _touch(tmp_path, "x.yaml")
         (tmp_path / "empty").mkdir()
         with pytest.raises(InputError) as caught:
-            _found(tmp_path, "x.yaml", "y.yaml", "empty")
+            _find(tmp_path, "x.yaml", "y.yaml", "empty")
         assert [problem.message for problem in caught.value.problems] == [
             "y.yaml does not exist",
-            "no config was found below empty",
+            "no config found in empty",
         ]
 
 
-class TestMatches:
-    def test_stars_reach_into_folders(self, tmp_path: Path) -> None:
+class TestFindMatchingPaths:
+    def test_double_star_matches_nested_folders(self, tmp_path: Path) -> None:
         _touch(tmp_path, "t/a.json", "t/deep/er/b.json", "t/c.txt")
         names = [path.name for path in find_matching_paths(tmp_path, "t/**/*.json")]
         assert names == ["a.json", "b.json"]
@@ -131,28 +127,30 @@ class TestMatches:
             ("[", []),
         ],
     )
-    def test_patterns(self, tmp_path: Path, pattern: str, expected: list[str]) -> None:
+    def test_pattern_matches_expected_files(
+        self, tmp_path: Path, pattern: str, expected: list[str]
+    ) -> None:
         _touch(tmp_path, "a.json", "t/b.json", "t/u/c.json", ".h/d.json")
         found = find_matching_paths(tmp_path, pattern)
         assert [str(path).removeprefix(f"{tmp_path}/") for path in found] == expected
         absolute = find_matching_paths(Path("/nowhere"), f"{tmp_path}/{pattern}")
         assert absolute == found
 
-    def test_links_that_lead_in_circles_are_not_followed(self, tmp_path: Path) -> None:
+    def test_symlink_loops_are_not_followed(self, tmp_path: Path) -> None:
         _touch(tmp_path, "t/a.json")
         for name in "bcdef":
             (tmp_path / name).symlink_to(".")
         assert find_matching_paths(tmp_path, "**/*.json") == (tmp_path / "t" / "a.json",)
         assert find_matching_paths(tmp_path, "b/t/*.json") == (tmp_path / "b" / "t" / "a.json",)
 
-    def test_stars_reach_to_the_bottom_of_a_very_deep_folder(self, deep: Path) -> None:
+    def test_deeply_nested_file_matches_double_star(self, deep: Path) -> None:
         assert len(find_matching_paths(deep, "**/*.yaml")) == 2
 
-    def test_a_name_with_brackets_is_found_as_it_is(self, tmp_path: Path) -> None:
+    def test_name_with_brackets_matches_literally(self, tmp_path: Path) -> None:
         _touch(tmp_path, "run[1].json")
         assert find_matching_paths(tmp_path, "run[1].json") == (tmp_path / "run[1].json",)
 
-    def test_a_file_whose_name_is_a_pattern_hides_no_other(self, tmp_path: Path) -> None:
+    def test_file_named_like_pattern_hides_no_other(self, tmp_path: Path) -> None:
         _touch(tmp_path, "t/*.json", "t/+.json", "t/a.json")
         assert [path.name for path in find_matching_paths(tmp_path, "t/*.json")] == [
             "*.json",
@@ -165,23 +163,23 @@ class TestMatches:
             "a.json",
         ]
 
-    def test_folders_may_have_brackets_and_stars_in_their_names(self, tmp_path: Path) -> None:
+    def test_folder_with_brackets_or_star_matches_literally(self, tmp_path: Path) -> None:
         _touch(tmp_path, "[x]/a.json", "*/b.json")
         assert find_matching_paths(tmp_path, "[x]/*.json") == (tmp_path / "[x]" / "a.json",)
         assert find_matching_paths(tmp_path, "*") == (tmp_path / "*",)
 
-    def test_brackets_in_the_folder_around_do_not_matter(self, tmp_path: Path) -> None:
+    def test_brackets_in_base_folder_are_literal(self, tmp_path: Path) -> None:
         _touch(tmp_path, "[x]/a.json")
         assert find_matching_paths(tmp_path / "[x]", "*.json") == (tmp_path / "[x]" / "a.json",)
 
-    def test_folders_are_no_recordings(self, tmp_path: Path) -> None:
+    def test_folder_does_not_match(self, tmp_path: Path) -> None:
         (tmp_path / "a.json").mkdir()
         assert find_matching_paths(tmp_path, "*.json") == ()
 
 
 @pytest.mark.parametrize("name", ["agentci.yml", ".agentci/a.yml", "deep/er/x.eval.yml"])
-def test_a_config_of_another_extension_is_told_how_to_be_found(tmp_path: Path, name: str) -> None:
+def test_config_with_wrong_extension_gets_hint(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).touch()
     _, [problem] = find_configs([], find_workspace(tmp_path, root=tmp_path))
-    assert problem.hint == f"rename {name} to {name[:-4]}.yaml, or name it"
+    assert problem.hint == f"rename {name} to {name[:-4]}.yaml, or pass its path"

@@ -1,7 +1,7 @@
-"""Configs in folders, and what is said of each: a new case is a folder.
+"""Example configs and their expected problems; each example is a folder.
 
-``complaints.txt`` beside a config holds all problems, a line each; a config without one is
-spotless. ``pytest --update-golden`` writes what is said now, to be looked at.
+``problems.txt`` beside a config lists its problems, one per line; a config without one has none.
+``pytest --update-golden`` writes the current problems, for review.
 """
 
 from pathlib import Path
@@ -22,42 +22,40 @@ def _cases(kind: str) -> list[Path]:
     return sorted(path for path in (EXAMPLES / kind).iterdir() if path.is_dir())
 
 
-def _said_of(case: Path) -> tuple[bool, str]:
-    """Whether the config in ``case`` can be run, and all that is said of it."""
+def _read_problems(case: Path) -> tuple[bool, str]:
+    """Returns whether the config in ``case`` is valid, and its problems."""
     config = case / "config.yaml"
 
     try:
         document = read_yaml(config.read_bytes(), file=config.name)
         suite = read_suite(document, Overrides(), AnyPrograms(case))
     except InputError as error:
-        return False, _lines(error.problems)
-    return True, _lines(suite.notices)
+        return False, _format_lines(error.problems)
+    return True, _format_lines(suite.notices)
 
 
-def _lines(problems: tuple[Problem, ...]) -> str:
+def _format_lines(problems: tuple[Problem, ...]) -> str:
     return "".join(f"{problem.severity}: {problem}\n" for problem in problems)
 
 
-def _check(case: Path, said: str, *, update: bool) -> None:
-    expected = case / "complaints.txt"
+def _check(case: Path, problems: str, *, update: bool) -> None:
+    expected = case / "problems.txt"
     if update:
         expected.unlink(missing_ok=True)
-        if said:
-            expected.write_text(said, encoding="utf-8", newline="\n")
-    assert said == (expected.read_text(encoding="utf-8") if expected.is_file() else "")
+        if problems:
+            expected.write_text(problems, encoding="utf-8", newline="\n")
+    assert problems == (expected.read_text(encoding="utf-8") if expected.is_file() else "")
 
 
 @pytest.mark.parametrize("case", _cases("good"), ids=lambda case: case.name)
-def test_a_good_config_can_be_run(case: Path, request: pytest.FixtureRequest) -> None:
-    can_be_run, said = _said_of(case)
-    assert can_be_run, said
-    _check(case, said, update=request.config.getoption("--update-golden"))
+def test_valid_config_is_accepted(case: Path, request: pytest.FixtureRequest) -> None:
+    is_valid, problems = _read_problems(case)
+    assert is_valid, problems
+    _check(case, problems, update=request.config.getoption("--update-golden"))
 
 
 @pytest.mark.parametrize("case", _cases("bad"), ids=lambda case: case.name)
-def test_a_bad_config_is_refused_with_all_that_is_wrong(
-    case: Path, request: pytest.FixtureRequest
-) -> None:
-    can_be_run, said = _said_of(case)
-    assert not can_be_run
-    _check(case, said, update=request.config.getoption("--update-golden"))
+def test_invalid_config_reports_all_problems(case: Path, request: pytest.FixtureRequest) -> None:
+    is_valid, problems = _read_problems(case)
+    assert not is_valid
+    _check(case, problems, update=request.config.getoption("--update-golden"))

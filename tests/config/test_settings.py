@@ -1,4 +1,4 @@
-"""What a user gives as text is checked once, all of it."""
+"""Parsing of options that are given as text."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from agentci.errors import InputError
 from agentci.model.shard import Shard
 
 
-def test_without_options_the_config_decides() -> None:
+def test_missing_options_have_defaults() -> None:
     settings = parse_settings([], {})
     assert (settings.group_by, settings.eval_set, settings.threshold) == (None, None, None)
     assert (settings.output_dir, settings.fail_on) == ("agentci-results", "failed")
@@ -16,22 +16,22 @@ def test_without_options_the_config_decides() -> None:
     assert settings.summary
 
 
-def test_empty_texts_are_not_given_as_inputs_of_an_action_come() -> None:
+def test_empty_option_counts_as_missing() -> None:
     assert parse_settings(
         [], {"threshold": [""], "metric": ["", " "], "jobs": [" "]}
     ) == parse_settings([], {})
 
 
-def test_the_last_of_several_values_counts() -> None:
+def test_last_value_of_option_is_used() -> None:
     assert parse_settings([], {"threshold": ["0.1", "0.2"]}).threshold == 0.2
 
 
-def test_options_that_repeat_keep_all_values() -> None:
+def test_repeatable_option_keeps_all_values() -> None:
     assert parse_settings([], {"traces": ["a.json", "b*.json"]}).traces == ("a.json", "b*.json")
 
 
 @pytest.mark.parametrize("text", ["in_order", "IN_ORDER", "in-order"])
-def test_choices_are_found_in_any_spelling(text: str) -> None:
+def test_choice_spelling_is_ignored(text: str) -> None:
     assert parse_settings([], {"trajectory-match-type": [text]}).trajectory_match_type == "IN_ORDER"
 
 
@@ -54,9 +54,7 @@ def test_choices_are_found_in_any_spelling(text: str) -> None:
         ("comment", "sometimes"),
     ],
 )
-def test_a_value_that_cannot_be_is_a_problem_that_names_option_and_value(
-    name: str, text: str
-) -> None:
+def test_invalid_value_is_reported_with_its_option(name: str, text: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_settings([], {name: [text]})
     assert f"--{name}" in str(caught.value)
@@ -73,23 +71,23 @@ def test_a_value_that_cannot_be_is_a_problem_that_names_option_and_value(
         ("1.5", None),
     ],
 )
-def test_a_threshold_in_percents_is_told_as_a_share(text: str, hint: str | None) -> None:
+def test_threshold_in_percent_gets_hint(text: str, hint: str | None) -> None:
     with pytest.raises(InputError) as caught:
         parse_settings([], {"threshold": [text]})
     assert [problem.hint for problem in caught.value.problems] == [hint]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_invalid_options_are_reported() -> None:
     with pytest.raises(InputError) as caught:
         parse_settings([], {"threshold": ["2"], "jobs": ["-1"], "fail-on": ["x"]})
     assert len(caught.value.problems) == 3
 
 
-def test_every_option_says_what_it_is_for() -> None:
+def test_every_option_has_a_help_sentence() -> None:
     assert all(option.help.endswith(".") for option in OPTIONS)
 
 
-def test_the_shard_of_a_matrix_is_read_only_where_it_is_asked_for() -> None:
+def test_matrix_job_is_used_only_with_auto_shard() -> None:
     assert parse_settings([], {"matrix-job": ["1/4"]}).shard is None
     assert parse_settings([], {"matrix-job": ["1/4"], "shard": ["2/2"]}).shard == Shard(
         index=2, total=2

@@ -1,4 +1,4 @@
-"""From a config and the command line to evaluators and a gate."""
+"""Suites of evaluators and gates, built from a config and the command line."""
 
 import subprocess
 import sys
@@ -38,9 +38,9 @@ def _suite(text: str, overrides: Overrides | None = None) -> Suite:
 
 
 def _problems(text: str, overrides: Overrides | None = None) -> list[str]:
-    with pytest.raises(InputError) as refusal:
+    with pytest.raises(InputError) as caught:
         _suite(text, overrides)
-    return [str(problem) for problem in refusal.value.problems]
+    return [str(problem) for problem in caught.value.problems]
 
 
 def _thresholds(suite: Suite) -> dict[str, float | None]:
@@ -68,19 +68,19 @@ def _code(suite: Suite) -> CodeEvaluator:
 
 
 ADD = "add `image:`, such as `image: python:3.12-slim`"
-CHOOSE = "add `executor: docker`, or leave the image out"
+CHOOSE = "add `executor: docker`, or remove `image`"
 
 
 class TestPrograms:
-    def test_have_the_defaults_of_agentevals(self) -> None:
+    def test_defaults_match_agentevals(self) -> None:
         evaluator = _code(_suite("evaluators: [{name: ev, type: code, path: ./ev.py}]"))
         assert evaluator.run.program == LocalProgram(path="/w/ev.py")
         assert (evaluator.run.timeout_seconds, evaluator.config) == (30, {})
         assert evaluator.run.executor == "local"
-        assert evaluator.identity.criterion == "at least 0.5"
+        assert evaluator.identity.criterion == "score >= 0.5"
         assert evaluator.identity.required
 
-    def test_have_what_their_entry_says(self) -> None:
+    def test_entry_overrides_defaults(self) -> None:
         evaluator = _code(
             _suite(
                 "evaluators:\n"
@@ -95,18 +95,18 @@ class TestPrograms:
         )
         assert (evaluator.run.timeout_seconds, evaluator.config) == (5, {"min_length": 20})
         assert (evaluator.identity.criterion, evaluator.identity.threshold) == (
-            "at least 0.7",
+            "score >= 0.7",
             0.7,
         )
         assert not evaluator.identity.required
         assert evaluator.identity.place == Place(file="c.yaml", line=2, column=5)
 
-    def test_run_in_the_image_that_their_entry_names(self) -> None:
+    def test_image_of_entry_is_used(self) -> None:
         entry = "{name: ev, type: code, path: ev.py, executor: docker, image: python:3.12-slim}"
         evaluator = _code(_suite(f"evaluators: [{entry}]"))
         assert (evaluator.run.executor, evaluator.run.image) == ("docker", "python:3.12-slim")
 
-    def test_of_an_image_and_of_this_machine_share_defaults(self) -> None:
+    def test_default_image_applies_only_to_docker_executor(self) -> None:
         suite = _suite(
             "defaults: {executor: docker, image: python:3}\n"
             "evaluators:\n"
@@ -116,25 +116,25 @@ class TestPrograms:
         found = [each for each in suite.evaluators if isinstance(each, CodeEvaluator)]
         assert [each.run.image for each in found] == ["python:3", ""]
 
-    def test_have_an_image_where_they_run_in_one_and_nowhere_else(self) -> None:
+    def test_image_and_docker_executor_require_each_other(self) -> None:
         assert _problems(
             "evaluators:\n"
             "  - {name: a, type: code, path: ev.py, executor: docker}\n"
             "  - {name: b, type: remote, ref: b/b.py, image: python:3}\n"
         ) == [
-            f"c.yaml:2:50: `executor: docker` needs an image that the program runs in ({ADD})",
-            f"c.yaml:3:49: `image` is for `executor: docker` ({CHOOSE})",
+            f"c.yaml:2:50: `executor: docker` needs an `image` to run the program in ({ADD})",
+            f"c.yaml:3:49: `image` requires `executor: docker` ({CHOOSE})",
         ]
 
-    def test_have_an_image_that_can_be_one(self) -> None:
+    def test_invalid_image_name_is_rejected(self) -> None:
         for image in ("--privileged", "a b"):
             (problem,) = _problems(
                 "evaluators:\n"
                 f"  - {{name: a, type: code, path: ev.py, executor: docker, image: {image}}}\n"
             )
-            assert "c.yaml:2:65: image must be the name of an image, not the text" in problem
+            assert "c.yaml:2:65: `image` must be an image name, not the string" in problem
 
-    def test_that_are_missing_are_told_beside_all_other_problems(self) -> None:
+    def test_missing_program_is_reported_with_other_problems(self) -> None:
         assert _problems(
             "evaluators:\n"
             "  - {name: a, type: code, path: gone.py}\n"
@@ -143,13 +143,13 @@ class TestPrograms:
         ) == [
             "c.yaml:2:33: gone.py does not exist",
             "c.yaml:3:33: gone does not exist",
-            "c.yaml:3:48: timeout must be a whole number from 1 to 86400, not 0",
+            "c.yaml:3:48: `timeout` must be a whole number from 1 to 86400, not 0",
             "c.yaml:4:33: gone.js does not exist",
         ]
 
 
 class TestBuiltins:
-    def test_have_the_defaults_of_agentevals(self) -> None:
+    def test_defaults_match_agentevals(self) -> None:
         evaluator = _builtin(_suite(f"evaluators: [{{name: {TRAJECTORY}, type: builtin}}]"))
         assert evaluator.metric == TRAJECTORY
         assert evaluator.options == {}
@@ -159,36 +159,37 @@ class TestBuiltins:
     @pytest.mark.parametrize(
         ("entry", "top", "threshold"),
         [
-            pytest.param(", threshold: 0.9", "threshold: 0.2", 0.9, id="its own before all"),
+            pytest.param(", threshold: 0.9", "threshold: 0.2", 0.9, id="entry first"),
             pytest.param(
-                "", "threshold: 0.2\ndefaults: {threshold: 0.3}", 0.3, id="defaults before the top"
+                "",
+                "threshold: 0.2\ndefaults: {threshold: 0.3}",
+                0.3,
+                id="defaults before top level",
             ),
-            pytest.param("", "threshold: 0.2", 0.2, id="the top, as agentevals 0.7.3"),
-            pytest.param(", threshold: null", "threshold: 0.2", 0.2, id="null is no value"),
-            pytest.param("", "defaults: {threshold: null}", 0.5, id="agentevals' default last"),
+            pytest.param("", "threshold: 0.2", 0.2, id="top level, as in agentevals 0.7.3"),
+            pytest.param(", threshold: null", "threshold: 0.2", 0.2, id="null is ignored"),
+            pytest.param("", "defaults: {threshold: null}", 0.5, id="default of agentevals last"),
         ],
     )
-    def test_the_more_special_threshold_counts(
-        self, entry: str, top: str, threshold: float
-    ) -> None:
+    def test_most_specific_threshold_is_used(self, entry: str, top: str, threshold: float) -> None:
         text = f"evaluators: [{{name: {TRAJECTORY}, type: builtin{entry}}}]\n{top}\n"
         assert _builtin(_suite(text)).identity.threshold == threshold
 
-    def test_a_threshold_for_them_is_told_where_there_are_none(self) -> None:
+    def test_unused_threshold_is_noted(self) -> None:
         programs = "evaluators: [{name: ev, type: code, path: ev.py}]\nthreshold: 0.9\n"
         given = Overrides(threshold=0.9)
         assert [
-            str(notice).partition(": it is")[0] for notice in _suite(programs, given).notices
+            str(note).partition(": it applies")[0] for note in _suite(programs, given).notices
         ] == [
-            "c.yaml:1: --threshold changes no evaluator of this config",
-            "c.yaml:2:12: this threshold changes no evaluator of this config",
+            "c.yaml:1: --threshold has no effect",
+            "c.yaml:2:12: `threshold` has no effect",
         ]
         added = Overrides(threshold=0.9, metrics=(RESPONSE,))
         assert _suite(programs, added).notices == ()
         without = Overrides(threshold=0.9, only=("ev",))
         assert _suite(f"{TWO_METRICS}threshold: 0.9\n", without).notices == ()
 
-    def test_match_types_are_read_in_any_case_and_both_spellings(self) -> None:
+    def test_match_type_spelling_is_ignored(self) -> None:
         text = (
             f"evaluators: [{{name: {TRAJECTORY}, type: builtin, trajectoryMatchType: any_order}}]"
         )
@@ -198,69 +199,69 @@ class TestBuiltins:
         ("entry", "gate", "fails"),
         [
             pytest.param("", "{}", True, id="fail is the default"),
-            pytest.param("", "{on_turn_mismatch: allow}", False, id="of the gate"),
+            pytest.param("", "{on_turn_mismatch: allow}", False, id="gate"),
             pytest.param(
                 "",
                 f"{{on_turn_mismatch: allow, evaluators: {{{TRAJECTORY}: {FAILS}}}}}",
                 True,
-                id="of its own bar before the gate",
+                id="own threshold before gate",
             ),
             pytest.param(
                 "",
                 f"{{on_turn_mismatch: allow, evaluators: {{{TRAJECTORY}: {{min_score: 1}}}}}}",
                 False,
-                id="its own bar takes it from the gate",
+                id="own threshold inherits from gate",
             ),
-            pytest.param(", on_turn_mismatch: allow", "{}", False, id="of its entry before all"),
+            pytest.param(", on_turn_mismatch: allow", "{}", False, id="entry first"),
         ],
     )
-    def test_turns_without_a_partner(self, entry: str, gate: str, fails: bool) -> None:
+    def test_turn_mismatch_policy_is_inherited(self, entry: str, gate: str, fails: bool) -> None:
         text = f"evaluators: [{{name: {TRAJECTORY}, type: builtin{entry}}}]\ngate: {gate}\n"
         assert _builtin(_suite(text)).turn_mismatch_fails is fails
 
 
 class TestDefaults:
-    def test_go_to_the_evaluators_that_know_the_field(self) -> None:
+    def test_defaults_apply_to_evaluators_with_the_field(self) -> None:
         suite = _suite(f"{TWO_METRICS}defaults: {{timeout: 5, required: false, config: {{a: 1}}}}")
         assert [each.identity.required for each in suite.evaluators] == [False, False, False]
         program = suite.evaluators[2]
         assert isinstance(program, CodeEvaluator)
         assert (program.run.timeout_seconds, program.config) == (5, {"a": 1})
 
-    def test_thresholds_of_the_top_are_for_builtins_alone(self) -> None:
+    def test_top_level_threshold_applies_only_to_builtins(self) -> None:
         text = "threshold: 0.9\nevaluators: [{name: ev, type: code, path: ev.py}]"
         assert _code(_suite(text)).identity.threshold == 0.5
 
 
-class TestOptions:
-    def test_override_all_builtins_and_no_programs(self) -> None:
+class TestOverrides:
+    def test_overrides_apply_to_builtins_but_not_programs(self) -> None:
         suite = _suite(TWO_METRICS, Overrides(threshold=0, trajectory_match_type="IN_ORDER"))
         assert _thresholds(suite) == {TRAJECTORY: 0, RESPONSE: 0, "ev": 0.4}
         assert _match_types(suite) == ["IN_ORDER", "IN_ORDER"]
 
-    def test_with_metrics_they_are_for_those_alone(self) -> None:
+    def test_overrides_with_metrics_apply_only_to_those(self) -> None:
         suite = _suite(TWO_METRICS, Overrides(metrics=(RESPONSE,), threshold=0.1))
         assert _thresholds(suite) == {TRAJECTORY: 0.9, RESPONSE: 0.1, "ev": 0.4}
 
-    def test_a_metric_replaces_the_entry_of_its_name_where_it_stands(self) -> None:
+    def test_metric_replaces_entry_with_its_name(self) -> None:
         suite = _suite(TWO_METRICS, Overrides(metrics=(TRAJECTORY,)))
         assert list(_thresholds(suite)) == [TRAJECTORY, RESPONSE, "ev"]
         assert _thresholds(suite)[TRAJECTORY] == 0.5
         assert suite.evaluators[0].identity.place == COMMAND_LINE
 
-    def test_a_metric_replaces_also_a_program(self) -> None:
+    def test_metric_replaces_program_with_its_name(self) -> None:
         text = f"evaluators: [{{name: {RESPONSE}, type: code, path: ev.py}}]"
         suite = _suite(text, Overrides(metrics=(RESPONSE,)))
         assert [each.identity.type for each in suite.evaluators] == ["builtin"]
 
-    def test_other_metrics_are_added_at_the_end(self) -> None:
+    def test_other_metrics_are_appended(self) -> None:
         text = "evaluators: [{name: ev, type: code, path: ev.py}]\nthreshold: 0.7"
         assert _thresholds(_suite(text, Overrides(metrics=(RESPONSE,)))) == {
             "ev": 0.5,
             RESPONSE: 0.7,
         }
 
-    def test_of_selected_evaluators_the_others_are_left_out(self) -> None:
+    def test_evaluators_outside_selection_are_left_out(self) -> None:
         text = f"{TWO_METRICS}gate: {{evaluators: {{ev: {{}}, {RESPONSE}: {{}}}}}}"
         suite = _suite(text, Overrides(only=("ev",)))
         assert list(_thresholds(suite)) == ["ev"]
@@ -268,7 +269,7 @@ class TestOptions:
         assert RESPONSE in suite.names
         assert list(suite.gate.evaluators) == ["ev"]
 
-    def test_programs_that_are_left_out_need_not_be_there(self) -> None:
+    def test_missing_program_outside_selection_is_ignored(self) -> None:
         text = TWO_METRICS.replace("ev.py", "gone.py")
         assert list(_thresholds(_suite(text, Overrides(only=(RESPONSE,))))) == [RESPONSE]
 
@@ -279,28 +280,30 @@ class TestOptions:
                 Overrides(metrics=("response_match",)),
                 [
                     (
-                        "there is no built-in metric 'response_match'"
+                        "unknown built-in metric 'response_match'"
                         " (did you mean 'response_match_score'?)"
                     )
                 ],
-                id="a metric that is not there",
+                id="unknown metric",
             ),
             pytest.param(
                 Overrides(metrics=(RESPONSE, RESPONSE)),
-                ["--metric response_match_score is given twice (give it once)"],
-                id="a metric twice",
+                ["--metric response_match_score is given twice (remove one of them)"],
+                id="duplicate metric",
             ),
         ],
     )
-    def test_names_are_checked(self, overrides: Overrides, problems: Sequence[str]) -> None:
+    def test_invalid_metric_name_is_rejected(
+        self, overrides: Overrides, problems: Sequence[str]
+    ) -> None:
         assert _problems(TWO_METRICS, overrides) == problems
 
 
 class TestGate:
-    def test_is_open_to_nothing_less_than_all_by_default(self) -> None:
+    def test_default_gate_requires_all_checks(self) -> None:
         assert _suite(TWO_METRICS).gate.overall == GateThresholds()
 
-    def test_bars_of_evaluators_take_policies_but_no_demands_from_the_whole(self) -> None:
+    def test_evaluator_gate_inherits_policies_but_not_thresholds(self) -> None:
         gate = _suite(
             f"{TWO_METRICS}"
             "gate:\n"
@@ -317,7 +320,7 @@ class TestGate:
 
 
 class TestSuite:
-    def test_says_what_is_judged_and_where_that_is_said(self) -> None:
+    def test_inputs_are_read_with_their_places(self) -> None:
         suite = _suite(
             f"{TWO_METRICS}"
             "traces: traces/*.json\n"
@@ -329,22 +332,22 @@ class TestSuite:
         assert (suite.group_by, suite.trace_format) == ("trace", "otlp-json")
         assert suite.place_of("eval_set") == Place(file="c.yaml", line=6, column=11)
 
-    def test_leaves_open_what_is_not_said(self) -> None:
+    def test_missing_inputs_have_defaults(self) -> None:
         suite = _suite(TWO_METRICS)
         assert (suite.traces, suite.eval_set, suite.trace_format) == ((), None, None)
         assert suite.group_by == "auto"
         assert suite.place_of("traces") == Place(file="c.yaml")
 
-    def test_keeps_what_is_worth_knowing(self) -> None:
+    def test_notes_of_config_are_kept(self) -> None:
         suite = _suite(f"{TWO_METRICS}output: json\n")
         assert [problem.severity for problem in suite.notices] == ["note"]
 
-    def test_of_a_flood_of_problems_lists_the_beginning(self) -> None:
+    def test_number_of_listed_problems_is_limited(self) -> None:
         problems = _problems("evaluators:\n" + "- 1\n" * 3000)
         assert len(problems) == 1001
         assert problems[-1] == "c.yaml:1001:3: only the first 1,000 problems are listed"
 
-    def test_notices_however_many_do_not_break_it(self) -> None:
+    def test_many_notes_do_not_fail(self) -> None:
         numbers = "1e1," * 2000
         suite = _suite(
             f"evaluators: [{{name: ev, type: code, path: ev.py, config: {{a: [{numbers}]}}}}]"
@@ -353,66 +356,66 @@ class TestSuite:
 
 
 class TestWithoutConfig:
-    def test_judges_by_the_default_metric_of_agentevals(self) -> None:
+    def test_default_metric_of_agentevals_is_used(self) -> None:
         suite = make_metric_suite(Overrides())
         assert _thresholds(suite) == {TRAJECTORY: 0.5}
         assert suite.place_of("traces") == COMMAND_LINE
 
-    def test_judges_by_the_metrics_that_are_named(self) -> None:
+    def test_given_metrics_are_used(self) -> None:
         overrides = Overrides(
             metrics=(RESPONSE, TRAJECTORY), threshold=0.25, trajectory_match_type="ANY_ORDER"
         )
         suite = make_metric_suite(overrides)
         assert _thresholds(suite) == {RESPONSE: 0.25, TRAJECTORY: 0.25}
         assert _match_types(suite) == ["ANY_ORDER", "ANY_ORDER"]
-        assert suite.evaluators[0].identity.criterion == "at least 0.25"
+        assert suite.evaluators[0].identity.criterion == "score >= 0.25"
 
-    def test_judges_by_the_selected_ones_alone(self) -> None:
+    def test_only_selected_metrics_are_used(self) -> None:
         overrides = Overrides(metrics=(RESPONSE, TRAJECTORY), only=(RESPONSE,))
         assert list(_thresholds(make_metric_suite(overrides))) == [RESPONSE]
 
-    def test_names_are_checked(self) -> None:
-        with pytest.raises(InputError) as refusal:
+    def test_unsupported_metric_is_rejected(self) -> None:
+        with pytest.raises(InputError) as caught:
             make_metric_suite(Overrides(metrics=("token_usage_v1",)))
-        messages = [problem.message for problem in refusal.value.problems]
-        assert messages == ["the metric 'token_usage_v1' is not run by this version of agentci"]
+        messages = [problem.message for problem in caught.value.problems]
+        assert messages == ["metric 'token_usage_v1' is not supported by agentci"]
 
 
-class TestKind:
+class TestIsEvalFile:
     @pytest.mark.parametrize("key", ["evalcases", "cases", "eval_cases", "tests"])
-    def test_a_list_of_cases_makes_an_eval_file(self, key: str) -> None:
+    def test_list_of_cases_is_an_eval_file(self, key: str) -> None:
         assert is_eval_file(read_yaml(f"{key}: []".encode(), file="c.yaml"))
 
-    def test_a_list_of_evaluators_makes_an_eval_config(self) -> None:
+    def test_list_of_evaluators_is_not_an_eval_file(self) -> None:
         assert not is_eval_file(read_yaml(b"evaluators: []", file="c.yaml"))
 
 
-class TestStartUp:
+class TestImports:
     @pytest.mark.parametrize(
-        ("run", "left_out"),
+        ("code", "unwanted"),
         [
             pytest.param(
                 "make_metric_suite(Overrides())",
                 {"yaml", "pydantic", "jsonschema"},
-                id="nothing heavy without a config",
+                id="without a config",
             ),
             pytest.param(
                 "from tests.helpers.programs import AnyPrograms\n"
                 "read_suite(read_yaml(b'evaluators: [{name: response_match_score, "
                 "type: builtin}]', file='c'), Overrides(), AnyPrograms())",
                 {"jsonschema"},
-                id="no second validator where the first finds nothing",
+                id="valid config",
             ),
         ],
     )
-    def test_loads_only_what_is_needed(self, run: str, left_out: set[str]) -> None:
+    def test_unneeded_modules_are_not_loaded(self, code: str, unwanted: set[str]) -> None:
         program = (
             "import sys\n"
             "from agentci.config.yaml_document import read_yaml\n"
             "from agentci.config.overrides import Overrides\n"
             "from agentci.config.suite import read_suite, make_metric_suite\n"
-            f"{run}\n"
-            f"print(*(sys.modules.keys() & {left_out}))\n"
+            f"{code}\n"
+            f"print(*(sys.modules.keys() & {unwanted}))\n"
         )
         loaded = subprocess.run(
             [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Reading config files: what is where, and what is refused before it costs anything."""
+"""Values of YAML files and their places, and limits on nesting and size."""
 
 import json
 import string
@@ -30,16 +30,16 @@ def _read(text: str | bytes) -> YamlDocument:
 
 
 def _problems(text: str | bytes) -> tuple[Problem, ...]:
-    with pytest.raises(InputError) as refusal:
+    with pytest.raises(InputError) as caught:
         _read(text)
-    return refusal.value.problems
+    return caught.value.problems
 
 
-def _tried(text: str | bytes) -> tuple[tuple[Problem, ...], YamlDocument | None]:
+def _try_read(text: str | bytes) -> tuple[tuple[Problem, ...], YamlDocument | None]:
     try:
         document = _read(text)
-    except InputError as refusal:
-        return refusal.problems, None
+    except InputError as caught:
+        return caught.problems, None
     return document.problems, document
 
 
@@ -47,42 +47,42 @@ class TestPlaces:
     @pytest.mark.parametrize(
         ("path", "line", "column"),
         [
-            pytest.param((), 2, 1, id="the top, below a comment"),
+            pytest.param((), 2, 1, id="top level, below a comment"),
             pytest.param(("evaluators",), 3, 3, id="a list"),
             pytest.param(("evaluators", 0), 3, 5, id="an item"),
             pytest.param(("evaluators", 1, "name"), 6, 11, id="a value of an item"),
             pytest.param(("evaluators", 0, "config", "limits", 1), 5, 26, id="within brackets"),
             pytest.param(("gate", "min_score"), 8, 16, id="a value of a mapping"),
-            pytest.param(("gate", "min_rate"), 8, 5, id="a key that is not there: its mapping"),
-            pytest.param(("evaluators", 9, "name"), 3, 3, id="an item that is not there: its list"),
+            pytest.param(("gate", "min_rate"), 8, 5, id="missing key: its mapping"),
+            pytest.param(("evaluators", 9, "name"), 3, 3, id="missing item: its list"),
             pytest.param(("evaluators", "name"), 3, 3, id="a key of a list"),
             pytest.param(("gate", "min_score", "x", 0), 8, 16, id="below a value: the value"),
         ],
     )
-    def test_of_a_value(self, path: tuple[str | int, ...], line: int, column: int) -> None:
+    def test_value_has_its_place(self, path: tuple[str | int, ...], line: int, column: int) -> None:
         assert _read(CONFIG).place_of(path) == Place(file="a.yaml", line=line, column=column)
 
     @pytest.mark.parametrize(
         ("path", "line", "column"),
         [
-            pytest.param(("gate",), 7, 1, id="at the top"),
-            pytest.param(("gate", "min_score"), 8, 5, id="in a mapping"),
+            pytest.param(("gate",), 7, 1, id="top level"),
+            pytest.param(("gate", "min_score"), 8, 5, id="key of a mapping"),
             pytest.param(("evaluators", 1), 6, 5, id="an item has no key"),
-            pytest.param(("gate", "min_rate"), 8, 5, id="not there: its mapping"),
+            pytest.param(("gate", "min_rate"), 8, 5, id="missing key: its mapping"),
         ],
     )
-    def test_of_a_key(self, path: tuple[str | int, ...], line: int, column: int) -> None:
+    def test_key_has_its_place(self, path: tuple[str | int, ...], line: int, column: int) -> None:
         place = _read(CONFIG).place_of(path, key=True)
         assert place == Place(file="a.yaml", line=line, column=column)
 
-    def test_of_what_an_alias_repeats_is_where_it_was_written(self) -> None:
+    def test_aliased_value_has_place_of_anchor(self) -> None:
         document = _read("a: &a {x: 1}\nb: *a\nc: {<<: *a}\n")
         assert document.place_of(("b", "x")).line == 1
         assert document.place_of(("c", "x"), key=True).line == 1
 
 
 class TestData:
-    def test_a_value_as_it_is_written(self) -> None:
+    def test_plain_text_is_the_unparsed_value(self) -> None:
         document = _read("a: no\nb: 'no'\nc: [1e3]\n")
         assert document.plain_text(("a",)) == "no"
         assert document.plain_text(("b",)) is None
@@ -90,74 +90,74 @@ class TestData:
         assert document.plain_text(("c",)) is None
         assert document.plain_text(("d", 0)) is None
 
-    def test_a_value_by_its_path(self) -> None:
+    def test_value_is_found_by_path(self) -> None:
         document = _read(CONFIG)
         assert document.value(("evaluators", 0, "config")) == {"limits": [1, 20]}
         assert document.value(("evaluators", 2)) is None
 
-    def test_keys_are_taken_as_they_are_written(self) -> None:
+    def test_keys_are_strings_as_written(self) -> None:
         data = _read("2024: a\n1e3: b\n2024-01-01: c\n0644: d\ntrue: e\n").data
         assert list(data) == ["2024", "1e3", "2024-01-01", "0644", "true"]
 
-    def test_own_keys_count_before_merged_ones_and_earlier_merges_before_later(self) -> None:
+    def test_own_keys_override_merged_keys(self) -> None:
         document = _read("a: &a {x: 1, y: 1}\nb: &b {x: 2, y: 2, z: 2}\nc: {<<: [*a, *b], y: 3}\n")
         assert document.data["c"] == {"x": 1, "y": 3, "z": 2}
 
-    def test_a_quoted_merge_key_is_a_key(self) -> None:
+    def test_quoted_merge_key_is_an_ordinary_key(self) -> None:
         assert _read('a: {"<<": 1}').data == {"a": {"<<": 1}}
 
     @pytest.mark.parametrize(
         ("text", "value"),
         [
-            pytest.param("!!str 010", "010", id="text"),
+            pytest.param("!!str 010", "010", id="string"),
             pytest.param('!!int "3"', 3, id="a number in quotes"),
             pytest.param("!!float 1", 1, id="a whole number"),
-            pytest.param("! 1", "1", id="not to be guessed"),
+            pytest.param("! 1", "1", id="non-specific tag"),
             pytest.param("!!seq [1]", [1], id="a list"),
             pytest.param("!!map {a: 1}", {"a": 1}, id="a mapping"),
         ],
     )
-    def test_tags_of_plain_values_are_followed(self, text: str, value: Json) -> None:
+    def test_standard_tag_is_applied(self, text: str, value: Json) -> None:
         document = _read(f"a: {text}")
         assert (document.data["a"], document.problems) == (value, ())
 
-    def test_a_tag_that_does_not_fit_is_told(self) -> None:
+    def test_mismatched_tag_is_reported(self) -> None:
         (problem,) = _read("a: !!int many").problems
-        assert problem.message == "'many' does not fit its tag"
+        assert problem.message == "'many' does not match its YAML tag"
 
 
 class TestLimits:
-    def test_levels_are_counted_across_aliases(self) -> None:
+    def test_nesting_is_counted_through_aliases(self) -> None:
         half = MAX_DEPTH // 2
         nested = f"x: &x {'[' * half}{']' * half}\n"
         assert _read(f"{nested}y: {'[' * (half - 1)}*x{']' * (half - 1)}").problems == ()
         (problem,) = _problems(f"{nested}y: {'[' * half}*x{']' * half}")
-        assert problem.message == f"more than {MAX_DEPTH} levels are nested here"
+        assert problem.message == f"nested more than {MAX_DEPTH} levels deep"
         assert problem.place == Place(file="a.yaml", line=2, column=4 + half)
 
     @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
-    def test_a_file_of_brackets_is_refused_at_once(self, opening: str) -> None:
+    def test_excessive_nesting_is_rejected(self, opening: str) -> None:
         (problem,) = _problems(opening * 100_000)
-        assert problem.message == f"more than {MAX_DEPTH} levels are nested here"
+        assert problem.message == f"nested more than {MAX_DEPTH} levels deep"
 
-    def test_values_are_counted_with_what_aliases_repeat(self) -> None:
+    def test_values_are_counted_through_aliases(self) -> None:
         many = f"a: &a [{'1,' * 999}]\n"
         repeats = MAX_NODES // 1000
         assert _read(f"{many}b: [{'*a,' * (repeats - 2)}]").problems == ()
         (problem,) = _problems(f"{many}b: [{'*a,' * repeats}]")
-        assert problem.message.startswith("the file holds more than 100,000 values")
+        assert problem.message.startswith("the file has more than 100,000 values")
 
 
-class TestForeignFiles:
+class TestMalformedFiles:
     @given(st.binary(max_size=60))
-    def test_any_bytes_are_read_or_refused_with_a_place(self, data: bytes) -> None:
-        problems, document = _tried(data)
+    def test_any_bytes_are_read_or_rejected_with_place(self, data: bytes) -> None:
+        problems, document = _try_read(data)
         assert all(problem.place for problem in problems)
         assert document is None or isinstance(document.data, dict)
 
     @given(st.text(alphabet="ab:-?[]{}&*!|>'\"#%@`,<~1.\n\t \\", max_size=60))
-    def test_any_yaml_is_read_or_refused_with_a_place(self, text: str) -> None:
-        problems, document = _tried(f"a:\n {text}")
+    def test_any_yaml_is_read_or_rejected_with_place(self, text: str) -> None:
+        problems, document = _try_read(f"a:\n {text}")
         assert all(problem.place for problem in problems)
         assert document is None or json.dumps(document.data, allow_nan=False)
 
@@ -176,7 +176,7 @@ STEPS = st.lists(st.integers(-1, 4) | st.sampled_from(string.ascii_lowercase), m
 
 class TestAnyConfig:
     @given(st.dictionaries(WORDS, VALUES, max_size=4))
-    def test_json_is_read_as_what_it_is(self, data: dict[str, Json]) -> None:
+    def test_json_is_read_unchanged(self, data: dict[str, Json]) -> None:
         document = _read(json.dumps(data, ensure_ascii=False))
         assert document.data == data
         assert [problem for problem in document.problems if problem.severity == "error"] == []

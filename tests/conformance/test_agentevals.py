@@ -162,7 +162,7 @@ def _our_rows(report: Mapping[str, Any]) -> Iterator[Row]:
         case = cases[result["trace"]]
         yield {
             "trace": result["trace"],
-            "turns": case["turns"],
+            "turns": case["turn_count"],
             "warnings": case["warnings"],
             "performance": case["performance"],
             "evaluator": result["evaluator"],

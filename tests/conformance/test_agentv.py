@@ -104,11 +104,11 @@ DIFFERENCES = {
 
 # Evaluators that AgentV omits with a warning, and our error for each; the others are compared.
 INVALID = {
-    "23-code-script-forms": {"cwd_missing": "there is no folder ./nope"},
+    "23-code-script-forms": {"cwd_missing": "folder ./nope not found"},
     "24-code-script-invalid": {"missing": "code_judge needs `script`"},
     "31-field-missing": {"bad_match_skipped": "must be exact, numeric_tolerance or date, not"},
     "40-latency-cost-tokens": {
-        "lat_invalid": "threshold must be a number of at least 0, not -1",
+        "lat_invalid": "`threshold` must be a number of at least 0, not -1",
         "tok_none": "token_usage needs max_total, max_input or max_output",
     },
     "42-execution-metrics": {"tolerance_only_skipped": "execution_metrics needs one of"},
@@ -117,7 +117,7 @@ INVALID = {
 # criteria only.
 REFUSED = {
     "09-traj-invalid-configs": (
-        "mode must be any_order, in_order, exact, superset or subset, not the text 'sideways'",
+        "`mode` must be any_order, in_order, exact, superset or subset, not the string 'sideways'",
         "mode any_order needs `minimums`",
         "mode exact needs `expected`",
     ),

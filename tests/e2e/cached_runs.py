@@ -1,4 +1,4 @@
-"""Runs whose programs print when they ran: what tests of the response cache share."""
+"""Helpers for tests of the response cache: programs that report when they ran."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ HELPERS = {
 
 
 def write_program(folder: Path, name: str = "check.py", *entry: str) -> None:
-    """A workspace with one program, a module beside it, and a file that it reads elsewhere."""
+    """Write a workspace with a program, a module beside it and a data file in another folder."""
     own, data = folder / "evals" / "check", folder / "data"
     own.mkdir(parents=True)
     data.mkdir()
@@ -49,13 +49,13 @@ def write_program(folder: Path, name: str = "check.py", *entry: str) -> None:
 
 
 def write_helper(folder: Path, word: str, *, name: str = "check.py") -> None:
-    """The module beside the program."""
+    """Write the module beside the program."""
     helper, text = HELPERS[name]
     (folder / "evals" / "check" / helper).write_text(text.format(word))
 
 
 def configure(folder: Path, *entry: str, name: str = "check.py", cache: str = "true") -> None:
-    """The config, with more fields of its one entry, whose responses are cached."""
+    """Write a config with one cached evaluator; ``entry`` adds fields to it."""
     own = ("name: check", "type: code", f"path: evals/check/{name}")
     fields = ", ".join((*own, *([f"cache: {cache}"] if cache else []), *entry))
     config = f"traces: trace*.json\nevaluators:\n- {{{fields}}}\n"
@@ -64,12 +64,12 @@ def configure(folder: Path, *entry: str, name: str = "check.py", cache: str = "t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What one run found, whatever is written over its reports later.
+    """The results of one run, read before a later run overwrites its reports.
 
     Attributes:
-        results: as in results.json.
-        times: when the programs ran whose replies were judged.
-        cached: which checks are said to be of an earlier run.
+        results: the results of results.json.
+        times: when the programs ran whose responses were used.
+        cached: for each check, whether its response came from the cache.
     """
 
     code: int
@@ -86,14 +86,14 @@ class Judged:
 
     @property
     def seen(self) -> list[str]:
-        """What the one program read."""
+        """The content that the program read."""
         [result] = self.results
         found: list[str] = result["details"]["seen"]
         return found
 
 
 def run(folder: Path, *options: str, environ: Mapping[str, str] | None = None) -> Judged:
-    """Judge, in this process."""
+    """Run the evaluation in this process."""
     ran = run_agentci(["run", *options], cwd=folder, environ=environ)
     assert not ran.problems, ran.problems
     return Judged(code=ran.code, out=ran.out, results=ran.results["results"])

@@ -1,4 +1,4 @@
-"""What most tests of steps, and of evaluators that are kept elsewhere, start from."""
+"""Fixtures for tests of workflow steps and of remote evaluators."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ def github() -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace with a recording, and a config that names one remote evaluator."""
+    """A workspace with a trace and a config of one remote evaluator."""
     (tmp_path / "trace.json").write_text(otlp())
     configure(tmp_path)
     return tmp_path
@@ -27,5 +27,5 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """That of a step, whose gate opens."""
+    """The workspace of a step whose checks all pass."""
     return make_workspace(tmp_path)

@@ -1,4 +1,4 @@
-"""Programs that do not say the same each time: each asks a server of ours what to say."""
+"""Evaluators whose scores vary between runs: a local server supplies each score."""
 
 import json
 import threading
@@ -27,10 +27,10 @@ print(text)
 
 @dataclass(slots=True, kw_only=True)
 class Dice:
-    """What programs are to say, by the answer that they judge: one after the other, then again.
+    """The scores that evaluators return, per answer: in order, then from the start again.
 
     Attributes:
-        thrown: how often each was asked for.
+        thrown: the number of scores returned per answer.
     """
 
     url: str = ""
@@ -39,7 +39,7 @@ class Dice:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def throw(self, asked: Asked) -> Answer:
-        """The next score, as a program prints it; nothing for None."""
+        """Returns the next score as evaluator output; an empty body for None."""
         name = asked.path.rpartition("/")[2]
         with self.lock:
             score = self.throws[name][self.thrown[name] % len(self.throws[name])]
@@ -49,7 +49,7 @@ class Dice:
 
 @contextmanager
 def dice(folder: Path, throws: Mapping[str, Sequence[float | None]]) -> Iterator[Dice]:
-    """A recording for each name in ``throws``, and the program that judges it by them."""
+    """Writes a trace for each name in ``throws`` and the evaluator that scores it."""
     thrown = Dice(throws=throws)
     (folder / "own.py").write_text(PROGRAM)
     (folder / "alone").mkdir()
@@ -62,22 +62,22 @@ def dice(folder: Path, throws: Mapping[str, Sequence[float | None]]) -> Iterator
 
 
 def entry(thrown: Dice, **fields: Any) -> dict[str, Any]:
-    """The program as a config lists it."""
+    """The config entry of the evaluator."""
     own = {"name": "own", "type": "code", "path": "own.py", "config": {"url": thrown.url}}
     return {**own, "threshold": 0.5, **fields}
 
 
 def cached_entry(thrown: Dice, **fields: Any) -> dict[str, Any]:
-    """The program in a folder of its own, which the config is no part of, and cached."""
+    """The config entry of a cached evaluator in a folder that does not contain the config."""
     return entry(thrown, **{"path": "alone/own.py", "cache": True, **fields})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a run found, before another one in the same folder.
+    """The results of a run, read before the next run in the same folder.
 
     Attributes:
-        report: its results.json, where it wrote that into the default folder.
+        report: its results.json, or None if the default output folder has none.
     """
 
     ran: Ran
@@ -85,18 +85,18 @@ class Judged:
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """In the order of the recordings."""
+        """The results in the order of the traces."""
         return sorted(self.report["results"], key=lambda each: str(each["trace"]))
 
     @property
     def result(self) -> dict[str, Any]:
-        """The only one."""
+        """The only result."""
         [result] = self.results
         return result
 
 
 def judge(folder: Path, *options: str, evaluators: Sequence[Any], **config: Any) -> Judged:
-    """Judge all recordings."""
+    """Evaluate all traces."""
     written = {"traces": "*.json", "evaluators": evaluators, **config}
     (folder / "agentci.yaml").write_text(json.dumps(written))
     ran = run_agentci(["run", *options], cwd=folder)

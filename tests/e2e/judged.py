@@ -1,4 +1,4 @@
-"""Runs of an eval file whose cases a model judges."""
+"""Runs of an eval file whose cases are scored by a judge model."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ JUDGE = {"name": "j", "type": "llm_judge"}
 
 
 def scored(score: float, **usage: int) -> Any:
-    """What a service answers whose model gives a score."""
+    """The response of a model service whose judge returns ``score``."""
     verdict = {"reasoning": "so", "hits": ["h"], "misses": [], "score": score}
     return said(json.dumps(verdict), usage=usage or None)
 
 
 def by_case(scores: Mapping[str, Any]) -> Respond:
-    """Answers by what is asked: the answer whose text is in a question."""
+    """Responds with the first entry whose key occurs in the request."""
 
     def respond(asked: Asked) -> Any:
         text = asked.body.decode()
@@ -31,13 +31,13 @@ def by_case(scores: Mapping[str, Any]) -> Respond:
 
 
 def at(url: str, **others: Any) -> dict[str, Any]:
-    """A judge at a server of ours."""
+    """The config of a judge at a local server."""
     return {"provider": "openai", "model": "m", "base_url": url, "api_key_env": "KEY", **others}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What became of a run, before another one in the same folder."""
+    """The results of a run, read before the next run in the same folder."""
 
     ran: Ran
     report: Any
@@ -64,7 +64,7 @@ def judge(
     environ: Mapping[str, str] | None = None,
     **others: Any,
 ) -> Judged:
-    """Judge ``cases`` answers that are called ``Paris 0`` and so on."""
+    """Evaluate ``cases`` answers: ``Paris 0.``, ``Paris 1.`` and so on."""
     write(folder, judge, cases, evaluators, **others)
     given = {"KEY": KEY} if environ is None else environ
     ran = run_agentci(["run", "e.yaml", *options], cwd=folder, environ=given)
@@ -78,7 +78,7 @@ def write(
     evaluators: Sequence[Mapping[str, Any]] = (JUDGE,),
     **others: Any,
 ) -> None:
-    """Write an eval file, and the outputs that it judges."""
+    """Write an eval file and the outputs that it evaluates."""
     listed = [
         {"id": f"c{i}", "criteria": "says Paris", "input": "Capital?", "evaluators": evaluators}
         for i in range(cases)

@@ -1,4 +1,4 @@
-"""Runs with one evaluator that is kept at a GitHub of our own: what tests of them share."""
+"""Helpers for tests with one remote evaluator on a fake GitHub server."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ print(json.dumps({"score": score}))
 
 
 def files(score: str = "0.75", **more: str) -> dict[str, str | bytes | Kept]:
-    """A repository whose evaluator gives the same score to all."""
+    """Return the files of a repository whose evaluator always returns ``score``."""
     return {
         REF: PROGRAM,
         "evaluators/fixed/score.txt": score,
@@ -27,13 +27,13 @@ def files(score: str = "0.75", **more: str) -> dict[str, str | bytes | Kept]:
 
 
 def agentci(folder: Path, github: FakeGitHub, *arguments: str, **environ: str) -> Ran:
-    """Run the command line with the addresses of our own GitHub."""
+    """Run the command line with the URLs of the fake GitHub server."""
     hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
     return run_agentci(arguments, cwd=folder, environ={**hosts, **environ})
 
 
 def configure(folder: Path, *more: str) -> None:
-    """Name the evaluator in the folder's config, with ``more`` lines of its entry."""
+    """Write a config with the remote evaluator; ``more`` lines extend its entry."""
     (folder / "agentci.yaml").write_text(
         "traces: trace.json\n"
         "evaluators:\n"

@@ -1,4 +1,4 @@
-"""Steps of a workflow: entrypoint.py as GitHub's runner starts it."""
+"""Workflow steps: entrypoint.py started as GitHub's runner starts it."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ traces: traces/*.json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a step of a workflow left behind."""
+    """The exit code, log, outputs and summary of a workflow step."""
 
     code: int
     log: str
@@ -36,7 +36,7 @@ class Step:
 
 
 def make_workspace(folder: Path) -> Path:
-    """A checked-out repository with a config, whose gate a run opens."""
+    """A checked-out repository whose checks all pass."""
     workspace = folder / "workspace"
     (workspace / "evals" / "traces").mkdir(parents=True)
     (workspace / "evals" / "eval_config.yaml").write_text(CONFIG)
@@ -47,10 +47,10 @@ def make_workspace(folder: Path) -> Path:
 
 
 def run_step(workspace: Path, /, event: Mapping[str, str] | None = None, **inputs: str) -> Step:
-    """Run the step with ``inputs``; underscores in their names stand for hyphens.
+    """Run the step with ``inputs``; underscores in input names become hyphens.
 
     Args:
-        event: the variables that tell of it.
+        event: environment variables that describe the event.
     """
     commands = workspace.parent / "commands"
     commands.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The action: entrypoint.py in a workspace as a workflow gives it one."""
+"""The GitHub action: entrypoint.py in the workspace of a workflow."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from tests.helpers.runner import commands_in
 from tests.helpers.support import ROOT
 
 
-def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
+def test_passing_checks_pass_step_and_set_outputs(workspace: Path) -> None:
     step = run_step(workspace, config="evals")
     assert step.code == 0, step.log
     assert step.outputs == {
@@ -35,7 +35,7 @@ def test_an_agent_that_does_its_job_opens_the_gate(workspace: Path) -> None:
     assert "::error" not in step.log
 
 
-def test_an_agent_that_got_worse_shuts_it_and_is_annotated_on_the_evaluators_line(
+def test_failing_check_is_annotated_on_its_config_line(
     workspace: Path,
 ) -> None:
     (workspace / "evals" / "traces" / "1.json").write_text(
@@ -49,7 +49,7 @@ def test_an_agent_that_got_worse_shuts_it_and_is_annotated_on_the_evaluators_lin
     assert "Rome" in annotation
 
 
-def test_an_evaluator_that_breaks_is_an_error_and_not_a_failure(workspace: Path) -> None:
+def test_crashing_evaluator_gives_error_verdict(workspace: Path) -> None:
     (workspace / "evals" / "ev.py").write_text("raise SystemExit('no key')")
     step = run_step(workspace, config="evals")
     assert (step.code, step.outputs["verdict"]) == (3, "error")
@@ -57,7 +57,7 @@ def test_an_evaluator_that_breaks_is_an_error_and_not_a_failure(workspace: Path)
     assert "no key" in step.summary
 
 
-def test_a_wrong_config_is_annotated_and_sets_the_outputs(workspace: Path) -> None:
+def test_invalid_config_is_annotated_and_sets_outputs(workspace: Path) -> None:
     (workspace / "evals" / "eval_config.yaml").write_text(CONFIG.replace("1.0", "'1.0'"))
     step = run_step(workspace, config="evals")
     assert (step.code, step.outputs["passed"], step.outputs["verdict"]) == (2, "false", "invalid")
@@ -65,14 +65,14 @@ def test_a_wrong_config_is_annotated_and_sets_the_outputs(workspace: Path) -> No
     assert "threshold" in step.summary
 
 
-def test_a_wrong_input_sets_the_outputs_too(workspace: Path) -> None:
+def test_invalid_action_input_sets_outputs(workspace: Path) -> None:
     step = run_step(workspace, config="evals", threshold="high")
     assert (step.code, step.outputs["verdict"], step.outputs["checks"]) == (2, "invalid", "0")
     assert "::error" in step.log
     assert "--threshold" in step.log
 
 
-def test_inputs_with_several_lines_are_several_values(workspace: Path) -> None:
+def test_each_line_of_an_input_is_one_value(workspace: Path) -> None:
     step = run_step(
         workspace,
         metric="tool_trajectory_avg_score\nresponse_match_score\n",
@@ -89,9 +89,7 @@ def test_inputs_with_several_lines_are_several_values(workspace: Path) -> None:
     "written",
     ["- evals\n- evals/eval_config.yaml", '"evals"', "'evals'", '["evals"]', "\n- 'evals'\r\n"],
 )
-def test_a_list_in_place_of_lines_is_refused_by_the_name_of_its_input(
-    workspace: Path, written: str
-) -> None:
+def test_yaml_list_in_line_input_is_rejected(workspace: Path, written: str) -> None:
     for name in ("config", "only", "merge"):
         step = run_step(workspace, None, **{name: written})
         assert (step.code, step.outputs["verdict"]) == (2, "invalid")
@@ -99,21 +97,19 @@ def test_a_list_in_place_of_lines_is_refused_by_the_name_of_its_input(
         assert "remove `- `, quotes and brackets" in step.log
 
 
-def test_a_glob_may_begin_with_a_bracket(workspace: Path) -> None:
+def test_glob_starting_with_bracket_is_accepted(workspace: Path) -> None:
     assert run_step(workspace, config="[a-f]vals/eval_*.yaml").code == 0
 
 
 @pytest.mark.parametrize("other", ["merge", "comment_report"])
-def test_what_is_off_is_off_in_any_case_also_beside_what_judges_nothing(
-    workspace: Path, other: str
-) -> None:
+def test_false_in_any_letter_case_disables_option(workspace: Path, other: str) -> None:
     run_step(workspace, config="evals")
     inputs = {other: "agentci-results", "comment": "always", "no_cache": "False", "locked": "FALSE"}
     step = run_step(workspace, None, **inputs)
     assert step.code == 0, step.log
 
 
-def test_annotations_and_summary_can_be_turned_off(workspace: Path) -> None:
+def test_annotations_and_summary_can_be_disabled(workspace: Path) -> None:
     (workspace / "evals" / "ev.py").write_text("print('{\"score\": 0}')")
     step = run_step(workspace, config="evals", annotations="none", summary="none")
     assert step.code == 1
@@ -121,7 +117,7 @@ def test_annotations_and_summary_can_be_turned_off(workspace: Path) -> None:
     assert step.summary == ""
 
 
-def test_what_an_evaluator_prints_is_never_a_command_of_ours(workspace: Path) -> None:
+def test_evaluator_output_cannot_inject_workflow_commands(workspace: Path) -> None:
     hostile = "::error::forged\\n##[set-output name=passed]true\\r::set-output name=verdict::open"
     (workspace / "evals" / "ev.py").write_text(
         "import json, sys\n"
@@ -133,7 +129,7 @@ def test_what_an_evaluator_prints_is_never_a_command_of_ours(workspace: Path) ->
     assert step.outputs["passed"] == "false"
 
 
-def test_an_evaluator_sees_no_secret_of_the_step(
+def test_step_secrets_are_hidden_from_evaluators(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "t0ken")
@@ -148,7 +144,7 @@ def test_an_evaluator_sees_no_secret_of_the_step(
     assert "INPUT_" not in report
 
 
-def test_modules_in_the_workspace_are_not_ours(workspace: Path) -> None:
+def test_workspace_modules_do_not_shadow_agentci(workspace: Path) -> None:
     for name in ("yaml", "agentci", "pydantic", "json"):
         (workspace / f"{name}.py").write_text("raise SystemExit('hijacked')")
     step = run_step(workspace, config="evals")
@@ -156,7 +152,7 @@ def test_modules_in_the_workspace_are_not_ours(workspace: Path) -> None:
     assert step.code == 0
 
 
-def test_with_arguments_it_is_the_command_line(workspace: Path) -> None:
+def test_entrypoint_with_arguments_runs_cli(workspace: Path) -> None:
     process = subprocess.run(
         [sys.executable, ROOT / "entrypoint.py", "--version"],
         cwd=workspace,

@@ -1,4 +1,4 @@
-"""Wrong input: exit 2, every problem with its file and line, a way out, never a traceback."""
+"""Invalid input: exit code 2, each error with file, line and hint, no traceback."""
 
 import json
 import os
@@ -20,7 +20,7 @@ traces: trace.json
 SCORES_ONE = "print('{\"score\": 1.0}')"
 
 
-def _lay(folder: Path, files: Mapping[str, str | bytes]) -> None:
+def _write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         data = content.encode() if isinstance(content, str) else content
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -29,9 +29,9 @@ def _lay(folder: Path, files: Mapping[str, str | bytes]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace in which all is well."""
+    """A workspace whose checks all pass."""
     folder = tmp_path / "workspace"
-    _lay(
+    _write_files(
         folder,
         {
             "eval_config.yaml": CONFIG,
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _problems(ran: Ran) -> list[str]:
-    """Problems as the user reads them, from wherever they are kept."""
+    """The reported errors as text, from results.json or from the raised problems."""
     places = [
         f"{p['place']['file']}:{p['place']['line']}: {p['message']}" if p["place"] else p["message"]
         for p in ran.results["problems"]
@@ -53,7 +53,7 @@ def _problems(ran: Ran) -> list[str]:
     return places or [str(problem) for problem in ran.problems]
 
 
-def test_all_is_well_to_begin_with(folder: Path) -> None:
+def test_unmodified_workspace_passes(folder: Path) -> None:
     assert run_agentci(["run"], cwd=folder).code == 0
 
 
@@ -61,10 +61,10 @@ def test_all_is_well_to_begin_with(folder: Path) -> None:
     ("config", "expected"),
     [
         pytest.param("", "eval_config.yaml:1: ", id="empty"),
-        pytest.param("- a\n- b\n", "eval_config.yaml:1: ", id="a list"),
+        pytest.param("- a\n- b\n", "eval_config.yaml:1: ", id="list"),
         pytest.param(b"\xff\xfee\x00", "eval_config.yaml:1: ", id="UTF-16"),
         pytest.param(b"\x00\x01\x02", "eval_config.yaml:1: ", id="binary"),
-        pytest.param("a: " + "[" * 100_000, "eval_config.yaml:1: ", id="nested very deep"),
+        pytest.param("a: " + "[" * 100_000, "eval_config.yaml:1: ", id="deeply nested"),
         pytest.param(b"x" * (2 * 1024**2), "eval_config.yaml:1: ", id="too large"),
         pytest.param("evaluators: []\n", "eval_config.yaml:1: ", id="no evaluators"),
         pytest.param(
@@ -72,15 +72,13 @@ def test_all_is_well_to_begin_with(folder: Path) -> None:
             "eval_config.yaml:3: ",
             id="unknown type",
         ),
-        pytest.param(
-            CONFIG + "evaluator: 1\n", "eval_config.yaml:6: ", id="unknown key at the top"
-        ),
+        pytest.param(CONFIG + "evaluator: 1\n", "eval_config.yaml:6: ", id="unknown top-level key"),
         pytest.param(
             CONFIG.replace(
                 "builtin\n", "builtin\n- {name: tool_trajectory_avg_score, type: builtin}\n"
             ),
             "eval_config.yaml:4: ",
-            id="two evaluators of one name",
+            id="duplicate evaluator name",
         ),
         *(
             pytest.param(
@@ -93,63 +91,63 @@ def test_all_is_well_to_begin_with(folder: Path) -> None:
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: gone.py}\ntraces: trace.json\n",
             "eval_config.yaml:2: gone.py does not exist",
-            id="an evaluator that is not there",
+            id="missing evaluator file",
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: ../outside.py}\ntraces: trace.json\n",
             "eval_config.yaml:2: ../outside.py is outside the workspace",
-            id="an evaluator above the workspace",
+            id="evaluator outside the workspace",
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: link.py}\ntraces: trace.json\n",
             "eval_config.yaml:2: link.py is outside the workspace",
-            id="an evaluator behind a link that leads out",
+            id="symlink out of the workspace",
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: sub}\ntraces: trace.json\n",
             "eval_config.yaml:2: ",
-            id="a folder for an evaluator",
+            id="evaluator path is a folder",
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: loop.py}\ntraces: trace.json\n",
             "eval_config.yaml:2: loop.py is not a regular file",
-            id="an evaluator behind a link that leads in a circle",
+            id="symlink loop",
         ),
         pytest.param(
             "evaluators:\n- {name: a, type: code, path: notes.txt}\ntraces: trace.json\n",
             "eval_config.yaml:2: ",
-            id="an evaluator that no runtime knows",
+            id="evaluator file of unknown type",
         ),
         pytest.param(
             CONFIG.replace("trace.json", "nothing*.json"),
             "eval_config.yaml:5: no trace file matches nothing*.json",
-            id="no recording matches",
+            id="no trace matches",
         ),
         pytest.param(
             CONFIG.replace("traces: trace.json", ""),
             "eval_config.yaml:1: the config names no traces",
-            id="no recordings are named",
+            id="no traces configured",
         ),
         pytest.param(
             CONFIG.replace("golden.json", "gone.json"),
             "eval_config.yaml:4: gone.json does not exist",
-            id="an eval set that is not there",
+            id="missing eval set",
         ),
         pytest.param(
-            CONFIG.replace("golden.json", "sub"), "eval_config.yaml:4: sub is a folder", id="folder"
+            CONFIG.replace("golden.json", "sub"),
+            "eval_config.yaml:4: sub is a folder",
+            id="eval set is a folder",
         ),
         pytest.param(
             CONFIG.replace("golden.json", "trace.json"), "trace.json:1: ", id="not an eval set"
         ),
     ],
 )
-def test_a_config_that_cannot_be_used_is_told_with_its_line(
-    folder: Path, config: str | bytes, expected: str
-) -> None:
+def test_config_error_names_file_and_line(folder: Path, config: str | bytes, expected: str) -> None:
     (folder.parent / "outside.py").write_text(SCORES_ONE)
     (folder / "link.py").symlink_to(folder.parent / "outside.py")
     (folder / "loop.py").symlink_to("loop.py")
-    _lay(folder, {"eval_config.yaml": config, "sub/x": "", "notes.txt": ""})
+    _write_files(folder, {"eval_config.yaml": config, "sub/x": "", "notes.txt": ""})
     ran = run_agentci(["run"], cwd=folder)
     assert ran.code == 2
     assert [problem for problem in _problems(ran) if problem.startswith(expected)]
@@ -159,8 +157,10 @@ def test_a_config_that_cannot_be_used_is_told_with_its_line(
     assert any(message.strip() in text for text in shown), ran.out
 
 
-def test_problems_of_all_configs_are_told_at_once(folder: Path) -> None:
-    _lay(folder, {"a.eval.yaml": "evaluators: 1\n", "b.eval.yaml": "evaluators: []\nx: 1\n"})
+def test_errors_of_all_configs_are_reported_together(folder: Path) -> None:
+    _write_files(
+        folder, {"a.eval.yaml": "evaluators: 1\n", "b.eval.yaml": "evaluators: []\nx: 1\n"}
+    )
     ran = run_agentci(["run"], cwd=folder)
     files = {problem.split(":")[0] for problem in _problems(ran)}
     assert files == {"a.eval.yaml", "b.eval.yaml"}
@@ -172,15 +172,15 @@ def test_problems_of_all_configs_are_told_at_once(folder: Path) -> None:
     [
         pytest.param("", id="empty"),
         pytest.param(b"\x89PNG\r\n\x1a\n\x00\xff", id="binary"),
-        pytest.param('{"a": 1}', id="another JSON"),
-        pytest.param("[" * 200_000, id="nested very deep"),
-        pytest.param('{"resourceSpans": [', id="cut off"),
-        pytest.param(otlp() + "\n{oops\n", id="a broken line"),
+        pytest.param('{"a": 1}', id="JSON object that is not a trace"),
+        pytest.param("[" * 200_000, id="deeply nested"),
+        pytest.param('{"resourceSpans": [', id="truncated"),
+        pytest.param(otlp() + "\n{oops\n", id="invalid second line"),
         pytest.param(otlp().encode("utf-16"), id="UTF-16"),
     ],
 )
-def test_a_broken_recording_loses_itself_and_no_other(folder: Path, content: str | bytes) -> None:
-    _lay(folder, {"broken.json": content})
+def test_broken_trace_does_not_affect_other_traces(folder: Path, content: str | bytes) -> None:
+    _write_files(folder, {"broken.json": content})
     ran = run_agentci(["run", "--traces", "*e.json", "--traces", "broken.json"], cwd=folder)
     assert ran.code == 2
     assert [problem for problem in _problems(ran) if problem.startswith("broken.json:")]
@@ -188,7 +188,7 @@ def test_a_broken_recording_loses_itself_and_no_other(folder: Path, content: str
     assert "broken.json" in ran.out
 
 
-def test_a_recording_that_may_not_be_read_or_is_a_folder_is_told(folder: Path) -> None:
+def test_trace_that_is_folder_or_pipe_is_rejected(folder: Path) -> None:
     (folder / "d.json").mkdir()
     os.mkfifo(folder / "pipe.json")
     ran = run_agentci(
@@ -196,13 +196,13 @@ def test_a_recording_that_may_not_be_read_or_is_a_folder_is_told(folder: Path) -
     )
     assert ran.code == 2
     assert len(_problems(ran)) == 2
-    assert "d.json is a folder (name the files in it, e.g. d.json/*.jsonl)" in ran.out
+    assert "d.json is a folder; name the files in it, e.g. d.json/*.jsonl" in ran.out
     assert ran.results["totals"]["passed"] == 1
 
 
-def test_a_trace_without_an_agent_cannot_be_judged(folder: Path) -> None:
+def test_trace_without_agent_turns_is_an_error(folder: Path) -> None:
     span = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
-    _lay(folder, {"http.json": json.dumps([span])})
+    _write_files(folder, {"http.json": json.dumps([span])})
     ran = run_agentci(["run", "--traces", "http.json"], cwd=folder)
     assert ran.code == 3
     [result] = ran.results["results"]
@@ -210,16 +210,18 @@ def test_a_trace_without_an_agent_cannot_be_judged(folder: Path) -> None:
     assert "the GenAI semantic conventions and the attributes of Google's ADK" in result["reason"]
 
 
-def test_nothing_judged_never_opens_the_gate(folder: Path) -> None:
-    _lay(folder, {"other.json": otlp("Who are you?", trace=2), "more.json": otlp("Why?", trace=3)})
+def test_all_checks_skipped_fails_gate(folder: Path) -> None:
+    _write_files(
+        folder, {"other.json": otlp("Who are you?", trace=2), "more.json": otlp("Why?", trace=3)}
+    )
     ran = run_agentci(["run", "--traces", "other.json", "--traces", "more.json"], cwd=folder)
     assert [result["status"] for result in ran.results["results"]] == ["skipped", "skipped"]
     assert ran.code == 1
 
 
-def test_an_old_report_never_outlives_a_run_that_could_not_be_made(folder: Path) -> None:
+def test_invalid_config_overwrites_previous_report(folder: Path) -> None:
     run_agentci(["run"], cwd=folder)
-    _lay(folder, {"eval_config.yaml": "evaluators: {}\n"})
+    _write_files(folder, {"eval_config.yaml": "evaluators: {}\n"})
     assert run_agentci(["run"], cwd=folder).code == 2
     report = json.loads((folder / "agentci-results" / "results.json").read_text())
     assert report["results"] == []
@@ -241,37 +243,37 @@ def test_an_old_report_never_outlives_a_run_that_could_not_be_made(folder: Path)
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_exit_2(folder: Path, arguments: list[str]) -> None:
+def test_usage_error_exits_with_2_and_names_argument(folder: Path, arguments: list[str]) -> None:
     (folder / "out").symlink_to(folder.parent)
     ran = run_agentci(arguments, cwd=folder)
     assert ran.code == 2
-    told = [str(problem) for problem in ran.problems] or ran.out.splitlines()
-    assert any(arguments[-1] in line for line in told)
+    shown = [str(problem) for problem in ran.problems] or ran.out.splitlines()
+    assert any(arguments[-1] in line for line in shown)
 
 
 @pytest.mark.parametrize("name", ["trace.json", "lines.jsonl"])
-def test_a_recording_is_known_wherever_it_stands(folder: Path, name: str) -> None:
-    _lay(folder, {"lines.jsonl": f"{otlp(trace=1)}\n{otlp(trace=2)}\n"})
+def test_trace_as_config_or_eval_set_is_recognized(folder: Path, name: str) -> None:
+    _write_files(folder, {"lines.jsonl": f"{otlp(trace=1)}\n{otlp(trace=2)}\n"})
     as_config = run_agentci(["run", name], cwd=folder)
     assert [p["hint"] for p in as_config.results["problems"]] == [
-        "this is a recording: name it in a config, or give it with --traces"
+        "this is a recorded run: list it as `traces` of a config, or pass it with --traces"
     ]
     as_eval_set = run_agentci(["run", "--eval-set", name], cwd=folder)
     assert _problems(as_eval_set) == [f"{name}:1: the file is a trace, not an eval set"]
     assert (as_config.code, as_eval_set.code) == (2, 2)
 
 
-def test_an_eval_set_is_known_among_recordings(folder: Path) -> None:
+def test_eval_set_given_as_trace_is_recognized(folder: Path) -> None:
     ran = run_agentci(["run", "--traces", "golden.json"], cwd=folder)
     assert ran.code == 2
     assert "this is an eval set; use it as `eval_set:`" in ran.out
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "lock"])
-def test_a_config_that_is_not_there_hides_no_problem_of_another(folder: Path, command: str) -> None:
-    _lay(folder, {"typo.yaml": CONFIG + "evaluator: 1\n"})
+def test_missing_config_does_not_hide_other_errors(folder: Path, command: str) -> None:
+    _write_files(folder, {"typo.yaml": CONFIG + "evaluator: 1\n"})
     ran = run_agentci([command, "gone.yaml", "typo.yaml"], cwd=folder)
-    told = "\n".join([ran.out, *map(str, ran.problems)])
+    shown = "\n".join([ran.out, *map(str, ran.problems)])
     assert ran.code == 2
-    assert "gone.yaml does not exist" in told
-    assert "typo.yaml:6" in told
+    assert "gone.yaml does not exist" in shown
+    assert "typo.yaml:6" in shown

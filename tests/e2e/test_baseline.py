@@ -1,18 +1,19 @@
-"""A run beside an earlier one: what reviewers see, and what shuts the gate."""
+"""Comparison with an earlier run: what is reported and what fails the gate."""
 
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.based import record
+from tests.e2e.baseline_workflow import write_eval
 from tests.helpers.support import Ran, run_agentci
 
 
 def run(folder: Path, *options: str, sunny: int = 6, cases: int = 6, **gate: Any) -> Ran:
-    """Judge ``cases`` answers, of which ``sunny`` are good."""
-    record(folder, sunny=sunny, cases=cases, **gate)
+    """Evaluate ``cases`` answers, ``sunny`` of which pass."""
+    write_eval(folder, sunny=sunny, cases=cases, **gate)
     return run_agentci(["run", *options], cwd=folder, environ={})
 
 
@@ -22,36 +23,36 @@ def base(tmp_path: Path) -> str:
     return "main"
 
 
-def test_without_a_demand_it_only_informs(tmp_path: Path, base: str) -> None:
+def test_regression_without_limit_does_not_fail_gate(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", base, sunny=0)
     assert ran.code == 0
     [trend] = ran.results["comparison"]["evaluators"]
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
     assert len(trend["regressions"]) == 6
-    table = ran.out.partition("Against the baseline\n")[2].splitlines()
-    assert table[1].split() == ["own", "6", "1", "0", "6", "0", "fail"]
+    table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
+    assert table[1].split() == ["own", "6", "1", "0", "6", "0", "regressed"]
     assert (
-        "### Against the baseline `main`"
+        "### Comparison with the baseline `main`"
         in (tmp_path / "agentci-results" / "summary.md").read_text()
     )
 
 
-def test_a_drop_that_is_too_large_shuts_the_gate(tmp_path: Path, base: str) -> None:
+def test_significant_regression_fails_gate(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", f"{base}/results.json", sunny=0, max_regression=0.1)
     assert ran.code == 1
     assert ran.out.startswith(
-        "Quality gate failed: own against the baseline: fail (mean score 0, was 1"
+        "Quality gate failed: own regressed: mean score 1 -> 0 (6 cases, p = 0.016)"
     )
 
 
-def test_a_drop_that_may_be_chance_shuts_it_where_that_is_wanted(tmp_path: Path, base: str) -> None:
+def test_inconclusive_regression_fails_gate_only_if_configured(tmp_path: Path, base: str) -> None:
     given: dict[str, Any] = {"max_regression": 0.1, "sunny": 4}
     assert run(tmp_path, "--baseline", base, **given).code == 0
-    strict = {**given, "regression_shuts": ["fail", "inconclusive"]}
+    strict = {**given, "fail_on_regression": ["fail", "inconclusive"]}
     assert run(tmp_path, "--baseline", base, **strict).code == 1
 
 
-def test_another_evaluator_is_not_compared(tmp_path: Path, base: str) -> None:
+def test_changed_evaluator_is_not_comparable(tmp_path: Path, base: str) -> None:
     (tmp_path / base / "results.json").write_text(
         (tmp_path / base / "results.json")
         .read_text()
@@ -66,54 +67,54 @@ def test_another_evaluator_is_not_compared(tmp_path: Path, base: str) -> None:
     [
         ("nowhere", "there is no report nowhere"),
         ("own.py", "own.py:1:1: "),
-        ("agentci.yaml", "the file is no results.json of agentci"),
+        ("agentci.yaml", "the file is not a results.json of agentci"),
     ],
 )
-def test_a_baseline_that_is_of_no_use_is_told_and_minded_where_that_is_wanted(
+def test_unusable_baseline_fails_gate_only_if_configured(
     tmp_path: Path, named: str, why: str
 ) -> None:
     ran = run(tmp_path, "--baseline", named, max_regression=0.1)
     assert ran.code == 0
     assert why in ran.results["comparison"]["not_comparable"]
-    assert "baseline not " in ran.out
-    strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+    assert "baseline not readable: " in ran.out
+    strict: dict[str, Any] = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
     assert run(tmp_path, "--baseline", named, **strict).code == 1
     assert run(tmp_path, **strict).code == 1
 
 
-def test_checks_of_one_run_alone_are_counted(tmp_path: Path, base: str) -> None:
+def test_checks_in_only_one_run_are_counted(tmp_path: Path, base: str) -> None:
     (tmp_path / "trace5.json").unlink()
     ran = run(tmp_path, "--baseline", base, cases=5)
     assert (ran.results["comparison"]["removed"], ran.results["comparison"]["added"]) == (1, 0)
-    assert "  1 check of the baseline alone\n" in ran.out
+    assert "  1 check only in the baseline\n" in ran.out
     assert (
-        "1 check of this run alone"
+        "1 check only in this run"
         in run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
     )
 
 
-def test_a_baseline_that_was_broken_off_is_of_no_use(tmp_path: Path, base: str) -> None:
+def test_interrupted_baseline_is_not_comparable(tmp_path: Path, base: str) -> None:
     file = tmp_path / base / "results.json"
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
     ran = run(tmp_path, "--baseline", base)
     assert ran.results["comparison"]["not_comparable"].endswith("it belongs to an interrupted run")
 
 
-def test_a_baseline_that_is_a_shard_is_of_no_use(tmp_path: Path) -> None:
+def test_baseline_shard_is_not_comparable(tmp_path: Path) -> None:
     run(tmp_path, "--shard", "1/2", "--output-dir", "main", cases=12, sunny=12)
-    strict: dict[str, Any] = {"max_regression": 0.1, "regression_shuts": ["non-comparable"]}
+    strict: dict[str, Any] = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
     ran = run(tmp_path, "--baseline", "main", cases=12, sunny=12, **strict)
     assert ran.code == 1
     assert ran.results["comparison"]["not_comparable"].endswith("it covers only shard 1 of 2")
 
 
-def test_a_baseline_that_judged_nothing_is_of_no_use(tmp_path: Path) -> None:
+def test_baseline_without_results_is_not_comparable(tmp_path: Path) -> None:
     assert run(tmp_path, "--only", "nobody", "--output-dir", "main").code == 2
     ran = run(tmp_path, "--baseline", "main")
     assert ran.results["comparison"]["not_comparable"].endswith("comparable: it has no results")
 
 
-def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> None:
+def test_only_merged_shards_are_compared(tmp_path: Path, base: str) -> None:
     for shard in (1, 2):
         options = ("--shard", f"{shard}/2", "--baseline", base, "--output-dir", f"s{shard}")
         ran = run(tmp_path, *options, sunny=0, max_regression=0.1)
@@ -124,28 +125,26 @@ def test_shards_are_compared_once_they_are_merged(tmp_path: Path, base: str) -> 
     assert ran.results["comparison"]["evaluators"][0]["outcome"] == "fail"
 
 
-def test_evaluators_of_several_configs_are_told_apart(tmp_path: Path) -> None:
+def test_same_named_evaluators_are_compared_per_config(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        record(tmp_path / folder, sunny=6, max_regression=0.1)
+        write_eval(tmp_path / folder, sunny=6, max_regression=0.1)
     run_agentci(["run", "a", "b", "--output-dir", "main"], cwd=tmp_path)
-    record(tmp_path / "b", sunny=0, max_regression=0.1)
+    write_eval(tmp_path / "b", sunny=0, max_regression=0.1)
     ran = run_agentci(["run", "a", "b", "--baseline", "main"], cwd=tmp_path)
-    assert ran.out.startswith(
-        "Quality gate failed: b/agentci.yaml: own against the baseline: fail ("
-    )
+    assert ran.out.startswith("Quality gate failed: b/agentci.yaml: own regressed: ")
     reports = tmp_path / "agentci-results"
     texts = [ran.out, *((reports / each).read_text() for each in ("summary.md", "report.html"))]
     for text in texts:
-        against = text.partition("Against the baseline")[2].partition("Worst cases")[0]
-        assert "own (a/agentci.yaml)" in against
-        assert "own (b/agentci.yaml): mean score 0, was 1" in against
+        section = text.partition("Comparison with the baseline")[2].partition("Failed checks")[0]
+        assert "own (a/agentci.yaml)" in section
+        assert "own (b/agentci.yaml) regressed: mean score 1 -> 0" in unescape(section)
     comment = (reports / "comment.md").read_text()
-    assert "- own (b/agentci.yaml): mean score 0, was 1" in comment
-    assert "`own (b/agentci.yaml)`: score 0, was 1" in comment
+    assert "- own (b/agentci.yaml) regressed: mean score 1 -&gt; 0" in comment
+    assert "`own (b/agentci.yaml)`: score 1 -&gt; 0" in comment
 
 
-def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) -> None:
+def test_compare_command_compares_two_reports(tmp_path: Path, base: str) -> None:
     run(tmp_path, sunny=5)
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
     assert ran.code == 0
@@ -161,10 +160,10 @@ def test_two_reports_can_be_compared_by_themselves(tmp_path: Path, base: str) ->
     ("gate", "message"),
     [
         ({"regression_confidence": 1}, "must be a number from 0 to 0.999, not 1"),
-        ({"regression_shuts": ["pass"]}, "must be fail, inconclusive, "),
+        ({"fail_on_regression": ["pass"]}, "must be fail, inconclusive, "),
     ],
 )
-def test_a_demand_that_nothing_can_break_is_refused(
+def test_invalid_regression_settings_are_config_errors(
     tmp_path: Path, base: str, gate: dict[str, Any], message: str
 ) -> None:
     ran = run(tmp_path, "--baseline", base, sunny=0, max_regression=0, **gate)
@@ -172,7 +171,7 @@ def test_a_demand_that_nothing_can_break_is_refused(
     assert message in ran.out
 
 
-def test_a_run_that_was_broken_off_is_compared_with_a_word_on_it(tmp_path: Path, base: str) -> None:
+def test_compare_warns_about_interrupted_runs(tmp_path: Path, base: str) -> None:
     file = tmp_path / base / "results.json"
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
     ran = run_agentci(["compare", base, base], cwd=tmp_path)

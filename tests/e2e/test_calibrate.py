@@ -1,4 +1,4 @@
-"""What evaluators say is held against what people said."""
+"""``agentci calibrate``: agreement of evaluators with human labels."""
 
 import json
 import re
@@ -35,13 +35,13 @@ def prepare(folder: Path, server: Server, cases: int = 4, **others: Any) -> None
 
 
 def by_number(asked: Asked) -> Answer:
-    """The first two answers are good."""
+    """Passes the first two answers."""
     found = re.search(r"Paris (\d+)\.", asked.body.decode())
     assert found
     return GOOD if int(found[1]) < 2 else BAD  # type: ignore[no-any-return]
 
 
-def test_people_are_told_how_far_it_agrees(tmp_path: Path) -> None:
+def test_agreement_is_printed_as_text(tmp_path: Path) -> None:
     labels = [label(0, "pass"), label(1, "fail"), label(2, "fail", note="too short")]
     with serve(by_number) as server:
         prepare(tmp_path, server)
@@ -49,66 +49,67 @@ def test_people_are_told_how_far_it_agrees(tmp_path: Path) -> None:
     assert ran.code == 0
     assert ran.out == (
         "j: 3 cases with a label\n"
-        "                  judge: pass  judge: fail\n"
-        "  human: pass               1            0\n"
-        "  human: fail               1            1\n"
+        "                  evaluator: pass  evaluator: fail\n"
+        "  human: pass                   1                0\n"
+        "  human: fail                   1                1\n"
         "  agreement     66.7% (20.8% to 93.9%)\n"
         "  kappa         0.4\n"
         "  passes found  100% (20.7% to 100%)\n"
         "  fails found   50% (9.5% to 90.5%)\n"
-        "  note: fewer than 50 cases, or than 15 that people failed, say little\n"
-        "  note: below a kappa of 0.6 an evaluator should not hold a gate\n"
+        "  note: too few labels for a reliable estimate: 3 cases, 2 of them labelled fail; "
+        "use at least 50 cases and 15 fails\n"
+        "  note: kappa is below 0.6; do not let this evaluator fail the gate\n"
     )
-    # What nobody said anything of is not asked about.
+    # The case without a label is not evaluated.
     assert len(server.asked) == 3
 
 
-def test_programs_are_told_the_same(tmp_path: Path) -> None:
+def test_agreement_is_printed_as_json(tmp_path: Path) -> None:
     with serve(by_number) as server:
         prepare(tmp_path, server)
         ran = calibrate(tmp_path, [label(0, "pass"), label(2, "fail")], "--json")
-    [told] = json.loads(ran.out)
-    assert (told["evaluator"], told["cases"], told["kappa"]) == ("j", 2, 1.0)
-    assert told["confusion"] == {
-        "right_passes": 1,
-        "wrong_fails": 0,
-        "wrong_passes": 0,
-        "right_fails": 1,
+    [entry] = json.loads(ran.out)
+    assert (entry["evaluator"], entry["cases"], entry["kappa"]) == ("j", 2, 1.0)
+    assert entry["confusion"] == {
+        "true_passes": 1,
+        "false_fails": 0,
+        "false_passes": 0,
+        "true_fails": 1,
     }
-    assert told["agreement"]["value"] == 1.0
-    assert told["flips"] == {"part": 0, "whole": 0, "value": None, "interval": None}
+    assert entry["agreement"]["value"] == 1.0
+    assert entry["flip_rate"] == {"part": 0, "whole": 0, "value": None, "interval": None}
 
 
-def test_repeats_show_how_often_verdicts_change(tmp_path: Path) -> None:
+def test_repeats_measure_flip_rate(tmp_path: Path) -> None:
     answers = cycle([GOOD, GOOD, BAD])
     with serve(lambda _: next(answers)) as server:
         prepare(tmp_path, server, cases=1)
         ran = calibrate(tmp_path, [label(0, "pass")], "--repeats", "3")
         again = calibrate(tmp_path, [label(0, "pass")])
-    assert "  flips         66.7% of 3 pairs of verdicts\n" in ran.out
-    # The first of them is kept, and found again.
+    assert "  flips         66.7% of 3 pairs of repeats\n" in ran.out
+    # The response to the first repeat is cached.
     assert len(server.asked) == 3
-    assert "human: pass               1            0\n" in again.out
-    assert "below a kappa" not in again.out
-    assert "  note: where both said one and the same of all cases, there is no kappa\n" in again.out
+    assert "human: pass                   1                0\n" in again.out
+    assert "kappa is below" not in again.out
+    assert "  note: kappa is undefined: it needs labels or results of both kinds\n" in again.out
 
 
-def test_a_label_may_be_about_one_evaluator(tmp_path: Path) -> None:
+def test_label_can_apply_to_one_evaluator(tmp_path: Path) -> None:
     evaluators = [JUDGE, {"name": "has", "type": "contains", "value": "Rome"}]
     labels = [label(0, "pass"), label(0, "fail", evaluator="has")]
     with serve(by_number) as server:
         prepare(tmp_path, server, evaluators=evaluators)
         ran = calibrate(tmp_path, labels, "--json")
-    told = {each["evaluator"]: each["agreement"]["value"] for each in json.loads(ran.out)}
-    assert told == {"j": 1.0, "has": 1.0}
+    agreement = {each["evaluator"]: each["agreement"]["value"] for each in json.loads(ran.out)}
+    assert agreement == {"j": 1.0, "has": 1.0}
 
 
-def test_what_has_no_verdict_is_counted_by_itself(tmp_path: Path) -> None:
+def test_checks_without_result_are_counted_separately(tmp_path: Path) -> None:
     with serve(script(said("Hm."))) as server:
         prepare(tmp_path, server)
         ran = calibrate(tmp_path, [label(0, "pass")])
     assert ran.code == 3
-    assert ran.out.startswith("j: 0 cases with a label, 1 more without a verdict\n")
+    assert ran.out.startswith("j: 0 cases with a label, 1 more without a result\n")
     assert "  kappa         -\n" in ran.out
     assert "  agreement     -\n" in ran.out
 
@@ -127,7 +128,7 @@ def test_what_has_no_verdict_is_counted_by_itself(tmp_path: Path) -> None:
         ([], "the file has no labels"),
     ],
 )
-def test_what_is_no_label_is_told_with_its_line(
+def test_invalid_label_is_reported_with_its_line(
     tmp_path: Path, labels: list[Any], message: str
 ) -> None:
     with serve(by_number) as server:
@@ -138,24 +139,24 @@ def test_what_is_no_label_is_told_with_its_line(
     assert server.asked == []
 
 
-def test_a_file_of_labels_that_is_not_there_has_no_line_to_look_at(tmp_path: Path) -> None:
+def test_missing_label_file_is_reported_without_line(tmp_path: Path) -> None:
     ran = run_agentci(["calibrate", "--labels", "gone.jsonl"], cwd=tmp_path)
     assert ran.code == 2
     assert [*map(str, ran.problems)] == ["command line: gone.jsonl does not exist"]
 
 
 @pytest.mark.parametrize("number", ["0", "100", "x", "1.5", "9" * 5000])
-def test_a_number_of_repeats_that_cannot_be_is_told_what_can(
+def test_invalid_repeats_error_gives_valid_range(
     capsys: pytest.CaptureFixture[str], number: str
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["calibrate", "--labels", "labels.jsonl", "--repeats", number])
     assert caught.value.code == 2
-    message = f"--repeats: must be a whole number from 1 to 99, found {number!r}\n"
-    assert capsys.readouterr().err.endswith(message)
+    message = f"--repeats: must be a whole number from 1 to 99, found {number!r}; try"
+    assert message in capsys.readouterr().err
 
 
-def test_a_broken_recording_is_wrong_input(tmp_path: Path) -> None:
+def test_broken_trace_is_invalid_input(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text(
         "evaluators: [{name: tool_trajectory_avg_score, type: builtin}]\ntraces: '*.otlp.json'\n"
     )

@@ -1,4 +1,4 @@
-"""Datasets in configs: rows that carry answers, and rows that recordings answer."""
+"""Datasets in configs: rows with recorded responses and rows matched with traces."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def _statuses(ran: Ran) -> dict[str, str]:
     return {each["case"]: each["status"] for each in ran.results["results"]}
 
 
-def test_rows_that_carry_answers_are_judged_without_recordings(tmp_path: Path) -> None:
+def test_rows_with_responses_need_no_traces(tmp_path: Path) -> None:
     ran = _run(
         tmp_path,
         {**WEATHER, "response": "It is sunny."},
@@ -46,51 +46,53 @@ def test_rows_that_carry_answers_are_judged_without_recordings(tmp_path: Path) -
     ]
 
 
-def test_a_row_without_an_answer_cannot_be_judged(tmp_path: Path) -> None:
+def test_row_without_response_is_an_error(tmp_path: Path) -> None:
     ran = _run(tmp_path, {**WEATHER, "response": "It is sunny."}, PARCEL)
     assert (ran.code, _statuses(ran)) == (3, {"weather": "passed", "parcel": "errored"})
     assert "the row has no `response`" in ran.results["results"][1]["reason"]
 
 
-def test_recordings_answer_rows_whatever_the_rows_say(tmp_path: Path) -> None:
+def test_row_response_is_ignored_with_traces(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
     stale = {"response": "It is in Bern."}
     ran = _run(tmp_path, WEATHER, {**PARCEL, **stale}, more="traces: trace.json\n")
     assert (ran.code, _statuses(ran)) == (3, {"weather": "passed", "parcel": "errored"})
-    assert ran.results["results"][1]["reason"] == "no recording is of this row"
+    assert ran.results["results"][1]["reason"] == "no recorded run matches this row"
 
 
-def test_a_recording_of_no_row_is_warned_of(tmp_path: Path) -> None:
+def test_trace_without_matching_row_gives_warning(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp(question="Who?"))
     ran = _run(tmp_path, WEATHER, more="traces: trace.json\n")
     assert ran.code == 3
     [problem] = ran.results["problems"]
     assert problem["severity"] == "warning"
-    assert problem["message"] == "a recording is of no row of the dataset ('Who?')"
+    assert (
+        problem["message"] == "a recorded run matches no row of the dataset (first message: 'Who?')"
+    )
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])
-def test_all_that_is_wrong_is_told_on_its_line(tmp_path: Path, command: str) -> None:
+def test_all_dataset_errors_are_reported_with_lines(tmp_path: Path, command: str) -> None:
     ran = _run(tmp_path, WEATHER, WEATHER, {"response": 1}, command=command)
     assert ran.code == 2
-    told = ran.out.replace(" error: ", " ")
-    assert "data.jsonl:2: duplicate id 'weather'; line 1 has the same id" in told
-    assert "data.jsonl:3: `response` is" in told
+    shown = ran.out.replace(" error: ", " ")
+    assert "data.jsonl:2: duplicate id 'weather'; line 1 has the same id" in shown
+    assert "data.jsonl:3: `response` is" in shown
 
 
-def test_a_dataset_that_is_not_there_is_told_with_all_else(tmp_path: Path) -> None:
+def test_missing_dataset_does_not_hide_other_errors(tmp_path: Path) -> None:
     (tmp_path / "agentci.yaml").write_text("dataset: none.jsonl\nevaluators: []\n")
     ran = run_agentci(["run"], cwd=tmp_path)
     assert ran.code == 2
-    assert "agentci.yaml:1:10: none.jsonl does not exist" in ran.out
+    assert "agentci.yaml:1:10: error: none.jsonl does not exist" in ran.out
     assert "agentci.yaml:2:" in ran.out
 
 
-def test_what_is_expected_of_a_row_is_told_from_what_the_agent_did(tmp_path: Path) -> None:
+def test_fingerprint_ignores_response_of_row(tmp_path: Path) -> None:
     def fingerprint(**row: str) -> str:
         ran = _run(tmp_path, {**WEATHER, **row})
-        told: str = ran.results["results"][0]["fingerprint"]
-        return told
+        value: str = ran.results["results"][0]["fingerprint"]
+        return value
 
     assert fingerprint(response="sunny") == fingerprint(response="It is sunny.")
     assert fingerprint(response="sunny") != fingerprint(response="sunny", context="sun")

@@ -1,4 +1,4 @@
-"""The action on whatever may start a workflow, told of it as GitHub tells."""
+"""The action with every kind of event that can start a workflow."""
 
 import json
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from tests.helpers.runner import commands_in
 from tests.helpers.webhooks import examples, needs_examples
 
 CONTAINS: Final = {"name": "has", "type": "contains", "value": "Paris"}
-KEY_MISSING: Final = "the environment variable KEY, for the judge's key, is not set"
+KEY_MISSING: Final = "the environment variable KEY with the judge's key is not set"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """A workflow that one of GitHub's events started.
+class Event:
+    """An event that starts a workflow.
 
     Attributes:
-        example: which one of those that Octokit has.
-        of_fork: a pull request whose head is in another repository.
-        has_secrets: whether its steps are given those of the repository.
+        example: the index of the payload among Octokit's examples.
+        of_fork: whether the head of the pull request is in another repository.
+        has_secrets: whether steps receive the secrets of the repository.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Started:
     has_secrets: bool = True
 
     def payload(self) -> Any:
-        if self.name == "schedule":  # which no webhook tells of
+        if self.name == "schedule":  # it has no webhook
             return {"schedule": "0 4 * * *"}
-        # A pull_request_target is sent as the pull_request that it is.
+        # The payload of pull_request_target is that of pull_request.
         payload = examples(self.name.removesuffix("_target"))[self.example]
         if self.of_fork:
             payload = json.loads(json.dumps(payload))
@@ -45,28 +45,26 @@ class Started:
 
 
 MERGE_QUEUE: Final = "gh-readonly-queue/main/pr-104-929f8209d40f77f4abc622a499c93a83babdbe64"
-STARTED: Final = {
-    "a pull request": Started(name="pull_request", ref="refs/pull/2/merge"),
-    "a pull request from a fork": Started(
+EVENTS: Final = {
+    "pull request": Event(name="pull_request", ref="refs/pull/2/merge"),
+    "pull request from fork": Event(
         name="pull_request", ref="refs/pull/2/merge", of_fork=True, has_secrets=False
     ),
-    "a target of a pull request": Started(
-        name="pull_request_target", ref="refs/heads/master", of_fork=True
-    ),
-    "a merge queue": Started(name="merge_group", ref=f"refs/heads/{MERGE_QUEUE}"),
-    "a push": Started(name="push", ref="refs/heads/master", example=4),
-    "a push of a tag": Started(name="push", ref="refs/tags/simple-tag"),
-    "a person": Started(name="workflow_dispatch", ref="refs/heads/master"),
-    "a clock": Started(name="schedule", ref="refs/heads/main"),
+    "pull_request_target": Event(name="pull_request_target", ref="refs/heads/master", of_fork=True),
+    "merge queue": Event(name="merge_group", ref=f"refs/heads/{MERGE_QUEUE}"),
+    "push": Event(name="push", ref="refs/heads/master", example=4),
+    "tag push": Event(name="push", ref="refs/tags/simple-tag"),
+    "manual dispatch": Event(name="workflow_dispatch", ref="refs/heads/master"),
+    "schedule": Event(name="schedule", ref="refs/heads/main"),
 }
 
-by_all = pytest.mark.parametrize("started", STARTED.values(), ids=STARTED.keys())
+for_each_event = pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
 
 
 def variables(
     folder: Path, name: str, content: str, ref: str = "refs/heads/main"
 ) -> dict[str, str]:
-    """What the runner sets, and the file that it writes."""
+    """Write the event file and return the variables that the runner sets."""
     (folder / "event.json").write_text(content)
     return {
         "GITHUB_EVENT_NAME": name,
@@ -78,29 +76,31 @@ def variables(
     }
 
 
-def told(started: Started, folder: Path) -> Mapping[str, str]:
-    return variables(folder, started.name, json.dumps(started.payload()), started.ref)
+def event_variables(event: Event, folder: Path) -> Mapping[str, str]:
+    return variables(folder, event.name, json.dumps(event.payload()), event.ref)
 
 
 @needs_examples
-@by_all
-class TestARunStartedBy:
-    def test_opens_the_gate(self, started: Started, workspace: Path, tmp_path: Path) -> None:
-        step = run_step(workspace, told(started, tmp_path), config="evals")
+@for_each_event
+class TestWorkflowEvent:
+    def test_passing_checks_pass_gate_on_every_event(
+        self, event: Event, workspace: Path, tmp_path: Path
+    ) -> None:
+        step = run_step(workspace, event_variables(event, tmp_path), config="evals")
         assert (step.code, step.outputs["verdict"]) == (0, "passed"), step.log
         assert commands_in(step.log) == []
 
-    def test_judges_without_a_secret_only_where_none_is_given(
-        self, started: Started, workspace: Path, tmp_path: Path
+    def test_missing_key_is_skipped_only_without_secrets(
+        self, event: Event, workspace: Path, tmp_path: Path
     ) -> None:
         write(workspace, at("http://localhost:1"), 1, [CONTAINS, JUDGE])
-        step = run_step(workspace, told(started, tmp_path), config="e.yaml")
-        [said] = commands_in(step.log)[:1]
-        assert KEY_MISSING in said.data
-        if started.has_secrets:
-            assert (step.code, step.outputs["verdict"], said.name) == (2, "invalid", "error")
+        step = run_step(workspace, event_variables(event, tmp_path), config="e.yaml")
+        [annotation] = commands_in(step.log)[:1]
+        assert KEY_MISSING in annotation.data
+        if event.has_secrets:
+            assert (step.code, step.outputs["verdict"], annotation.name) == (2, "invalid", "error")
         else:
-            assert (step.code, step.outputs["verdict"], said.name) == (0, "passed", "warning")
+            assert (step.code, step.outputs["verdict"], annotation.name) == (0, "passed", "warning")
             assert step.outputs["skipped-count"] == "1"
 
 
@@ -114,9 +114,9 @@ class TestARunStartedBy:
         ("no_such_event", "{}"),
         ("", ""),
     ],
-    ids=["cut off", "of another shape", "a list", "deep", "unknown", "empty"],
+    ids=["truncated", "wrong type", "list", "deeply nested", "unknown event", "empty"],
 )
-def test_an_event_that_makes_no_sense_changes_nothing(
+def test_malformed_event_is_ignored(
     workspace: Path, tmp_path: Path, name: str, content: str
 ) -> None:
     write(workspace, at("http://localhost:1"), 1, [CONTAINS, JUDGE])
@@ -127,9 +127,7 @@ def test_an_event_that_makes_no_sense_changes_nothing(
 
 
 @pytest.mark.parametrize("file", ["gone.json", "."])
-def test_an_event_without_a_file_changes_nothing(
-    workspace: Path, tmp_path: Path, file: str
-) -> None:
+def test_missing_event_file_is_ignored(workspace: Path, tmp_path: Path, file: str) -> None:
     event = {**variables(tmp_path, "pull_request", ""), "GITHUB_EVENT_PATH": str(tmp_path / file)}
     step = run_step(workspace, event, config="evals")
     assert (step.code, step.outputs["verdict"]) == (0, "passed"), step.log

@@ -1,4 +1,4 @@
-"""The examples do what they are shown for, also where they are copied elsewhere."""
+"""The examples give their documented results, also when copied to another folder."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ EXAMPLES = sorted(
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_opens_the_gate_unless_it_is_called_failing(name: str, tmp_path: Path) -> None:
+def test_example_passes_unless_its_name_ends_in_failing(name: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path, dirs_exist_ok=True)
     ran = run_agentci(["run", name], cwd=tmp_path)
     assert ran.code == (1 if "-failing/" in name else 0), ran.out

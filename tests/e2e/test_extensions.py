@@ -1,4 +1,4 @@
-"""The packages of ``examples/extensions``: built, installed beside agentci, and made use of."""
+"""The packages of ``examples/extensions``: built, installed and used."""
 
 import base64
 import hashlib
@@ -31,7 +31,7 @@ PRIORITY = "import os; print('{\"score\": %s}' % (os.nice(0) / 20))"
 
 
 class Registry:
-    """What the company's registry answers: versions of evaluators, by name."""
+    """A fake company registry: versions of evaluators, by name."""
 
     def __init__(self) -> None:
         self.published: dict[str, list[str]] = {}
@@ -63,7 +63,7 @@ def _json(document: object) -> Answer:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """A wheel of every example, by the name of its folder; the examples stay as they are."""
+    """A wheel of every example, by the name of its folder; built from copies."""
     found: dict[str, Path] = {}
     for example in sorted(each for each in EXAMPLES.iterdir() if each.is_dir()):
         folder = tmp_path_factory.mktemp(example.name)
@@ -80,7 +80,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace with a recording."""
+    """A workspace with a trace."""
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "trace.json").write_text(otlp())
@@ -88,7 +88,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 class Site:
-    """A folder of installed packages, and agentci run with it."""
+    """A folder of installed packages and runs of agentci that use it."""
 
     def __init__(self, folder: Path, workspace: Path, wheels: Mapping[str, Path]) -> None:
         self._folder = folder
@@ -96,12 +96,12 @@ class Site:
         self._wheels = wheels
 
     def install(self, example: str) -> None:
-        """Put the example where Python looks for packages, its entry points included."""
+        """Install the wheel of an example, including its entry points."""
         with zipfile.ZipFile(self._wheels[example]) as wheel:
             wheel.extractall(self._folder)
 
     def configure(self, **entry: object) -> None:
-        """Judge by one evaluator."""
+        """Write a config of one evaluator."""
         config = {"traces": "trace.json", "evaluators": [{"name": "it", **entry}]}
         (self._workspace / "agentci.yaml").write_text(json.dumps(config))
 
@@ -133,13 +133,13 @@ def site(tmp_path: Path, folder: Path, wheels: Mapping[str, Path]) -> Site:
 
 
 def result(ran: Ran) -> Any:
-    """The only one."""
+    """The only result."""
     assert ran.code in (0, 1, 3), ran.out + ran.err
     (found,) = ran.results["results"]
     return found
 
 
-class TestTheRuntimeForGo:
+class TestGoRuntime:
     @pytest.fixture(autouse=True)
     def _program(self, folder: Path, site: Site) -> None:
         (folder / "main.go").write_text("package main\n")
@@ -147,24 +147,24 @@ class TestTheRuntimeForGo:
 
     @pytest.fixture
     def path(self, tmp_path: Path) -> str:
-        """A search path on which there is a Go, or what looks like one from outside."""
+        """A search path with a fake `go` program."""
         programs = tmp_path / "programs"
         programs.mkdir()
         (programs / "go").write_text(GO)
         (programs / "go").chmod(0o755)
         return os.pathsep.join([str(programs), "/usr/bin", "/bin"])
 
-    def test_is_needed(self, site: Site, path: str) -> None:
+    def test_go_file_without_package_is_rejected(self, site: Site, path: str) -> None:
         ran = site.agentci("validate", path=path)
         assert ran.code == 2
         assert "`main.go` is not executable" in ran.out
 
-    def test_runs_go_files(self, site: Site, path: str) -> None:
+    def test_installed_package_runs_go_files(self, site: Site, path: str) -> None:
         site.install("go-runtime")
         assert site.agentci("validate", path=path).code == 0
         assert result(site.agentci("run", path=path))["score"] == 0.75
 
-    def test_says_that_there_is_no_go(self, site: Site, tmp_path: Path) -> None:
+    def test_missing_go_is_reported(self, site: Site, tmp_path: Path) -> None:
         site.install("go-runtime")
         ran = site.agentci("run", path=str(tmp_path))
         assert ran.code == 3
@@ -173,30 +173,30 @@ class TestTheRuntimeForGo:
         )
 
 
-class TestTheExecutorWithLowPriority:
+class TestNiceExecutor:
     @pytest.fixture(autouse=True)
     def _program(self, folder: Path, site: Site) -> None:
         (folder / "priority.py").write_text(PRIORITY)
         site.configure(type="code", path="priority.py", executor="nice")
 
-    def test_is_needed(self, site: Site) -> None:
+    def test_nice_executor_without_package_is_unknown(self, site: Site) -> None:
         ran = site.agentci("validate")
         assert ran.code == 2
         assert "agentci.yaml:1:" in ran.out
-        assert "there is no executor 'nice' (there is local or docker)" in ran.out
+        assert "unknown executor 'nice'; known executors: local, docker" in ran.out
 
-    def test_is_proposed_where_it_was_meant(self, site: Site) -> None:
+    def test_misspelled_executor_gets_suggestion(self, site: Site) -> None:
         site.install("nice-executor")
         site.configure(type="code", path="priority.py", executor="nicer")
         assert "did you mean 'nice'?" in site.agentci("validate").out
 
-    def test_lowers_the_priority(self, site: Site) -> None:
+    def test_nice_executor_lowers_process_priority(self, site: Site) -> None:
         site.install("nice-executor")
         assert site.agentci("validate").code == 0
         here = os.nice(0)
         assert result(site.agentci("run"))["score"] == min(here + 10, 19) / 20
 
-    def test_ends_programs_that_take_too_long(self, site: Site, folder: Path) -> None:
+    def test_nice_executor_enforces_timeout(self, site: Site, folder: Path) -> None:
         site.install("nice-executor")
         (folder / "hangs.py").write_text("import time; time.sleep(60)")
         site.configure(type="code", path="hangs.py", executor="nice", timeout=1)
@@ -204,13 +204,13 @@ class TestTheExecutorWithLowPriority:
         assert ran.code == 3
         assert "timed out after 1 s" in result(ran)["reason"]
 
-    def test_says_that_there_is_no_nice(self, site: Site, tmp_path: Path) -> None:
+    def test_missing_nice_program_is_reported(self, site: Site, tmp_path: Path) -> None:
         site.install("nice-executor")
         reason = result(site.agentci("run", path=str(tmp_path)))["reason"]
         assert "could not be run: `nice` not found on PATH" in reason
 
 
-class TestTheRegistryOfACompany:
+class TestCompanyRegistry:
     @pytest.fixture
     def registry(self) -> Registry:
         registry = Registry()
@@ -226,12 +226,12 @@ class TestTheRegistryOfACompany:
     def _entry(self, site: Site) -> None:
         site.configure(type="remote", source="company", ref="grounded")
 
-    def test_is_needed(self, site: Site) -> None:
+    def test_company_source_without_package_is_unknown(self, site: Site) -> None:
         ran = site.agentci("validate")
         assert ran.code == 2
-        assert "there is no source 'company'" in ran.out
+        assert "unknown evaluator source 'company'" in ran.out
 
-    def test_gives_the_newest_version_and_says_how_to_stay_there(
+    def test_unpinned_evaluator_uses_newest_version_and_suggests_pin(
         self, site: Site, address: str
     ) -> None:
         site.install("company-registry")
@@ -239,9 +239,7 @@ class TestTheRegistryOfACompany:
         assert result(ran)["score"] == 0.75
         assert "rev: 2" in ran.results["problems"][0]["hint"]
 
-    def test_gives_the_version_that_is_named_and_no_other_later(
-        self, site: Site, address: str
-    ) -> None:
+    def test_pinned_version_is_used_online_and_offline(self, site: Site, address: str) -> None:
         site.install("company-registry")
         site.configure(type="remote", source="company", ref="grounded", rev="1")
         for arguments in (["run"], ["run", "--offline"]):
@@ -249,7 +247,7 @@ class TestTheRegistryOfACompany:
             assert result(ran)["score"] == 0.25
             assert ran.results["problems"] == []
 
-    def test_is_locked_like_any_other(
+    def test_lock_file_pins_version(
         self, site: Site, registry: Registry, address: str, folder: Path
     ) -> None:
         site.install("company-registry")
@@ -261,7 +259,7 @@ class TestTheRegistryOfACompany:
         ran = site.agentci("run", "--locked", COMPANY_EVALUATORS=address)
         assert result(ran)["score"] == 0.75
 
-    def test_is_listed(self, site: Site, address: str) -> None:
+    def test_evaluator_list_shows_company_evaluators(self, site: Site, address: str) -> None:
         site.install("company-registry")
         arguments = ("evaluator", "list", "--source", "company")
         ran = site.agentci(*arguments, COMPANY_EVALUATORS=address)
@@ -269,23 +267,23 @@ class TestTheRegistryOfACompany:
         assert "grounded" in ran.out
 
     @pytest.mark.parametrize(
-        ("entry", "complaint"),
+        ("entry", "message"),
         [
             ({"ref": "grouned"}, "the company's registry has no evaluator 'grouned'"),
-            ({"ref": "grounded", "rev": "9"}, "/evaluators/grounded/9 (check the name"),
-            ({"ref": "grounded", "repo": "x"}, "the company has one registry (remove `repo`)"),
+            ({"ref": "grounded", "rev": "9"}, "/evaluators/grounded/9; check the name"),
+            ({"ref": "grounded", "repo": "x"}, "the company has one registry; remove `repo`"),
         ],
     )
-    def test_says_what_it_does_not_have(
-        self, site: Site, address: str, entry: Mapping[str, str], complaint: str
+    def test_unknown_evaluator_version_or_repo_is_reported(
+        self, site: Site, address: str, entry: Mapping[str, str], message: str
     ) -> None:
         site.install("company-registry")
         site.configure(type="remote", source="company", **entry)
         ran = site.agentci("run", COMPANY_EVALUATORS=address)
         assert ran.code == 2
-        assert complaint in ran.out + ran.err
+        assert message in ran.out + ran.err
 
-    def test_does_not_give_what_arrived_damaged(
+    def test_damaged_download_is_an_error(
         self, site: Site, registry: Registry, address: str
     ) -> None:
         registry.damaged = True
@@ -294,12 +292,12 @@ class TestTheRegistryOfACompany:
         assert ran.code == 3
         assert "grounded.py of grounded arrived damaged" in result(ran)["reason"]
 
-    def test_need_not_answer_for_a_config_to_be_validated(self, site: Site) -> None:
+    def test_validate_does_not_contact_registry(self, site: Site) -> None:
         site.install("company-registry")
         assert site.agentci("validate").code == 0
 
 
-class TestTheTypeThatJudgesByExitCode:
+class TestExitCodeType:
     @pytest.fixture(autouse=True)
     def _program(self, folder: Path, site: Site) -> None:
         """The program that the example's README shows."""
@@ -309,10 +307,10 @@ class TestTheTypeThatJudgesByExitCode:
         program.chmod(0o755)
         site.configure(type="exit_code", path="character.sh")
 
-    def test_is_needed(self, site: Site) -> None:
+    def test_exit_code_type_without_package_is_rejected(self, site: Site) -> None:
         ran = site.agentci("validate")
         assert ran.code == 2
-        assert "not the text 'exit_code'" in ran.out
+        assert "not the string 'exit_code'" in ran.out
 
     @pytest.mark.parametrize(
         ("answer", "status", "reasoning"),
@@ -321,26 +319,26 @@ class TestTheTypeThatJudgesByExitCode:
             ("As an AI\nI see no sun.", "failed", "talks about itself\n"),
         ],
     )
-    def test_judges_by_it(
+    def test_exit_code_decides_status(
         self, site: Site, folder: Path, answer: str, status: str, reasoning: str | None
     ) -> None:
         site.install("exit-code-type")
         (folder / "trace.json").write_text(otlp(answer=answer))
         assert site.agentci("validate").code == 0
-        judged = result(site.agentci("run"))
-        assert (judged["status"], judged["reasoning"]) == (status, reasoning)
-        assert (judged["type"], judged["criterion"]) == ("exit_code", "exits with 0")
+        row = result(site.agentci("run"))
+        assert (row["status"], row["reasoning"]) == (status, reasoning)
+        assert (row["type"], row["criterion"]) == ("exit_code", "exits with 0")
 
-    def test_takes_no_other_code_for_a_verdict(self, site: Site, folder: Path) -> None:
+    def test_other_exit_code_is_an_error(self, site: Site, folder: Path) -> None:
         site.install("exit-code-type")
         (folder / "character.sh").write_text("#!/bin/sh\nexit 2\n")
-        judged = result(site.agentci("run"))
-        assert (judged["status"], judged["reason"]) == (
+        row = result(site.agentci("run"))
+        assert (row["status"], row["reason"]) == (
             "errored",
             "it gave no verdict: exit with 0 or 1",
         )
 
-    def test_is_complained_about_on_its_line(self, site: Site) -> None:
+    def test_misspelled_key_of_exit_code_type_gets_suggestion(self, site: Site) -> None:
         site.install("exit-code-type")
         site.configure(type="exit_code", path="gone.sh", timout=3)
         ran = site.agentci("validate")
@@ -348,10 +346,10 @@ class TestTheTypeThatJudgesByExitCode:
         assert "did you mean 'timeout'?" in ran.out
 
 
-class TestAPackageThatIsBroken:
+class TestBrokenPackage:
     @pytest.fixture(autouse=True)
     def _broken(self, site: Site, folder: Path, tmp_path: Path, wheels: Mapping[str, Path]) -> None:
-        """All of them are installed, and import what is not there."""
+        """Install all examples, each importing a missing module."""
         for example in wheels:
             site.install(example)
         for module in (tmp_path / "site").glob("*.py"):
@@ -369,24 +367,24 @@ class TestAPackageThatIsBroken:
         ],
     )
     @pytest.mark.parametrize("command", ["validate", "run"])
-    def test_is_named_by_configs_that_need_it(
+    def test_broken_package_is_named_in_config_error(
         self, site: Site, entry: Mapping[str, str], package: str, command: str
     ) -> None:
         site.configure(**entry)
         ran = site.agentci(command)
         assert ran.code == 2
-        said = ran.out + ran.err
-        assert f"the package {package} brings " in said
-        assert "agentci.yaml:1:" in said
-        assert "No module named 'not_there_at_all'" in said
-        assert "Traceback" not in said
+        shown = ran.out + ran.err
+        assert f"the package {package} provides " in shown
+        assert "agentci.yaml:1:" in shown
+        assert "No module named 'not_there_at_all'" in shown
+        assert "Traceback" not in shown
 
-    def test_does_not_matter_to_others(self, site: Site) -> None:
+    def test_broken_package_does_not_affect_other_evaluators(self, site: Site) -> None:
         site.configure(type="code", path="it.py")
         assert result(site.agentci("run"))["status"] == "passed"
 
 
-def test_a_run_that_needs_nothing_of_others_does_not_look_for_them(folder: Path) -> None:
+def test_builtin_run_does_not_load_plugins(folder: Path) -> None:
     (folder / "it.py").write_text(FIXED % 1)
     program = (
         "import sys\n"

@@ -1,4 +1,4 @@
-"""``agentci evaluator fetch``: the cache is filled while there is a network."""
+"""``agentci evaluator fetch``: download evaluators for offline runs."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.remote.sources.fake_github import FakeGitHub
 
 
-def test_a_run_without_a_network_finds_what_was_fetched(folder: Path, github: FakeGitHub) -> None:
+def test_offline_run_uses_fetched_evaluator(folder: Path, github: FakeGitHub) -> None:
     commit = github.publish(REPOSITORY, files())
     ran = agentci(folder, github, "evaluator", "fetch", REF)
     assert (ran.code, ran.problems) == (0, ())
@@ -15,7 +15,7 @@ def test_a_run_without_a_network_finds_what_was_fetched(folder: Path, github: Fa
     assert scores(agentci(folder, github, "run", "--offline")) == [0.75]
 
 
-def test_says_where_the_program_is(folder: Path, github: FakeGitHub) -> None:
+def test_fetch_prints_path_of_evaluator(folder: Path, github: FakeGitHub) -> None:
     commit = github.publish("a/b", files())
     ran = agentci(folder, github, "evaluator", "fetch", REF, "--repo", "a/b", "--rev", commit)
     path = ran.out.splitlines()[-1].removeprefix("  path: ")
@@ -23,7 +23,7 @@ def test_says_where_the_program_is(folder: Path, github: FakeGitHub) -> None:
     assert "pin:" not in ran.out
 
 
-def test_keeps_the_others_where_one_cannot_be_had(folder: Path, github: FakeGitHub) -> None:
+def test_fetch_continues_after_failed_evaluator(folder: Path, github: FakeGitHub) -> None:
     github.publish(REPOSITORY, files())
     ran = agentci(folder, github, "evaluator", "fetch", REF, "evaluators/x/x.py", "../y.py")
     assert ran.code == 2

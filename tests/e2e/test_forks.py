@@ -1,4 +1,4 @@
-"""Pull requests that GitHub gives no secrets to are judged as far as that goes, and told so."""
+"""Pull requests without secrets: judges that need a key are skipped with the reason."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ CONTAINS = {"name": "has", "type": "contains", "value": "Paris"}
 
 
 def environ(folder: Path, head: str = "me/agent", **others: str) -> dict[str, str]:
-    """Of a step in a workflow of a pull request."""
+    """The environment of a workflow step of a pull request."""
     event = folder / "event.json"
     repos = {"head": {"repo": {"full_name": head}}, "base": {"repo": {"full_name": "org/agent"}}}
     event.write_text(json.dumps({"pull_request": repos}))
@@ -33,7 +33,7 @@ def on_fork(folder: Path, given: Mapping[str, Any], *options: str, **others: Any
 
 
 WHY = (
-    "the environment variable KEY, for the judge's key, is not set: pull requests from forks have"
+    "the environment variable KEY with the judge's key is not set: pull requests from forks have"
     " no access to secrets"
 )
 
@@ -41,20 +41,20 @@ WHY = (
 IN_WARNING = WHY.replace("set: pull", "set (pull") + ")"
 
 
-def test_a_judge_without_its_key_is_skipped(tmp_path: Path) -> None:
+def test_judge_without_key_is_skipped(tmp_path: Path) -> None:
     with serve(script()) as server:
         found = on_fork(tmp_path, at(server.url), evaluators=[CONTAINS, JUDGE], cases=2)
     assert (found.ran.code, found.statuses) == (0, ["passed", "skipped"] * 2)
     assert found.reasons == [None, WHY] * 2
     why = " ".join(found.report["decision"]["reasons"])
-    assert f"2 checks had nothing to judge (j): {WHY}" in why
+    assert f"2 checks skipped (j): {WHY}" in why
     [warning] = [each for each in found.report["problems"] if each["severity"] == "warning"]
     assert warning["message"] == f"checks without a cached response are skipped: {IN_WARNING}"
     assert WHY in (tmp_path / "agentci-results" / "summary.md").read_text().replace("\\", "")
     assert server.asked == []
 
 
-def test_a_judge_that_is_asked_several_times_is_skipped_whatever_is_recorded(
+def test_repeated_judge_is_skipped_despite_cached_response(
     tmp_path: Path,
 ) -> None:
     with serve(script(scored(0.9))) as server:
@@ -64,7 +64,7 @@ def test_a_judge_that_is_asked_several_times_is_skipped_whatever_is_recorded(
     assert found.report["results"][0]["repeats"] is None
 
 
-def test_a_program_that_asks_a_model_is_skipped_whatever_it_makes_of_that(tmp_path: Path) -> None:
+def test_code_judge_calling_model_is_skipped(tmp_path: Path) -> None:
     program = (
         "import json, os, urllib.request\n"
         "try:\n"
@@ -80,19 +80,19 @@ def test_a_program_that_asks_a_model_is_skipped_whatever_it_makes_of_that(tmp_pa
     assert (found.statuses, found.reasons) == (["passed", "skipped"], [None, WHY])
 
 
-def test_the_gate_may_mind(tmp_path: Path) -> None:
+def test_skipped_judge_fails_gate_if_configured(tmp_path: Path) -> None:
     gate = {"on_skip": "fail"}
     found = on_fork(tmp_path, at("http://localhost:1"), evaluators=[CONTAINS, JUDGE], gate=gate)
     assert (found.ran.code, found.report["decision"]["passed"]) == (1, False)
 
 
-def test_a_gate_over_judges_alone_stays_shut(tmp_path: Path) -> None:
+def test_gate_with_only_skipped_judges_fails(tmp_path: Path) -> None:
     found = on_fork(tmp_path, at("http://localhost:1"))
     assert (found.ran.code, found.statuses) == (1, ["skipped"])
-    assert "nothing was judged" in found.report["decision"]["reasons"][0]
+    assert "no check was evaluated" in found.report["decision"]["reasons"][0]
 
 
-def test_recorded_replies_count(tmp_path: Path) -> None:
+def test_cached_responses_are_evaluated_without_key(tmp_path: Path) -> None:
     with serve(script(scored(0.9), scored(0.1))) as server:
         judge(tmp_path, at(server.url), cases=2)
         found = on_fork(tmp_path, at(server.url), cases=3)
@@ -101,13 +101,13 @@ def test_recorded_replies_count(tmp_path: Path) -> None:
     assert found.cached == [True, True, False]
 
 
-def test_a_key_that_is_there_is_used(tmp_path: Path) -> None:
+def test_available_key_is_used(tmp_path: Path) -> None:
     with serve(script(scored(0.9))) as server:
         found = judge(tmp_path, at(server.url), environ=environ(tmp_path, KEY=KEY))
     assert (found.statuses, len(server.asked)) == (["passed"], 1)
 
 
-def test_a_program_without_its_key_is_skipped_too(tmp_path: Path) -> None:
+def test_command_judge_without_key_is_skipped(tmp_path: Path) -> None:
     found = on_fork(tmp_path, {"command": ["cat"], "api_key_env": "KEY"})
     assert found.statuses == ["skipped"]
 
@@ -123,13 +123,15 @@ def test_a_program_without_its_key_is_skipped_too(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_elsewhere_a_missing_key_is_wrong_input(tmp_path: Path, others: Mapping[str, str]) -> None:
+def test_missing_key_outside_forks_is_config_error(
+    tmp_path: Path, others: Mapping[str, str]
+) -> None:
     found = judge(tmp_path, at("http://localhost:1"), environ=environ(tmp_path, **others))
     assert found.ran.code == 2
     assert "evaluator `j`: the environment variable KEY" in found.ran.out
 
 
-def test_what_dependabot_starts_has_no_secrets_either(tmp_path: Path) -> None:
+def test_dependabot_pull_request_skips_judge(tmp_path: Path) -> None:
     given = environ(tmp_path, "org/agent", GITHUB_ACTOR="dependabot[bot]")
     found = judge(tmp_path, at("http://localhost:1"), environ=given)
     assert found.statuses == ["skipped"]

@@ -1,4 +1,4 @@
-"""Functions that grade, from an entry of a config to the report."""
+"""Grader functions, from the config entry to the report."""
 
 from pathlib import Path
 
@@ -45,23 +45,23 @@ def _grade(folder: Path, source: str, *fields: str) -> Judged:
 
 
 @pytest.mark.parametrize("isolation", ["fork", "spawn"])
-def test_a_function_grades_what_was_recorded(folder: Path, isolation: str) -> None:
+def test_grader_function_scores_trace(folder: Path, isolation: str) -> None:
     _configure(folder, "threshold: 0.9", f"isolation: {isolation}")
     judged = run(folder)
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (0, "passed", 1.0)
-    assert (result["criterion"], result["type"]) == ("at least 0.9", "grader")
+    assert (result["criterion"], result["type"]) == ("score >= 0.9", "grader")
     assert result["reasoning"] == "get_weather"
     assert result["details"]["seen"] == [True, {"city": "Paris"}, str(folder)]
 
 
-def test_packages_are_not_installed_where_that_is_not_wanted(folder: Path) -> None:
+def test_requirements_none_installs_no_packages(folder: Path) -> None:
     (folder / "evals" / "requirements.txt").write_text("there-is-no-such-package==1\n")
     _configure(folder, "requirements: none")
     assert run(folder).code == 0
 
 
-def test_a_score_below_the_threshold_fails(folder: Path) -> None:
+def test_score_below_threshold_fails(folder: Path) -> None:
     judged = _grade(folder, "def short(sample, item): return 0.4", "threshold: 0.5")
     assert (judged.code, [each["status"] for each in judged.results]) == (1, ["failed"])
 
@@ -71,20 +71,27 @@ def test_a_score_below_the_threshold_fails(folder: Path) -> None:
     [
         ("def short(s, i): return i['price']", "in short\n"),
         ("def short(s, i): return i['price']", "KeyError: 'price'"),
-        ("def short(s, i): return None", "short returned None, which is no number"),
-        ("def short(s, i): return float('nan')", "short returned nan, which is no score"),
-        ("def short(s, i): return 4", "returned 4, not a score from 0 to 1"),
-        ("def short(s, i): return -0.1", "returned -0.1, not a score from 0 to 1"),
-        ("def short(s, i): return {'score': 1, 'x': float('nan')}", "returned what is no JSON"),
-        ("def other(s, i): return 'short'", "graders.py defines no function 'short'"),
-        ("import os\ndef short(s, i): os._exit(0)", "produced no output on stdout"),
+        ("def short(s, i): return None", "`short` returned None; it must be a number"),
+        (
+            "def short(s, i): return float('nan')",
+            "`short` returned nan; it must be a finite number",
+        ),
+        ("def short(s, i): return 4", "returned score 4; it must be between 0 and 1"),
+        ("def short(s, i): return -0.1", "returned score -0.1; it must be between 0 and 1"),
+        (
+            "def short(s, i): return {'score': 1, 'x': float('nan')}",
+            "returned an invalid result: `NaN`",
+        ),
+        ("def other(s, i): return 'short'", "no function `short` in graders.py"),
+        ("import os\ndef short(s, i): os._exit(0)", "printed nothing on stdout"),
         ("def short(s, i):\n while True: pass", "timed out after 1 s"),
-        ("def short(s, i): return open('words', 'w').close()", "(it may write to its TMPDIR alone"),
+        (
+            "def short(s, i): return open('words', 'w').close()",
+            "(the sandbox allows writing only to TMPDIR",
+        ),
     ],
 )
-def test_what_gives_no_score_is_an_error_and_no_zero(
-    folder: Path, source: str, reason: str
-) -> None:
+def test_grader_without_valid_score_is_an_error(folder: Path, source: str, reason: str) -> None:
     judged = _grade(folder, source, "timeout: 1")
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (3, "errored", None)
@@ -92,7 +99,7 @@ def test_what_gives_no_score_is_an_error_and_no_zero(
     assert reason in result["reason"]
 
 
-def test_replies_are_taken_again_until_the_file_or_what_it_imports_changes(folder: Path) -> None:
+def test_changed_import_invalidates_cached_response(folder: Path) -> None:
     _configure(folder, "cache: true")
     first, second = run(folder), run(folder)
     assert (first.results[0]["cached"], second.results[0]["cached"]) == (False, True)
@@ -101,7 +108,7 @@ def test_replies_are_taken_again_until_the_file_or_what_it_imports_changes(folde
     assert (third.cached, third.results[0]["status"]) == ([False], "failed")
 
 
-def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) -> None:
+def test_functions_in_one_file_are_separate_evaluators(folder: Path) -> None:
     source = "def one(s, i): return 1\ndef nil(s, i): return 0\ndef grade(s, i): return 0.5"
     (folder / "evals" / "graders.py").write_text(source)
     names = {"one": ":one", "nil": ":nil", "by_default": ""}
@@ -122,12 +129,13 @@ def test_another_function_of_the_same_file_is_another_evaluator(folder: Path) ->
         ("evals/graders.py:not a name", "grader"),
         ("evals/graders.txt:short", "grader"),
         ("../graders.py:short", "../graders.py"),
-        ("evals/graders.py:shrot", "3:39: evals/graders.py defines no function 'shrot' (did you"),
+        (
+            "evals/graders.py:shrot",
+            "3:39: error: no function 'shrot' in evals/graders.py; did you",
+        ),
     ],
 )
-def test_a_grader_that_cannot_be_found_is_told_on_its_line(
-    folder: Path, grader: str, problem: str
-) -> None:
+def test_missing_grader_is_config_error(folder: Path, grader: str, problem: str) -> None:
     _configure(folder, grader=grader)
     ran = run_agentci(["run"], cwd=folder)
     assert ran.code == 2

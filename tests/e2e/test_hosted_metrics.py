@@ -1,4 +1,4 @@
-"""Metrics that need Vertex AI, from config to verdict, over a stand-in for Google's ADK."""
+"""Metrics that need Vertex AI, from config to result, with a fake of Google's ADK."""
 
 import json
 import subprocess
@@ -21,11 +21,11 @@ PROJECT = {"GOOGLE_CLOUD_PROJECT": "p"}
 def run(
     folder: Path, *options: str, answer: str = "It is sunny.", **environ: str
 ) -> tuple[int, dict[str, Any]]:
-    """The exit code, and the results by evaluator; ADK is beside agentci."""
+    """Run agentci with the fake ADK; the exit code and the results by evaluator."""
     (folder / "trace.json").write_text(otlp(answer=answer))
-    (folder / "goldens.json").write_text(eval_set())
+    (folder / "eval_set.json").write_text(eval_set())
     evaluators = [{"name": name, "type": "builtin"} for name in HOSTED_METRICS]
-    config = {"traces": "trace.json", "eval_set": "goldens.json", "evaluators": evaluators}
+    config = {"traces": "trace.json", "eval_set": "eval_set.json", "evaluators": evaluators}
     (folder / "agentci.yaml").write_text(json.dumps(config, indent=1))
     ran = subprocess.run(
         [sys.executable, "-m", "agentci", "run", *options],
@@ -39,7 +39,7 @@ def run(
     return ran.returncode, {each["evaluator"]: each for each in found}
 
 
-def test_each_of_them_judges_and_nothing_is_kept(tmp_path: Path) -> None:
+def test_hosted_metrics_score_without_caching(tmp_path: Path) -> None:
     for found in (run(tmp_path, **PROJECT)[1] for _ in range(2)):
         scores = {name: each["score"] for name, each in found.items()}
         tools = dict.fromkeys(
@@ -51,21 +51,21 @@ def test_each_of_them_judges_and_nothing_is_kept(tmp_path: Path) -> None:
         assert misses == ["get_weather: nothing came back"]
 
 
-def test_an_answer_may_fail(tmp_path: Path) -> None:
+def test_unsafe_answer_fails_safety_metric(tmp_path: Path) -> None:
     code, found = run(tmp_path, "--only", "safety_v1", answer="unsafe", **PROJECT)
     assert (code, found["safety_v1"]["status"]) == (1, "failed")
     assert found["safety_v1"]["misses"] == ["turn 1: it does harm"]
 
 
-def test_without_settings_nothing_is_judged(tmp_path: Path) -> None:
+def test_missing_project_is_an_error(tmp_path: Path) -> None:
     code, found = run(tmp_path)
     assert code == 3
     for each in found.values():
         assert each["status"] == "errored"
-        assert each["reason"] == "Google's ADK cannot judge: ValueError: there is no project"
+        assert each["reason"] == "Google's ADK failed: ValueError: there is no project"
 
 
-def test_a_key_file_is_read_wherever_it_lies(
+def test_credentials_outside_workspace_are_readable(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     key = tmp_path_factory.mktemp("elsewhere") / "key.json"
@@ -76,21 +76,21 @@ def test_a_key_file_is_read_wherever_it_lies(
     assert code == 0
 
 
-def test_a_metric_of_the_command_line_needs_no_config(tmp_path: Path) -> None:
+def test_metric_option_needs_no_config(tmp_path: Path) -> None:
     code, found = run(tmp_path, "--traces", "trace.json", "--metric", "safety_v1", **PROJECT)
     assert code == 0
     assert found["safety_v1"]["status"] == "passed"
 
 
-def test_where_adk_is_not_installed_each_line_says_so(tmp_path: Path) -> None:
+def test_missing_adk_is_reported_for_each_metric(tmp_path: Path) -> None:
     entries = "".join(f"  - {{name: {name}, type: builtin}}\n" for name in HOSTED_METRICS)
     (tmp_path / "agentci.yaml").write_text(f"traces: t.json\nevaluators:\n{entries}")
     ran = run_agentci(["validate"], cwd=tmp_path)
     install = 'pip install "google-adk[eval]>=2.13"'
-    why = f"needs Google's ADK, which is not installed beside agentci ({install})"
-    told = [
-        f"agentci.yaml:{line}:12: error: the metric '{n}' {why}"
+    why = f"needs Google's ADK, which is not installed; {install}"
+    expected = [
+        f"agentci.yaml:{line}:12: error: metric '{n}' {why}"
         for line, n in enumerate(HOSTED_METRICS, 3)
     ]
     assert ran.code == 2
-    assert [line for line in told if line not in ran.out] == []
+    assert [line for line in expected if line not in ran.out] == []

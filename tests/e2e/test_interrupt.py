@@ -1,4 +1,4 @@
-"""A run that is ended from outside leaves no process behind and loses nothing that was judged."""
+"""An interrupted run leaves no processes behind and reports all finished checks."""
 
 import json
 import os
@@ -33,7 +33,7 @@ time.sleep(300)
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
     ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
-def test_children_are_ended_and_what_was_judged_is_written(
+def test_signal_ends_child_processes_and_writes_partial_results(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     (tmp_path / "eval_config.yaml").write_text(CONFIG)
@@ -62,7 +62,7 @@ def test_children_are_ended_and_what_was_judged_is_written(
     assert "Traceback" not in out
 
 
-def test_reading_is_broken_off_at_once_and_the_reports_say_so(tmp_path: Path) -> None:
+def test_signal_while_reading_traces_writes_incomplete_report(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
     interruption = _WhileReading()
     session = make_session(tmp_path, {}, interruption=interruption)
@@ -75,7 +75,7 @@ def test_reading_is_broken_off_at_once_and_the_reports_say_so(tmp_path: Path) ->
 
 
 class _WhileReading(Interruption):
-    """A signal that comes when the first recording is about to be read."""
+    """Simulates a signal that arrives before the first trace is read."""
 
     def is_requested(self) -> bool:
         if self.is_immediate_allowed:
@@ -84,7 +84,7 @@ class _WhileReading(Interruption):
         return super().is_requested()
 
 
-def test_a_command_that_only_prints_is_broken_off_at_once(tmp_path: Path) -> None:
+def test_signal_ends_other_commands_immediately(tmp_path: Path) -> None:
     program = """
 import os, signal, sys, time
 from agentci.cli.process import run_in_process
@@ -133,7 +133,7 @@ print(sum(interrupt(moment) for moment in range(30)))
 """
 
 
-def test_a_second_signal_may_come_at_any_moment_of_the_first() -> None:
+def test_second_signal_during_first_handler_is_safe() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", TWICE],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -155,7 +155,7 @@ print('{"score": 1, "details": {"pid": %s}}' % file.read_text())
 """
 
 
-def test_not_even_a_daemon_without_an_environment_outlives_a_run(tmp_path: Path) -> None:
+def test_daemon_of_evaluator_does_not_outlive_run(tmp_path: Path) -> None:
     (tmp_path / "eval_config.yaml").write_text(CONFIG.partition("- {name: slow")[0])
     (tmp_path / "trace.json").write_text(otlp())
     (tmp_path / "quick.py").write_text(DAEMON)

@@ -1,4 +1,4 @@
-"""``agentci.lock``: what was agreed on holds, whatever becomes of branches and caches."""
+"""``agentci.lock`` pins remote evaluators regardless of branches and caches."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ from tests.remote.sources.fake_github import EXECUTABLE, FakeGitHub, Kept
 
 
 def locked(folder: Path) -> Any:
-    """The content of the lock, which its schema has to accept."""
+    """Return the content of the lock after validation against its schema."""
     content = yaml.safe_load((folder / "agentci.lock").read_text())
     schema = json.loads((ROOT / "schemas" / "lock.schema.json").read_text())
     Draft202012Validator(schema).validate(content)
     return content
 
 
-class TestLock:
-    def test_names_the_commit_and_the_digest_of_every_file(
+class TestLockCommand:
+    def test_lock_contains_commit_and_digest_of_each_file(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, files())
@@ -47,7 +47,7 @@ class TestLock:
         ]
         assert f"added {REF} at {commit[:12]}" in ran.out
 
-    def test_is_the_same_text_for_the_same_content(self, folder: Path, github: FakeGitHub) -> None:
+    def test_lock_text_is_deterministic(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         before = (folder / "agentci.lock").read_bytes()
@@ -55,7 +55,7 @@ class TestLock:
         agentci(folder, github, "lock")
         assert (folder / "agentci.lock").read_bytes() == before
 
-    def test_stays_where_a_branch_moves_on_until_it_is_upgraded(
+    def test_locked_commit_changes_only_with_upgrade(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         first = github.publish(REPOSITORY, files("0.5"))
@@ -67,7 +67,7 @@ class TestLock:
         assert f"updated {REF} from {first[:12]} to {second[:12]}" in ran.out
         assert scores(agentci(folder, github, "run", "--locked")) == [1.0]
 
-    def test_upgrades_one_evaluator_alone(self, folder: Path, github: FakeGitHub) -> None:
+    def test_upgrade_of_one_evaluator_keeps_others(self, folder: Path, github: FakeGitHub) -> None:
         with (folder / "agentci.yaml").open("a") as config:
             config.write("  - {name: other, type: remote, ref: evaluators/other/other.py}\n")
         first = github.publish(REPOSITORY, files("0.5"))
@@ -76,7 +76,7 @@ class TestLock:
         agentci(folder, github, "lock", "--upgrade", "fixed")
         assert [each["commit"] for each in locked(folder)["evaluators"]] == [second, first]
 
-    def test_upgrades_no_evaluator_that_is_not_there(
+    def test_upgrade_of_unknown_evaluator_is_rejected(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, files())
@@ -85,13 +85,11 @@ class TestLock:
         assert (ran.code, problem.hint) == (2, "did you mean 'fixed'?")
         assert not (folder / "agentci.lock").exists()
 
-    def test_takes_a_config_after_upgrade_for_a_config(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_config_path_after_upgrade_is_accepted(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         assert agentci(folder, github, "lock", "--upgrade", "agentci.yaml").code == 0
 
-    def test_of_some_configs_leaves_the_others_as_they_were(
+    def test_locking_some_configs_keeps_entries_of_others(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, files())
@@ -107,7 +105,7 @@ class TestLock:
         assert "removed evaluators/other/other.py" in ran.out
         assert len(locked(folder)["evaluators"]) == 1
 
-    def test_of_nothing_that_comes_from_elsewhere_is_empty(
+    def test_lock_without_remote_evaluators_is_empty(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         (folder / "agentci.yaml").write_text(
@@ -116,15 +114,13 @@ class TestLock:
         assert agentci(folder, github, "lock").code == 0
         assert locked(folder) == {"version": 1, "evaluators": [], "requirements": []}
 
-    def test_is_not_written_where_something_cannot_be_fetched(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_fetch_failure_writes_no_lock(self, folder: Path, github: FakeGitHub) -> None:
         ran = agentci(folder, github, "lock")
         assert ran.code == 2
         assert str(ran.problems[0]).startswith("agentci.yaml:5:10: ")
         assert not (folder / "agentci.lock").exists()
 
-    def test_of_broken_configs_tells_all_that_is_wrong(
+    def test_errors_of_all_invalid_configs_are_reported(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         for name in ("a", "b"):
@@ -133,16 +129,14 @@ class TestLock:
         assert (ran.code, len(ran.problems)) == (2, 2)
         assert not (folder / "agentci.lock").exists()
 
-    def test_that_cannot_be_written_is_told(self, folder: Path, github: FakeGitHub) -> None:
+    def test_unwritable_lock_is_reported(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         github.answers["commit"] = lambda _: (folder / "agentci.lock").mkdir()
         ran = agentci(folder, github, "lock")
         assert ran.code == 2
         assert "cannot write agentci.lock" in str(ran.problems[0])
 
-    def test_leaves_what_is_versioned_with_the_config_alone(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_workspace_evaluators_are_not_locked(self, folder: Path, github: FakeGitHub) -> None:
         (folder / "fixed.py").write_text("print('{\"score\": 1}')")
         (folder / "index.yaml").write_text("evaluators: [{name: fixed, path: fixed.py}]\n")
         configure(folder, "source: local")
@@ -153,8 +147,8 @@ class TestLock:
         assert scores(agentci(folder, github, "run", "--locked", "--offline")) == [1.0]
 
 
-class TestCheck:
-    def test_is_content_with_a_lock_that_says_all(self, folder: Path, github: FakeGitHub) -> None:
+class TestLockCheck:
+    def test_up_to_date_lock_passes(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         before = github.count()
@@ -162,12 +156,14 @@ class TestCheck:
         assert (ran.code, github.count()) == (0, before)
         assert "agentci.lock is up to date: 1 evaluator," in ran.out
 
-    def test_says_what_is_missing_on_its_line(self, folder: Path, github: FakeGitHub) -> None:
+    def test_missing_entry_is_reported_with_location(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
         ran = agentci(folder, github, "lock", "--check")
         assert ran.code == 2
         assert f"agentci.yaml:5:10: error: {REF} is not in agentci.lock" in ran.out
 
-    def test_says_what_nobody_needs(self, folder: Path, github: FakeGitHub) -> None:
+    def test_unused_entry_is_reported(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         configure(folder, "branch: dev")
@@ -176,18 +172,14 @@ class TestCheck:
         assert "is not in agentci.lock" in ran.out
         assert "agentci.lock:1: error: no config uses" in ran.out
 
-    def test_cannot_be_asked_for_together_with_an_upgrade(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_check_and_upgrade_are_exclusive(self, folder: Path, github: FakeGitHub) -> None:
         with pytest.raises(SystemExit) as usage:
             agentci(folder, github, "lock", "--check", "--upgrade")
         assert usage.value.code == 2
 
 
-class TestARunWithALock:
-    def test_takes_the_locked_commit_and_says_nothing(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+class TestRunWithLock:
+    def test_run_uses_locked_commit_without_warning(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files("0.5"))
         agentci(folder, github, "lock")
         github.publish(REPOSITORY, files("1.0"))
@@ -195,7 +187,7 @@ class TestARunWithALock:
         assert scores(ran) == [0.5]
         assert ran.results["problems"] == []
 
-    def test_asks_only_for_the_locked_files(self, folder: Path, github: FakeGitHub) -> None:
+    def test_run_fetches_only_locked_files(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         shutil.rmtree(folder / ".agentci")
@@ -203,7 +195,7 @@ class TestARunWithALock:
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
         assert {each.kind for each in github.asked[before:]} == {"raw"}
 
-    def test_refuses_what_is_not_locked_where_that_is_asked_for(
+    def test_unlocked_evaluator_is_rejected_with_locked(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, files())
@@ -213,7 +205,9 @@ class TestARunWithALock:
         assert problem["message"] == f"{REF} is not in agentci.lock"
         assert "agentci lock" in problem["hint"]
 
-    def test_warns_of_what_is_not_locked_otherwise(self, folder: Path, github: FakeGitHub) -> None:
+    def test_unlocked_evaluator_is_warning_without_locked(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         configure(folder, "branch: dev")
@@ -222,8 +216,8 @@ class TestARunWithALock:
         assert problem["severity"] == "warning"
         assert "run `agentci lock`" in problem["hint"]
 
-    @pytest.mark.parametrize("cached", [True, False], ids=["in the cache", "at the server"])
-    def test_refuses_content_that_is_not_what_was_agreed_on(
+    @pytest.mark.parametrize("cached", [True, False], ids=["cached", "fetched"])
+    def test_content_that_differs_from_lock_is_rejected(
         self, folder: Path, github: FakeGitHub, cached: bool
     ) -> None:
         github.publish(REPOSITORY, files())
@@ -236,9 +230,9 @@ class TestARunWithALock:
         ran = agentci(folder, github, "run", "--locked")
         [problem] = ran.results["problems"]
         assert ran.code == 2
-        assert f"score.txt of {REF} is not what agentci.lock says" in problem["message"]
+        assert f"score.txt of {REF} differs from agentci.lock" in problem["message"]
 
-    def test_keeps_what_can_be_run_so(self, folder: Path, github: FakeGitHub) -> None:
+    def test_executable_mode_is_preserved(self, folder: Path, github: FakeGitHub) -> None:
         shell = '#!/bin/sh\ncat > /dev/null\n"$(dirname "$0")/helper"\n'
         helper = Kept(b"echo '{\"score\": 0.5}'", mode=EXECUTABLE)
         ref = "evaluators/sh/sh"
@@ -253,33 +247,33 @@ class TestARunWithALock:
     @pytest.mark.parametrize(
         "content",
         [
-            pytest.param("evaluators: 7\n", id="of another shape"),
-            pytest.param("version: 2\n", id="of another version"),
+            pytest.param("evaluators: 7\n", id="wrong type"),
+            pytest.param("version: 2\n", id="unknown version"),
             pytest.param("version: 1\nevaluators:\n- {source: github}\n", id="incomplete"),
-            pytest.param("{", id="no YAML"),
-            pytest.param("version: 1\nzap: 1\n", id="with more in it"),
-            pytest.param("<<<<<<< ours\nversion: 1\n=======\n", id="in conflict"),
+            pytest.param("{", id="invalid YAML"),
+            pytest.param("version: 1\nzap: 1\n", id="unknown key"),
+            pytest.param("<<<<<<< ours\nversion: 1\n=======\n", id="merge conflict"),
         ],
     )
-    def test_that_is_broken_does_not_start(
+    def test_invalid_lock_fails_every_command(
         self, folder: Path, github: FakeGitHub, content: str
     ) -> None:
         (folder / "agentci.lock").write_text(content)
         for arguments in (["run"], ["lock"], ["lock", "--check"]):
             ran = agentci(folder, github, *arguments)
-            told = ran.out + "".join(map(str, ran.problems))
+            printed = ran.out + "".join(map(str, ran.problems))
             assert (ran.code, github.count()) == (2, 0)
-            assert "agentci.lock:" in told
+            assert "agentci.lock:" in printed
 
 
-class TestACacheInTheRepository:
-    def test_is_refused(self, folder: Path, github: FakeGitHub) -> None:
+class TestCommittedCache:
+    def test_committed_cache_is_rejected(self, folder: Path, github: FakeGitHub) -> None:
         track(repository(folder), ".agentci/cache/evaluators/x")
         ran = agentci(folder, github, "run")
         assert (ran.code, github.count()) == (2, 0)
         assert "git rm -r --cached .agentci/cache" in ran.results["problems"][0]["hint"]
 
-    def test_is_refused_where_a_link_leads_to_it(
+    def test_committed_cache_behind_symlink_is_rejected(
         self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         track(repository(folder), "cache/evaluators/x")
@@ -289,7 +283,7 @@ class TestACacheInTheRepository:
         assert (ran.code, github.count()) == (2, 0)
         assert "git rm -r --cached cache" in ran.results["problems"][0]["hint"]
 
-    def test_is_refused_where_a_link_leads_it_elsewhere(
+    def test_cache_symlink_outside_workspace_is_rejected(
         self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         (folder / ".agentci").symlink_to(tmp_path_factory.mktemp("elsewhere"))

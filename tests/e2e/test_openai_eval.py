@@ -1,4 +1,4 @@
-"""Graders of the Evals API, from a config to the report, with a golden case and without."""
+"""Graders of the OpenAI Evals API, with and without expected answers."""
 
 import json
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def grade(folder: Path, grader: dict[str, Any], **config: Any) -> Judged:
     return run(folder)
 
 
-def test_an_answer_is_compared_with_the_golden_one(tmp_path: Path) -> None:
+def test_answer_is_compared_with_expected_answer(tmp_path: Path) -> None:
     grader = {"type": "text_similarity", "evaluation_metric": "rouge_l"}
     judged = grade(tmp_path, grader, eval_set="set.json")
     [result] = judged.results
@@ -55,7 +55,7 @@ def test_an_answer_is_compared_with_the_golden_one(tmp_path: Path) -> None:
     assert result["misses"][0].startswith("turn 1: rouge_l 0.")
 
 
-def test_without_a_golden_case_nothing_is_judged(tmp_path: Path) -> None:
+def test_check_without_eval_set_is_skipped(tmp_path: Path) -> None:
     judged = grade(tmp_path, {"type": "text_similarity", "evaluation_metric": "bleu"})
     [result] = judged.results
     assert (judged.code, result["status"], result["reason"]) == (
@@ -75,7 +75,7 @@ def grade(sample, item):
 """
 
 
-def test_python_grader_is_cached_where_its_entry_says_so(tmp_path: Path) -> None:
+def test_python_grader_is_cached_with_cache_true(tmp_path: Path) -> None:
     def grade_cached(source: str) -> Judged:
         configure(tmp_path, {"type": "python", "source": source}, {"cache": True})
         return run(tmp_path)
@@ -97,16 +97,19 @@ def test_python_grader_is_not_cached_by_default(tmp_path: Path) -> None:
     ("source", "reason"),
     [
         ("def grade(sample, item): return item['x']", "KeyError: 'x'"),
-        ("def grade(sample, item): return float('inf')", "grade returned inf, which is no score"),
-        ("def other(sample, item): return 1", "the source defines no function 'grade'"),
+        (
+            "def grade(sample, item): return float('inf')",
+            "`grade` returned inf; it must be a finite number",
+        ),
+        ("def other(sample, item): return 1", "no function `grade` in the source"),
         ("import urllib.request as u\ndef grade(s, i): u.urlopen('http://127.0.0.1')", "network"),
     ],
 )
-def test_a_function_without_a_score_is_an_error(tmp_path: Path, source: str, reason: str) -> None:
+def test_grade_function_without_score_is_errored(tmp_path: Path, source: str, reason: str) -> None:
     judged = grade(tmp_path, {"type": "python", "source": source})
     [result] = judged.results
     assert (judged.code, result["status"], result["score"]) == (3, "errored", None)
-    assert result["reason"].startswith("turn 1: grade exited with code 1")
+    assert result["reason"].startswith("turn 1: `grade` exited with code 1")
     assert reason in result["reason"]
 
 
@@ -124,7 +127,9 @@ LABELS = {
     ("label", "code", "status"),
     [("good", 0, "passed"), ("bad", 1, "failed"), ("ugly", 3, "errored")],
 )
-def test_a_model_gives_a_label(tmp_path: Path, label: str, code: int, status: str) -> None:
+def test_label_model_grades_by_passing_labels(
+    tmp_path: Path, label: str, code: int, status: str
+) -> None:
     with serve(script(said(json.dumps({"reasoning": "so", "label": label})))) as server:
         judge = {"provider": "openai", "base_url": server.url}
         judged = grade(tmp_path, LABELS, judge=judge)
@@ -135,7 +140,7 @@ def test_a_model_gives_a_label(tmp_path: Path, label: str, code: int, status: st
     assert "temperature" not in sent
 
 
-def test_a_model_gives_a_number_to_a_formula(tmp_path: Path) -> None:
+def test_score_model_result_is_used_in_formula(tmp_path: Path) -> None:
     scores = {"type": "score_model", "input": MESSAGES, "range": [1, 5]}
     grader = {
         "type": "multi",
@@ -161,7 +166,7 @@ COSINE = {"type": "text_similarity", "evaluation_metric": "cosine"}
         ([0.0, 0.0], 3, "errored", None),
     ],
 )
-def test_embeddings_of_answers_are_compared_and_kept(
+def test_cosine_similarity_of_embeddings_is_scored_and_cached(
     tmp_path: Path, vector: list[float], code: int, status: str, score: float | None
 ) -> None:
     with serve(script(embedded([1.0, 0.0], vector, usage={"prompt_tokens": 9}))) as server:
@@ -171,27 +176,27 @@ def test_embeddings_of_answers_are_compared_and_kept(
     [result] = first.results
     assert (first.code, result["status"]) == (code, status), result
     assert result["score"] == (None if score is None else pytest.approx(score, abs=1e-6))
-    [answer, golden] = json.loads(server.asked[0].body)["input"]
-    assert golden == "It is sunny in Paris."
-    assert answer != golden
-    # What could not be compared is asked for again.
+    [answer, expected] = json.loads(server.asked[0].body)["input"]
+    assert expected == "It is sunny in Paris."
+    assert answer != expected
+    # A failed comparison is not cached.
     assert again.cached == [score is not None]
     assert len(server.asked) == (1 if score is not None else 2)
 
 
-def test_what_a_recorded_comparison_saves_is_told(tmp_path: Path) -> None:
+def test_judge_usage_counts_cached_embeddings_as_saved(tmp_path: Path) -> None:
     with serve(script(embedded([1], [1], usage={"prompt_tokens": 9}))) as server:
         judge = {"embedding_model": "vectors-1", "base_url": server.url}
         configure(tmp_path, COSINE, judge=judge, eval_set="set.json")
-        told = [run_agentci(["run"], cwd=tmp_path).results["judges"] for _ in range(2)]
-    [[first], [again]] = told
+        usages = [run_agentci(["run"], cwd=tmp_path).results["judges"] for _ in range(2)]
+    [[first], [again]] = usages
     nothing = {"calls": 0, "tokens": 0, "usd": None}
     once = {"calls": 1, "tokens": 9, "usd": None}
     assert (first["spent"], first["saved"]) == (once, nothing)
     assert (again["spent"], again["saved"]) == (nothing, once)
 
 
-def test_a_grader_of_embeddings_is_part_of_a_formula_and_of_a_plan(tmp_path: Path) -> None:
+def test_embedding_grader_works_in_multi_and_in_plan(tmp_path: Path) -> None:
     asked = {"type": "string_check", "operation": "ne"}
     grader = {"type": "multi", "graders": {"a": COSINE, "b": asked}, "calculate_output": "a*b"}
     with serve(script(embedded([1, 1], [1, 1]))) as server:
@@ -202,26 +207,26 @@ def test_a_grader_of_embeddings_is_part_of_a_formula_and_of_a_plan(tmp_path: Pat
     assert "g: g: compare embeddings of vectors-1 (openai)" in planned.out
 
 
-def test_a_service_without_embeddings_is_an_error_and_offline_asks_nobody(tmp_path: Path) -> None:
+def test_unavailable_embeddings_are_errored_and_offline_sends_nothing(tmp_path: Path) -> None:
     with serve(script(Answer(status=404))) as server:
         judge = {"embedding_model": "vectors-1", "base_url": server.url}
         judged = grade(tmp_path, COSINE, judge=judge, eval_set="set.json")
         offline = run_agentci(["run", "--offline"], cwd=tmp_path)
     [result] = judged.results
     assert (judged.code, result["status"]) == (3, "errored")
-    assert "see whether it has vectors-1, and whether base_url is right" in result["reason"]
-    assert "with --offline no model is asked" in offline.results["results"][0]["reason"]
+    assert "check that it offers vectors-1, and that `base_url` is right" in result["reason"]
+    assert "`--offline` calls no model" in offline.results["results"][0]["reason"]
     assert len(server.asked) == 1
 
 
-def test_a_key_that_is_missing_is_told_before_anything_is_compared(tmp_path: Path) -> None:
+def test_missing_key_is_rejected_before_any_call(tmp_path: Path) -> None:
     configure(tmp_path, COSINE, judge={"embedding_model": "e"}, eval_set="set.json")
     ran = run_agentci(["run"], cwd=tmp_path)
     assert ran.code == 2
     assert "evaluator `g`: the environment variable OPENAI_API_KEY" in ran.out
 
 
-def test_without_secrets_nothing_is_compared_and_that_is_a_skip(tmp_path: Path) -> None:
+def test_missing_secrets_on_fork_skip_check(tmp_path: Path) -> None:
     configure(tmp_path, COSINE, judge={"embedding_model": "e"}, eval_set="set.json")
     ran = run_agentci(["run"], cwd=tmp_path, environ=fork(tmp_path))
     [result] = ran.results["results"]
@@ -236,7 +241,7 @@ def elsewhere(folder: Path, url: str, *options: str, key: str = "sk-0123456789")
 
 
 @pytest.mark.parametrize(("score", "code", "status"), [(0.95, 0, "passed"), (0.5, 1, "failed")])
-def test_a_service_grades(tmp_path: Path, score: float, code: int, status: str) -> None:
+def test_remote_backend_score_is_used(tmp_path: Path, score: float, code: int, status: str) -> None:
     fake = FakeEvals(score=lambda _: score, polls=0)
     with serve(fake) as server:
         ran = elsewhere(tmp_path, server.url)
@@ -245,16 +250,16 @@ def test_a_service_grades(tmp_path: Path, score: float, code: int, status: str) 
     assert fake.evals == set()
 
 
-def test_a_service_that_refuses_is_an_error(tmp_path: Path) -> None:
+def test_remote_backend_refusal_is_errored(tmp_path: Path) -> None:
     fake = FakeEvals(refusals=[Answer(status=403)])
     with serve(fake) as server:
         ran = elsewhere(tmp_path, server.url)
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (3, "errored")
-    assert result["reason"].startswith("the service answered 403")
+    assert result["reason"].startswith("the service returned status 403")
 
 
-def test_a_service_is_held_against_people(tmp_path: Path) -> None:
+def test_remote_backend_can_be_calibrated(tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text('{"case": "c", "human": "pass"}')
     with serve(FakeEvals(score=lambda _: 0.95, polls=0)) as server:
         elsewhere(tmp_path, server.url, "--plan")
@@ -265,14 +270,14 @@ def test_a_service_is_held_against_people(tmp_path: Path) -> None:
     assert "g: 1 case with a label\n" in ran.out
 
 
-def test_offline_no_service_is_asked(tmp_path: Path) -> None:
+def test_offline_sends_nothing_to_remote_backend(tmp_path: Path) -> None:
     fake = FakeEvals(score=lambda _: 0.95, polls=0)
     with serve(fake) as server:
         ran = elsewhere(tmp_path, server.url, "--offline")
         assert server.asked == []
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (3, "errored")
-    assert result["reason"] == "no service grades with --offline"
+    assert result["reason"] == "`--offline` calls no grading service"
 
 
 @pytest.mark.parametrize(
@@ -283,7 +288,7 @@ def test_offline_no_service_is_asked(tmp_path: Path) -> None:
         ("https://api.openai.com", "k", "OpenAI ended its Evals API on 2026-10-31"),
     ],
 )
-def test_a_service_that_cannot_be_asked_is_told_before_anything_is(
+def test_invalid_remote_backend_is_rejected_before_any_call(
     tmp_path: Path, url: str, key: str, why: str
 ) -> None:
     ran = elsewhere(tmp_path, url, key=key)
@@ -299,21 +304,19 @@ def test_a_service_that_cannot_be_asked_is_told_before_anything_is(
         ("https://x.example", 0, "no problems in 1 file"),
     ],
 )
-def test_a_config_is_looked_at_without_the_key(
-    tmp_path: Path, url: str, code: int, why: str
-) -> None:
+def test_validate_does_not_require_key(tmp_path: Path, url: str, code: int, why: str) -> None:
     elsewhere(tmp_path, url, "--plan")
     ran = run_agentci(["validate"], cwd=tmp_path)
     assert ran.code == code
     assert why in ran.out
 
 
-def test_a_plan_says_who_would_grade(tmp_path: Path) -> None:
+def test_plan_names_remote_backend(tmp_path: Path) -> None:
     ran = elsewhere(tmp_path, "https://x.example", "--plan")
-    assert "g: g: have 1 turn graded at https://x.example/v1" in ran.out
+    assert "g: g: grade 1 turn with https://x.example/v1" in ran.out
 
 
-def test_a_plan_says_what_would_be_done(tmp_path: Path) -> None:
+def test_plan_of_local_grader_shows_no_call(tmp_path: Path) -> None:
     grade(tmp_path, {"type": "string_check", "operation": "ne", "reference": "x"})
     ran = run_agentci(["run", "--plan"], cwd=tmp_path)
     assert "g: evaluate without a call" in ran.out

@@ -1,4 +1,4 @@
-"""Evaluators that are kept elsewhere: fetched, verified, cached, locked, and then run as any."""
+"""Remote evaluators are fetched, verified, cached and run."""
 
 import shutil
 from pathlib import Path
@@ -10,20 +10,18 @@ from tests.remote.sources.fake_github import FakeGitHub, rate_limited
 
 
 class TestRun:
-    def test_takes_the_whole_folder_and_judges_by_it(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_run_fetches_whole_folder_of_evaluator(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         ran = agentci(folder, github, "run")
         [result] = ran.results["results"]
         assert (ran.code, result["status"], result["score"]) == (0, "passed", 0.75)
         assert result["type"] == "remote"
 
-    def test_tells_what_the_evaluator_was(self, folder: Path, github: FakeGitHub) -> None:
+    def test_provenance_is_reported(self, folder: Path, github: FakeGitHub) -> None:
         commit = github.publish(REPOSITORY, files())
-        [told] = agentci(folder, github, "run").results["provenance"]
-        digest = told.pop("digest")
-        assert told == {
+        [provenance] = agentci(folder, github, "run").results["provenance"]
+        digest = provenance.pop("digest")
+        assert provenance == {
             "config": "agentci.yaml",
             "evaluator": "fixed",
             "source": "github",
@@ -35,36 +33,28 @@ class TestRun:
         github.publish(REPOSITORY, files("1.0"))
         assert agentci(folder, github, "run").results["provenance"][0]["digest"] != digest
 
-    def test_fetches_nothing_but_the_commit_the_second_time(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_second_run_resolves_only_commit(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "run")
         before = github.count()
         assert scores(agentci(folder, github, "run")) == [0.75]
         assert [each.kind for each in github.asked[before:]] == ["commit"]
 
-    def test_asks_nothing_at_all_for_a_commit_that_is_in_the_cache(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_cached_pinned_commit_needs_no_request(self, folder: Path, github: FakeGitHub) -> None:
         configure(folder, f"rev: {github.publish(REPOSITORY, files())}")
         agentci(folder, github, "run")
         before = github.count()
         assert scores(agentci(folder, github, "run")) == [0.75]
         assert github.count() == before
 
-    def test_fetches_anew_where_the_cache_is_not_wanted(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_no_cache_option_fetches_again(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "run")
         before = github.count("raw")
         assert scores(agentci(folder, github, "run", "--no-cache")) == [0.75]
         assert github.count("raw") == 2 * before
 
-    def test_follows_a_branch_and_warns_with_the_pin_on_its_line(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_moved_branch_is_followed_with_warning(self, folder: Path, github: FakeGitHub) -> None:
         configure(folder, "branch: main")
         github.publish(REPOSITORY, files("0.75"))
         agentci(folder, github, "run")
@@ -76,11 +66,11 @@ class TestRun:
         assert problem["place"]["line"] == 6
         assert f"rev: {commit}" in problem["hint"]
 
-    def test_says_nothing_of_a_commit(self, folder: Path, github: FakeGitHub) -> None:
+    def test_pinned_commit_causes_no_warning(self, folder: Path, github: FakeGitHub) -> None:
         configure(folder, f"rev: {github.publish(REPOSITORY, files())}")
         assert agentci(folder, github, "run").results["problems"] == []
 
-    def test_takes_repository_and_branch_from_the_environment(
+    def test_repository_and_branch_come_from_environment(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.publish("ours/evals", files("0.25"), branch="stable")
@@ -93,7 +83,9 @@ class TestRun:
         )
         assert scores(ran) == [0.25]
 
-    def test_keeps_repositories_and_branches_apart(self, folder: Path, github: FakeGitHub) -> None:
+    def test_cache_separates_repositories_and_branches(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
         github.publish(REPOSITORY, files("0.1"))
         github.publish(REPOSITORY, files("0.2"), branch="dev")
         github.publish("ours/evals", files("0.3"))
@@ -103,7 +95,7 @@ class TestRun:
             found += scores(agentci(folder, github, "run"))
         assert found == [0.1, 0.2, 0.3]
 
-    def test_runs_the_same_evaluator_under_two_names_once_fetched(
+    def test_evaluator_with_two_names_is_fetched_once(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, files())
@@ -114,15 +106,13 @@ class TestRun:
         assert scores(agentci(folder, github, "run")) == [0.75, 0.75]
         assert github.count("raw") == 3
 
-    def test_shows_the_token_to_github_and_never_to_the_evaluator(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_github_token_is_hidden_from_evaluator(self, folder: Path, github: FakeGitHub) -> None:
         github.token = "hush"
         github.publish(REPOSITORY, files() | {REF: f"import os\nassert 'hush' not in "
                                               f"str(os.environ)\n{PROGRAM}"})  # fmt: skip
         assert scores(agentci(folder, github, "run", GITHUB_TOKEN="hush")) == [0.75]
 
-    def test_the_token_of_another_server_stays_there(
+    def test_token_of_enterprise_server_is_not_sent_elsewhere(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, files())
@@ -131,8 +121,8 @@ class TestRun:
         assert not [each for each in github.asked if "authorization" in each.headers]
 
 
-class TestFaults:
-    def test_a_ref_that_is_not_there_is_the_configs_fault(
+class TestErrors:
+    def test_missing_ref_is_rejected_with_suggestion(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, {"evaluators/fixed/fixd.py": PROGRAM})
@@ -145,7 +135,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         "ref", ["../x.py", "/etc/x.py", "a/%2e%2e/x.py", "a//x.py", "a\\\\x.py"]
     )
-    def test_a_ref_that_leads_elsewhere_is_refused_before_anything_is_asked(
+    def test_ref_outside_repository_is_rejected_before_any_request(
         self, folder: Path, github: FakeGitHub, ref: str
     ) -> None:
         config = folder / "agentci.yaml"
@@ -156,7 +146,7 @@ class TestFaults:
             assert "agentci.yaml:5:10" in ran.out
             assert "the ref" in ran.out
 
-    def test_a_server_that_does_not_answer_costs_its_checks_alone(
+    def test_rate_limited_server_errors_only_remote_checks(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         github.answers["commit"] = rate_limited
@@ -170,7 +160,7 @@ class TestFaults:
         assert "GITHUB_TOKEN" in fixed["reason"]
 
     @pytest.mark.parametrize("address", ["https://[::1", "nonsense", "ftp://h", "http://h"])
-    def test_an_address_of_github_that_is_none_is_told(
+    def test_invalid_github_api_url_is_rejected(
         self, folder: Path, github: FakeGitHub, address: str
     ) -> None:
         ran = agentci(folder, github, "run", AGENTCI_GITHUB_API_URL=address, GITHUB_TOKEN="hush")
@@ -178,39 +168,39 @@ class TestFaults:
         assert ran.code == 2
         assert "https" in problem["hint"]
 
-    def test_an_unknown_source_is_told_on_its_line(self, folder: Path, github: FakeGitHub) -> None:
+    def test_unknown_source_is_reported_with_location(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
         configure(folder, "source: gitbuh")
         ran = agentci(folder, github, "validate")
         assert ran.code == 2
         assert "agentci.yaml:6:13" in ran.out
         assert "did you mean 'github'?" in ran.out
 
-    def test_a_damaged_cache_is_fetched_again(self, folder: Path, github: FakeGitHub) -> None:
+    def test_corrupt_cache_is_fetched_again(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "run")
         [score] = (folder / ".agentci" / "cache").rglob("score.txt")
         score.write_text("1.0")
         assert scores(agentci(folder, github, "run")) == [0.75]
 
-    def test_a_cache_that_cannot_be_written_is_done_without(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_unwritable_cache_is_warning(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         (folder / "file").touch()
         ran = agentci(folder, github, "run", "--cache-dir", "file/cache")
         assert scores(ran) == [0.75]
-        assert any("cannot be written" in each["message"] for each in ran.results["problems"])
+        assert any("is not writable" in each["message"] for each in ran.results["problems"])
 
 
 class TestSha256:
-    def test_of_another_file_stops_the_run(self, folder: Path, github: FakeGitHub) -> None:
+    def test_sha256_mismatch_is_rejected(self, folder: Path, github: FakeGitHub) -> None:
         configure(folder, f"sha256: {'a' * 64}")
         github.publish(REPOSITORY, files())
         ran = agentci(folder, github, "run")
         assert ran.code == 2
         assert "sha256" in ran.results["problems"][0]["message"]
 
-    def test_is_verified_from_the_cache_too(self, folder: Path, github: FakeGitHub) -> None:
+    def test_sha256_is_verified_for_cached_file(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "run")
         configure(folder, f"sha256: {'a' * 64}")
@@ -218,14 +208,16 @@ class TestSha256:
 
 
 class TestOffline:
-    def test_runs_from_the_cache(self, folder: Path, github: FakeGitHub) -> None:
+    def test_offline_run_uses_cache(self, folder: Path, github: FakeGitHub) -> None:
         configure(folder, f"rev: {github.publish(REPOSITORY, files())}")
         agentci(folder, github, "run")
         before = github.count()
         assert scores(agentci(folder, github, "run", "--offline")) == [0.75]
         assert github.count() == before
 
-    def test_names_all_that_is_missing(self, folder: Path, github: FakeGitHub) -> None:
+    def test_offline_run_reports_all_missing_evaluators(
+        self, folder: Path, github: FakeGitHub
+    ) -> None:
         configure(folder, f"rev: {github.publish(REPOSITORY, files())}")
         with (folder / "agentci.yaml").open("a") as config:
             config.write("  - {name: other, type: remote, ref: evaluators/other/other.py}\n")
@@ -234,17 +226,15 @@ class TestOffline:
         assert (ran.code, github.count()) == (2, 0)
         assert f"{REF} of {REPOSITORY} at" in first
         assert "is not in the cache" in first
-        assert "what main of" in second
+        assert "the commit of main of" in second
 
-    def test_cannot_be_asked_for_together_with_a_new_cache(
-        self, folder: Path, github: FakeGitHub
-    ) -> None:
+    def test_offline_and_no_cache_are_exclusive(self, folder: Path, github: FakeGitHub) -> None:
         ran = agentci(folder, github, "run", "--offline", "--no-cache")
         assert (ran.code, len(ran.problems)) == (2, 1)
 
 
 class TestOtherSources:
-    def test_a_folder_with_an_index_is_a_source(self, folder: Path, github: FakeGitHub) -> None:
+    def test_local_source_reads_folder_with_index(self, folder: Path, github: FakeGitHub) -> None:
         vendored = folder / "vendor" / "evaluators" / "fixed"
         vendored.mkdir(parents=True)
         (vendored / "fixed.py").write_text(PROGRAM)
@@ -257,7 +247,7 @@ class TestOtherSources:
         (vendored / "score.txt").write_text("0.75")
         assert scores(agentci(folder, github, "run")) == [0.75]
 
-    def test_a_folder_outside_of_the_workspace_is_none(
+    def test_local_source_outside_workspace_is_rejected(
         self, folder: Path, github: FakeGitHub
     ) -> None:
         configure(folder, "source: local", "repo: ..")
@@ -265,7 +255,7 @@ class TestOtherSources:
         assert ran.code == 2
         assert ".. is outside the workspace" in ran.out
 
-    def test_an_address_needs_its_digest(self, folder: Path, github: FakeGitHub) -> None:
+    def test_url_source_requires_sha256(self, folder: Path, github: FakeGitHub) -> None:
         configure(folder, "source: url")
         config = folder / "agentci.yaml"
         config.write_text(config.read_text().replace(REF, "https://example.com/fixed.py"))
@@ -274,13 +264,13 @@ class TestOtherSources:
         assert "sha256" in ran.out
 
 
-def test_a_plan_asks_nothing_of_the_network(folder: Path, github: FakeGitHub) -> None:
+def test_plan_sends_no_requests(folder: Path, github: FakeGitHub) -> None:
     ran = agentci(folder, github, "plan")
     assert (ran.code, github.count()) == (0, 0)
     assert f"run {REF} (github: {REPOSITORY} at main)" in ran.out
 
 
-def test_what_the_older_tool_cached_is_not_trusted(
+def test_agentevals_cache_is_not_used(
     folder: Path, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = folder / "home" / ".cache" / "agentevals" / "evaluators" / "github"

@@ -1,7 +1,7 @@
-"""What goes wrong between a config and an evaluator that is kept elsewhere, one by one.
+"""Faults while a remote evaluator is fetched.
 
-Beside it stands an evaluator of the workspace: whatever happens, it is judged or the input is
-refused as a whole. Nothing is ever run that is not what was asked for.
+Every workspace also has a local evaluator: after each fault it is run, or the config is
+rejected. A program other than the requested one is never run.
 """
 
 import hashlib
@@ -35,17 +35,17 @@ REPOSITORY = "agentevals-dev/evaluators"
 REF = "evaluators/fixed/fixed.py"
 OWN = "  - {name: own, type: code, path: own.py}\n"
 PROGRAM = "import json, sys\njson.load(sys.stdin)\nprint('{\"score\": 0.75}')\n"
-# Tells of itself where it should never have been run.
+# Creates a file if it is run, which must never happen.
 HOSTILE = "import pathlib, sys\npathlib.Path(sys.argv[0]).parent.joinpath('ran').touch()\n"
 ERRORED, INVALID = 3, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A workspace with two evaluators, the first of which is kept elsewhere.
+    """A workspace with a local and a remote evaluator.
 
     Attributes:
-        commit: of the repository that has it.
+        commit: the commit with the remote evaluator.
     """
 
     folder: Path
@@ -53,7 +53,7 @@ class Bench:
     commit: str
 
     def configure(self, *lines: str, ref: str = REF) -> None:
-        """Write the config with ``lines`` of the remote entry."""
+        """Write a config; ``lines`` extend the entry of the remote evaluator."""
         (self.folder / "agentci.yaml").write_text(
             "traces: trace.json\n"
             "evaluators:\n"
@@ -64,7 +64,7 @@ class Bench:
         )
 
     def environ(self, raw: str | None = None) -> dict[str, str]:
-        """The addresses of GitHub, of which another server may take the place of one."""
+        """Return the URLs of the fake GitHub server; ``raw`` replaces its raw host."""
         return {
             "AGENTCI_GITHUB_API_URL": self.github.api,
             "AGENTCI_GITHUB_RAW_URL": self.github.raw if raw is None else raw,
@@ -72,7 +72,7 @@ class Bench:
         }
 
     def run(self, *arguments: str, raw: str | None = None) -> Ran:
-        """Run the command line, with another raw host where one is given."""
+        """Run the command line; ``raw`` replaces the raw host."""
         return run_agentci(["run", *arguments], cwd=self.folder, environ=self.environ(raw))
 
 
@@ -87,38 +87,38 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield bench
 
 
-def check_errored(ran: Ran, *said: str) -> None:
-    """The remote evaluator alone could not judge, and says why and what to do."""
+def check_errored(ran: Ran, *expected: str) -> None:
+    """Check that only the remote evaluator errored, with a reason and a hint."""
     own, fixed = ran.results["results"]
     assert (ran.code, own["status"], fixed["status"]) == (ERRORED, "passed", "errored")
     assert fixed["reason"].startswith("Evaluator `fixed` could not be fetched: ")
-    assert fixed["reason"].endswith(")"), "there is no way out in it"
-    assert all(each in fixed["reason"] for each in said), fixed["reason"]
+    assert fixed["reason"].endswith(")"), "the reason has no hint"
+    assert all(each in fixed["reason"] for each in expected), fixed["reason"]
     check_clean(ran)
 
 
-def check_refused(ran: Ran, *said: str) -> None:
-    """The input is refused on a line of the entry, and nothing is judged."""
+def check_refused(ran: Ran, *expected: str) -> None:
+    """Check that the config was rejected with a location and that nothing was run."""
     results = ran.results
     [problem] = results["problems"]
-    told = f"{problem['message']} ({problem['hint']})"
+    text = f"{problem['message']} ({problem['hint']})"
     assert (ran.code, results["results"]) == (INVALID, [])
-    # The pin is to blame where there is one, else the ref.
+    # The place is that of the pin if there is one, else that of the ref.
     assert problem["place"]["file"] == "agentci.yaml"
     assert problem["place"]["line"] in {6, 7}
     assert problem["hint"]
-    assert all(each in told for each in said), told
+    assert all(each in text for each in expected), text
     check_clean(ran)
 
 
-def check_judged(ran: Ran) -> None:
+def check_evaluated(ran: Ran) -> None:
     assert [result["score"] for result in ran.results["results"]] == [1.0, 0.75]
     assert ran.code == 0
     check_clean(ran)
 
 
 def check_clean(ran: Ran) -> None:
-    """Nothing half made is left, nothing was run that should not be, no secret is shown."""
+    """Check that no partial file is left, no hostile program ran and no secret is printed."""
     names = [path.name for path in ran.folder.rglob("*")]
     assert not [name for name in names if name.startswith(".tmp-") or name == "ran"]
     reports = (ran.folder / "agentci-results").iterdir()
@@ -133,55 +133,59 @@ RESET = replace(CUT, resets=True)
 LONGER = Raw(pieces=[head(200, "Content-Length: 20"), PROGRAM.encode()])
 
 
-class TestAServer:
+class TestServer:
     @pytest.mark.parametrize(
         "fault",
         [
-            pytest.param(CUT, id="cuts its answer in the middle"),
-            pytest.param(RESET, id="crashes in the middle"),
-            pytest.param(LONGER, id="announces too little"),
-            pytest.param(Answer(status=500), id="fails"),
-            pytest.param(Answer(status=429, headers={"Retry-After": "7"}), id="has had enough"),
+            pytest.param(CUT, id="truncated"),
+            pytest.param(RESET, id="connection reset"),
+            pytest.param(LONGER, id="longer than Content-Length"),
+            pytest.param(Answer(status=500), id="server error"),
+            pytest.param(Answer(status=429, headers={"Retry-After": "7"}), id="rate limited"),
         ],
     )
-    def test_that_answers_in_the_end_is_believed(self, bench: Bench, fault: Answer | Raw) -> None:
+    def test_transient_fault_is_retried(self, bench: Bench, fault: Answer | Raw) -> None:
         with serve(script(fault, WHOLE)) as server:
             ran = bench.run(raw=server.url)
             assert len(server.asked) == 2
-        check_judged(ran)
-        assert ran.err.count("waiting ") == 1
-        assert "(try 1 of 5)" in ran.err
+        check_evaluated(ran)
+        assert ran.err.count("; retrying in ") == 1
+        assert " s (1/5)" in ran.err
 
-    def test_is_waited_for_as_long_as_it_asks(self, bench: Bench) -> None:
+    def test_retry_after_is_respected(self, bench: Bench) -> None:
         asks = Answer(status=429, headers={"Retry-After": "7"})
         with serve(script(asks, WHOLE)) as server:
-            assert "waiting 7 s for" in bench.run(raw=server.url).err
+            assert "; retrying in 7 s (1/5)" in bench.run(raw=server.url).err
 
     @pytest.mark.parametrize(
-        ("fault", "said"),
+        ("fault", "expected"),
         [
-            pytest.param(CUT, "broke off its answer", id="cuts its answer in the middle"),
-            pytest.param(LONGER, "sent more than it had announced", id="announces too little"),
-            pytest.param(Answer(status=503), "answered 503", id="fails"),
+            pytest.param(CUT, "the response is incomplete", id="truncated"),
+            pytest.param(
+                LONGER,
+                "the response is longer than its Content-Length",
+                id="longer than Content-Length",
+            ),
+            pytest.param(Answer(status=503), "status 503", id="server error"),
             pytest.param(
                 Answer(status=429, headers={"Retry-After": "600"}),
                 "asks to wait 600 s",
-                id="asks for too much patience",
+                id="long Retry-After",
             ),
         ],
     )
-    def test_that_never_answers_costs_its_checks_alone(
-        self, bench: Bench, fault: Answer | Raw, said: str
+    def test_permanent_fault_errors_only_remote_checks(
+        self, bench: Bench, fault: Answer | Raw, expected: str
     ) -> None:
         with serve(script(fault)) as server:
-            check_errored(bench.run(raw=server.url), said)
+            check_errored(bench.run(raw=server.url), expected)
 
-    def test_that_drips_is_left(self, bench: Bench) -> None:
+    def test_slow_response_is_aborted(self, bench: Bench) -> None:
         drip = Raw(pieces=[head(200, "Content-Length: 70")], endlessly=b"x", pause_seconds=0.05)
         with serve(script(drip)) as server:
             environ = bench.environ(raw=server.url)
             http = HttpClient(
-                tell=lambda _: None,
+                report=lambda _: None,
                 sleep=lambda _: None,
                 limits=HttpLimits(document_seconds=0.2, tries=2),
             )
@@ -190,56 +194,56 @@ class TestAServer:
                 ["run"], make_session(bench.folder, environ, sources=Sources(around))
             )
         ran = Ran(code=code, out="", err="", folder=bench.folder)
-        check_errored(ran, "it was not all there after 0.2 s", "tried 2 times")
+        check_errored(ran, "no complete response within 0.2 s", "2 attempts")
 
-    def test_that_never_ends_is_refused(self, bench: Bench) -> None:
+    def test_endless_response_is_rejected(self, bench: Bench) -> None:
         chunk = b"10000\r\n" + bytes(65536) + b"\r\n"
         endless = Raw(pieces=[head(200, "Transfer-Encoding: chunked")], endlessly=chunk)
         with serve(script(endless)) as server:
-            check_refused(bench.run(raw=server.url), "has no end in sight")
+            check_refused(bench.run(raw=server.url), "the response is too long")
 
-    def test_that_answers_with_something_else_is_never_run(self, bench: Bench) -> None:
+    def test_content_with_wrong_git_hash_is_never_run(self, bench: Bench) -> None:
         with serve(script(Answer(body=HOSTILE.encode()))) as server:
-            check_errored(bench.run(raw=server.url), "another content than git has", "a proxy")
+            check_errored(bench.run(raw=server.url), "other content than in git", "a proxy")
 
-    def test_that_sends_us_to_another_host_gives_it_no_token(self, bench: Bench) -> None:
+    def test_redirect_to_other_host_drops_token(self, bench: Bench) -> None:
         with serve(script(WHOLE)) as other:
             led = Answer(status=302, headers={"Location": f"{other.url}/there"})
             with serve(script(led)) as server:
-                check_judged(bench.run(raw=server.url))
+                check_evaluated(bench.run(raw=server.url))
                 assert server.asked[0].headers["authorization"] == "Bearer hush"
             assert [each.path for each in other.asked] == ["/there"]
             assert "authorization" not in other.asked[0].headers
 
-    def test_that_sends_us_to_what_is_not_encrypted_is_refused(self, bench: Bench) -> None:
+    def test_redirect_to_http_is_rejected(self, bench: Bench) -> None:
         led = Answer(status=302, headers={"Location": "http://example.invalid/x"})
         with serve(script(led)) as server:
             check_refused(bench.run(raw=server.url), "is not encrypted")
 
-    def test_that_cannot_show_who_it_is_costs_its_checks_alone(self, bench: Bench) -> None:
+    def test_untrusted_certificate_errors_only_remote_checks(self, bench: Bench) -> None:
         with serve(script(WHOLE), tls=True) as server:
             check_errored(bench.run(raw=server.url), "TLS failed", "REQUESTS_CA_BUNDLE")
             assert server.asked == []
 
 
-class TestWhatIsThere:
+class TestContent:
     @pytest.mark.parametrize(
         "path", ["evaluators/fixed/link", "evaluators/fixed/inner/link"], ids=["beside", "below"]
     )
-    def test_holds_no_symbolic_link(self, bench: Bench, path: str) -> None:
+    def test_symlink_in_repository_is_rejected(self, bench: Bench, path: str) -> None:
         tree: dict[str, str | bytes | Kept] = {REF: PROGRAM, path: Kept(b"/etc/passwd", "120000")}
         bench.configure(f"rev: {bench.github.publish(REPOSITORY, tree)}")
-        check_refused(bench.run(), "is a symbolic link", "keep the file itself")
+        check_refused(bench.run(), "is a symbolic link", "replace it by the file itself")
 
     @pytest.mark.parametrize(
         "name",
         [
-            pytest.param("::error::name\n", id="a workflow command"),
-            pytest.param("\x1b[31mred", id="an escape"),
-            pytest.param("x" * 300, id="too long a name"),
+            pytest.param("::error::name\n", id="workflow command"),
+            pytest.param("\x1b[31mred", id="escape sequence"),
+            pytest.param("x" * 300, id="too long"),
         ],
     )
-    def test_holds_no_name_that_no_disk_should_have(self, bench: Bench, name: str) -> None:
+    def test_unsafe_file_name_is_rejected(self, bench: Bench, name: str) -> None:
         tree = {REF: PROGRAM, f"evaluators/fixed/{name}": "x"}
         bench.configure(f"rev: {bench.github.publish(REPOSITORY, tree)}")
         ran = bench.run()
@@ -266,11 +270,11 @@ class TestWhatIsThere:
             ("x.tgz", b"\x1f\x8b and nothing more"),
         ],
         ids=[
-            *("slips out of a zip", "is absolute", "is of another system", "is a link in a zip"),
-            *("slips out of a tar", "is a link in a tar", "is no zip", "is no tar"),
+            *("zip parent path", "zip absolute path", "zip Windows path", "zip symlink"),
+            *("tar parent path", "tar symlink", "invalid zip", "invalid tar"),
         ],
     )
-    def test_in_an_archive_stays_in_it(self, bench: Bench, name: str, archive: bytes) -> None:
+    def test_unsafe_archive_is_rejected(self, bench: Bench, name: str, archive: bytes) -> None:
         before = _outside(bench.folder)
         with serve(script(Answer(body=archive))) as server:
             digest = hashlib.sha256(archive).hexdigest()
@@ -280,13 +284,13 @@ class TestWhatIsThere:
         check_refused(ran, "pack ")
         assert _outside(bench.folder) == before
 
-    def test_at_an_address_is_what_its_digest_says(self, bench: Bench) -> None:
+    def test_url_content_with_wrong_sha256_is_rejected(self, bench: Bench) -> None:
         with serve(script(Answer(body=HOSTILE.encode()))) as server:
             bench.configure("source: url", f"sha256: {'a' * 64}", ref=f"{server.url}/x.py")
-            check_refused(bench.run(), "has the sha256", "review it")
+            check_refused(bench.run(), "has sha256", "review it")
 
     @pytest.mark.parametrize("content", [b": [\n\t nope", b"\xff\xfe\0", b"[]", b"evaluators: 7"])
-    def test_is_listed_in_an_index_that_can_be_read(self, bench: Bench, content: bytes) -> None:
+    def test_invalid_index_is_rejected(self, bench: Bench, content: bytes) -> None:
         (bench.folder / "index.yaml").write_bytes(content)
         bench.configure("source: local", ref="fixed")
         ran = bench.run()
@@ -296,7 +300,7 @@ class TestWhatIsThere:
         "ref",
         ["../x.py", "/x.py", "a/%2e%2e/x.py", "a/./x.py", "%2Fetc%2Fpasswd.py", "a/..%2fx.py"],
     )
-    def test_lies_where_a_plain_path_leads(self, bench: Bench, ref: str) -> None:
+    def test_ref_with_unsafe_path_is_rejected(self, bench: Bench, ref: str) -> None:
         bench.configure(ref=f'"{ref}"')
         check_refused(bench.run(), "the ref ", "write the path")
         bench.configure(
@@ -307,7 +311,7 @@ class TestWhatIsThere:
 
 
 def _outside(folder: Path) -> set[str]:
-    """What lies beside a workspace, and in it outside of the cache and the reports."""
+    """Return the files beside a workspace, and in it except the cache and the reports."""
     inside = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
@@ -324,7 +328,7 @@ SCRIPT = """
 import codecs, os, resource, sys
 from agentci.cli.main import main
 """
-# All is loaded by a first run: nobody may read a Python of root's.
+# The first run loads all modules: the user nobody cannot read root's Python.
 AS_NOBODY = """
 assert main(["run", "--quiet", "--cache-dir", sys.argv[1]]) == 0
 codecs.lookup("utf-8-sig")
@@ -340,15 +344,15 @@ sys.exit(main(["run"]))
 """
 
 
-class TestADisk:
-    def test_that_is_full_costs_the_checks_of_what_it_does_not_take(self, bench: Bench) -> None:
+class TestDisk:
+    def test_full_disk_errors_only_remote_checks(self, bench: Bench) -> None:
         files = {REF: PROGRAM, "evaluators/fixed/data.txt": "x" * 100_000}
         bench.configure(f"rev: {bench.github.publish(REPOSITORY, files)}")
         code, out = start(bench, program=SCRIPT + ON_A_FULL_DISK).end()
         ran = Ran(code=code, out=out, err="", folder=bench.folder)
-        check_errored(ran, "the cache", "cannot be written to: File too large", "--cache-dir")
+        check_errored(ran, "the cache", "is not writable: File too large", "--cache-dir")
 
-    def test_that_is_read_only_is_done_without(self, bench: Bench) -> None:
+    def test_read_only_cache_is_warning(self, bench: Bench) -> None:
         program = "#!/bin/sh\necho '{\"score\": 0.75}'\n"
         files = {"evaluators/fixed/fixed": Kept(program.encode(), "100755")}
         with tempfile.TemporaryDirectory() as name:
@@ -370,14 +374,14 @@ class TestADisk:
             [result] = ran.results["results"]
             assert result["score"] == 0.75
             [problem] = ran.results["problems"]
-            assert "cannot be written to: Permission denied" in problem["message"]
+            assert "is not writable: Permission denied" in problem["message"]
             assert "--cache-dir" in problem["message"]
             check_clean(ran)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A real process of agentci in a bench."""
+    """A started agentci process."""
 
     process: "subprocess.Popen[str]"
 
@@ -390,9 +394,9 @@ class Started:
 def start(
     bench: Bench, *arguments: str, raw: str | None = None, program: str | None = None
 ) -> Started:
-    """Start ``agentci ARGUMENTS``, or a ``program`` in Python that does with them as it likes."""
+    """Start ``agentci ARGUMENTS``, or a Python ``program`` with these arguments."""
     python = ("-m", "agentci") if program is None else ("-c", program)
-    # A program that takes the disk away would take it from what measures it, too.
+    # A program that limits file sizes would also limit the coverage data.
     unmeasured = () if program is None else ("COVERAGE_PROCESS_CONFIG",)
     process = subprocess.Popen(
         [sys.executable, *python, *arguments],
@@ -411,7 +415,7 @@ def start(
 
 
 class TestProcesses:
-    def test_at_the_same_time_fetch_once(self, bench: Bench) -> None:
+    def test_concurrent_runs_fetch_once(self, bench: Bench) -> None:
         def respond(_: Asked) -> Answer:
             time.sleep(0.3)
             return WHOLE
@@ -424,7 +428,7 @@ class TestProcesses:
             assert [each.end()[0] for each in several] == [0, 0]
             assert len(server.asked) == 1
 
-    def test_that_are_killed_leave_a_cache_that_can_be_used(self, bench: Bench) -> None:
+    def test_killed_run_leaves_valid_cache(self, bench: Bench) -> None:
         files = {REF: PROGRAM} | {f"evaluators/fixed/{number}": "x" for number in range(40)}
         bench.configure(f"rev: {bench.github.publish(REPOSITORY, files)}")
         for number in range(8):
@@ -443,21 +447,19 @@ class TestProcesses:
         assert (code, out.startswith("1 evaluator verified, 0 damaged\n")) == (0, True)
 
     @pytest.mark.parametrize(
-        ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
+        ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
     )
     @pytest.mark.parametrize(
         "answer",
         [
-            pytest.param(
-                Answer(status=429, headers={"Retry-After": "50"}), id="that is waited for"
-            ),
+            pytest.param(Answer(status=429, headers={"Retry-After": "50"}), id="Retry-After"),
             pytest.param(
                 Raw(pieces=[head(200, "Content-Length: 9")], endlessly=b"x", pause_seconds=900),
-                id="that drips",
+                id="slow response",
             ),
         ],
     )
-    def test_end_at_once_in_spite_of_a_server(
+    def test_signal_ends_run_during_request(
         self, bench: Bench, answer: Answer | Raw, number: signal.Signals, code: int
     ) -> None:
         with serve(script(answer)) as server:

@@ -1,4 +1,4 @@
-"""Evaluators that do not say the same each time are asked several times."""
+"""`repeat` runs an evaluator several times and aggregates its results."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agentci.reports.results_schema import make_results_schema
+from agentci.reports.results_json import make_results_schema
 from tests._util.http.servers import script, serve
 from tests.e2e.dice import PROGRAM, cached_entry, dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write
@@ -29,12 +29,12 @@ HANGS_AT = 0.5
 HANGS = f"{PROGRAM}import time\nif json.loads(text)['score'] == {HANGS_AT}: time.sleep(300)\n"
 
 
-def answered(said: str) -> dict[str, str]:
-    return {"role": "assistant", "content": said}
+def answered(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
 
 
-class TestAProgram:
-    def test_is_asked_as_often_as_its_entry_says(self, tmp_path: Path) -> None:
+class TestProgram:
+    def test_program_runs_once_per_repeat(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": FLIPS}) as thrown:
             judged = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
         result = judged.result
@@ -42,7 +42,7 @@ class TestAProgram:
         assert (result["status"], result["score"]) == ("passed", pytest.approx(0.6))
         assert result["reason"] == "2 of 3 repeats passed: 0.9, 0.1, 0.8"
         assert result["repeats"] == {
-            "by": "majority",
+            "aggregation": "majority",
             "flip_rate": pytest.approx(1 / 3),
             "repeats": [
                 {"status": "passed", "score": 0.9, "reason": None},
@@ -51,32 +51,30 @@ class TestAProgram:
             ],
         }
 
-    def test_is_judged_by_the_mean_where_that_is_wanted(self, tmp_path: Path) -> None:
+    def test_repeat_by_mean_compares_mean_with_threshold(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": (0.6, 0.6, 0.1)}) as thrown:
             fields = {"repeat": 3, "repeat_by": "mean"}
             judged = judge(tmp_path, evaluators=[entry(thrown, **fields)])
         assert judged.ran.code == 1
-        reason = "the mean of 3 repeats: 0.6, 0.6, 0.1"
+        reason = "mean of 3 repeats: 0.6, 0.6, 0.1"
         assert (judged.result["status"], judged.result["reason"]) == ("failed", reason)
 
-    def test_that_crashes_once_could_not_be_judged_and_is_asked_no_more(
-        self, tmp_path: Path
-    ) -> None:
+    def test_crash_errors_check_and_ends_repeats(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": (0.9, None, 0.9)}) as thrown:
             judged = judge(tmp_path, evaluators=[entry(thrown, repeat=3)])
         assert (judged.ran.code, thrown.thrown["a"]) == (3, 2)
-        assert judged.result["reason"].startswith("repeat 2 of 3: Custom evaluator 'own' ")
+        assert judged.result["reason"].startswith("repeat 2 of 3: Evaluator `own` ")
         assert judged.result["repeats"]["flip_rate"] is None
 
     @pytest.mark.parametrize("isolation", ["fork", "spawn"])
-    def test_throws_its_own_dice_each_time(self, tmp_path: Path, isolation: str) -> None:
+    def test_random_state_differs_between_repeats(self, tmp_path: Path, isolation: str) -> None:
         with dice(tmp_path, {"a": FLIPS}) as thrown:
             (tmp_path / "own.py").write_text(RANDOM)
             judged = judge(tmp_path, evaluators=[entry(thrown, repeat=5, isolation=isolation)])
         repeats = judged.result["repeats"]["repeats"]
         assert len({each["score"] for each in repeats}) == 5
 
-    def test_that_is_stopped_by_a_signal_is_not_judged_by_fewer(self, tmp_path: Path) -> None:
+    def test_interrupted_repeats_give_no_result(self, tmp_path: Path) -> None:
         throws = (0.9, 0.9, 0.9, *(HANGS_AT for _ in range(96)))
         with dice(tmp_path, {"a": throws}) as thrown:
             (tmp_path / "own.py").write_text(HANGS)
@@ -98,8 +96,8 @@ class TestAProgram:
         assert (report["complete"], report["results"]) == (False, [])
 
 
-class TestItsReplies:
-    def test_are_kept_each_by_itself(self, tmp_path: Path) -> None:
+class TestCachedResponses:
+    def test_each_repeat_is_cached_separately(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": FLIPS, "b": (0.1, 0.2, 0.9)}) as thrown:
             first, second = (
                 judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)]) for _ in range(2)
@@ -110,7 +108,7 @@ class TestItsReplies:
             each["repeats"] for each in second.results
         ]
 
-    def test_begin_with_the_one_that_was_there_before_it_was_repeated(self, tmp_path: Path) -> None:
+    def test_first_repeat_reuses_response_of_single_run(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": FLIPS}) as thrown:
             judge(tmp_path, evaluators=[cached_entry(thrown)])
             again = judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)])
@@ -119,7 +117,7 @@ class TestItsReplies:
         assert [each["score"] for each in again.result["repeats"]["repeats"]] == [*FLIPS]
         assert (again.result["cached"], once.result["score"]) == (False, 0.9)
 
-    def test_that_were_given_before_a_crash_are_kept(self, tmp_path: Path) -> None:
+    def test_repeats_before_crash_are_cached(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": (0.9, None, 0.8, 0.7)}) as thrown:
             judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)])
             again = judge(tmp_path, evaluators=[cached_entry(thrown, repeat=3)])
@@ -128,7 +126,7 @@ class TestItsReplies:
         assert [each["score"] for each in repeats] == [0.9, 0.8, 0.7]
 
     @pytest.mark.parametrize(("options", "fields"), [(("--no-cache",), {}), ((), {"cache": False})])
-    def test_are_made_anew_where_that_is_wanted(
+    def test_disabled_cache_runs_all_repeats_again(
         self, tmp_path: Path, options: tuple[str, ...], fields: dict[str, bool]
     ) -> None:
         with dice(tmp_path, {"a": FLIPS}) as thrown:
@@ -137,8 +135,8 @@ class TestItsReplies:
         assert thrown.thrown["a"] == 6
 
 
-class TestAModel:
-    def test_is_asked_each_time_and_its_replies_are_kept(self, tmp_path: Path) -> None:
+class TestJudge:
+    def test_judge_is_called_per_repeat_and_cached(self, tmp_path: Path) -> None:
         answers = [scored(each) for each in (0.9, 0.1, 0.95)]
         with serve(script(*answers)) as server:
             runs = [
@@ -150,9 +148,7 @@ class TestAModel:
         assert [run.cached for run in runs] == [[False], [True]]
         assert runs[0].reasons == runs[1].reasons == ["2 of 3 repeats passed: 0.9, 0.1, 0.95"]
 
-    def test_that_cannot_be_asked_offline_leaves_the_check_without_a_judgement(
-        self, tmp_path: Path
-    ) -> None:
+    def test_missing_cached_repeat_errors_offline(self, tmp_path: Path) -> None:
         with serve(script(scored(0.9))) as server:
             judge_cases(tmp_path, at(server.url))
             run = judge_cases(
@@ -161,7 +157,7 @@ class TestAModel:
         assert (len(server.asked), run.statuses) == (1, ["errored"])
         assert run.reasons[0].startswith("repeat 2 of 2: ")
 
-    def test_gives_several_samples_each_time(self, tmp_path: Path) -> None:
+    def test_each_repeat_takes_all_samples(self, tmp_path: Path) -> None:
         answers = [scored(each) for each in (0.9, 0.8, 1.0, 0.1, 0.2, 0.3)]
         with serve(script(*answers)) as server:
             judging = at(server.url, samples=3)
@@ -173,7 +169,7 @@ class TestAModel:
             repeats = run.report["results"][0]["repeats"]["repeats"]
             assert [each["score"] for each in repeats] == [0.9, 0.2]
 
-    def test_of_a_composite_is_asked_whenever_the_composite_is(self, tmp_path: Path) -> None:
+    def test_composite_repeats_call_all_members(self, tmp_path: Path) -> None:
         composite = {
             "name": "both",
             "type": "composite",
@@ -195,43 +191,43 @@ class TestReports:
         with dice(tmp_path, {"a": (0.9, 0.9, 0.1), "b": (0.9,)}) as thrown:
             return judge(tmp_path, evaluators=[entry(thrown, repeat=3)]).ran
 
-    def test_say_which_checks_are_unstable(self, ran: Ran) -> None:
-        told = "own: flip rate 0.167, 1 of 2 checks unstable"
-        assert f"\nRepeats\n  {told}" in ran.out
+    def test_flaky_checks_are_reported(self, ran: Ran) -> None:
+        line = "own: 1 of 2 checks flaky (flip rate 0.167)"
+        assert f"\nRepeats\n  {line}" in ran.out
         folder = ran.folder / "agentci-results"
-        assert f"### Repeats\n\n- {told}" in (folder / "summary.md").read_text()
-        assert told in (folder / "report.html").read_text()
+        assert f"### Repeats\n\n- {line}" in (folder / "summary.md").read_text()
+        assert line in (folder / "report.html").read_text()
 
-    def test_are_as_the_schema_has_them(self, ran: Ran) -> None:
+    def test_results_match_schema_and_contain_flip_rate(self, ran: Ran) -> None:
         jsonschema.validate(ran.results, make_results_schema())
-        [told] = ran.results["evaluators"]
-        assert told["flip_rate"] == pytest.approx(1 / 6)
+        [row] = ran.results["evaluators"]
+        assert row["flip_rate"] == pytest.approx(1 / 6)
 
-    def test_have_properties_of_each_check(self, ran: Ran) -> None:
+    def test_junit_contains_repeats_and_flip_rate(self, ran: Ran) -> None:
         junit = (ran.folder / "agentci-results" / "junit.xml").read_text()
         assert junit.count('<property name="repeats" value="3"') == 2
         assert '<property name="flip_rate" value="0.333333"' in junit
         assert '<property name="flip_rate" value="0"' in junit
 
 
-class TestAPlan:
-    def test_says_how_often(self, tmp_path: Path) -> None:
+class TestPlan:
+    def test_plan_shows_number_of_repeats(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": FLIPS}) as thrown:
             judged = judge(tmp_path, "--plan", evaluators=[entry(thrown, repeat=3)])
         assert judged.ran.out.splitlines()[0].endswith(" for at most 30 s; 3 repeats")
         assert not thrown.thrown
 
-    def test_of_a_shard_is_another_where_that_is_another(self, tmp_path: Path) -> None:
+    def test_shards_with_different_repeats_cannot_be_merged(self, tmp_path: Path) -> None:
         with dice(tmp_path, {"a": FLIPS, "b": FLIPS}) as thrown:
             for shard, repeat in ((1, 3), (2, 2)):
                 options = ("--shard", f"{shard}/2", "--output-dir", f"s{shard}")
                 judge(tmp_path, *options, evaluators=[entry(thrown, repeat=repeat)])
         ran = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
         assert ran.code == 2
-        assert "had other checks, gates, evaluators or recordings" in ran.out
+        assert "has other checks, gates, evaluators or recorded runs" in ran.out
 
 
-def test_shards_come_to_what_one_run_comes_to(tmp_path: Path) -> None:
+def test_merged_shards_contain_same_repeats_as_one_run(tmp_path: Path) -> None:
     throws = dict.fromkeys("abcd", FLIPS)
     with dice(tmp_path, throws) as thrown:
         evaluators = [entry(thrown, repeat=3)]
@@ -244,10 +240,10 @@ def test_shards_come_to_what_one_run_comes_to(tmp_path: Path) -> None:
     assert [each["repeats"] for each in ran.results["results"]] == [
         each["repeats"] for each in whole["results"]
     ]
-    assert "own: flip rate 0.333, 4 of 4 checks unstable" in ran.out
+    assert "own: 4 of 4 checks flaky (flip rate 0.333)" in ran.out
 
 
-def test_a_baseline_that_was_asked_less_often_is_not_compared(tmp_path: Path) -> None:
+def test_baseline_with_other_repeat_count_is_not_comparable(tmp_path: Path) -> None:
     outcomes: list[str] = []
     with dice(tmp_path, {"a": FLIPS}) as thrown:
         for repeat in (3, 3, 4):
@@ -258,15 +254,15 @@ def test_a_baseline_that_was_asked_less_often_is_not_compared(tmp_path: Path) ->
     assert outcomes == ["none", "insufficient-data", "non-comparable"]
 
 
-def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
+def test_each_trial_is_evaluated_with_all_repeats(tmp_path: Path) -> None:
     trials = {"count": 2, "strategy": "mean"}
     evaluators = [{**JUDGE, "repeat": 3}]
     answers = [scored(each) for each in (0.9, 0.1, 0.95, 0.2, 0.1, 0.3)]
     with serve(script(*answers)) as server:
         write(tmp_path, at(server.url), 1, evaluators, execution={"trials": trials})
         lines = [
-            {"id": "c0", "attempt": attempt, "output_messages": [answered(said)]}
-            for attempt, said in enumerate(("Paris.", "London."))
+            {"id": "c0", "attempt": attempt, "output_messages": [answered(text)]}
+            for attempt, text in enumerate(("Paris.", "London."))
         ]
         (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, lines)))
         ran = run_agentci(["run", "e.yaml"], cwd=tmp_path, environ={"KEY": "k"})
@@ -282,7 +278,7 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
     [
         (
             {"name": "response_match_score", "type": "builtin", "repeat": 3},
-            "`repeat` is of no use here: over one recording it says the same every time",
+            "`repeat` has no effect here: the result for a recorded run never varies",
         ),
         (
             {
@@ -296,19 +292,19 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
                     "reference": "x",
                 },
             },
-            "`repeat` is of no use here: over one recording it says the same every time",
+            "`repeat` has no effect here: the result for a recorded run never varies",
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat": 100},
-            "repeat must be a whole number from 1 to 99, not 100",
+            "`repeat` must be a whole number from 1 to 99, not 100",
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat_by": "mean"},
-            "`repeat_by` has no effect without `repeat`: there is but one answer",
+            "`repeat_by` has no effect without `repeat`",
         ),
         (
             {"name": "own", "type": "code", "path": "own.py", "repeat_by": "median"},
-            "repeat_by must be majority or mean, not the text 'median'",
+            "`repeat_by` must be majority or mean, not the string 'median'",
         ),
         (
             {
@@ -320,11 +316,11 @@ def test_each_run_of_a_case_is_judged_as_often(tmp_path: Path) -> None:
                 "repeat": 3,
                 "repeat_by": "mean",
             },
-            "`repeat_by: mean` needs a score and a threshold, and here is none",
+            "`repeat_by: mean` needs a score and a threshold; this evaluator has none",
         ),
     ],
 )
-def test_a_config_that_makes_no_sense_is_refused(
+def test_invalid_repeat_in_config_is_rejected(
     tmp_path: Path, evaluator: dict[str, Any], message: str
 ) -> None:
     with dice(tmp_path, {"a": FLIPS}):
@@ -333,7 +329,7 @@ def test_a_config_that_makes_no_sense_is_refused(
     assert message in judged.ran.out
 
 
-def test_defaults_are_for_those_that_may_say_something_else(tmp_path: Path) -> None:
+def test_default_repeat_skips_deterministic_evaluators(tmp_path: Path) -> None:
     builtin = {"name": "response_match_score", "type": "builtin"}
     with dice(tmp_path, {"a": FLIPS}) as thrown:
         evaluators = [builtin, entry(thrown)]
@@ -342,7 +338,7 @@ def test_defaults_are_for_those_that_may_say_something_else(tmp_path: Path) -> N
     assert [bool(each["repeats"]) for each in judged.report["results"]] == [False, True]
 
 
-def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) -> None:
+def test_default_repeat_by_without_any_repeat_is_rejected(tmp_path: Path) -> None:
     with dice(tmp_path, {"a": FLIPS}) as thrown:
         shared = {"repeat_by": "mean"}
         alone = judge(tmp_path, evaluators=[entry(thrown)], defaults=shared)
@@ -357,7 +353,10 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("evaluator", "message"),
     [
-        ({"name": "has", "type": "contains", "value": "x", "repeat": 3}, "`repeat` is of no use"),
+        (
+            {"name": "has", "type": "contains", "value": "x", "repeat": 3},
+            "`repeat` has no effect here",
+        ),
         ({**JUDGE, "repeat_by": "mean"}, "`repeat_by` has no effect without `repeat`"),
         (
             {
@@ -376,11 +375,11 @@ def test_defaults_that_say_what_one_answer_comes_to_are_refused(tmp_path: Path) 
                 "evaluators": [{"name": "has", "type": "contains", "value": "x"}],
                 "repeat": 3,
             },
-            "`repeat` is of no use",
+            "`repeat` has no effect here",
         ),
     ],
 )
-def test_an_eval_file_that_makes_no_sense_is_refused(
+def test_invalid_repeat_in_eval_file_is_rejected(
     tmp_path: Path, evaluator: dict[str, Any], message: str
 ) -> None:
     run = judge_cases(tmp_path, at("http://127.0.0.1:9"), evaluators=[evaluator])

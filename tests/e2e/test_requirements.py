@@ -1,4 +1,4 @@
-"""Evaluators with packages of their own: installed once, locked by hash, nobody else's business."""
+"""Requirements of evaluators are installed once, isolated, and locked by hash."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def index() -> Iterator[PackageIndex]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace whose one evaluator needs a package."""
+    """A workspace with one evaluator that needs a package."""
     own = tmp_path / "greeting"
     own.mkdir()
     (own / "greeting.py").write_text(PROGRAM)
@@ -54,7 +54,7 @@ def _configure(folder: Path, *entries: str) -> None:
 
 
 def _agentci(folder: Path, index: PackageIndex, *arguments: str, **environ: str) -> Ran:
-    """Run the command line with uv, and an index of ours in place of the world's."""
+    """Run the command line with uv and a local package index."""
     variables = {
         "PATH": f"{UV}:{PATH}",
         "HOME": os.environ["HOME"],
@@ -77,24 +77,28 @@ def _cached(ran: Ran) -> list[bool]:
     return [result["cached"] for result in ran.results["results"]]
 
 
-class TestReplies:
-    def test_are_taken_again_with_the_packages_that_they_were_made_with(
+class TestCachedResponses:
+    def test_response_is_reused_in_rebuilt_environment(
         self, folder: Path, index: PackageIndex
     ) -> None:
         _agentci(folder, index, "run")
         environments = folder / ".agentci" / "cache" / "environments"
-        shutil.rmtree(environments)  # and so made anew, in another place
+        shutil.rmtree(environments)  # forces a rebuild at another path
         assert _cached(_agentci(folder, index, "run")) == [True]
 
-    def test_are_not_taken_with_another_version(self, folder: Path, index: PackageIndex) -> None:
-        """Although the requirements, which name none, are the same."""
+    def test_new_package_version_invalidates_response(
+        self, folder: Path, index: PackageIndex
+    ) -> None:
+        """The requirements name no version and are unchanged."""
         _agentci(folder, index, "run")
         index.add("demo-greeting", "2.0")
         shutil.rmtree(folder / ".agentci" / "cache" / "environments")
         ran = _agentci(folder, index, "run")
         assert (_cached(ran), _scores(ran)) == ([False], [1.0])
 
-    def test_are_not_taken_for_other_requirements(self, folder: Path, index: PackageIndex) -> None:
+    def test_changed_requirements_invalidate_response(
+        self, folder: Path, index: PackageIndex
+    ) -> None:
         _agentci(folder, index, "run")
         index.add("demo-greeting", "2.0")
         (folder / "greeting" / "requirements.txt").write_text("demo-greeting==2.0\n")
@@ -103,16 +107,14 @@ class TestReplies:
 
 
 class TestRun:
-    def test_installs_what_an_evaluator_needs_once(self, folder: Path, index: PackageIndex) -> None:
+    def test_requirements_are_installed_once(self, folder: Path, index: PackageIndex) -> None:
         ran = _agentci(folder, index, "run")
         assert _scores(ran) == [0.5]
         assert "installing requirements of greeting" in ran.err
         again = _agentci(folder, index, "run", "--offline")
         assert (_scores(again), again.err) == ([0.5], "")
 
-    def test_shares_an_environment_between_equal_requirements(
-        self, folder: Path, index: PackageIndex
-    ) -> None:
+    def test_equal_requirements_share_environment(self, folder: Path, index: PackageIndex) -> None:
         shutil.copytree(folder / "greeting", folder / "again")
         (folder / "again" / "requirements.txt").write_text("# the same\ndemo-greeting\n")
         _configure(
@@ -123,7 +125,7 @@ class TestRun:
         assert _scores(_agentci(folder, index, "run")) == [0.5, 0.5]
         assert len(list((folder / ".agentci" / "cache" / "environments").iterdir())) == 1
 
-    def test_installs_for_remote_evaluators_too(
+    def test_requirements_of_remote_evaluator_are_installed(
         self, folder: Path, index: PackageIndex, github: FakeGitHub
     ) -> None:
         requirements = REF.replace("greeting.py", "requirements.txt")
@@ -132,9 +134,7 @@ class TestRun:
         hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
         assert _scores(_agentci(folder, index, "run", **hosts)) == [0.5]
 
-    def test_installs_nothing_where_that_is_not_wanted(
-        self, folder: Path, index: PackageIndex
-    ) -> None:
+    def test_requirements_none_installs_nothing(self, folder: Path, index: PackageIndex) -> None:
         (folder / "greeting" / "greeting.py").write_text("print('{\"score\": 1}')")
         _configure(
             folder,
@@ -144,7 +144,7 @@ class TestRun:
         assert index.requested == []
 
     @pytest.mark.parametrize("project", [".", "greeting"], ids=["root", "package"])
-    def test_leaves_the_requirements_of_a_project_alone_and_says_so(
+    def test_requirements_of_project_are_ignored_with_note(
         self, folder: Path, index: PackageIndex, project: str
     ) -> None:
         (folder / project / "ev.py").write_text("print('{\"score\": 1}')")
@@ -161,7 +161,7 @@ class TestRun:
 
 
 class TestFailures:
-    def test_are_errored_checks_with_what_the_installer_said(
+    def test_failed_installation_errors_check_with_installer_output(
         self, folder: Path, index: PackageIndex
     ) -> None:
         (folder / "greeting" / "requirements.txt").write_text("no-such-package-of-ours\n")
@@ -177,23 +177,23 @@ class TestFailures:
         assert "could not install its requirements" in greeting["reason"]
         assert "no-such-package-of-ours" in greeting["reason"]
 
-    def test_of_a_file_that_reaches_out_name_its_line(
+    def test_unsafe_requirement_is_reported_with_line(
         self, folder: Path, index: PackageIndex
     ) -> None:
         (folder / "greeting" / "requirements.txt").write_text("demo-greeting\n-r /etc/passwd\n")
         [result] = _agentci(folder, index, "run").results["results"]
-        assert "requirements.txt line 2" in result["reason"]
+        assert "requirements.txt that cannot be used: line 2: " in result["reason"]
 
 
 class TestLock:
-    def test_holds_the_hashes_of_all_packages(self, folder: Path, index: PackageIndex) -> None:
+    def test_lock_contains_all_packages(self, folder: Path, index: PackageIndex) -> None:
         assert _agentci(folder, index, "lock").code == 0
         [locked] = yaml.safe_load((folder / "agentci.lock").read_text())["requirements"]
         assert locked["file"] == "greeting/requirements.txt"
         assert list(locked["packages"]) == [f"{SDK}==0.2.0", "demo-greeting==1.0"]
         assert "127.0.0.1" not in (folder / "agentci.lock").read_text()
 
-    def test_keeps_to_its_versions_until_it_is_upgraded(
+    def test_locked_versions_change_only_with_upgrade(
         self, folder: Path, index: PackageIndex
     ) -> None:
         _agentci(folder, index, "lock")
@@ -203,18 +203,14 @@ class TestLock:
         _agentci(folder, index, "lock", "--upgrade")
         assert _scores(_agentci(folder, index, "run", "--locked")) == [1.0]
 
-    def test_refuses_another_content_of_the_same_version(
-        self, folder: Path, index: PackageIndex
-    ) -> None:
+    def test_package_with_other_hash_is_rejected(self, folder: Path, index: PackageIndex) -> None:
         _agentci(folder, index, "lock")
         index.add("demo-greeting", "1.0", source="VERSION = '2.0'\n")
         [result] = _agentci(folder, index, "run", "--locked").results["results"]
         assert result["status"] == "errored"
         assert "run `agentci lock` and review the change" in result["reason"]
 
-    def test_refuses_requirements_that_it_does_not_hold(
-        self, folder: Path, index: PackageIndex
-    ) -> None:
+    def test_unlocked_requirements_are_rejected(self, folder: Path, index: PackageIndex) -> None:
         _agentci(folder, index, "lock")
         (folder / "greeting" / "requirements.txt").write_text("demo-greeting>=1\n")
         ran = _agentci(folder, index, "run", "--locked")
@@ -224,9 +220,9 @@ class TestLock:
         check = _agentci(folder, index, "lock", "--check")
         assert check.code == 2
         assert message in check.out
-        assert "no evaluator has the requirements of greeting/requirements.txt" in check.out
+        assert "no evaluator uses the requirements of greeting/requirements.txt" in check.out
 
-    def test_holds_those_of_remote_evaluators(
+    def test_requirements_of_remote_evaluator_are_locked(
         self, folder: Path, index: PackageIndex, github: FakeGitHub
     ) -> None:
         requirements = REF.replace("greeting.py", "requirements.txt")
@@ -239,7 +235,7 @@ class TestLock:
         assert _agentci(folder, index, "lock", "--check", **hosts).code == 0
         assert _scores(_agentci(folder, index, "run", "--locked", **hosts)) == [0.5]
 
-    def test_holds_those_of_evaluators_that_are_versioned_here(
+    def test_requirements_of_local_evaluator_are_locked(
         self, folder: Path, index: PackageIndex
     ) -> None:
         (folder / "index.yaml").write_text(
@@ -252,7 +248,7 @@ class TestLock:
         (folder / "greeting" / "requirements.txt").write_text("demo-greeting>=1\n")
         assert _agentci(folder, index, "lock", "--check").code == 2
 
-    def test_says_why_requirements_cannot_be_locked(
+    def test_unresolvable_requirements_are_reported(
         self, folder: Path, index: PackageIndex
     ) -> None:
         (folder / "greeting" / "requirements.txt").write_text("no-such-package-of-ours\n")

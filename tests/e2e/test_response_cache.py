@@ -23,7 +23,7 @@ from tests.helpers.recordings import otlp
 from tests.helpers.support import PATH, ROOT, make_session, run_agentci
 
 NAMES = list(PROGRAMS)
-# Each would take milliseconds of a second that has little to do.
+# Importing any of these would add milliseconds to a short run.
 IDLE = {
     *("asyncio", "concurrent.futures", "difflib", "http.client", "jsonschema", "logging"),
     *("requests", "ssl", "subprocess", "agentci.cli.action", "agentci.config.agentv.files"),
@@ -50,20 +50,20 @@ IDLE = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace with one program of Python."""
+    """A workspace with one Python program."""
     write(tmp_path)
     return tmp_path
 
 
 class TestUnchangedInput:
     @pytest.mark.parametrize("name", NAMES)
-    def test_runs_no_program(self, tmp_path: Path, name: str) -> None:
+    def test_unchanged_program_is_not_run(self, tmp_path: Path, name: str) -> None:
         write(tmp_path, name)
         first, second = run(tmp_path), run(tmp_path)
         assert (first.cached, second.cached) == ([False], [True])
         assert first.times == second.times
 
-    def test_loads_nothing_that_it_has_no_use_for(self, folder: Path) -> None:
+    def test_cached_run_imports_no_unused_modules(self, folder: Path) -> None:
         program = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
             "from agentci.cli.main import main\n"
@@ -85,7 +85,7 @@ class TestUnchangedInput:
         assert "agentci.execution.local" in judge()[1]
         assert judge() == ["1 cached", ""]
 
-    def test_gives_the_same_report_but_for_seconds_and_cached(self, folder: Path) -> None:
+    def test_cached_run_writes_same_report_except_durations(self, folder: Path) -> None:
         def report() -> object:
             run(folder)
             found = json.loads((folder / "agentci-results" / "results.json").read_text())
@@ -95,7 +95,7 @@ class TestUnchangedInput:
 
         assert report() == report()
 
-    def test_is_said_to_be_cached_in_every_report(self, folder: Path) -> None:
+    def test_every_report_marks_cached_checks(self, folder: Path) -> None:
         (folder / "trace-2.json").write_text(otlp(trace=2))
         run(folder)
         (folder / "trace-3.json").write_text(otlp(trace=3))
@@ -107,14 +107,14 @@ class TestUnchangedInput:
         junit = (folder / "agentci-results" / "junit.xml").read_text()
         assert junit.count('name="cached" value="true"') == 2
 
-    def test_of_a_check_that_failed_fails_again(self, folder: Path) -> None:
+    def test_cached_failure_fails_again(self, folder: Path) -> None:
         program = folder / "evals" / "check" / "check.py"
         program.write_text(PROGRAMS["check.py"].replace('"score": 1', '"score": 0.25'))
         first, second = run(folder), run(folder)
         assert (first.code, second.code, second.cached) == (1, 1, [True])
         assert first.times == second.times
 
-    def test_is_judged_anew_by_what_the_config_says_now(self, folder: Path) -> None:
+    def test_cached_response_uses_current_config(self, folder: Path) -> None:
         first = run(folder)
         configure(folder, "required: false")
         second = run(folder)
@@ -122,10 +122,10 @@ class TestUnchangedInput:
         assert [each["required"] for each in second.results] == [False]
         assert first.times == second.times
 
-    def test_may_lie_elsewhere(
+    def test_cache_is_valid_in_moved_workspace(
         self, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        """As on another runner, which has the cache of the one before."""
+        """As on another runner that restored the cache."""
         first = run(folder)
         elsewhere = tmp_path_factory.mktemp("elsewhere") / "work"
         shutil.copytree(folder, elsewhere, symlinks=True)
@@ -133,7 +133,7 @@ class TestUnchangedInput:
         assert second.cached == [True]
         assert first.times == second.times
 
-    def test_is_not_changed_by_reports_in_the_folder_of_the_program(self, folder: Path) -> None:
+    def test_reports_in_program_folder_do_not_invalidate_cache(self, folder: Path) -> None:
         own = ("--output-dir", "evals/check", "--cache-dir", "evals/check/cache")
         for _ in range(2):
             run_agentci(["run", *own], cwd=folder)
@@ -144,7 +144,7 @@ class TestUnchangedInput:
 class TestWithoutCacheTrue:
     """A response is neither stored nor looked up."""
 
-    def test_changed_service_changes_the_verdict(self, folder: Path) -> None:
+    def test_uncached_program_follows_changed_service(self, folder: Path) -> None:
         (folder / "evals" / "check" / "check.py").write_text(
             "import json, os, urllib.request\n"
             "score = urllib.request.urlopen(os.environ['SERVICE']).read()\n"
@@ -156,20 +156,20 @@ class TestWithoutCacheTrue:
         assert [each.code for each in runs] == [0, 1]
         assert [each.cached for each in runs] == [[False], [False]]
 
-    def test_nothing_is_stored(self, folder: Path) -> None:
+    def test_nothing_is_stored_without_cache_true(self, folder: Path) -> None:
         configure(folder, cache="")
         run(folder)
         assert not (folder / ".agentci").exists()
 
     @pytest.mark.parametrize("cache", ["", "false"])
-    def test_stored_response_is_not_used(self, folder: Path, cache: str) -> None:
+    def test_stored_response_is_not_used_without_cache_true(self, folder: Path, cache: str) -> None:
         first = run(folder)
         configure(folder, cache=cache)
         second = run(folder)
         assert second.cached == [False]
         assert first.times != second.times
 
-    def test_defaults_can_turn_it_on(self, folder: Path) -> None:
+    def test_defaults_enable_cache(self, folder: Path) -> None:
         configure(folder, cache="")
         config = folder / "eval_config.yaml"
         config.write_text(config.read_text() + "defaults: {cache: true}\n")
@@ -211,7 +211,7 @@ def _change_program(folder: Path, name: str) -> None:
 
 
 def _add_module(folder: Path, name: str) -> None:
-    """One that comes before another of its name."""
+    """Add a package that shadows the module of the same name."""
     helper = folder / "evals" / "check" / HELPERS[name][0]
     package = helper.with_suffix("")
     package.mkdir()
@@ -220,7 +220,7 @@ def _add_module(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("change", [_change_program, _change_helper, _add_module])
-def test_changed_folder_runs_the_program(
+def test_changed_folder_runs_program(
     tmp_path: Path, name: str, change: Callable[[Path, str], None]
 ) -> None:
     write(tmp_path, name)
@@ -232,40 +232,42 @@ def test_changed_folder_runs_the_program(
     assert second.times == third.times
 
 
-class TestTheKey:
+class TestCacheKey:
     """Each part of it; a change of anything else reuses the response."""
 
-    def test_stdin(self, folder: Path) -> None:
+    def test_changed_trace_runs_program(self, folder: Path) -> None:
         run(folder)
         (folder / "trace.json").write_text(otlp(answer="It rains."))
         assert run(folder).cached == [False]
 
-    def test_config(self, folder: Path) -> None:
+    def test_changed_config_field_runs_program(self, folder: Path) -> None:
         run(folder)
         configure(folder, "config: {strict: true}")
         assert run(folder).cached == [False]
 
-    def test_network(self, folder: Path) -> None:
+    def test_changed_network_setting_runs_program(self, folder: Path) -> None:
         run(folder)
         configure(folder, "network: false")
         assert run(folder).cached == [False]
 
-    def test_value_of_a_variable_in_env(self, folder: Path) -> None:
+    def test_changed_env_variable_runs_program(self, folder: Path) -> None:
         configure(folder, "env: [MOOD]")
         for mood, expected in (("good", False), ("good", True), ("bad", False), ("good", True)):
             ran = run(folder, environ={"MOOD": mood})
             [result] = ran.results
             assert (result["details"]["seen"][-1], result["cached"]) == (mood, expected)
 
-    def test_name_of_the_program_in_its_folder(self, folder: Path) -> None:
+    def test_other_program_in_same_folder_is_run(self, folder: Path) -> None:
         own = folder / "evals" / "check"
         shutil.copy(own / "check.py", own / "other.py")
         run(folder)
         configure(folder, name="other.py")
         assert run(folder).cached == [False]
 
-    def test_interpreter(self, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-        """Another Node.js of the same name, first in the path."""
+    def test_changed_interpreter_runs_program(
+        self, folder: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """Another `node` comes first in PATH."""
         write_other = folder / "evals" / "check" / "check.js"
         write_other.write_text(PROGRAMS["check.js"])
         write_helper(folder, "one", name="check.js")
@@ -279,12 +281,14 @@ class TestTheKey:
         environ = {"PATH": f"{other.parent}:{PATH}"}
         assert run(folder, environ=environ).cached == [False]
 
-    def test_version_of_agentci(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_changed_agentci_version_runs_program(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         run(folder)
         monkeypatch.setattr("agentci.runner.response_cache.cache.__version__", "0.0.0")
         assert run(folder).cached == [False]
 
-    def test_executor(self, folder: Path) -> None:
+    def test_changed_executor_runs_program(self, folder: Path) -> None:
         executors = Executors({"local": LocalExecutor, "elsewhere": LocalExecutor})
 
         def judge() -> bool:
@@ -298,22 +302,22 @@ class TestTheKey:
         assert [judge(), judge()] == [False, True]
 
     @pytest.mark.parametrize("entry", ["memory_mb: 512", "timeout: 29", "required: false"])
-    def test_other_settings_do_not_count(self, folder: Path, entry: str) -> None:
+    def test_unrelated_settings_do_not_invalidate_cache(self, folder: Path, entry: str) -> None:
         run(folder)
         configure(folder, entry)
         assert run(folder).cached == [True]
 
-    def test_other_variables_do_not_count(self, folder: Path) -> None:
+    def test_unlisted_variables_do_not_invalidate_cache(self, folder: Path) -> None:
         run(folder, environ={"MOOD": "good"})
         assert run(folder, environ={"MOOD": "bad"}).cached == [True]
 
-    def test_files_outside_of_the_folder_do_not_count(self, folder: Path) -> None:
+    def test_files_outside_program_folder_do_not_invalidate_cache(self, folder: Path) -> None:
         run(folder)
         (folder / "data" / "words.txt").write_text("rude")
         assert run(folder).cached == [True]
 
 
-def test_no_cache_runs_the_program_and_replaces_the_response(folder: Path) -> None:
+def test_no_cache_option_runs_program_and_replaces_response(folder: Path) -> None:
     first, second = run(folder), run(folder, "--no-cache")
     assert first.times != second.times
     third = run(folder)
@@ -321,8 +325,8 @@ def test_no_cache_runs_the_program_and_replaces_the_response(folder: Path) -> No
     assert second.times == third.times
 
 
-class TestALink:
-    def test_to_the_folder_is_followed(self, folder: Path) -> None:
+class TestSymlink:
+    def test_symlinked_folder_is_followed(self, folder: Path) -> None:
         evals = folder / "evals"
         (evals / "check").rename(evals / "check-1")
         shutil.copytree(evals / "check-1", evals / "check-2")
@@ -333,7 +337,7 @@ class TestALink:
         (evals / "check").symlink_to("check-2")
         assert run(folder).seen[0] == "two"
 
-    def test_to_the_program_includes_the_folder_it_leads_to(self, folder: Path) -> None:
+    def test_symlinked_program_includes_target_folder(self, folder: Path) -> None:
         """Python imports modules from there."""
         shared, own = folder / "shared", folder / "evals" / "check"
         own.rename(shared)
@@ -344,18 +348,18 @@ class TestALink:
         assert run(folder).seen[0] == "two"
 
 
-class TestNothingIsStored:
+class TestUncacheableResponse:
     @pytest.mark.parametrize(
         "program", ["raise SystemExit(3)", "print('no json')", "import time; time.sleep(60)"]
     )
-    def test_for_a_check_that_errored(self, folder: Path, program: str) -> None:
+    def test_errored_check_is_not_cached(self, folder: Path, program: str) -> None:
         configure(folder, "timeout: 1")
         (folder / "evals" / "check" / "check.py").write_text(program)
         for _ in range(2):
             [result] = run(folder).results
             assert (result["status"], result["cached"]) == ("errored", False)
 
-    def test_for_a_program_whose_folder_changed_during_the_run(self, folder: Path) -> None:
+    def test_folder_changed_during_run_is_not_cached(self, folder: Path) -> None:
         """It may have been read before the change or after it."""
         executors = Executors({"local": ChangingExecutor})
         out = io.StringIO()
@@ -365,7 +369,7 @@ class TestNothingIsStored:
         write_helper(folder, "one")
         assert run(folder).cached == [False]
 
-    def test_for_a_folder_that_is_too_large(
+    def test_too_large_folder_is_not_cached(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("agentci.runner.response_cache.content_digests.MAX_FILES", 1)
@@ -384,7 +388,7 @@ class ChangingExecutor(LocalExecutor):
         return output
 
 
-def test_programs_that_run_at_the_same_time_are_all_cached(folder: Path) -> None:
+def test_concurrent_programs_are_all_cached(folder: Path) -> None:
     for number in range(2, 21):
         (folder / f"trace-{number}.json").write_text(otlp(trace=number))
     first, second = run(folder, "--jobs", "4"), run(folder, "--jobs", "4")

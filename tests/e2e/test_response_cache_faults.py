@@ -20,50 +20,50 @@ from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, run_agentci
 
 FILE = Path(".agentci", "cache", RESPONSES_FILE)
-# Without a variable, which programs see, too: in a folder of modules nothing else may happen.
+# Set sys.path here: programs would inherit PYTHONPATH.
 MAIN = (
     f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
     "from agentci.cli.main import main; sys.exit(main())"
 )
-NOT_KEPT = "responses are not cached: "
+NOT_CACHED = "responses are not cached: "
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace whose program was run once."""
+    """A workspace whose program has run once."""
     write_program(tmp_path)
     run(tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("size", [0, 100, 5000])
-def test_a_file_that_was_cut_is_made_anew(folder: Path, size: int) -> None:
+def test_truncated_cache_file_is_recreated(folder: Path, size: int) -> None:
     os.truncate(folder / FILE, size)
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
 
-def test_a_file_of_something_else_is_made_anew(folder: Path) -> None:
+def test_cache_file_with_other_content_is_recreated(folder: Path) -> None:
     (folder / FILE).write_bytes(os.urandom(50_000))
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
 
-def test_a_file_of_another_version_is_left_alone_and_that_is_said(folder: Path) -> None:
+def test_cache_file_of_other_version_is_ignored_with_note(folder: Path) -> None:
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
-    assert f"note: {NOT_KEPT}{folder / FILE} was created by another version of agentci" in ran.out
+    assert f"note: {NOT_CACHED}{folder / FILE} was created by another version of agentci" in ran.out
 
 
-def test_a_reply_that_is_not_as_it_was_written_is_not_taken(folder: Path) -> None:
+def test_tampered_response_is_not_used(folder: Path) -> None:
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE responses SET stdout = stdout || ' '")
     connection.close()
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
 
-def test_a_reply_that_is_no_verdict_is_thrown_away(folder: Path) -> None:
+def test_cached_response_without_verdict_is_discarded(folder: Path) -> None:
     with sqlite3.connect(folder / FILE) as connection:
         row = parse_row(connection.execute(SELECT_ROWS).fetchone())
         assert row is not None
@@ -79,23 +79,23 @@ def test_a_reply_that_is_no_verdict_is_thrown_away(folder: Path) -> None:
     assert run(folder).cached == [True]
 
 
-def test_a_committed_cache_is_not_used_and_that_is_said(folder: Path) -> None:
+def test_committed_cache_is_ignored_with_note(folder: Path) -> None:
     for command in (("init", "--quiet"), ("add", "--force", ".agentci")):
         subprocess.run(["git", *command], cwd=folder, check=True)
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
-    assert f"note: {NOT_KEPT}the cache .agentci/cache is committed" in ran.out
+    assert f"note: {NOT_CACHED}the cache .agentci/cache is committed" in ran.out
 
 
-def test_a_file_in_the_place_of_the_cache_costs_the_cache_alone(tmp_path: Path) -> None:
+def test_file_in_place_of_cache_folder_disables_cache(tmp_path: Path) -> None:
     write_program(tmp_path)
     (tmp_path / "no-folder").touch()
     ran = run(tmp_path, "--cache-dir", "no-folder")
-    assert (ran.code, ran.cached, NOT_KEPT in ran.out) == (0, [False], True)
+    assert (ran.code, ran.cached, NOT_CACHED in ran.out) == (0, [False], True)
     assert "(name another folder with --cache-dir)" in ran.out
 
 
-def test_two_processes_at_once_leave_a_file_that_is_whole(tmp_path: Path) -> None:
+def test_concurrent_processes_leave_valid_cache_file(tmp_path: Path) -> None:
     write_program(tmp_path)
     for number in range(10):
         (tmp_path / f"trace-{number}.json").write_text(otlp(trace=number + 1))
@@ -110,7 +110,7 @@ def test_two_processes_at_once_leave_a_file_that_is_whole(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_what_it_judged(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_run_caches_finished_checks(tmp_path: Path, number: signal.Signals) -> None:
     write_program(tmp_path)
     slow = tmp_path / "slow.py"
     slow.write_text("import time; time.sleep(60)")
@@ -129,15 +129,15 @@ def test_an_interrupted_run_keeps_what_it_judged(tmp_path: Path, number: signal.
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "told"),
+    ("command", "code", "expected"),
     [
-        ("run", 0, f"note: {NOT_KEPT}this Python has no `sqlite3` module"),
+        ("run", 0, f"note: {NOT_CACHED}this Python has no `sqlite3` module"),
         ("cache verify", 2, "damaged: responses.sqlite3: this Python has no `sqlite3` module"),
         ("cache clean", 0, "removed 0 evaluators and 0 environments: "),
     ],
 )
-def test_a_python_without_sqlite3_goes_without(
-    folder: Path, command: str, code: int, told: str
+def test_python_without_sqlite3_disables_cache(
+    folder: Path, command: str, code: int, expected: str
 ) -> None:
     program = f"import sys; sys.modules['_sqlite3'] = None; {MAIN}"
     cache = ("--cache-dir", ".agentci/cache")
@@ -149,20 +149,20 @@ def test_a_python_without_sqlite3_goes_without(
         timeout=60,
         check=False,
     )
-    assert (ran.returncode, told in ran.stdout) == (code, True), ran.stdout + ran.stderr
+    assert (ran.returncode, expected in ran.stdout) == (code, True), ran.stdout + ran.stderr
 
 
-def test_a_committed_cache_is_not_mentioned_where_nothing_is_cached(tmp_path: Path) -> None:
+def test_committed_cache_causes_no_note_without_caching(tmp_path: Path) -> None:
     write_program(tmp_path)
     configure(tmp_path, cache="")
     (tmp_path / ".agentci" / "cache").mkdir(parents=True)
     (tmp_path / ".agentci" / "cache" / "file").touch()
     for command in (("init", "--quiet"), ("add", "--force", ".agentci")):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    assert NOT_KEPT not in run(tmp_path).out
+    assert NOT_CACHED not in run(tmp_path).out
 
 
-def test_metrics_make_no_cache(tmp_path: Path) -> None:
+def test_metrics_create_no_cache_folder(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
     run_agentci(["run", "--metric", "response_match_score", "--traces", "trace.json"], cwd=tmp_path)
     assert not (tmp_path / ".agentci").exists()
@@ -177,7 +177,7 @@ def _start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def _wait_for(word: str) -> None:
-    """Until a process has ``word`` in its command line."""
+    """Wait until the command line of a process contains ``word``."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         for entry in Path("/proc").glob("[0-9]*/cmdline"):

@@ -1,4 +1,4 @@
-"""A run in shards and the merging of them come to what one run would have come to."""
+"""Sharded runs, and merging their reports into those of one run."""
 
 import json
 import re
@@ -36,10 +36,10 @@ gate: {min_pass_rate: 0.5, evaluators: {response_match_score: {on_error: warn}}}
 """
 CITIES = ("Paris", "Rome", "Oslo", "Cairo", "Lima", "Quito", "Hanoi", "Cork")
 EVERY = range(1, 4)
-# What evaluators were sent and what came back stays in the pages of the shards.
-ELSEWHERE = ',\n"elsewhere": true'
+# Merged reports contain no evaluator input and output.
+ELSEWHERE = ',\n"merged": true'
 
-# Two for every city, and in the other config one for two of them.
+# Two checks for each city, and one for each of two cities in the other config.
 CHECKS = 18
 
 
@@ -67,7 +67,7 @@ def _record(folder: Path, city: str, *, called: str | None = None, trace: int = 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workspace with failures, skips and advice under two gates."""
+    """A workspace with failed, skipped and optional checks under two gates."""
     folder = tmp_path / "workspace"
     for city in CITIES:
         _record(folder, city, called="London" if city in {"Rome", "Lima"} else None)
@@ -78,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _run(folder: Path, shard: str = "", *options: str) -> Ran:
-    """Judge one shard into a folder named after it, or all into the folder ``whole``."""
+    """Run one shard with a report folder named after it, or all checks with ``whole``."""
     shards = ["--shard", shard] if shard else []
     out = f"out/{shard.replace('/', '-of-') or 'whole'}"
     arguments = ["run", "evals", *shards, "--output-dir", out, *options]
@@ -94,7 +94,7 @@ def _report(folder: Path, name: str) -> Any:
 
 
 def _edit(folder: Path, name: str, change: Callable[[Any], object]) -> None:
-    """Forge a report of the folder ``out``."""
+    """Change a report in the folder ``out``."""
     file = folder / "out" / name / "results.json"
     report = json.loads(file.read_text())
     change(report)
@@ -102,7 +102,7 @@ def _edit(folder: Path, name: str, change: Callable[[Any], object]) -> None:
 
 
 def _timeless(text: str) -> str:
-    """A report without what differs from run to run."""
+    """Return a report without the fields that differ between runs."""
     text = re.sub(r'"seconds": [^,]+,( "cached": \w+)?', "", text)
     return re.sub(r' time="[^"]*"', "", text)
 
@@ -113,8 +113,8 @@ def _errors(ran: Ran) -> list[str]:
     return [each["message"] for each in report["problems"]]
 
 
-class TestAShard:
-    def test_judges_the_checks_that_no_other_shard_judges(self, folder: Path) -> None:
+class TestShard:
+    def test_shards_divide_checks_without_overlap(self, folder: Path) -> None:
         _run(folder)
         for index in EVERY:
             _run(folder, f"{index}/3")
@@ -126,7 +126,7 @@ class TestAShard:
         assert all(parts)
         assert sorted(check for part in parts for check in part) == sorted(whole)
 
-    def test_judges_what_it_judged_before_once_there_are_more_checks(self, folder: Path) -> None:
+    def test_new_checks_do_not_move_others_between_shards(self, folder: Path) -> None:
         (folder / "evals" / "recordings" / "oslo.json").unlink()
         _run(folder, "1/2")
         before = {result["id"] for result in _report(folder, "out/1-of-2")["results"]}
@@ -136,7 +136,7 @@ class TestAShard:
         assert before <= {result["id"] for result in after}
         assert {result["id"] for result in after if result["case"] != "oslo"} == before
 
-    def test_says_what_it_is_a_part_of(self, folder: Path) -> None:
+    def test_report_of_shard_states_its_position(self, folder: Path) -> None:
         ran = _run(folder, "2/3")
         report = _report(folder, "out/2-of-3")
         assert {name: report["shard"][name] for name in ("index", "total")} == {
@@ -144,10 +144,10 @@ class TestAShard:
             "total": 3,
         }
         assert len(report["shard"]["checks"]) == CHECKS
-        assert "this is shard 2 of 3" in report["decision"]["reasons"][-1]
+        assert "results of shard 2 of 3 only" in report["decision"]["reasons"][-1]
         assert "Shard 2 of 3" in ran.out.splitlines()[0]
 
-    def test_is_red_by_its_own_checks_alone(self, folder: Path) -> None:
+    def test_shard_fails_only_for_its_own_checks(self, folder: Path) -> None:
         codes = {}
         for index in EVERY:
             codes[index] = _run(folder, f"{index}/3").code
@@ -156,20 +156,20 @@ class TestAShard:
             assert codes[index] == int(fell)
         assert set(codes.values()) == {0, 1}
 
-    def test_never_opens_the_gate(self, folder: Path) -> None:
+    def test_shard_never_passes_gate(self, folder: Path) -> None:
         ran = _run(folder, "1/1", "--fail-on", "never")
         decision = _report(folder, "out/1-of-1")["decision"]
         assert (ran.code, decision["passed"], decision["exit_code"]) == (0, False, 0)
         assert ran.out.startswith("Shard 1 of 1 passed: ")
 
-    def test_that_no_check_falls_into_is_green_and_says_so(self, folder: Path) -> None:
+    def test_empty_shard_exits_zero_with_reason(self, folder: Path) -> None:
         checks = [result["id"] for result in _report_of_whole(folder)["results"]]
         empty = next(n for n in range(256) if all(int(check, 16) % 256 != n for check in checks))
         ran = _run(folder, f"{empty + 1}/256")
         assert ran.code == 0
-        assert "no check falls into it" in ran.out.splitlines()[0]
+        assert "no checks in this shard" in ran.out.splitlines()[0]
 
-    def test_is_not_shut_by_what_only_the_whole_can_tell(self, folder: Path) -> None:
+    def test_shard_does_not_report_unmatched_eval_cases(self, folder: Path) -> None:
         config = folder / "evals" / "eval_config.yaml"
         config.write_text(f"{CONFIG}gate: {{on_skip: fail}}\n")
         (folder / "evals" / "golden.json").write_text(_golden(["Nowhere", "Atlantis"]))
@@ -177,30 +177,30 @@ class TestAShard:
             (folder / "evals" / "recordings" / f"{city.lower()}.json").unlink()
         whole = run_agentci(["run", "evals/eval_config.yaml"], cwd=folder)
         assert whole.code == 1
-        assert "golden cases matched by no recording" in whole.out
+        assert "eval cases without a matching trace" in whole.out
         for index in EVERY:
             ran = run_agentci(["run", str(config), "--shard", f"{index}/3"], cwd=folder)
-            assert "golden cases matched" not in ran.out.partition("Problems")[0]
+            assert "eval cases without a matching trace" not in ran.out.partition("Problems")[0]
 
-    def test_of_skipped_checks_alone_is_green(self, folder: Path) -> None:
+    def test_shard_of_only_skipped_checks_exits_zero(self, folder: Path) -> None:
         (folder / "evals" / "another.eval.yaml").unlink()
         (folder / "evals" / "golden.json").write_text(_golden(["Nowhere", "Atlantis"]))
         assert _run(folder).code == 1
         ran = _run(folder, "1/2")
         assert ran.code == 0
-        assert "no required check was judged" in ran.out
+        assert "no required check was evaluated" in ran.out
 
-    def test_with_broken_input_is_invalid(self, folder: Path) -> None:
+    def test_invalid_input_fails_every_shard(self, folder: Path) -> None:
         (folder / "evals" / "recordings" / "oslo.json").write_text("{")
         assert [_run(folder, f"{index}/3").code for index in EVERY] == [2, 2, 2]
 
-    def test_is_planned_without_judging(self, folder: Path) -> None:
+    def test_plan_of_shard_lists_its_checks(self, folder: Path) -> None:
         ran = run_agentci(["plan", "evals", "--shard", "1/3"], cwd=folder)
         *lines, last = ran.out.partition(": warning")[0].splitlines()[:-1]
         assert last == f"{len(lines)} checks of {CHECKS} in shard 1 of 3"
 
     @pytest.mark.parametrize("given", ["0/3", "4/3", "1/257", "1", "a/b", "1/0", "-1/3", "auto"])
-    def test_that_cannot_be_is_wrong_usage(self, folder: Path, given: str) -> None:
+    def test_invalid_shard_option_is_rejected(self, folder: Path, given: str) -> None:
         ran = run_agentci(["run", f"--shard={given}"], cwd=folder)
         assert ran.code == 2
         assert "--shard" in str(ran.problems[0])
@@ -213,7 +213,7 @@ def _report_of_whole(folder: Path) -> Any:
 
 class TestMergedShards:
     @pytest.mark.parametrize("total", [1, 2, 3, 7, 40])
-    def test_come_to_what_one_run_comes_to(self, folder: Path, total: int) -> None:
+    def test_merged_reports_equal_reports_of_one_run(self, folder: Path, total: int) -> None:
         whole = _run(folder)
         for index in range(1, total + 1):
             _run(folder, f"{index}/{total}")
@@ -225,8 +225,8 @@ class TestMergedShards:
             assert _timeless(one) == _timeless(other).replace(ELSEWHERE, "")
 
     @pytest.mark.parametrize("fail_on", ["never", "error", "failed"])
-    def test_are_held_against_the_gate_once(self, folder: Path, fail_on: str) -> None:
-        """Some failures may be; a shard that they fall into has fewer checks beside them."""
+    def test_gate_applies_to_merged_result(self, folder: Path, fail_on: str) -> None:
+        """A pass rate below the threshold in one shard may suffice in the whole run."""
         (folder / "evals" / "eval_config.yaml").write_text(f"{CONFIG}gate: {{min_pass_rate: 0.6}}")
         codes = [_run(folder, f"{index}/3").code for index in EVERY]
         assert 1 in codes
@@ -234,8 +234,8 @@ class TestMergedShards:
         assert (ran.code, ran.results["decision"]["passed"]) == (0, True)
         assert ran.out.startswith("Quality gate passed: ")
 
-    def test_quote_what_was_said_in_a_turn(self, folder: Path) -> None:
-        """Recordings are not there any more when reports are merged."""
+    def test_merged_reports_quote_questions_and_answers(self, folder: Path) -> None:
+        """The traces are not available when reports are merged."""
         (folder / "evals" / "eval_config.yaml").write_text(
             "evaluators: [{name: a, type: code, path: a.py}]\ntraces: recordings/[op]*.json\n"
         )
@@ -252,10 +252,10 @@ class TestMergedShards:
         assert _merge(folder).out == whole.out
         for name in ("junit.xml", "summary.md"):
             one, other = ((folder / each / name).read_text() for each in ("whole", "merged"))
-            assert 'asked "What is the weather in Oslo?"; answered "Sunny in Oslo."' in html(one)
+            assert 'question "What is the weather in Oslo?"; answer "Sunny in Oslo."' in html(one)
             assert _timeless(one) == _timeless(other)
 
-    def test_tell_of_broken_input_as_one_run_does(self, folder: Path) -> None:
+    def test_merged_report_of_invalid_input_equals_one_run(self, folder: Path) -> None:
         (folder / "evals" / "eval_config.yaml").write_text("evaluators: []\n")
         whole = _run(folder)
         shutil.move(folder / "out" / "whole", folder / "whole")
@@ -264,28 +264,28 @@ class TestMergedShards:
         assert (_merge(folder).code, whole.code) == (2, 2)
         assert _report(folder, "merged") == _report(folder, "whole")
 
-    def test_are_found_by_name_by_folder_and_by_glob(self, folder: Path) -> None:
+    def test_reports_are_found_by_path_folder_and_glob(self, folder: Path) -> None:
         for index in EVERY:
             _run(folder, f"{index}/3")
         ran = _merge(folder, "out/3-of-3", "out/1-of-3/results.json", "out/[12]-*/results.json")
         assert (ran.code, _report(folder, "merged")["totals"]["checks"]) == (1, CHECKS)
 
-    def test_are_those_of_one_run_with_the_same_options(self, folder: Path) -> None:
+    def test_shards_with_different_options_are_rejected(self, folder: Path) -> None:
         _run(folder, "1/2")
         _run(folder, "2/2", "--threshold", "0.1")
-        others = "other checks, gates, evaluators or recordings"
+        others = "other checks, gates, evaluators or recorded runs"
         assert _errors(_merge(folder)) == [
-            f"shard 2 of 2 had {others} than out/1-of-2/results.json",
+            f"shard 2 of 2 has {others} than out/1-of-2/results.json",
             "shard 2 of 2 is missing",
         ]
 
-    def test_need_recordings_of_the_same_make(self, folder: Path) -> None:
+    def test_shards_with_different_traces_are_rejected(self, folder: Path) -> None:
         _run(folder, "1/2")
         _record(folder, "Oslo", trace=77)
         _run(folder, "2/2")
-        assert "other checks, gates, evaluators or recordings" in _errors(_merge(folder))[0]
+        assert "other checks, gates, evaluators or recorded runs" in _errors(_merge(folder))[0]
 
-    def test_need_evaluators_of_the_same_make(self, folder: Path) -> None:
+    def test_shards_with_different_programs_are_rejected(self, folder: Path) -> None:
         program = folder / "evals" / "short.py"
         entry = "- {name: short, type: code, path: short.py}\neval_set:"
         config = CONFIG.replace("eval_set:", entry)
@@ -293,20 +293,20 @@ class TestMergedShards:
         for index, score in enumerate((1, 0), start=1):
             program.write_text(f"print('{{\"score\": {score}}}')")
             _run(folder, f"{index}/2")
-        assert "other checks, gates, evaluators or recordings" in _errors(_merge(folder))[0]
+        assert "other checks, gates, evaluators or recorded runs" in _errors(_merge(folder))[0]
 
-    def test_are_of_one_commit(self, folder: Path) -> None:
+    def test_shards_of_different_commits_are_rejected(self, folder: Path) -> None:
         for shard, digit in (("1/2", "a"), ("2/2", "b")):
             (folder / ".git").mkdir(exist_ok=True)
             (folder / ".git" / "HEAD").write_text(digit * 40)
             _run(folder, shard)
         own, other = "b" * 12, "a" * 12
         assert _errors(_merge(folder)) == [
-            f"shard 2 of 2 is of the commit {own}, where out/1-of-2/results.json is of {other}",
+            f"shard 2 of 2 ran on commit {own}, but out/1-of-2/results.json on {other}",
             "shard 2 of 2 is missing",
         ]
 
-    def test_that_know_no_commit_contradict_none(self, folder: Path) -> None:
+    def test_shard_without_commit_is_accepted(self, folder: Path) -> None:
         _run(folder, "1/2")
         (folder / ".git").mkdir()
         (folder / ".git" / "HEAD").write_text("a" * 40)
@@ -318,91 +318,87 @@ class TestMergedShards:
         assert _report(folder, "merged")["commit"] == "a" * 40
 
 
-class TestAWholeReport:
-    def test_merges_to_itself(self, folder: Path) -> None:
+class TestWholeReport:
+    def test_merged_whole_report_is_unchanged(self, folder: Path) -> None:
         _run(folder)
         assert _merge(folder, "out/whole").code == 1
         for name in ("results.json", "junit.xml", "summary.md", "report.html", "comment.md"):
             one, other = ((folder / each / name).read_text() for each in ("out/whole", "merged"))
             assert one == other.replace(ELSEWHERE, "")
 
-    def test_goes_together_with_no_shards(self, folder: Path) -> None:
+    def test_whole_report_with_shards_is_rejected(self, folder: Path) -> None:
         _run(folder)
         for index in EVERY:
             _run(folder, f"{index}/3")
         assert "a whole run" in _errors(_merge(folder))[0]
 
-    def test_goes_together_with_no_other_of_the_same_config(self, folder: Path) -> None:
+    def test_two_whole_reports_of_one_config_are_rejected(self, folder: Path) -> None:
         _run(folder)
         shutil.copytree(folder / "out" / "whole", folder / "out" / "other")
-        [told, *_] = _errors(_merge(folder, "out/other", "out/whole"))
-        assert told.endswith(" was judged in out/other/results.json, too")
+        [error, *_] = _errors(_merge(folder, "out/other", "out/whole"))
+        assert error.endswith(" was also evaluated in out/other/results.json")
 
 
-class TestShardsThatAreNotAllOfThem:
+class TestIncompleteShards:
     @pytest.fixture
     def folder(self, folder: Path) -> Path:
         for index in EVERY:
             _run(folder, f"{index}/3")
         return folder
 
-    def test_are_refused_by_the_number_that_is_missing(self, folder: Path) -> None:
+    def test_missing_shards_are_reported_by_number(self, folder: Path) -> None:
         assert _errors(_merge(folder, "out/1-of-3", "out/3-of-3")) == ["shard 2 of 3 is missing"]
         assert _errors(_merge(folder, "out/2-of-3")) == ["shards 1, 3 of 3 are missing"]
 
-    def test_are_refused_where_one_is_there_twice(self, folder: Path) -> None:
+    def test_duplicate_shard_is_rejected(self, folder: Path) -> None:
         shutil.copytree(folder / "out" / "2-of-3", folder / "out" / "again")
-        assert _errors(_merge(folder)) == [
-            "shard 2 of 3 is here again, after out/2-of-3/results.json"
-        ]
+        assert _errors(_merge(folder)) == ["shard 2 of 3 is also in out/2-of-3/results.json"]
 
-    def test_are_refused_where_one_is_of_another_number(self, folder: Path) -> None:
+    def test_shard_of_other_total_is_rejected(self, folder: Path) -> None:
         _run(folder, "4/4")
         assert _errors(_merge(folder)) == [
-            "this is shard 4 of 4, where out/1-of-3/results.json is one of 3"
+            "shard 4 of 4, but out/1-of-3/results.json is one of 3 shards"
         ]
 
-    def test_are_refused_where_one_was_broken_off(self, folder: Path) -> None:
+    def test_interrupted_shard_is_rejected(self, folder: Path) -> None:
         _edit(folder, "1-of-3", lambda report: report.update(complete=False))
         [error] = _errors(_merge(folder))
-        assert "broken off" in error
+        assert "was interrupted" in error
 
-    def test_are_refused_where_the_input_of_one_was_wrong(self, folder: Path) -> None:
+    def test_shard_with_invalid_input_is_rejected(self, folder: Path) -> None:
         (folder / "evals" / "eval_config.yaml").write_text("evaluators: []\n")
         _run(folder, "3/3")
         first, *others = _errors(_merge(folder))
-        assert first.startswith("shard 3 of 3 judged nothing, its input was wrong: evals/eval_conf")
+        assert first.startswith("shard 3 of 3 ran no checks; its input is invalid: evals/eval_conf")
         assert others == ["shard 3 of 3 is missing"]
 
-    def test_are_refused_where_one_is_of_another_version(self, folder: Path) -> None:
+    def test_shard_of_other_agentci_version_is_rejected(self, folder: Path) -> None:
         _edit(folder, "2-of-3", lambda report: report["tool"].update(version="0.0.9"))
         [error] = _errors(_merge(folder))
-        assert "version '0.0.9'" in error
+        assert "agentci '0.0.9' wrote the report" in error
 
     @pytest.mark.parametrize("named", ["gone.json", "evals", "out/*.xml", "out/*"])
-    def test_are_refused_where_nothing_is_found(self, folder: Path, named: str) -> None:
+    def test_path_without_reports_is_rejected(self, folder: Path, named: str) -> None:
         merged = _merge(folder, named)
         [error] = _errors(merged)
         assert named in error
         assert "or globs such as shards/*/results.json" in merged.out + merged.err
 
-    def test_leave_no_older_report_behind(self, folder: Path) -> None:
+    def test_rejected_merge_replaces_older_report(self, folder: Path) -> None:
         assert _merge(folder).code == 1
         assert _merge(folder, "out/1-of-3").code == 2
-        assert "Quality gate failed" in (folder / "merged" / "summary.md").read_text()
+        assert "Invalid input" in (folder / "merged" / "summary.md").read_text()
         assert "missing" in (folder / "merged" / "summary.md").read_text()
 
-    def test_set_the_outputs_also_where_a_bug_of_ours_breaks_the_merging_off(
-        self, folder: Path
-    ) -> None:
+    def test_outputs_are_set_after_internal_error(self, folder: Path) -> None:
         output = folder / "output"
         session = make_session(folder, {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)})
-        session.out.close()  # only a bug of ours could
+        session.out.close()  # provokes an internal error
         with pytest.raises(ValueError, match="closed file"):
             merge(["out"], parse_settings([], {}), session)
         assert read_output_file(output.read_text())["verdict"] == "error"
 
-    def test_need_a_folder_for_the_report(self, folder: Path) -> None:
+    def test_invalid_output_folder_is_rejected(self, folder: Path) -> None:
         ran = run_agentci(["merge", "out", "--output-dir", "evals/golden.json"], cwd=folder)
         assert ran.code == 2
         assert "evals/golden.json" in ran.out
@@ -437,26 +433,30 @@ class TestForeignReports:
         return folder
 
     @pytest.mark.parametrize(
-        ("content", "told"),
+        ("content", "expected"),
         [
             pytest.param(b"", "empty", id="empty"),
             pytest.param(b"\x89PNG\r\n\x1a\n\x00", "", id="binary"),
             pytest.param(b"<testsuites/>", "not JSON", id="XML"),
-            pytest.param(b"[1, 2]", "no results.json of agentci", id="a list"),
-            pytest.param(b'{"tool": 3}', "no results.json of agentci", id="another JSON"),
-            pytest.param(b'{"tool": {"name": "agentci"}}', "version another", id="no version"),
-            pytest.param(b'{"version": "2.1.0", "runs": []}', "no results.json", id="SARIF"),
-            pytest.param(b"[" * 200_000, "nested too deeply", id="nested very deep"),
-            pytest.param(b'{"a": 1, "a": 2}', "appears twice", id="a key twice"),
-            pytest.param(b'{"a": NaN}', "not finite", id="no number"),
+            pytest.param(b"[1, 2]", "not a results.json of agentci", id="list"),
+            pytest.param(b'{"tool": 3}', "not a results.json of agentci", id="other JSON"),
+            pytest.param(
+                b'{"tool": {"name": "agentci"}}',
+                "an unknown version of agentci wrote",
+                id="no version",
+            ),
+            pytest.param(b'{"version": "2.1.0", "runs": []}', "not a results.json", id="SARIF"),
+            pytest.param(b"[" * 200_000, "nested too deeply", id="deeply nested"),
+            pytest.param(b'{"a": 1, "a": 2}', "appears twice", id="duplicate key"),
+            pytest.param(b'{"a": NaN}', "not finite", id="NaN"),
         ],
     )
-    def test_are_told_from_ours(self, folder: Path, content: bytes, told: str) -> None:
+    def test_foreign_file_is_rejected(self, folder: Path, content: bytes, expected: str) -> None:
         (folder / "out" / "2-of-3" / "results.json").write_bytes(content)
         [error] = _errors(_merge(folder))
-        assert told in error
+        assert expected in error
 
-    def test_may_not_be_of_any_size(self, folder: Path) -> None:
+    def test_too_large_report_is_rejected(self, folder: Path) -> None:
         with (folder / "out" / "2-of-3" / "results.json").open("ab") as file:
             file.truncate(MAX_REPORT_BYTES + 1)
         [error] = _errors(_merge(folder))
@@ -465,32 +465,34 @@ class TestForeignReports:
     @pytest.mark.parametrize(
         ("path", "value"),
         [
-            pytest.param(["complete"], "true", id="a text for a boolean"),
-            pytest.param(["results"], {}, id="an object for a list"),
-            pytest.param(["results", 0], None, id="no result"),
-            pytest.param(["results", 0, "status"], "ok", id="another status"),
-            pytest.param(["results", 0, "score"], "1.0", id="a score in quotes"),
-            pytest.param(["results", 0, "score"], 1e300, id="a score beyond all"),
-            pytest.param(["results", 0, "score"], True, id="a boolean for a score"),
-            pytest.param(["results", 0, "required"], 0, id="a number for a boolean"),
-            pytest.param(["results", 0, "turn_scores"], [10**400], id="no float is as large"),
+            pytest.param(["complete"], "true", id="string for boolean"),
+            pytest.param(["results"], {}, id="object for list"),
+            pytest.param(["results", 0], None, id="null result"),
+            pytest.param(["results", 0, "status"], "ok", id="unknown status"),
+            pytest.param(["results", 0, "score"], "1.0", id="string score"),
+            pytest.param(["results", 0, "score"], 1e300, id="huge score"),
+            pytest.param(["results", 0, "score"], True, id="boolean score"),
+            pytest.param(["results", 0, "required"], 0, id="number for boolean"),
+            pytest.param(["results", 0, "turn_scores"], [10**400], id="score beyond float range"),
             pytest.param(["results", 0, "place", "line"], 0, id="line 0"),
-            pytest.param(["results", 0, "case"], "no such case", id="no such case"),
-            pytest.param(["results", 0, "new"], 1, id="an unknown key"),
-            pytest.param(["cases", 0, "turn_count"], 10**12, id="turns beyond all"),
-            pytest.param(["cases", 0, "turn_count"], 5, id="turns without words"),
-            pytest.param(["problems"], [{"message": "x"}], id="a problem that lacks all"),
-            pytest.param(["gates", 0, "policy", "overall", "min_pass_rate"], 2, id="a rate of 2"),
-            pytest.param(["gates", 0, "uncovered"], -1, id="a negative count"),
+            pytest.param(["results", 0, "case"], "no such case", id="unknown case"),
+            pytest.param(["results", 0, "new"], 1, id="unknown key"),
+            pytest.param(["cases", 0, "turn_count"], 10**12, id="huge turn count"),
+            pytest.param(["cases", 0, "turn_count"], 5, id="turn count without turns"),
+            pytest.param(["problems"], [{"message": "x"}], id="incomplete problem"),
+            pytest.param(
+                ["gates", 0, "policy", "overall", "min_pass_rate"], 2, id="pass rate of 2"
+            ),
+            pytest.param(["gates", 0, "uncovered"], -1, id="negative count"),
             pytest.param(["shard", "index"], 4, id="shard 4 of 3"),
-            pytest.param(["shard", "total"], 257, id="a shard of 257"),
-            pytest.param(["shard", "of"], "x", id="no digest"),
-            pytest.param(["shard", "checks", 0], "../x", id="no id"),
-            pytest.param(["schema_version"], 2, id="another schema"),
-            pytest.param(["decision", "exit_code"], 10**100, id="no exit code"),
+            pytest.param(["shard", "total"], 257, id="257 shards"),
+            pytest.param(["shard", "plan_digest"], "x", id="invalid digest"),
+            pytest.param(["shard", "checks", 0], "../x", id="invalid check id"),
+            pytest.param(["schema_version"], 2, id="unknown schema version"),
+            pytest.param(["decision", "exit_code"], 10**100, id="huge exit code"),
         ],
     )
-    def test_are_refused_for_a_field_of_another_kind(
+    def test_invalid_field_is_rejected_with_location(
         self, folder: Path, path: list[str | int], value: object
     ) -> None:
         def change(report: Any) -> None:
@@ -504,33 +506,37 @@ class TestForeignReports:
         assert "out/2-of-3/results.json:1:" in ran.out
 
     @pytest.mark.parametrize(
-        ("change", "told"),
+        ("change", "expected"),
         [
-            (_double, "it has results that are there twice: "),
-            (_strange, "it has results that are of no known check: 'not a digest'"),
-            (_moved, "it has results that are not of shard 2 of 3: "),
-            (lambda report: report["results"].pop(), "it lacks the results of 1 check of shard 2"),
-            (lambda report: report["results"][0].update(config="x"), "of a config that has no ga"),
+            (_double, "duplicate results: "),
+            (_strange, "results of unknown checks: 'not a digest'"),
+            (_moved, "results that do not belong to shard 2 of 3: "),
+            (
+                lambda report: report["results"].pop(),
+                "the results of 1 check of shard 2 of 3 are missing",
+            ),
+            (
+                lambda report: report["results"][0].update(config="x"),
+                "results of a config without a gate",
+            ),
         ],
     )
-    def test_are_refused_where_they_contradict_themselves(
-        self, folder: Path, change: Callable[[Any], object], told: str
+    def test_inconsistent_report_is_rejected(
+        self, folder: Path, change: Callable[[Any], object], expected: str
     ) -> None:
         _edit(folder, "2-of-3", change)
-        assert any(told in error for error in _errors(_merge(folder)))
+        assert any(expected in error for error in _errors(_merge(folder)))
 
-    def test_are_refused_where_all_list_a_check_twice(self, folder: Path) -> None:
+    def test_check_listed_twice_in_all_shards_is_rejected(self, folder: Path) -> None:
         for index in EVERY:
             _edit(
                 folder,
                 f"{index}-of-3",
                 lambda report: report["shard"]["checks"].extend(report["shard"]["checks"][:1]),
             )
-        assert set(_errors(_merge(folder))) == {"it lists a check twice"}
+        assert set(_errors(_merge(folder))) == {"`shard.checks` lists a check twice"}
 
-    def test_are_refused_where_an_evaluator_was_another_from_shard_to_shard(
-        self, folder: Path
-    ) -> None:
+    def test_shards_with_different_evaluator_commits_are_rejected(self, folder: Path) -> None:
         own = {"config": "a", "evaluator": "tone", "source": "github", "repository": "o/r"}
         more = {"revision": "main", "ref": "tone.py", "digest": "d"}
         for index in EVERY:
@@ -538,23 +544,21 @@ class TestForeignReports:
             _edit(folder, f"{index}-of-3", partial(dict.update, provenance=provenance))
         assert (
             _errors(_merge(folder))
-            == ["'tone' was not the same as in out/1-of-3/results.json: commit 'c1', there 'c0'"]
-            * 2
+            == ["'tone' is at commit 'c1', but in out/1-of-3/results.json at 'c0'"] * 2
         )
 
-    def test_with_many_faults_are_told_by_the_first(self, folder: Path) -> None:
+    def test_missing_key_is_reported_with_its_path(self, folder: Path) -> None:
         _edit(folder, "2-of-3", lambda report: report.update(provenance=[{}]))
-        errors = _errors(_merge(folder))
-        assert len(errors) == 6
-        assert "3 more wrong fields" in errors[-1]
+        [error] = _errors(_merge(folder))
+        assert error == "`provenance[0]`: object missing required field `config`"
 
-    def test_that_are_nested_as_deep_as_can_be_read_are_cut(self, folder: Path) -> None:
+    def test_deeply_nested_details_are_truncated(self, folder: Path) -> None:
         _edit(folder, "2-of-3", _nested)
         assert _merge(folder).code == 1
         assert "levels deep" in (folder / "merged" / "results.json").read_text()
 
-    def test_command_nothing(self, folder: Path) -> None:
-        """Text of a fork's artifact may be anything; it is neutralised as that of evaluators is."""
+    def test_hostile_report_text_runs_no_workflow_command(self, folder: Path) -> None:
+        """An artifact of a fork may contain any text; it is escaped like evaluator output."""
         hostile = (
             "\n::error::forged\n##[set-output name=passed]true\r::set-output name=x::y\x1b[31m"
         )
@@ -580,7 +584,7 @@ class TestForeignReports:
             assert commands_in((folder / "agentci-results" / name).read_text()) == []
 
 
-class TestTheAction:
+class TestAction:
     def _step(self, folder: Path, **inputs: str) -> tuple[int, Mapping[str, str], str]:
         output = folder / "output"
         output.write_text("")
@@ -593,7 +597,7 @@ class TestTheAction:
         code = run_action(values | unset | given, session)
         return code, read_output_file(output.read_text()), session.out.getvalue()  # type: ignore[attr-defined]
 
-    def test_takes_its_shard_from_the_matrix(self, folder: Path) -> None:
+    def test_auto_shard_comes_from_job_matrix(self, folder: Path) -> None:
         for job in range(3):
             self._step(
                 folder, config="evals", shard="auto", matrix_job=f"{job}/3", output_dir=f"o/{job}"
@@ -603,28 +607,28 @@ class TestTheAction:
         code, outputs, _ = self._step(folder, merge="o\n", output_dir="merged")
         assert (code, outputs["verdict"], outputs["checks"]) == (1, "failed", str(CHECKS))
 
-    def test_says_that_a_shard_is_a_part(self, folder: Path) -> None:
+    def test_verdict_of_shard_is_partial(self, folder: Path) -> None:
         code, outputs, log = self._step(folder, config="evals", shard="1/1", fail_on="never")
         assert (code, outputs["passed"], outputs["verdict"]) == (0, "false", "partial")
         assert "::error" not in log
 
-    def test_needs_a_matrix_to_take_a_shard_from(self, folder: Path) -> None:
+    def test_auto_shard_without_matrix_is_rejected(self, folder: Path) -> None:
         code, outputs, log = self._step(folder, config="evals", shard="auto", matrix_job="/")
         assert (code, outputs["verdict"]) == (2, "invalid")
-        assert "finds no matrix" in log
+        assert "found no matrix" in log
 
-    def test_leaves_the_matrix_alone_where_it_is_not_asked_to(self, folder: Path) -> None:
+    def test_matrix_is_ignored_without_auto_shard(self, folder: Path) -> None:
         self._step(folder, config="evals", matrix_job="0/2")
         assert _report(folder, "agentci-results")["shard"] is None
 
-    def test_sets_its_outputs_where_shards_are_missing(self, folder: Path) -> None:
+    def test_outputs_are_set_when_shards_are_missing(self, folder: Path) -> None:
         _run(folder, "1/2")
         code, outputs, log = self._step(folder, merge="out")
         assert (code, outputs["passed"], outputs["verdict"]) == (2, "false", "invalid")
         assert "::error" in log
         assert "shard 2 of 2 is missing" in log
 
-    def test_judges_nothing_where_it_merges(self, folder: Path) -> None:
+    def test_merge_with_config_or_shard_is_rejected(self, folder: Path) -> None:
         code, outputs, log = self._step(folder, merge="out", config="evals", shard="1/2")
         assert (code, outputs["verdict"]) == (2, "invalid")
         assert "config has no effect with merge" in log

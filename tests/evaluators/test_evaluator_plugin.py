@@ -67,15 +67,15 @@ def test_it_says_by_itself_why_it_cannot_judge(method: str) -> None:
 @pytest.mark.parametrize("method", ["ask", "read"])
 @pytest.mark.parametrize(
     ("answer", "complaint"),
-    [(KeyError("x"), "KeyError: 'x'"), ("yes", "TypeError: `{}` gave a str")],
+    [(KeyError("x"), "KeyError: 'x'"), ("yes", "TypeError: `{}` returned a str")],
 )
 def test_its_faults_are_told_as_its_own(method: str, answer: object, complaint: str) -> None:
     evaluator = foreign(**{method: answer})
     with pytest.raises(EvaluatorError) as error:
         evaluator.ask(CASE) if method == "ask" else evaluator.read(REPLY)
     assert str(error.value) == (
-        f"the type 'x' of the package y does not work: {complaint.format(method)};"
-        " tell the authors of that package"
+        f"the type 'x' of the package y failed: {complaint.format(method)};"
+        " report this to the authors of the plugin"
     )
 
 
@@ -83,5 +83,5 @@ def test_its_faults_are_told_as_its_own(method: str, answer: object, complaint: 
     "answers", [{"identity": "a"}, {"needs": None}, {"needs": [WANTED]}, {"needs": ("/p",)}]
 )
 def test_it_is_none_without_what_reports_show(answers: dict[str, object]) -> None:
-    with pytest.raises(TypeError, match="gave a"):
+    with pytest.raises(TypeError, match="returned a"):
         foreign(**answers)

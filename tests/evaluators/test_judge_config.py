@@ -28,7 +28,8 @@ def panel(
         shared=None if shared is None else SharedJudgeSpec.model_validate(shared),
         model=model,
     )
-    return judges.panel(None if own is None else JudgeSpec.model_validate(own), PLACE)
+    spec = None if own is None else JudgeSpec.model_validate(own)
+    return judges.require(spec, name="e", place=PLACE).judge
 
 
 def test_every_provider_can_be_named() -> None:
@@ -101,9 +102,9 @@ class TestTheModelOfTheCommandLine:
     @pytest.mark.parametrize(
         ("model", "said"),
         [
-            ("", "no `judge` says which one"),
-            ("gpt", "asks the model 'gpt', and nothing says of which provider"),
-            ("nobody/gpt", "asks the model 'nobody/gpt', and nothing says of which provider"),
+            ("", "`e` needs a judge model"),
+            ("gpt", "the judge model 'gpt' of `e` has no provider"),
+            ("nobody/gpt", "the judge model 'nobody/gpt' of `e` has no provider"),
         ],
     )
     def test_is_not_guessed_at(self, model: str, said: str) -> None:

@@ -1,6 +1,7 @@
 """What a program printed is one JSON object, or an error that says what it was."""
 
 import json
+import re
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +11,7 @@ from agentci.errors import EvaluatorError
 from agentci.evaluators.program_output import parse_output
 from agentci.model.json import Json
 
-WAY_OUT = "print the result alone on stdout and logs on stderr"
+WAY_OUT = "print only the result on stdout, and logs on stderr"
 
 
 @pytest.mark.parametrize(
@@ -35,74 +36,82 @@ def test_half_a_character_is_replaced() -> None:
     [
         pytest.param(
             b'loading model\n{"score": 1.0}',
-            f"printed text before its JSON: 'loading model'; {WAY_OUT}",
+            f"text before the JSON: 'loading model'; {WAY_OUT}",
             id="a log line first",
         ),
         pytest.param(
             b'{"level": "info"}\n{"score": 1.0}',
-            f'printed text before its JSON: \'{{"level": "info"}}\'; {WAY_OUT}',
+            f'text before the JSON: \'{{"level": "info"}}\'; {WAY_OUT}',
             id="a log line in JSON first",
         ),
         pytest.param(
             b'using {x: 1}\n{"score": 1.0}\n',
-            f"printed text before its JSON: 'using {{x: 1}}'; {WAY_OUT}",
+            f"text before the JSON: 'using {{x: 1}}'; {WAY_OUT}",
             id="a log line with braces first",
         ),
         pytest.param(
             b'{"score": 1.0}\n\ndone\n',
-            f"printed text after its JSON, on line 3: 'done'; {WAY_OUT}",
+            f"text after the JSON on line 3: 'done'; {WAY_OUT}",
             id="a log line last",
         ),
         pytest.param(
             b'{"score": 1.0}{"score": 0.0}',
-            f"printed text after its JSON, on line 1: '{{\"score\": 0.0}}'; {WAY_OUT}",
+            f"text after the JSON on line 1: '{{\"score\": 0.0}}'; {WAY_OUT}",
             id="two results",
         ),
         pytest.param(
             b"x" * 200,
-            f"Expecting value: line 1 column 1 (char 0), in '{'x' * 79}…'; {WAY_OUT},"
+            f"Expecting value: line 1 column 1 (char 0) in '{'x' * 79}…'; {WAY_OUT},"
             ' such as {"score": 1.0}',
             id="no JSON at all, clipped",
         ),
         pytest.param(
             b"{'score': 1.0}",
-            "Expecting property name enclosed in double quotes: line 1 column 2 (char 1),"
-            " in \"{'score': 1.0}\"; that is Python's way of writing it, use json.dumps;"
+            "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+            " in \"{'score': 1.0}\"; this is Python syntax, use `json.dumps`;"
             f' {WAY_OUT}, such as {{"score": 1.0}}',
             id="a dict as Python prints it",
         ),
         pytest.param(
             b'[{"score": 1.0}]',
-            'it is an array, not an object such as {"score": 1.0}',
+            'found an array; expected an object such as {"score": 1.0}',
             id="an array",
         ),
-        pytest.param(b"0.75", 'it is a number, not an object such as {"score": 1.0}', id="number"),
-        pytest.param(b"true", 'it is a boolean, not an object such as {"score": 1.0}', id="true"),
-        pytest.param(b"null", 'it is null, not an object such as {"score": 1.0}', id="null"),
-        pytest.param(b'"1"', 'it is a string, not an object such as {"score": 1.0}', id="string"),
         pytest.param(
-            '{"score": 1.0}'.encode("utf-16"), "it is UTF-16 or UTF-32; print UTF-8", id="UTF-16"
+            b"0.75", 'found a number; expected an object such as {"score": 1.0}', id="number"
+        ),
+        pytest.param(
+            b"true", 'found a boolean; expected an object such as {"score": 1.0}', id="true"
+        ),
+        pytest.param(b"null", 'found null; expected an object such as {"score": 1.0}', id="null"),
+        pytest.param(
+            b'"1"', 'found a string; expected an object such as {"score": 1.0}', id="string"
+        ),
+        pytest.param(
+            '{"score": 1.0}'.encode("utf-16"),
+            "the encoding is UTF-16 or UTF-32; print UTF-8",
+            id="UTF-16",
         ),
         pytest.param(
             '{"score": 1.0}'.encode("utf-16-be"),
-            "it is UTF-16 or UTF-32; print UTF-8",
+            "the encoding is UTF-16 or UTF-32; print UTF-8",
             id="UTF-16 without a mark",
         ),
-        pytest.param(b'{"x": "caf\xe9"}', "byte 11, 0xe9, is not UTF-8; print UTF-8", id="Latin-1"),
         pytest.param(
-            b'{"score": NaN}', "it holds NaN, which JSON has no number for; use null", id="NaN"
+            b'{"x": "caf\xe9"}', "byte 11 (0xe9) is not valid UTF-8; print UTF-8", id="Latin-1"
         ),
+        pytest.param(b'{"score": NaN}', "`NaN` is not a JSON number; use null", id="NaN"),
         pytest.param(
             b'{"score": 1, "details": {"a": [-Infinity]}}',
-            "it holds -Infinity, which JSON has no number for; use null",
+            "`-Infinity` is not a JSON number; use null",
             id="infinity inside of details",
         ),
         pytest.param(
             b'{"score": 1, "x": 1e999}',
-            "it holds 1e999, which JSON has no number for; use null",
+            "`1e999` is not a JSON number; use null",
             id="a number that is too large",
         ),
-        pytest.param(b"[" * 100_000, "it is nested too deeply to be read", id="nested too deeply"),
+        pytest.param(b"[" * 100_000, "the JSON is nested too deeply", id="nested too deeply"),
     ],
 )
 def test_anything_else_is_explained(stdout: bytes, complaint: str) -> None:
@@ -123,11 +132,11 @@ def test_anything_else_is_explained(stdout: bytes, complaint: str) -> None:
 def test_broken_json_is_not_taken_for_text_around_a_result(stdout: bytes) -> None:
     with pytest.raises(EvaluatorError) as caught:
         parse_output(stdout)
-    assert "printed text" not in str(caught.value)
+    assert re.search("text (before|after) the JSON", str(caught.value)) is None
 
 
 def test_an_integer_of_a_million_digits_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match=r"^it holds a whole number of thousands of digits$"):
+    with pytest.raises(EvaluatorError, match=r"^an integer has thousands of digits$"):
         parse_output(b'{"score": ' + b"1" * 1_000_000 + b"}")
 
 

@@ -9,7 +9,7 @@ import pytest
 from agentci.config.entries import find_evaluator_types
 from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
-from agentci.config.validate import find_config_problems
+from agentci.config.validate import check_config
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
@@ -72,7 +72,7 @@ BROKEN = {"broken": "NO_TYPE", "entry": "NO_ENTRY", "model": "NO_MODEL", "build"
 
 @pytest.fixture
 def _moods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package beside ours that brings evaluators of ``type: mood``."""
+    """A package beside ours that provides evaluators of ``type: mood``."""
     (tmp_path / "agentci_moods.py").write_text(PACKAGE)
     info = tmp_path / "agentci_moods-1.0.dist-info"
     info.mkdir()
@@ -97,8 +97,7 @@ def said_of(config: bytes, programs: FileLocator) -> list[str]:
     """What is wrong with a config."""
     document = read_yaml(config, file="c.yaml")
     return [
-        str(each)
-        for each in find_config_problems(document, find_evaluator_types(document, programs))
+        str(each) for each in check_config(document, find_evaluator_types(document, programs))[1]
     ]
 
 
@@ -129,7 +128,7 @@ class TestTypesOfOtherPackages:
         with pytest.raises(InputError) as refusal:
             read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
         assert str(refusal.value).startswith(
-            f"c.yaml:3:19: the package agentci-moods brings {name!r} for agentci.dialects,"
+            f"c.yaml:3:19: the package agentci-moods provides {name!r} for agentci.dialects,"
             f" {complaint}"
         )
 
@@ -147,8 +146,8 @@ class TestTypesOfOtherPackages:
         with pytest.raises(InputError) as refusal:
             read_suite(read_yaml(config.encode(), file="c.yaml"), Overrides(), programs)
         assert str(refusal.value) == (
-            f"c.yaml:1:14: the type {name!r} of the package agentci-moods does not work:"
-            f" {complaint} (tell the authors of that package)"
+            f"c.yaml:1:14: the type {name!r} of the package agentci-moods failed:"
+            f" {complaint} (report this to the authors of the plugin)"
         )
 
     def test_may_refuse_an_entry_by_themselves(self, programs: FileLocator) -> None:
@@ -162,7 +161,7 @@ class TestTypesOfOtherPackages:
             file="c.yaml",
         )
         suite = read_suite(document, Overrides(), programs)
-        assert [each.identity.criterion for each in suite.evaluators] == ["at least 0.25"]
+        assert [each.identity.criterion for each in suite.evaluators] == ["score >= 0.25"]
 
     def test_may_disagree_with_defaults_that_others_accept(self, programs: FileLocator) -> None:
         document = read_yaml(
@@ -171,16 +170,16 @@ class TestTypesOfOtherPackages:
         with pytest.raises(InputError) as refusal:
             read_suite(document, Overrides(), programs)
         assert str(refusal.value) == (
-            "c.yaml:1:14: 'm' does not go together with `defaults`: Input should be 1"
+            "c.yaml:1:14: `defaults.timeout` is invalid for evaluator 'm': Input should be 1"
         )
 
     def test_are_validated_like_ours(self, programs: FileLocator) -> None:
         entries = b"evaluators:\n- {name: a, type: mood}\n- {name: b, type: mood, mood: 7, zap: 1}"
         said = said_of(entries, programs)
         assert said == [
-            "c.yaml:2:3: the evaluator 'a' has no 'mood' (add `mood: ...`)",
-            'c.yaml:3:31: mood must be text, not 7 (put it in quotes: "7")',
-            "c.yaml:3:34: unknown key 'zap' (known here: name, type, required, threshold, mood)",
+            "c.yaml:2:3: evaluator 'a' has no `mood` (add `mood: ...`)",
+            'c.yaml:3:31: `mood` must be a string, not 7 (put it in quotes: "7")',
+            "c.yaml:3:34: unknown key 'zap' (known keys: name, type, required, threshold, mood)",
         ]
 
     def test_have_a_say_beyond_their_schema(self, programs: FileLocator) -> None:

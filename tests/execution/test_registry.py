@@ -145,7 +145,7 @@ class TestPluginRegistration:
         for name, complaint in complaints.items():
             with pytest.raises(InputError) as refusal:
                 _ = name in Executors()
-            start = f"the package {package} brings {name!r} for agentci.executors, {complaint}"
+            start = f"the package {package} provides {name!r} for agentci.executors, {complaint}"
             assert str(refusal.value).startswith(start)
 
     def test_failing_plugin_factory_raises_evaluator_error(self, site: Path) -> None:

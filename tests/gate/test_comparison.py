@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentci.gate.comparison import compare_runs
+from agentci.gate.comparison import compare_runs, describe_outcome, estimate_cases_needed
 from agentci.gate.regression import NO_BASELINE, find_regression_reasons
 from agentci.gate.rules import GateReason
 from agentci.model.case import CaseSummary
@@ -92,8 +92,34 @@ def test_a_drop_counts_that_is_large_and_sure(
 
 
 def test_too_few_cases_are_told_with_how_many_more_are_needed() -> None:
-    why = "3 cases cannot show anything for sure: 2 cases more are needed"
+    why = "3 cases in both runs; at least 5 are needed"
     assert trend(results(1, 1, 1), results(1, 1, 1)).reason == why
+
+
+def test_inconclusive_drop_names_p_value_and_cases_needed() -> None:
+    found = trend(results(*[1] * 10), results(*[1] * 8, 0, 0))
+    assert (found.outcome, found.reason) == (
+        "inconclusive",
+        "mean score 1 -> 0.8 (10 cases), not significant (p = 0.25); needs about 30 cases",
+    )
+    assert estimate_cases_needed((0.0,) * 99 + (-1.0, 1.0, -0.001), 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "label"),
+    [
+        ([1] * 5, [1] * 5, "unchanged: mean score 1 -> 1 (5 cases)"),
+        ([0] * 5, [1] * 5, "improved: mean score 0 -> 1 (5 cases)"),
+        ([1] * 5, [0.95] * 5, "allowed drop: mean score 1 -> 0.95 (5 cases)"),
+        ([1] * 20, [0] * 20, "regressed: mean score 1 -> 0 (20 cases, p < 0.001)"),
+        ([1] * 3, [1] * 3, "has too few cases: 3 cases in both runs; at least 5 are needed"),
+    ],
+)
+def test_outcome_is_described_with_its_scores(
+    before: list[float], after: list[float], label: str
+) -> None:
+    thresholds = RegressionThresholds(max_drop=0.1)
+    assert describe_outcome(trend(results(*before), results(*after), thresholds)) == label
 
 
 def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
@@ -115,10 +141,10 @@ def test_of_many_evaluators_one_that_is_unlucky_is_no_wonder() -> None:
         (
             [result(0, fingerprint="old")],
             results(1),
-            "the evaluator or its golden cases have changed",
+            "the evaluator or its eval cases changed",
         ),
-        ([result(0, None, status="errored")], results(1), "no check was judged in both runs"),
-        (results(1), [result(0, None, status="skipped")], "no check was judged in both runs"),
+        ([result(0, None, status="errored")], results(1), "no check passed or failed in both runs"),
+        (results(1), [result(0, None, status="skipped")], "no check passed or failed in both runs"),
     ],
 )
 def test_what_cannot_be_compared_is_not(
@@ -161,7 +187,7 @@ class TestTheGate:
         [reason] = self.reasons(self.WORSE)
         assert reason == GateReason(
             "failed",
-            "tone against the baseline: fail (mean score 0, was 1, which is hardly chance)",
+            "tone regressed: mean score 1 -> 0 (5 cases, p = 0.031)",
         )
 
     def test_hears_what_it_does_not_mind(self) -> None:

@@ -122,12 +122,12 @@ class TestTheExitCode:
     ) -> None:
         decision = _decide(results, bar)
         assert (decision.exit_code, decision.passed) == (exit_code, False)
-        said = {"nothing was judged", "no required check was judged"}
+        said = {"no check was evaluated", "no required check was evaluated"}
         assert bool(said & {*decision.reasons}) == (exit_code == 1)
 
     def test_says_so_where_all_that_was_judged_is_advice(self) -> None:
         advice = _results(passed=1, required=False)
-        assert _decide(_results(skipped=1) + advice).reasons[0] == "no required check was judged"
+        assert _decide(_results(skipped=1) + advice).reasons[0] == "no required check was evaluated"
 
     def test_is_1_without_any_config(self) -> None:
         assert _decide_all([]).exit_code == 1
@@ -139,7 +139,7 @@ class TestTheExitCode:
     ) -> None:
         decision = _decide(results, problems=[BROKEN], fail_on=fail_on)
         assert (decision.exit_code, decision.passed) == (2, False)
-        assert decision.reasons[0] == "the input is broken: traces/a.json:4: is no JSON"
+        assert decision.reasons[0] == "invalid input (1 error)"
 
     def test_does_not_mind_warnings_and_notices(self) -> None:
         problems = [
@@ -152,7 +152,7 @@ class TestTheExitCode:
     def test_is_never_0_where_the_run_was_broken_off(self, fail_on: FailOn) -> None:
         decision = _decide(_results(passed=1), complete=False, fail_on=fail_on)
         assert (decision.exit_code, decision.passed) == (1, False)
-        assert decision.reasons == ("the run was cut short before everything was judged",)
+        assert decision.reasons == ("the run was interrupted before all checks finished",)
 
 
 class TestFailOn:
@@ -161,7 +161,9 @@ class TestFailOn:
         [
             pytest.param("error", _results(passed=1, failed=1), 0, id="error spares failures"),
             pytest.param("error", _results(failed=1, errored=1), 3, id="error minds errors"),
-            pytest.param("error", _results(skipped=1), 1, id="error minds that nothing was judged"),
+            pytest.param(
+                "error", _results(skipped=1), 1, id="error minds that no check was evaluated"
+            ),
             pytest.param("never", _results(failed=1), 0, id="never spares failures"),
             pytest.param("never", _results(errored=1), 0, id="never spares errors"),
             pytest.param("never", [], 0, id="never spares all"),
@@ -179,8 +181,8 @@ class TestFailOn:
 
     def test_what_is_spared_is_reported_after_what_is_not(self) -> None:
         assert _decide(_results(failed=1, errored=1), fail_on="error").reasons == (
-            "1 check could not be judged (response_quality)",
-            "1 of 1 check failed: pass rate 0% is below 100%; reported only (fail-on: error)",
+            "1 check errored (response_quality)",
+            "1 of 1 check failed (pass rate 0%, required 100%); reported only (fail-on: error)",
         )
 
 
@@ -223,29 +225,28 @@ class TestAPassRateThatIsToBeProven:
         decision = _decide(_cases(passed=10), self.BAR)
         assert (decision.passed, decision.exit_code) == (False, 1)
         assert decision.reasons[0] == (
-            "10 of 10 cases passed, which proves a pass rate of at least 74% with 95% confidence; "
-            "90% is asked: it takes 19 more cases, all passing"
+            "pass rate 95% confidence bound 74% is below 90% "
+            "(10 of 10 cases passed; 19 more passing cases needed)"
         )
 
     def test_is_proven_by_as_many_as_it_takes(self) -> None:
         assert not _decide(_cases(passed=28), self.BAR).passed
         decision = _decide(_cases(passed=29), self.BAR)
         assert decision.passed
-        proven = "a pass rate of at least 90.2% with 95% confidence; 90% is asked"
         assert decision.reasons == (
-            "all 29 checks passed",
-            f"29 of 29 cases passed, which proves {proven}",
+            "29 checks passed",
+            "pass rate 95% confidence bound 90.2% reaches 90% (29 of 29 cases passed)",
         )
 
     def test_takes_more_where_some_failed(self) -> None:
         decision = _decide(_cases(passed=29, failed=1), self.BAR)
-        assert "it takes 16 more cases, all passing" in decision.reasons[0]
+        assert "16 more passing cases needed" in decision.reasons[0]
         assert _decide(_cases(passed=45, failed=1), self.BAR).passed
 
     def test_is_asked_beside_the_rate_itself(self) -> None:
         decision = _decide(_cases(passed=1, failed=1), self.BAR)
-        assert decision.reasons[0].startswith("1 of 2 checks failed: pass rate 50% is below 90%")
-        assert decision.reasons[1].startswith("1 of 2 cases passed, ")
+        assert decision.reasons[0].startswith("1 of 2 checks failed (pass rate 50%, required 90%)")
+        assert decision.reasons[1].endswith("(1 of 2 cases passed; 44 more passing cases needed)")
 
     def test_counts_cases_and_not_what_several_evaluators_say_of_one(self) -> None:
         twice = [*_cases(passed=20), *_cases(passed=20, evaluator="tone")]
@@ -259,12 +260,16 @@ class TestAPassRateThatIsToBeProven:
         assert "19 of 20 cases passed" in _decide(results, self.BAR).reasons[0]
 
     def test_is_one_more_case_where_one_is_lacking(self) -> None:
-        assert _decide(_cases(passed=28), self.BAR).reasons[0].endswith("1 more case, all passing")
+        assert (
+            _decide(_cases(passed=28), self.BAR).reasons[0].endswith("1 more passing case needed)")
+        )
 
     def test_may_be_asked_of_one_evaluator(self) -> None:
         results = [*_cases(passed=10), *_cases(passed=10, evaluator="tone")]
         decision = _decide(results, evaluators={"tone": self.BAR})
-        assert decision.reasons[0].startswith("tone: 10 of 10 cases passed, ")
+        assert decision.reasons[0].startswith(
+            "tone: pass rate 95% confidence bound 74% is below 90% "
+        )
 
     def test_leaves_a_bar_of_all_as_it_is(self) -> None:
         bar = GateThresholds(min_pass_rate=1.0, pass_rate_confidence=0.95)
@@ -272,7 +277,7 @@ class TestAPassRateThatIsToBeProven:
         assert not _decide(_cases(passed=99, failed=1), bar).passed
 
     def test_is_not_asked_where_nothing_was_judged(self) -> None:
-        assert _decide(_results(skipped=1), self.BAR).reasons[0] == "nothing was judged"
+        assert _decide(_results(skipped=1), self.BAR).reasons[0] == "no check was evaluated"
 
     def test_is_not_asked_of_a_shard(self) -> None:
         cases = CaseThresholds(threshold=0.5, min_pass_rate=0.9, pass_rate_confidence=0.95)
@@ -292,7 +297,7 @@ class TestAPassRateThatIsToBeProven:
             make_result("failed", 0.6 if number else 0.2, case=f"c{number}") for number in range(30)
         ]
         why = _decide_all([(policy, results)]).reasons
-        assert why[0].startswith("29 of 30 cases passed, which proves a pass rate of at least 85%")
+        assert why[0].startswith("pass rate 95% confidence bound 85% is below 90%")
         assert _decide_all([(policy, results[1:])]).passed
 
 
@@ -329,13 +334,13 @@ class TestTheBarOfAnEvaluator:
         assert _decide(results, evaluators=TONE).passed
         results += _results(failed=1)
         assert _decide(results, evaluators=TONE).reasons[0] == (
-            "1 of 3 checks failed: pass rate 67% is below 100%"
+            "1 of 3 checks failed (pass rate 67%, required 100%)"
         )
 
     def test_is_not_helped_by_the_others(self) -> None:
         results = [*_results(passed=1, failed=2, evaluator="tone"), *_results(passed=97)]
         decision = _decide(results, GateThresholds(min_pass_rate=0.9), evaluators=TONE)
-        assert decision.reasons == ("tone: 2 of 3 checks failed: pass rate 33% is below 50%",)
+        assert decision.reasons == ("tone: 2 of 3 checks failed (pass rate 33%, required 50%)",)
 
     def test_decides_on_its_errors_and_skips(self) -> None:
         bar = GateThresholds(on_error="warn", on_skip="fail")
@@ -362,7 +367,7 @@ class TestTheBarOfAnEvaluator:
     def test_is_not_reached_by_judging_nothing(self) -> None:
         results = [*_results(skipped=2, evaluator="tone"), *_results(passed=1)]
         decision = _decide(results, evaluators=TONE)
-        assert (decision.exit_code, decision.reasons[0]) == (1, "tone: nothing was judged")
+        assert (decision.exit_code, decision.reasons[0]) == (1, "tone: no check was evaluated")
 
     def test_of_an_evaluator_without_checks_asks_for_nothing(self) -> None:
         assert _decide(
@@ -382,12 +387,12 @@ class TestSeveralConfigs:
         results = _results(passed=1, config="a.yaml"), _results(passed=1, config="b.yaml")
         decision = self._two(*results)
         assert decision.passed
-        assert decision.reasons == ("all 2 checks passed",)
+        assert decision.reasons == ("2 checks passed",)
 
     def test_are_shut_by_one_which_is_named(self) -> None:
         results = _results(passed=9, config="a.yaml"), _results(failed=1, config="b.yaml")
         decision = self._two(*results)
-        assert decision.reasons == ("b.yaml: 1 of 1 check failed: pass rate 0% is below 100%",)
+        assert decision.reasons == ("b.yaml: 1 of 1 check failed (pass rate 0%, required 100%)",)
 
     @pytest.mark.parametrize("second", [[], _results(skipped=1, config="b.yaml")])
     def test_are_shut_by_one_that_judged_nothing(self, second: list[CheckResult]) -> None:
@@ -410,14 +415,14 @@ class TestGoldenCasesWithoutARecording:
         decision = _decide(_results(passed=1), uncovered=3)
         assert decision.passed
         assert decision.reasons == (
-            "the only check passed",
-            "3 golden cases matched by no recording",
+            "1 check passed",
+            "3 eval cases without a matching trace",
         )
 
     def test_shut_the_gate_where_skips_do(self) -> None:
         decision = _decide(_results(passed=1), GateThresholds(on_skip="fail"), uncovered=1)
         assert decision.exit_code == 1
-        assert decision.reasons == ("1 golden case matched by no recording",)
+        assert decision.reasons == ("1 eval case without a matching trace",)
 
 
 class TestWhatIsSaid:
@@ -425,27 +430,25 @@ class TestWhatIsSaid:
         ("results", "bar", "why"),
         [
             pytest.param(
-                _results(passed=12), GateThresholds(), ["all 12 checks passed"], id="all passed"
+                _results(passed=12), GateThresholds(), ["12 checks passed"], id="all passed"
             ),
-            pytest.param(
-                _results(passed=1), GateThresholds(), ["the only check passed"], id="one passed"
-            ),
+            pytest.param(_results(passed=1), GateThresholds(), ["1 check passed"], id="one passed"),
             pytest.param(
                 _results(passed=2, skipped=1),
                 GateThresholds(),
-                ["all 2 judged checks passed", "1 check had nothing to judge (response_quality)"],
+                ["2 checks passed", "1 check skipped (response_quality)"],
                 id="some were skipped",
             ),
             pytest.param(
                 _results(passed=10, failed=2),
                 GateThresholds(),
-                ["2 of 12 checks failed: pass rate 83% is below 100%"],
+                ["2 of 12 checks failed (pass rate 83%, required 100%)"],
                 id="some failed",
             ),
             pytest.param(
                 _results(passed=9_999, failed=1),
                 GateThresholds(),
-                ["1 of 10,000 checks failed: pass rate 99.99% is below 100%"],
+                ["1 of 10,000 checks failed (pass rate 99.99%, required 100%)"],
                 id="almost all passed",
             ),
             pytest.param(
@@ -453,7 +456,7 @@ class TestWhatIsSaid:
                 GateThresholds(min_pass_rate=0.9),
                 [
                     "11 of 12 checks passed",
-                    "1 of 12 checks failed: pass rate 92% is at least 90%",
+                    "1 of 12 checks failed (pass rate 92%, required 90%)",
                 ],
                 id="enough passed",
             ),
@@ -461,8 +464,8 @@ class TestWhatIsSaid:
                 _results(passed=2, failed=1, errored=1),
                 GateThresholds(),
                 [
-                    "1 of 3 checks failed: pass rate 67% is below 100%",
-                    "1 check could not be judged (response_quality)",
+                    "1 of 3 checks failed (pass rate 67%, required 100%)",
+                    "1 check errored (response_quality)",
                 ],
                 id="the weightiest first",
             ),
@@ -470,27 +473,27 @@ class TestWhatIsSaid:
                 _results(passed=1, errored=1),
                 GateThresholds(on_error="warn"),
                 [
-                    "the only judged check passed",
-                    "1 check could not be judged (response_quality): a warning only",
+                    "1 check passed",
+                    "1 check errored (response_quality); reported only (on_error: warn)",
                 ],
                 id="an error that only warns",
             ),
             pytest.param(
                 _results(passed=1) + _results(failed=1, evaluator="tone", required=False),
                 GateThresholds(),
-                ["the only check passed", "1 advisory check did not pass (tone)"],
+                ["1 check passed", "1 advisory check did not pass (tone)"],
                 id="advice",
             ),
             pytest.param(
                 [make_result("passed", 0.7999)],
                 GateThresholds(min_score=0.8),
-                ["mean score 0.7999 is below 0.8"],
+                ["mean score 0.7999 is below the threshold 0.8"],
                 id="a mean close to the bar",
             ),
             pytest.param(
                 [make_result("passed")],
                 GateThresholds(min_score=0.8),
-                ["no check has a score, and a mean is asked for"],
+                ["no check has a score; `min_score` needs one"],
                 id="no mean",
             ),
         ],
@@ -502,12 +505,10 @@ class TestWhatIsSaid:
 
     def test_names_a_few_evaluators_only(self) -> None:
         results = [make_result("errored", evaluator=f"e{number}") for number in range(9)]
-        assert _decide(results).reasons == (
-            "9 checks could not be judged (e0, e1, e2, e3, e4, … and 4 more)",
-        )
+        assert _decide(results).reasons == ("9 checks errored (e0, e1, e2, e3, e4, … and 4 more)",)
 
     def test_counts_broken_inputs(self) -> None:
-        assert _decide([], problems=[BROKEN] * 3).reasons[0].endswith("is no JSON (and 2 more)")
+        assert _decide([], problems=[BROKEN] * 3).reasons[0] == "invalid input (3 errors)"
 
 
 @given(
@@ -615,16 +616,17 @@ class TestAShard:
         assert (decision.exit_code, decision.passed) == (exit_code, False)
         assert decision.is_failure is (exit_code != 0)
         assert (
-            decision.reasons[-1] == "this is shard 2 of 3: `agentci merge` decides over all of them"
+            decision.reasons[-1]
+            == "results of shard 2 of 3 only; `agentci merge` decides for all shards"
         )
 
     @pytest.mark.parametrize(
         ("results", "why"),
         [
-            ([], "no check falls into it"),
-            (_results(skipped=1), "no required check was judged"),
-            (_results(passed=1, required=False), "no required check was judged"),
-            (_results(passed=2), "all 2 checks passed"),
+            ([], "no checks in this shard"),
+            (_results(skipped=1), "no required check was evaluated"),
+            (_results(passed=1, required=False), "no required check was evaluated"),
+            (_results(passed=2), "2 checks passed"),
         ],
     )
     def test_says_why_it_is_not_shut(self, results: list[CheckResult], why: str) -> None:
@@ -679,7 +681,7 @@ class TestABarForCases:
             *self._case("a", (1, 0.7)), *self._case("b", (1, 0.2)), *self._case("c", (1, 0.9)),
         ]  # fmt: skip
         assert self._decide(results).reasons[0] == (
-            "2 of 3 cases scored below 0.8 (b 0.2, a 0.7): pass rate 33% is below 100%"
+            "2 of 3 cases scored below 0.8 (pass rate 33%, required 100%): b 0.2, a 0.7"
         )
 
     def test_may_be_reached_by_a_share_of_them(self) -> None:
@@ -687,8 +689,7 @@ class TestABarForCases:
         decision = self._decide(results, least=0.5)
         assert decision.passed
         assert (
-            "1 of 2 cases scored below 0.8 (a 0.7): pass rate 50% is at least 50%"
-            in decision.reasons
+            "1 of 2 cases scored below 0.8 (pass rate 50%, required 50%): a 0.7" in decision.reasons
         )
 
     def test_is_not_reached_without_any_weight(self) -> None:

@@ -75,7 +75,7 @@ class TestTheMean:
     def test_is_what_has_to_reach_the_bar(self) -> None:
         assert _told(_repeated(1.0, 0.6, 0.65, by=MEAN)) == (
             *("passed", 0.75),
-            "the mean of 3 repeats: 1, 0.6, 0.65",
+            "mean of 3 repeats: 1, 0.6, 0.65",
         )
 
     def test_fails_below_it_whatever_most_say(self) -> None:
@@ -89,13 +89,15 @@ class TestTheMean:
         missing = replace(_result(0.9), status="failed", reason="a turn is missing")
         result = aggregate_repeats([_result(0.8), missing], Repetition(times=2, aggregation="mean"))
         assert result.status == "failed"
-        assert result.reason == "repeat 2: a turn is missing; the mean of 2 repeats: 0.8, 0.9"
+        assert result.reason == "repeat 2: a turn is missing; mean of 2 repeats: 0.8, 0.9"
 
     def test_does_not_outvote_one_that_does_not_say_why_either(self) -> None:
         result = aggregate_repeats(
             [replace(_result(0.9), status="failed")], Repetition(aggregation="mean")
         )
-        assert str(result.reason).startswith("repeat 1: failed whatever its score; ")
+        assert str(result.reason).startswith(
+            "repeat 1: failed although its score reached the threshold; "
+        )
 
     def test_without_a_bar_passes_nothing(self) -> None:
         results = [make_result("passed", 0.9, threshold=None)]
@@ -108,7 +110,7 @@ class TestTheMean:
         result = aggregate_repeats(results, Repetition(times=2, aggregation="mean"))
         assert _told(result) == (
             *("errored", None),
-            "repeat 2 of 2: it gave no score, and the mean of all is asked for",
+            "repeat 2 of 2: no score; the mean of the repeats needs one",
         )
 
 
@@ -133,7 +135,7 @@ class TestAnswersThatDecline:
     def test_skip_the_check_where_they_are_most(self, by: str) -> None:
         result = _repeated(None, 0.9, None, by=by)
         assert result.status == "skipped"
-        assert result.reason == "2 of 3 repeats had nothing to judge: not my language"
+        assert result.reason == "2 of 3 repeats skipped: not my language"
 
     def test_skip_it_with_their_reason_where_they_are_all(self, by: str) -> None:
         assert _told(_repeated(None, None, by=by)) == ("skipped", 0.0, "not my language")
@@ -143,7 +145,7 @@ class TestAnswersThatDecline:
         assert result.status == "passed"
         assert result.judgement is not None
         assert result.judgement.score == pytest.approx(0.85)
-        assert ", 1 had nothing to judge: 0.9, 0.8" in str(result.reason)
+        assert ", 1 skipped: 0.9, 0.8" in str(result.reason)
 
     def test_pass_nothing_where_they_are_half(self, by: str) -> None:
         assert _repeated(None, 0.3, by=by).status == "failed"

@@ -60,13 +60,13 @@ class TestTheBest:
         result = _combined(SCORES, "pass_at_k", best=1)
         assert (result.status, result.reason) == (
             "passed",
-            "the best of 4 trials: 0.2, 0.9, 0.4, 0.6",
+            "best of 4 trials: 0.2, 0.9, 0.4, 0.6",
         )
 
     def test_keeps_its_own_reason(self) -> None:
         runs = [(0, _result(0.2)), (1, _result(0.6, reason="borderline"))]
         result = aggregate_trials(runs, 1, "pass_at_k", cost_limited=False)
-        assert result.reason == "borderline; the best of 2 trials: 0.2, 0.6"
+        assert result.reason == "borderline; best of 2 trials: 0.2, 0.6"
 
     def test_may_be_the_only_one_that_could_be_judged(self) -> None:
         result = _combined([None, 0.9], "pass_at_k", best=1)
@@ -88,7 +88,7 @@ class TestTheMean:
     def test_is_held_against_the_bar(self) -> None:
         result = _combined([0.5, 1.0], "mean", best=1)
         assert (result.status, result.judgement and result.judgement.score) == ("passed", 0.75)
-        assert result.reason == "the mean of 2 trials: 0.5, 1"
+        assert result.reason == "mean of 2 trials: 0.5, 1"
         assert _combined([0.5, 0.8], "mean").status == "failed"
 
     def test_passes_where_there_is_no_bar(self) -> None:
@@ -98,7 +98,7 @@ class TestTheMean:
     def test_is_not_taken_over_what_happened_to_be_judged(self) -> None:
         result = _combined([1.0, None, 1.0], "mean")
         assert (result.status, result.judgement) == ("errored", None)
-        assert result.reason == "1 of 3 trials could not be judged; trial 1: it hung"
+        assert result.reason == "1 of 3 trials errored; trial 1: it hung"
 
     def test_of_a_single_run_is_that_run(self) -> None:
         result = _combined([0.5], "mean")

@@ -1,4 +1,4 @@
-"""A repository with an agent's recordings, a workflow that judges them, and its GitHub."""
+"""A repository with an agent's traces, a workflow that evaluates them, and a GitHub server."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Bench:
     """Change ``event`` and ``environ`` between runs.
 
     Attributes:
-        event: name and payload of what starts the workflow.
+        event: name and payload of the event that starts the workflow.
     """
 
     hub: Hub
@@ -35,8 +35,10 @@ class Bench:
     event: tuple[str, Any] = ("pull_request", None)
     environ: dict[str, str] = field(default_factory=dict)
 
-    def judge(self, *options: str, score: float = 1, config: str = "evals", **others: Any) -> Ran:
-        """Judge a recording whose agent says how it is to be judged."""
+    def evaluate(
+        self, *options: str, score: float = 1, config: str = "evals", **others: Any
+    ) -> Ran:
+        """Evaluate a trace whose answer is the evaluator's result."""
         evals = self.folder / "evals"
         evals.mkdir(exist_ok=True)
         (evals / "agentci.yaml").write_text(CONFIG)
@@ -50,7 +52,7 @@ class Bench:
         return run_agentci(list(arguments), cwd=self.folder, environ=self.step_environ())
 
     def within(self, step: Callable[[Session], int], **environ: str) -> int:
-        """Run a step in its session, and return its exit code."""
+        """Run a step in its session and return its exit code."""
         return step(make_session(self.folder, {**self.step_environ(), **environ}))
 
     def step_environ(self) -> dict[str, str]:
@@ -78,7 +80,7 @@ class Bench:
         return [comment["body"] for comment in self.hub.comments[PULL]]
 
     def add_pull(self, number: int, **changed: Any) -> dict[str, Any]:
-        """An open pull request, as lists of the API show it."""
+        """Add an open pull request, in the form of the API's lists."""
         pull: dict[str, Any] = self.hub.description.example("pull-request-simple")
         pull |= {"number": number, "state": "open", "requested_teams": []}
         pull["head"] = {**pull["head"], "sha": HEAD, "ref": "feature"}
@@ -90,14 +92,14 @@ class Bench:
 
 
 def pull_request(*, fork: bool = False) -> dict[str, Any]:
-    """The payload of a pull request, as far as it matters here."""
+    """The payload of a pull request event, reduced to what agentci reads."""
     head = {"sha": HEAD, "ref": "feature", "repo": {"full_name": FORK if fork else REPOSITORY}}
     base = {"sha": BASE, "ref": "main", "repo": {"full_name": REPOSITORY}}
     return {"pull_request": {"number": PULL, "head": head, "base": base}}
 
 
 def workflow_run(**changed: Any) -> dict[str, Any]:
-    """The payload of a workflow that followed one of a fork's pull request."""
+    """The payload of a workflow_run event after a fork's pull request."""
     run = {
         "id": 99,
         "event": "pull_request",

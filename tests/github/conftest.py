@@ -1,4 +1,4 @@
-"""What tests of answers on GitHub share."""
+"""Fixtures for tests of posting to GitHub."""
 
 from collections.abc import Iterator
 from pathlib import Path

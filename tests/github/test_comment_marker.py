@@ -1,4 +1,4 @@
-"""A comment is found again by a mark that changes with its place alone."""
+"""A hidden marker identifies the comment of a workflow step."""
 
 import pytest
 
@@ -11,14 +11,14 @@ def _key(matrix: str = "null", *configs: str, **place: str) -> str:
     return make_comment_key(**{**PLACE, **place}, configs=configs, matrix=matrix)
 
 
-def test_is_read_from_the_first_line_that_it_is_hidden_in() -> None:
+def test_marker_is_read_from_first_line() -> None:
     mark = CommentMarker(key=_key(), result=digest_json(["open"]))
     assert parse_marker(mark.prepend_to("text\n")) == mark
     assert parse_marker(mark.prepend_to("text").replace("\n", "\r\n")) == mark
 
 
 @pytest.mark.parametrize("before", ["x", "\n", " ", "> "])
-def test_is_none_anywhere_else(before: str) -> None:
+def test_marker_after_other_text_is_ignored(before: str) -> None:
     assert (
         parse_marker(f"{before}{CommentMarker(key=_key(), result=_key()).prepend_to('text')}")
         is None
@@ -37,10 +37,10 @@ def test_is_none_anywhere_else(before: str) -> None:
         _key(step="b"),
     ],
 )
-def test_is_another_elsewhere(other: str) -> None:
+def test_different_step_has_different_key(other: str) -> None:
     assert other != _key()
 
 
-def test_is_the_same_in_whatever_order_things_are_told() -> None:
+def test_key_ignores_order_of_matrix_and_configs() -> None:
     assert _key('{"a": 1, "b": [2]}') == _key('{"b":[2],"a":1}\n')
     assert _key("null", "a", "b") == _key("null", "b", "a")

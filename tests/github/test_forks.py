@@ -1,4 +1,4 @@
-"""A workflow that follows one of a fork: what that left behind is foreign, and not believed."""
+"""A workflow that runs after a fork's workflow does not trust the fork's report."""
 
 import io
 import json
@@ -25,9 +25,9 @@ REPORT = "report/results.json"
 
 @pytest.fixture
 def fork(bench: Bench) -> Bench:
-    """The report of a run on a fork's pull request, in the workflow that follows it."""
+    """The workflow that runs after a fork's pull request, with that run's report."""
     bench.event = ("pull_request", pull_request(fork=True))
-    bench.judge("--output-dir", "report", score=0)
+    bench.evaluate("--output-dir", "report", score=0)
     assert bench.hub.asked == []
     bench.event = ("workflow_run", workflow_run())
     bench.add_pull(PULL)
@@ -40,57 +40,57 @@ def _changed(bench: Bench, **changed: Any) -> None:
 
 
 def _refused(ran: Ran, bench: Bench) -> str:
-    """What was said of a report that nobody is told of."""
+    """The output of a command that rejects the report and posts nothing."""
     assert (ran.code, bench.hub.asked) == (2, [])
     assert "Traceback" not in ran.out + ran.err
     return ran.out
 
 
-class TestTheReportOfAFork:
-    def test_is_told_on_its_pull_request(self, fork: Bench) -> None:
+class TestForkReport:
+    def test_fork_report_is_posted_on_its_pull_request(self, fork: Bench) -> None:
         ran = fork.run("comment", "report")
         (body,) = fork.bodies
         assert "Quality gate failed: 1 of 1 check failed" in body
         run = "https://github.example/octo/agent/actions/runs/99"
-        assert body.endswith(f"[All of this run]({run}), commit {HEAD[:12]}\n")
+        assert body.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
         assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (0, True)
 
-    def test_is_told_beside_its_baseline(self, fork: Bench) -> None:
+    def test_fork_report_includes_its_baseline_comparison(self, fork: Bench) -> None:
         fork.event = ("pull_request", pull_request(fork=True))
-        fork.judge("--output-dir", "earlier", score=1)
-        fork.judge("--output-dir", "report", "--baseline", "earlier", score=0)
+        fork.evaluate("--output-dir", "earlier", score=1)
+        fork.evaluate("--output-dir", "report", "--baseline", "earlier", score=0)
         fork.event = ("workflow_run", workflow_run())
         fork.run("comment", "report")
         (body,) = fork.bodies
-        assert "was 1; 1 worse, 0 better" in body
-        above, _, _ = (fork.folder / "report" / "comment.md").read_text().partition("[All of this")
+        assert "| 1 (1 worse, 0 better; " in body
+        above, _, _ = (fork.folder / "report" / "comment.md").read_text().partition("[Workflow run")
         assert above in body
 
-    def test_is_told_in_place(self, fork: Bench) -> None:
+    def test_later_fork_report_updates_comment(self, fork: Bench) -> None:
         fork.run("comment", REPORT)
         fork.event = ("pull_request", pull_request(fork=True))
-        fork.judge("--output-dir", "report", score=1)
+        fork.evaluate("--output-dir", "report", score=1)
         fork.event = ("workflow_run", workflow_run(id=100))
         fork.run("comment", REPORT)
         (body,) = fork.bodies
         assert "Quality gate passed" in body
 
-    def test_is_a_check_run_on_its_commit(self, fork: Bench) -> None:
+    def test_fork_report_creates_check_run(self, fork: Bench) -> None:
         fork.run("comment", "report", "--comment", "never", "--check-run", "agent")
         assert fork.bodies == []
         (check,) = fork.hub.checks
         assert (check["head_sha"], check["conclusion"]) == (HEAD, "failure")
         assert len(check["annotations"]) == 1
 
-    def test_is_not_told_where_it_was_broken_off(self, fork: Bench) -> None:
+    def test_interrupted_fork_run_is_not_posted(self, fork: Bench) -> None:
         _changed(fork, complete=False)
         ran = fork.run("comment", "report")
         assert (ran.code, fork.hub.asked) == (0, [])
         assert "no comment: the run was interrupted\n" in ran.out
 
 
-class TestThePullRequest:
-    def test_is_not_what_the_report_says(self, fork: Bench) -> None:
+class TestForkPullRequest:
+    def test_pull_request_number_in_report_is_ignored(self, fork: Bench) -> None:
         fork.event = ("workflow_run", workflow_run(pull_requests=[{"number": 666}]))
         (fork.folder / "report" / "event.json").write_text('{"pull_request": {"number": 666}}')
         (fork.folder / "report" / "pr_number").write_text("666")
@@ -105,9 +105,11 @@ class TestThePullRequest:
             {"head": {"repo": {"full_name": "mallory/other"}}},
             {"state": "closed"},
         ],
-        ids=["has moved on", "of another branch", "of another repository", "closed"],
+        ids=["newer commit", "other branch", "other repository", "closed"],
     )
-    def test_is_no_other(self, changed: dict[str, Any], fork: Bench) -> None:
+    def test_non_matching_pull_request_gets_no_comment(
+        self, changed: dict[str, Any], fork: Bench
+    ) -> None:
         (pull,) = fork.hub.open_pulls
         if "head" in changed:
             head, more = pull["head"], changed["head"]
@@ -119,25 +121,25 @@ class TestThePullRequest:
         assert "no comment: no open pull request has 8c1f8c1f8c1f as the last commit\n" in ran.out
         assert fork.hub.count("issues/create-comment") == 0
 
-    def test_is_none_where_the_fork_is_gone(self, fork: Bench) -> None:
+    def test_deleted_fork_gets_no_comment(self, fork: Bench) -> None:
         fork.event = ("workflow_run", workflow_run(head_repository=None))
         ran = fork.run("comment", "report", "--check-run", "agent")
         assert "no comment: the branch of 8c1f8c1f8c1f was deleted\n" in ran.out
         assert [check["head_sha"] for check in fork.hub.checks] == [HEAD]
 
-    def test_is_none_where_the_event_tells_of_no_run(self, fork: Bench) -> None:
+    def test_event_without_triggering_run_posts_nothing(self, fork: Bench) -> None:
         fork.event = ("workflow_run", {})
         ran = fork.run("comment", "report", "--check-run", "agent")
         assert "no comment: the event `workflow_run` has no pull request\n" in ran.out
         assert "no check run: the event `workflow_run` has no commit\n" in ran.out
         assert (ran.code, fork.hub.asked) == (0, [])
 
-    def test_is_none_of_several(self, fork: Bench) -> None:
+    def test_several_matching_pull_requests_get_no_comment(self, fork: Bench) -> None:
         fork.add_pull(8)
         assert "no comment: 2 open pull requests have" in fork.run("comment", "report").out
 
     @pytest.mark.parametrize("branch", ["a b", "x&state=closed", "../../user", "#7", "\u202e"])
-    def test_may_have_a_branch_of_any_name(self, branch: str, fork: Bench) -> None:
+    def test_any_branch_name_is_looked_up(self, branch: str, fork: Bench) -> None:
         fork.event = ("workflow_run", workflow_run(head_branch=branch))
         (pull,) = fork.hub.open_pulls
         pull["head"]["ref"] = branch
@@ -146,22 +148,22 @@ class TestThePullRequest:
         assert fork.hub.asked[0].query["head"] == f"mallory:{branch}"
 
 
-class TestAHostileReport:
+class TestUntrustedReport:
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("", "the file is empty"),
-            ("[]", "no results.json of agentci"),
-            ('{"tool": {"name": "agentci", "version": "9.9"}}', "is of version '9.9'"),
+            ("[]", "not a results.json of agentci"),
+            ('{"tool": {"name": "agentci", "version": "9.9"}}', "agentci '9.9' wrote the report"),
             ("[" * 200_000, "nested too deeply"),
             ("9" * 10_000, "too many digits"),
             ('{"a": 1, "a": 2}', "appears twice"),
-            ("\x00\x01", "holds a NUL"),
+            ("\x00\x01", "contains a NUL"),
         ],
     )
-    def test_is_refused_with_what_is_wrong(self, text: str, said: str, fork: Bench) -> None:
+    def test_malformed_report_is_rejected(self, text: str, message: str, fork: Bench) -> None:
         (fork.folder / REPORT).write_text(text)
-        assert said in _refused(fork.run("comment", "report"), fork)
+        assert message in _refused(fork.run("comment", "report"), fork)
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -175,33 +177,35 @@ class TestAHostileReport:
             ("comparison", {"baseline": "b", "evaluators": [{"evaluator": "x"}]}),
         ],
     )
-    def test_of_another_schema_is_refused(self, name: str, value: object, fork: Bench) -> None:
+    def test_report_with_invalid_schema_is_rejected(
+        self, name: str, value: object, fork: Bench
+    ) -> None:
         _changed(fork, **{name: value})
         assert name in _refused(fork.run("comment", "report"), fork)
 
-    def test_that_is_huge_is_not_read(self, fork: Bench) -> None:
+    def test_oversized_report_is_rejected(self, fork: Bench) -> None:
         with (fork.folder / REPORT).open("wb") as file:
             file.truncate(MAX_COMMENT_REPORT_BYTES + 1)
-        said = _refused(fork.run("comment", "report"), fork)
-        assert "is larger than 64 MiB" in said
+        message = _refused(fork.run("comment", "report"), fork)
+        assert "is larger than 64 MiB" in message
 
-    def test_that_is_not_there_is_said_to_be_missing(self, fork: Bench) -> None:
+    def test_missing_report_is_rejected(self, fork: Bench) -> None:
         assert "there is no report nowhere" in _refused(fork.run("comment", "nowhere"), fork)
 
-    def test_that_is_a_link_is_not_followed(self, fork: Bench, tmp_path: Path) -> None:
+    def test_symlink_out_of_workspace_is_rejected(self, fork: Bench, tmp_path: Path) -> None:
         secret = tmp_path.parent / f"{tmp_path.name}-secret.json"
         secret.write_text((fork.folder / REPORT).read_text())
         (fork.folder / REPORT).unlink()
         (fork.folder / REPORT).symlink_to(secret)
-        said = _refused(fork.run("comment", "report"), fork)
-        assert "is outside the workspace" in said
+        message = _refused(fork.run("comment", "report"), fork)
+        assert "is outside the workspace" in message
 
-    def test_that_is_a_pipe_is_not_waited_for(self, fork: Bench) -> None:
+    def test_named_pipe_is_rejected_without_blocking(self, fork: Bench) -> None:
         (fork.folder / REPORT).unlink()
         os.mkfifo(fork.folder / REPORT)
         assert "there is no report" in _refused(fork.run("comment", "report"), fork)
 
-    def test_calls_nobody_and_opens_nothing(self, fork: Bench) -> None:
+    def test_markup_and_mentions_in_report_are_escaped(self, fork: Bench) -> None:
         hostile = (
             "@octocat #12 GH-3 octo/agent#4 <img src=x onerror=y> <!-- --> </details>"
             " [click](https://evil.example) ![x](http://evil.example/p.png)"
@@ -219,21 +223,32 @@ class TestAHostileReport:
         trend |= {"regressions": [{"case": hostile, "before": 1, "after": 0}], "improvements": []}
         trend |= {"outcome": "fail", "reason": hostile}
         comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
-        _changed(fork, results=document["results"], problems=[problem], comparison=comparison)
+        counts = {"added": 0, "removed": 0}
+        comparison |= {"commit": hostile, "stale": hostile}
+        _changed(
+            fork, results=document["results"], problems=[problem], comparison=comparison | counts
+        )
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
-        assert "was 1; 1 worse, 0 better: fail" in body
+        assert "1 (1 worse, 0 better; regressed)" in body
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")
-        for spelt in ("<img", "<!--", "</details", "](https://evil", "](http://evil", "\n# head"):
-            assert spelt not in prose
-        for spelt in ("https://evil", "www.evil", "\x1b", "\u202e"):
-            assert spelt not in prose
+        for markup in (
+            "<img",
+            "<!--",
+            "</details",
+            "](https://evil",
+            "](http://evil",
+            "\n# head",
+        ):
+            assert markup not in prose
+        for markup in ("https://evil", "www.evil", "\x1b", "\u202e"):
+            assert markup not in prose
         assert commands_in(ran.out) == []
 
     @pytest.mark.parametrize("name", ["../results.json", "/results.json", "report/results.json"])
-    def test_in_a_zip_file_is_no_report(self, name: str, fork: Bench) -> None:
+    def test_zipped_report_is_rejected(self, name: str, fork: Bench) -> None:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr(name, (fork.folder / REPORT).read_text())
@@ -241,25 +256,25 @@ class TestAHostileReport:
         _refused(fork.run("comment", "report"), fork)
 
 
-class TestTheWorkflowOfTheDocuments:
+class TestDocumentedWorkflow:
     DOCUMENT = (ROOT / "docs" / "pull-requests.md").read_text()
     TEXT = DOCUMENT.partition("## Forks")[2].partition("```yaml\n")[2].partition("```")[0]
     WORKFLOW = yaml.safe_load(TEXT)
 
-    def test_is_one_of_github(self, tmp_path: Path) -> None:
+    def test_documented_workflow_matches_github_schema(self, tmp_path: Path) -> None:
         (tmp_path / "w.yml").write_text(self.TEXT)
         checker = [sys.executable, "-m", "check_jsonschema"]
         schema = ["--builtin-schema", "vendor.github-workflows", str(tmp_path / "w.yml")]
         ran = subprocess.run([*checker, *schema], capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout
 
-    def test_may_no_more_than_it_needs_and_checks_nothing_out(self) -> None:
+    def test_documented_workflow_has_minimal_permissions_and_no_checkout(self) -> None:
         job = self.WORKFLOW["jobs"]["comment"]
         assert self.WORKFLOW["permissions"] == {}
         assert job["permissions"] == {"actions": "read", "pull-requests": "write"}
         assert not [step for step in job["steps"] if "checkout" in step["uses"] or "run" in step]
 
-    def test_comments(self, fork: Bench) -> None:
+    def test_documented_workflow_posts_comment(self, fork: Bench) -> None:
         (inputs,) = (
             step["with"]
             for step in self.WORKFLOW["jobs"]["comment"]["steps"]
@@ -269,8 +284,8 @@ class TestTheWorkflowOfTheDocuments:
         assert (code, len(fork.bodies), outputs) == (0, 1, {})
 
 
-class TestTheAction:
-    def test_sets_its_outputs_where_the_report_is_refused(self, fork: Bench) -> None:
+class TestAction:
+    def test_rejected_report_sets_outputs(self, fork: Bench) -> None:
         code, outputs = _step(fork, **{"comment-report": "nowhere", "comment": "always"})
         assert (code, outputs["verdict"]) == (2, "invalid")
 
@@ -286,19 +301,19 @@ class TestTheAction:
         ],
         ids=str,
     )
-    def test_does_not_take_what_has_no_effect(self, inputs: dict[str, str], fork: Bench) -> None:
+    def test_conflicting_input_is_rejected(self, inputs: dict[str, str], fork: Bench) -> None:
         code, outputs = _step(fork, **{"comment-report": "report", **inputs})
         assert (code, outputs["verdict"], fork.hub.asked) == (2, "invalid", [])
 
-    def test_has_a_comment_for_each_leg_of_a_matrix(self, bench: Bench) -> None:
-        bench.judge()
+    def test_each_matrix_job_gets_own_comment(self, bench: Bench) -> None:
+        bench.evaluate()
         for matrix in ('{"model": "small"}', '{"model": "large"}', '{"model":"small"}'):
             assert _step(bench, config="evals", comment="always", matrix=matrix)[0] == 0
         assert len(bench.bodies) == 2
 
 
 def _step(bench: Bench, **given: str) -> tuple[int, dict[str, str]]:
-    """Run the action with the defaults of its inputs; returns its exit code and its outputs."""
+    """Run the action with default inputs; return its exit code and outputs."""
     defaults = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
     inputs = {name: str(each["default"]) for name, each in defaults.items()} | given
     output = bench.folder / "output"

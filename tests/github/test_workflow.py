@@ -1,4 +1,4 @@
-"""Which commit a run evaluates: what is checked out, else that of the workflow."""
+"""The commit that a run evaluates: the checked-out one, otherwise the workflow's."""
 
 from pathlib import Path
 
@@ -18,33 +18,37 @@ def root(tmp_path: Path) -> Path:
 
 
 class TestEvaluatedCommit:
-    def test_is_what_is_checked_out(self, root: Path) -> None:
+    def test_commit_is_checked_out_head(self, root: Path) -> None:
         made = commit(root)
-        assert self._judged(root, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+        assert self._find_commit(root, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
 
-    def test_is_what_is_checked_out_around_the_working_directory(self, root: Path) -> None:
+    def test_commit_is_found_from_subdirectory(self, root: Path) -> None:
         (root / "evals").mkdir()
         made = commit(root)
         for cwd in (root, root / "evals"):
             assert (
-                self._judged(root.parent, cwd, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+                self._find_commit(root.parent, cwd, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW)
+                == made
             )
 
-    def test_is_the_whole_where_the_working_directory_is_a_submodule(self, root: Path) -> None:
+    def test_submodule_directory_uses_superproject_commit(self, root: Path) -> None:
         repository(root / "sub")
         commit(root / "sub")
         made = commit(root)
-        assert self._judged(root, root / "sub", GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == made
+        assert (
+            self._find_commit(root, root / "sub", GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW)
+            == made
+        )
 
-    def test_else_what_the_workflow_runs_on(self, tmp_path: Path) -> None:
-        assert self._judged(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == WORKFLOW
+    def test_workflow_commit_is_used_without_checkout(self, tmp_path: Path) -> None:
+        assert self._find_commit(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA=WORKFLOW) == WORKFLOW
 
-    def test_else_nobody_knows(self, tmp_path: Path) -> None:
-        assert self._judged(tmp_path, GITHUB_SHA=WORKFLOW) == ""
-        assert self._judged(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA="main") == ""
+    def test_commit_is_empty_if_unknown(self, tmp_path: Path) -> None:
+        assert self._find_commit(tmp_path, GITHUB_SHA=WORKFLOW) == ""
+        assert self._find_commit(tmp_path, GITHUB_ACTIONS="true", GITHUB_SHA="main") == ""
 
     @staticmethod
-    def _judged(root: Path, cwd: Path | None = None, **environ: str) -> str:
+    def _find_commit(root: Path, cwd: Path | None = None, **environ: str) -> str:
         return find_checked_out_commit(
             Workspace(root=root, cwd=cwd or root), read_github_context(environ)
         )

@@ -70,7 +70,7 @@ def make_result(
             name=evaluator,
             **{
                 "type": "code",
-                "criterion": "at least 0.7",
+                "criterion": "score >= 0.7",
                 "threshold": 0.7,
                 "required": True,
                 "place": Place(file=config, line=LINES.get(evaluator, 1)),

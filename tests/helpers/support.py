@@ -87,7 +87,7 @@ def make_session(cwd: Path, environ: Mapping[str, str], **replaced: Any) -> Sess
     github = read_github_context(environ)
     workspace = find_workspace(cwd, root=github.workspace or cwd)
     err = io.StringIO()
-    http = HttpClient(tell=lambda text: print(text, file=err), sleep=lambda _: None)
+    http = HttpClient(report=lambda text: print(text, file=err), sleep=lambda _: None)
     services = Services(
         workspace=workspace,
         executors=Executors(make_factories({"PATH": PATH, **environ})),

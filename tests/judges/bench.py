@@ -33,7 +33,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.transport = Transport(
-            tell=self.patience.told.append,
+            report=self.patience.told.append,
             stopped=self.stopped,
             sleep=self.patience.sleep,
             clock=self.patience.clock,

@@ -51,9 +51,9 @@ def test_what_a_service_counted_is_charged() -> None:
 @pytest.mark.parametrize(
     ("caps", "why"),
     [
-        (BudgetLimits(max_calls=2), "max_calls is 2"),
-        (BudgetLimits(max_tokens=1300), "max_tokens is 1,300"),
-        (BudgetLimits(max_usd=0.012), "max_usd is 0.012"),
+        (BudgetLimits(max_calls=2), r"`max_calls` \(2\)"),
+        (BudgetLimits(max_tokens=1300), r"`max_tokens` \(1,300\)"),
+        (BudgetLimits(max_usd=0.012), r"`max_usd` \(0.012\)"),
     ],
 )
 def test_what_would_pass_a_cap_is_not_asked(caps: BudgetLimits, why: str) -> None:
@@ -77,7 +77,7 @@ def test_refusals_cost_nothing() -> None:
 def test_a_cap_in_dollars_needs_prices() -> None:
     bench = Bench(caps=BudgetLimits(max_usd=1))
     with serve(script(said("ok"))) as server:
-        with pytest.raises(EvaluatorError, match="max_usd needs the prices of m"):
+        with pytest.raises(EvaluatorError, match="`max_usd` needs the `price` of m"):
             bench.asker.ask(QUESTION, settings(server.url), until=bench.until)
         assert server.asked == []
 

@@ -80,25 +80,34 @@ def test_vectors_are_told_apart_by_their_index() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (body(vector(0, 1, 0)), "one vector a text"),
-        (body(vector(0, 1), vector(0, 1)), "one vector a text"),
-        (body(vector(1, 1), vector(2, 1)), "one vector a text"),
-        (body(*(vector(i, 1) for i in range(3))), "one vector a text"),
-        (body(vector(0, 1), vector(1, 1), vector(1, 1)), "one vector a text"),
-        (body(), "one vector a text"),
-        (body(vector(0, 1, 0), vector(1, 1)), "unequal length"),
-        (body(vector(0), vector(1)), "does not speak the API"),
+        (body(vector(0, 1, 0)), "one vector per text"),
+        (body(vector(0, 1), vector(0, 1)), "one vector per text"),
+        (body(vector(1, 1), vector(2, 1)), "one vector per text"),
+        (body(*(vector(i, 1) for i in range(3))), "one vector per text"),
+        (body(vector(0, 1), vector(1, 1), vector(1, 1)), "one vector per text"),
+        (body(), "one vector per text"),
+        (body(vector(0, 1, 0), vector(1, 1)), "different lengths"),
+        (body(vector(0), vector(1)), "did not return a response of its provider's API"),
         (body(vector(0, 1, 1), vector(1, 0, 0)), "a vector of zeros has no direction"),
-        (body(vector(0, 1), vector(1, "1")), "does not speak the API"),
-        (body(vector(0, 1), vector(1, True)), "does not speak the API"),
-        (body(vector(0, 1), vector(1, None)), "does not speak the API"),
-        (body(vector(0, 1), vector(1, float("nan"))), "does not speak the API"),
-        (body(vector(0, 1), vector(1, float("inf"))), "does not speak the API"),
-        (body(vector("0", 1), vector(1, 1)), "does not speak the API"),
-        (body({"embedding": [1]}, vector(1, 1)), "does not speak the API"),
-        (body({"index": 0, "embedding": "AACAPw=="}, vector(1, 1)), "does not speak the API"),
-        (Answer(body=b'{"choices": []}'), "does not speak the API"),
-        (Answer(body=b"[]"), "does not speak the API"),
+        (body(vector(0, 1), vector(1, "1")), "did not return a response of its provider's API"),
+        (body(vector(0, 1), vector(1, True)), "did not return a response of its provider's API"),
+        (body(vector(0, 1), vector(1, None)), "did not return a response of its provider's API"),
+        (
+            body(vector(0, 1), vector(1, float("nan"))),
+            "did not return a response of its provider's API",
+        ),
+        (
+            body(vector(0, 1), vector(1, float("inf"))),
+            "did not return a response of its provider's API",
+        ),
+        (body(vector("0", 1), vector(1, 1)), "did not return a response of its provider's API"),
+        (body({"embedding": [1]}, vector(1, 1)), "did not return a response of its provider's API"),
+        (
+            body({"index": 0, "embedding": "AACAPw=="}, vector(1, 1)),
+            "did not return a response of its provider's API",
+        ),
+        (Answer(body=b'{"choices": []}'), "did not return a response of its provider's API"),
+        (Answer(body=b"[]"), "did not return a response of its provider's API"),
     ],
 )
 def test_what_is_not_two_vectors_is_an_error(answer: Answer, why: str) -> None:
@@ -117,7 +126,7 @@ def test_a_refusal_says_what_to_do_and_no_key() -> None:
     answer = refused(400, message=f"{KEY} is too long")
     with serve(script(answer)) as server, pytest.raises(EvaluatorError) as caught:
         compare(Bench(), server)
-    assert "answered 400 (*** is too long)" in str(caught.value)
+    assert "status 400 (*** is too long)" in str(caught.value)
     assert len(server.asked) == 1
 
 
@@ -132,7 +141,7 @@ def test_a_call_counts_with_its_tokens() -> None:
     with serve(script(GOOD)) as server:
         compare(bench, server, prices=prices)
         assert bench.budget.spent == ModelCost(calls=1, tokens=8, usd=16e-6)
-        with pytest.raises(EvaluatorError, match="max_calls is 1"):
+        with pytest.raises(EvaluatorError, match=r"exceed `max_calls` \(1\)"):
             compare(bench, server, prices=prices)
     assert len(server.asked) == 1
 
@@ -146,7 +155,7 @@ def test_tokens_that_nobody_counted_are_estimated() -> None:
 
 def test_with_replay_only_nobody_is_asked() -> None:
     given = request(settings("http://127.0.0.1:9"), replay="only")
-    with pytest.raises(UncachedResponseError, match="with `replay: only`"):
+    with pytest.raises(UncachedResponseError, match="`replay: only` calls no model"):
         Bench().comparer.compare(given)
 
 

@@ -60,17 +60,17 @@ def test_a_verdict_comes_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("answers", "why", "asked"),
     [
-        ([PROSE, PROSE], "holds no verdict, and what it wrote instead gives none either", 2),
-        ([said('{"score": 2}'), said("{}")], "is 2, not from 0 to 1, and what it wrote", 2),
-        ([PROSE, TWO_MINDS], "holds no verdict, and what it wrote", 2),
-        ([PROSE, WITHHELD], "holds no verdict, and what it wrote", 2),
-        ([EMPTY], "holds no verdict", 1),
-        ([TWO_MINDS], "contradict each other", 1),
-        ([WITHHELD], r"refused to reply \(content_filter\)", 1),
-        ([said('{"score": 1}', "tool_calls")], r"unknown way \(tool_calls\)", 1),
-        ([CUT, CUT], r"cut off \(length\): allow it more tokens", 2),
+        ([PROSE, PROSE], "contains no verdict; its correction contains none either", 2),
+        ([said('{"score": 2}'), said("{}")], "is 2; it must be from 0 to 1; its correction", 2),
+        ([PROSE, TWO_MINDS], "contains no verdict; its correction", 2),
+        ([PROSE, WITHHELD], "contains no verdict; its correction", 2),
+        ([EMPTY], "contains no verdict", 1),
+        ([TWO_MINDS], "contradictory verdicts", 1),
+        ([WITHHELD], r"refused to respond \(content_filter\)", 1),
+        ([said('{"score": 1}', "tool_calls")], r"unknown reason \(tool_calls\)", 1),
+        ([CUT, CUT], r"truncated \(length\); raise `max_output_tokens`", 2),
         ([refused(404, message="no such model")], "no such model", 1),
-        ([Answer(body=b"[]")], "does not speak the API", 1),
+        ([Answer(body=b"[]")], "did not return a response of its provider's API", 1),
     ],
 )
 def test_what_is_no_verdict_is_an_error(answers: list[Answer], why: str, asked: int) -> None:
@@ -125,7 +125,7 @@ def test_the_majority_counts_and_no_more_are_asked_than_matter(
 def test_the_split_is_shown() -> None:
     ruling, _ = rule(YES, EMPTY, NO, question=YES_OR_NO, samples=3)
     assert [verdict.value for verdict in ruling.verdicts] == [True, False]
-    assert ruling.failures == ("the judge's reply holds no verdict",)
+    assert ruling.failures == ("the judge's response contains no verdict",)
     assert ruling.is_split
     assert summarize_votes("score", ruling) == "1 of 2 passed; 1 without a verdict"
 
@@ -140,7 +140,7 @@ def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, ask
     bench = Bench()
     with serve(script(EMPTY)) as server:
         request = asking(server.url, YES_OR_NO, samples=samples)
-        why = f"{asked} of {samples} samples gave no verdict: the judge's reply holds no verdict$"
+        why = f"{asked} of {samples} samples have no verdict: the judge's response contains no"
         with pytest.raises(EvaluatorError, match=why):
             bench.judge.evaluate(request)
     assert len(server.asked) == asked
@@ -148,7 +148,7 @@ def test_too_few_verdicts_are_an_error_as_soon_as_that_is_sure(samples: int, ask
 
 @pytest.mark.parametrize("question", [QUESTION, YES_OR_NO])
 def test_nobody_asked_is_no_ruling(question: JudgePrompt) -> None:
-    with pytest.raises(EvaluatorError, match="gave no verdict"):
+    with pytest.raises(EvaluatorError, match="have no verdict"):
         Bench().judge.evaluate(asking("http://localhost", question, samples=0))
 
 
@@ -164,12 +164,15 @@ def test_a_text_is_any_reply_that_came_to_its_end() -> None:
     with serve(script(CUT, said("Paris"))) as server:
         assert bench.judge.generate_text(question, settings(server.url), seconds=9).text == "Paris"
     assert "response_format" not in json.loads(server.asked[0].body)
-    with serve(script(WITHHELD)) as server, pytest.raises(EvaluatorError, match="refused to reply"):
+    with (
+        serve(script(WITHHELD)) as server,
+        pytest.raises(EvaluatorError, match="refused to respond"),
+    ):
         bench.judge.generate_text(question, settings(server.url), seconds=9)
 
 
 def test_only_what_has_a_form_has_a_verdict() -> None:
-    with pytest.raises(TypeError, match="without a form"):
+    with pytest.raises(TypeError, match="without a schema"):
         Bench().judge.evaluate(
             asking("http://localhost", JudgePrompt(system="", user="", schema=None))
         )
@@ -193,7 +196,7 @@ def test_a_service_that_fails_ends_the_samples_at_once() -> None:
     bench = Bench()
     with serve(script(YES, refused(401))) as server:
         request = asking(server.url, YES_OR_NO, samples=5)
-        with pytest.raises(EvaluatorError, match="the key in KEY is the right one"):
+        with pytest.raises(EvaluatorError, match="check the key in KEY"):
             bench.judge.evaluate(request)
     assert len(server.asked) == 2
 
@@ -202,7 +205,7 @@ def test_a_verdict_has_a_deadline_with_all_that_is_done_for_it() -> None:
     bench = Bench()
     with serve(script(refused(429, {"Retry-After": "50"}))) as server:
         started = bench.patience.clock()
-        with pytest.raises(EvaluatorError, match="no time is left"):
+        with pytest.raises(EvaluatorError, match="no time left"):
             bench.judge.evaluate(asking(server.url))
         assert bench.patience.clock() - started < 180
     assert len(server.asked) == 4
@@ -247,7 +250,7 @@ class TestLabels:
         assert summarize_votes("label", ruling) == "good 2, bad 1"
 
     def test_a_tie_is_an_error(self) -> None:
-        with pytest.raises(EvaluatorError, match="split: good and bad, 1 each"):
+        with pytest.raises(EvaluatorError, match="tied: good and bad, 1 each"):
             self.rule("good", "bad")
 
 

@@ -177,7 +177,7 @@ class TestEveryProvider:
             PROVIDERS[provider].parse_response(content)
 
     def test_says_when_another_api_answers(self, provider: str) -> None:
-        with pytest.raises(EvaluatorError, match="does not speak the API of its provider"):
+        with pytest.raises(EvaluatorError, match="did not return a response of its provider's API"):
             PROVIDERS[provider].parse_response(b'["hello"]')
 
 

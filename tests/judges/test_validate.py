@@ -36,51 +36,54 @@ def test_a_command_is_enough() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"provider": "opnai"}, "there is no provider 'opnai'; did you mean 'openai'?"),
+        ({"provider": "opnai"}, "unknown provider 'opnai'; did you mean 'openai'?"),
         (
             {"provider": "zzz"},
-            "there is no provider 'zzz'; it is openai, azure, anthropic, gemini or command",
+            "unknown provider 'zzz'; use openai, azure, anthropic, gemini or command",
         ),
         (
             {"model": ""},
-            "no model is named; there is none by default, because models come and go",
+            "`model` is missing; there is no default model",
         ),
-        ({"provider": "azure"}, "the provider 'azure' needs a base_url"),
-        ({"provider": "gemini", "effort": "low"}, "the provider 'gemini' takes no effort"),
+        ({"provider": "azure"}, "the provider 'azure' needs a `base_url`"),
+        (
+            {"provider": "gemini", "effort": "low"},
+            "the provider 'gemini' does not support `effort`",
+        ),
         (
             {"key_variable": "NONE"},
-            "the environment variable NONE, for the judge's key, is not set",
+            "the environment variable NONE with the judge's key is not set",
         ),
         (
             {"key_variable": "EMPTY"},
-            "the environment variable EMPTY, for the judge's key, is not set",
+            "the environment variable EMPTY with the judge's key is not set",
         ),
-        ({"provider": "command"}, "the provider 'command' needs a command"),
+        ({"provider": "command"}, "`provider: command` needs a `command`"),
         (
             {"command": ("j",)},
-            "the provider 'openai' takes no command; leave one of them out",
+            "the provider 'openai' does not use `command`; remove one of them",
         ),
         (
             {"provider": "command", "command": ("j",), "temperature": 0},
-            "the provider 'command' takes no temperature",
+            "the provider 'command' does not support `temperature`",
         ),
         (
             {"base_url": "https://models.github.ai/inference"},
             (
-                "base_url is that of GitHub Models, which ended on 2026-07-30; name another"
-                " service, or a program (provider: command) such as Copilot's CLI"
+                "`base_url` is the address of GitHub Models, which was shut down on 2026-07-30; use"
+                " another service, or a program (`provider: command`) such as the Copilot CLI"
             ),
         ),
         (
             {"base_url": "http://litellm:4000/v1"},
             (
-                "base_url cannot be used: http://litellm:4000/v1 is not encrypted, so it is not"
-                " asked for; use https; http is for this machine alone (localhost, 127.0.0.1)"
+                "invalid `base_url`: http://litellm:4000/v1 is not encrypted; use https; http"
+                " is allowed only for this machine (localhost, 127.0.0.1)"
             ),
         ),
         (
             {"base_url": "litellm"},
-            "base_url cannot be used: litellm is not a URL; write it as https://HOST/PATH",
+            "invalid `base_url`: litellm is not a URL; write it as https://HOST/PATH",
         ),
     ],
 )
@@ -93,8 +96,8 @@ def test_an_address_holds_no_key(more: str) -> None:
     more = more.format(KEY)
     name, rest = (more, "") if more.endswith("@") else ("", more)
     [said] = objected(base_url=f"https://{name}judge.example/v1{rest}")
-    assert "https://judge.example/v1 has a name, a password, a query or a fragment" in said
-    assert "leave that out; `api_key_env` names" in said
+    assert "https://judge.example/v1 must not contain a user, password, query or fragment" in said
+    assert "remove it; `api_key_env` names" in said
     assert KEY not in said
 
 
@@ -117,13 +120,13 @@ def ends(value: object) -> Answer:
 
 def test_a_model_that_ends_soon_is_warned_of() -> None:
     said, paths = look_up(Bench(), ends("2026-12-11"))
-    assert said == "the model org/m 1 ends on 2026-12-11, in 19 days"
+    assert said == "the model org/m 1 will be shut down on 2026-12-11, in 19 days"
     assert paths == ["/models/org%2Fm%201"]
 
 
 @pytest.mark.parametrize("value", [TODAY, TODAY - timedelta(days=400)])
 def test_a_model_that_has_ended_is_an_error(value: date) -> None:
-    with pytest.raises(EvaluatorError, match=f"ended on {value}: name another one"):
+    with pytest.raises(EvaluatorError, match=f"was shut down on {value}; use another model"):
         look_up(Bench(), ends(str(value)))
 
 

@@ -134,7 +134,7 @@ class TestFunction:
         good, bad = sorted(tested.report["results"], key=lambda each: -each["score"])
         assert (good["config"], good["case"]) == ("test_agent.py", "TestAgent::test_short[good]")
         assert (good["evaluator"], good["type"], good["status"]) == ("short", "grader", "passed")
-        assert (good["criterion"], good["threshold"], good["score"]) == ("at least 0.9", 0.9, 1.0)
+        assert (good["criterion"], good["threshold"], good["score"]) == ("score >= 0.9", 0.9, 1.0)
         assert good["place"] == {"file": "test_agent.py", "line": 14, "column": None}
         assert (bad["status"], bad["score"]) == ("failed", 0.0)
         assert tested.report["decision"]["exit_code"] == 1
@@ -193,10 +193,13 @@ def test_kind(evaluator_results):
         ("body", "said"),
         [
             ("return item['price']", "KeyError: 'price'"),
-            ("return None", "Evaluator `odd` odd returned None, which is no number"),
-            ("return float('nan')", "Evaluator `odd` odd returned nan, which is no score"),
-            ("return 7", "Evaluator `odd` returned 7, not a score from 0 to 1"),
-            ("sys.exit(3)", "Evaluator `odd` called `sys.exit(3)`"),
+            ("return None", "Custom evaluator 'odd' `odd` returned None; it must be a number"),
+            (
+                "return float('nan')",
+                "Custom evaluator 'odd' `odd` returned nan",
+            ),
+            ("return 7", "Custom evaluator 'odd' returned score 7; it must be between 0 and 1"),
+            ("sys.exit(3)", "Custom evaluator 'odd' called sys.exit(3)"),
             ("__import__('pytest').fail('not mine')", "not mine"),
         ],
     )
@@ -250,7 +253,7 @@ class TestPrompt:
     def test_is_paid_for_in_whichever_process(self, tmp_path: Path) -> None:
         tested = _pytest(tmp_path, PROMPT, "-n", "2")
         assert [each["spent"]["calls"] for each in tested.report["judges"]] == [2]
-        assert "Judges: 2 calls" in tested.out
+        assert "Judge usage: 2 calls" in tested.out
 
     def test_may_be_a_file_beside_the_test(self, tmp_path: Path) -> None:
         (tmp_path / "relevance.md").write_text("A: {{ response }}")
@@ -263,7 +266,7 @@ class TestPrompt:
             (JUDGED, "", 'add `@evals.judge_model("PROVIDER/MODEL")` to the test'),
             (JUDGED, "@evals.judge_model('m')", "a prompt evaluator needs a judge model"),
             ("prompt=TEMPLATE", 'prompt="none.md"', "none.md does not exist"),
-            ("{{response}}", "{{ response", "the prompt is no template on its line 4"),
+            ("{{response}}", "{{ response", "template syntax error in the prompt on line 4"),
             (
                 "command=",
                 "comand=",

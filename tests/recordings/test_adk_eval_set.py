@@ -30,24 +30,24 @@ def a_case(*invocations: object) -> dict[str, object]:
     return {"eval_id": "c", "conversation": invocations}
 
 
-def says(*texts: str) -> dict[str, object]:
+def content(*texts: str) -> dict[str, object]:
     return {"parts": [{"text": text} for text in texts]}
 
 
 def turn_of(invocation: dict[str, object]) -> Turn:
-    [case] = read(a_set(a_case({"user_content": says("q"), **invocation}))).cases
+    [case] = read(a_set(a_case({"user_content": content("q"), **invocation}))).cases
     [turn] = case.turns
     return turn
 
 
-def complaints(value: object) -> list[str]:
+def errors_of(value: object) -> list[str]:
     text = value if isinstance(value, bytes) else json.dumps(value).encode()
     with pytest.raises(InputError) as caught:
         read_eval_set(text, file=FILE)
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_a_set_in_snake_case() -> None:
+def test_snake_case_eval_set_is_read() -> None:
     text = """{
   "eval_set_id": "demo", "name": "Demo", "creation_timestamp": 1.5,
   "eval_cases": [
@@ -88,22 +88,22 @@ def test_a_set_in_snake_case() -> None:
     )
 
 
-def test_rubrics_of_a_case_are_those_of_all_its_turns() -> None:
+def test_case_rubrics_apply_to_every_turn() -> None:
     def rubric(name: str) -> dict[str, object]:
         return {"rubric_id": name, "rubric_content": {"text_property": f"is {name}"}, "type": "T"}
 
     turns = [
-        {"user_content": says("q"), "rubrics": [rubric("b")]},
-        {"user_content": says("q")},
+        {"user_content": content("q"), "rubrics": [rubric("b")]},
+        {"user_content": content("q")},
     ]
     case = {"eval_id": "c", "rubrics": [rubric("a")], "conversation": turns}
     text = json.dumps({"eval_set_id": "s", "eval_cases": [case]})
-    [golden] = read_eval_set(text.encode(), file=FILE).cases
+    [eval_case] = read_eval_set(text.encode(), file=FILE).cases
     a, b = (Rubric(id=name, text=f"is {name}", type="T") for name in "ab")
-    assert golden.rubrics == ((a, b), (a,))
+    assert eval_case.rubrics == ((a, b), (a,))
 
 
-def test_camel_case_at_every_level_means_the_same() -> None:
+def test_camel_case_eval_set_is_equivalent() -> None:
     snake = {
         "eval_set_id": "s",
         "creation_timestamp": 0,
@@ -114,8 +114,8 @@ def test_camel_case_at_every_level_means_the_same() -> None:
                 "conversation": [
                     {
                         "invocation_id": "i",
-                        "user_content": says("q"),
-                        "final_response": says("a"),
+                        "user_content": content("q"),
+                        "final_response": content("a"),
                         "intermediate_data": {
                             "tool_uses": [{"name": "my_tool", "args": {"snake_key": 1}}],
                             "tool_responses": [{"name": "my_tool", "response": {"a_b": 2}}],
@@ -123,7 +123,7 @@ def test_camel_case_at_every_level_means_the_same() -> None:
                         },
                     },
                     {
-                        "user_content": says("q"),
+                        "user_content": content("q"),
                         "intermediate_data": {
                             "invocation_events": [
                                 {"author": "a", "content": {"parts": [{"function_call": {}}]}}
@@ -134,19 +134,20 @@ def test_camel_case_at_every_level_means_the_same() -> None:
             }
         ],
     }
-    kept = {"my_tool", "snake_key", "a_b"}
-    cases = read(_camel(snake, kept)).cases
+    free_keys = {"my_tool", "snake_key", "a_b"}
+    cases = read(_camel(snake, free_keys)).cases
     assert [case.turns for case in cases] == [case.turns for case in read(snake).cases]
     assert cases[0].turns[0].tool_calls == (ToolCall(name="my_tool", args={"snake_key": 1}),)
 
 
-def _camel(value: Any, kept: set[str]) -> Any:
+def _camel(value: Any, free_keys: set[str]) -> Any:
     if isinstance(value, list):
-        return [_camel(each, kept) for each in value]
+        return [_camel(each, free_keys) for each in value]
     if not isinstance(value, dict):
         return value
     return {
-        key if key in kept else _camel_key(key): _camel(inner, kept) for key, inner in value.items()
+        key if key in free_keys else _camel_key(key): _camel(inner, free_keys)
+        for key, inner in value.items()
     }
 
 
@@ -161,8 +162,8 @@ def _camel_key(key: str) -> str:
         pytest.param({}, None, id="no final response"),
         pytest.param({"final_response": None}, None, id="null"),
         pytest.param({"final_response": {"role": "model"}}, None, id="no parts"),
-        pytest.param({"final_response": says("")}, None, id="empty text"),
-        pytest.param({"final_response": says("a", "", "b")}, "ab", id="two texts"),
+        pytest.param({"final_response": content("")}, None, id="empty text"),
+        pytest.param({"final_response": content("a", "", "b")}, "ab", id="two texts"),
         pytest.param(
             {"final_response": {"parts": [{"text": "hm", "thought": True}, {"inline_data": {}}]}},
             "hm",
@@ -170,19 +171,19 @@ def _camel_key(key: str) -> str:
         ),
     ],
 )
-def test_the_final_text(invocation: dict[str, object], expected: str | None) -> None:
+def test_final_text_joins_text_parts(invocation: dict[str, object], expected: str | None) -> None:
     assert turn_of(invocation).final_text == expected
 
 
 @pytest.mark.parametrize(
     ("use", "args"),
     [
-        pytest.param({"name": "f"}, None, id="left out"),
+        pytest.param({"name": "f"}, None, id="missing"),
         pytest.param({"name": "f", "args": None}, None, id="null"),
         pytest.param({"name": "f", "args": {}}, {}, id="empty"),
     ],
 )
-def test_arguments_left_out_are_not_empty_ones(
+def test_missing_arguments_are_not_empty_arguments(
     use: dict[str, object], args: JsonObject | None
 ) -> None:
     assert turn_of({"intermediate_data": {"tool_uses": [use]}}).tool_calls == (
@@ -190,10 +191,10 @@ def test_arguments_left_out_are_not_empty_ones(
     )
 
 
-def test_a_trajectory_may_be_given_as_events() -> None:
+def test_trajectory_is_read_from_events() -> None:
     events = [
         {"author": "agent", "content": {"parts": [{"function_call": {"name": "f", "args": {}}}]}},
-        {"author": "agent", "usage_metadata": {}, "content": says("working on it")},
+        {"author": "agent", "usage_metadata": {}, "content": content("working on it")},
         {"author": "tool", "content": {"parts": [{"function_response": {"name": "f"}}]}},
         {"author": "agent", "content": {"parts": [{"function_call": {"name": "g"}}]}},
     ]
@@ -207,13 +208,13 @@ def test_a_trajectory_may_be_given_as_events() -> None:
     [
         pytest.param(["f:1", "f:2"], ["f:2", "f:1"], [1, 0], id="by id"),
         pytest.param(["f", "g", "f"], ["g", "f", "f"], [1, 0, 2], id="by name, in order"),
-        pytest.param(["f", "f:2"], ["f", "f:2"], [0, 1], id="an id comes before a name"),
-        pytest.param(["f:1", "f:2"], ["f:9"], [0], id="an id of no call goes by name"),
+        pytest.param(["f", "f:2"], ["f", "f:2"], [0, 1], id="id precedes name"),
+        pytest.param(["f:1", "f:2"], ["f:9"], [0], id="unknown id falls back to name"),
         pytest.param(["f"], ["g"], [None], id="another name"),
         pytest.param(["f"], ["f", "f"], [0, None], id="more responses than calls"),
     ],
 )
-def test_responses_know_the_call_that_they_answer(
+def test_response_is_matched_to_its_call(
     calls: list[str], responses: list[str], answered: list[int | None]
 ) -> None:
     turn = turn_of(
@@ -241,11 +242,11 @@ def _tool(written: str) -> dict[str, object]:
         ),
     ],
 )
-def test_cases_without_turns_stay_in_the_set(case: dict[str, object]) -> None:
-    assert [golden.turns for golden in read(a_set(case)).cases] == [()]
+def test_case_without_turns_is_kept(case: dict[str, object]) -> None:
+    assert [each.turns for each in read(a_set(case)).cases] == [()]
 
 
-def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
+def test_unknown_keys_are_allowed_in_set_and_case() -> None:
     value = {**a_set({**a_case(), "owner": "me"}), "$schema": "x"}
     assert read(value).id == "s"
 
@@ -256,12 +257,12 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
         pytest.param(
             [],
             [f"the file is not an eval set: found a list ({SET_HINT})"],
-            id="a list",
+            id="list",
         ),
         pytest.param(
             {"resourceSpans": []},
             ["an eval set needs 'eval_set_id'", "an eval set needs 'eval_cases'"],
-            id="another kind of file",
+            id="trace file",
         ),
         pytest.param(
             {"eval_set_id": 5, "eval_case": []},
@@ -282,17 +283,17 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
             ["a case needs either 'conversation' or 'conversation_scenario'"],
             id="both conversation and scenario",
         ),
-        pytest.param(a_set(a_case(), a_case()), ["duplicate eval_id 'c'"], id="twin ids"),
+        pytest.param(a_set(a_case(), a_case()), ["duplicate eval_id 'c'"], id="duplicate ids"),
         pytest.param(
             a_set(a_case({})), ["an invocation needs 'user_content'"], id="no user content"
         ),
         pytest.param(
             a_set(a_case({"user_content": "hi"})),
             ['\'user_content\' is a string, not an object (write {"parts": [{"text": "..."}]})'],
-            id="content as text",
+            id="text instead of content",
         ),
         pytest.param(
-            a_set(a_case({"user_content": says(), "final_respons": says()})),
+            a_set(a_case({"user_content": content(), "final_respons": content()})),
             ["an invocation has no key 'final_respons' (did you mean 'final_response'?)"],
             id="misspelt key in an invocation",
         ),
@@ -305,7 +306,7 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
             id="misspelt keys in a content",
         ),
         pytest.param(
-            a_set(a_case({"user_content": says(), "intermediate_data": {"tool_use": []}})),
+            a_set(a_case({"user_content": content(), "intermediate_data": {"tool_use": []}})),
             ["intermediate data has no key 'tool_use' (did you mean 'tool_uses'?)"],
             id="misspelt key in intermediate data",
         ),
@@ -313,19 +314,19 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
             a_set(
                 a_case(
                     {
-                        "user_content": says(),
+                        "user_content": content(),
                         "intermediate_data": {"tool_uses": [{"name": "f", "args": "{}"}]},
                     }
                 )
             ),
             ["'args' is a string, not an object"],
-            id="arguments as text",
+            id="text instead of arguments",
         ),
         pytest.param(
             a_set(
                 a_case(
                     {
-                        "user_content": says(),
+                        "user_content": content(),
                         "intermediate_data": {"tool_uses": [], "invocation_events": [{}]},
                     }
                 )
@@ -334,25 +335,25 @@ def test_keys_of_the_users_own_are_free_at_the_top_and_in_a_case() -> None:
                 "'invocation_events' cannot be combined with 'tool_uses' or 'tool_responses'",
                 "an event needs 'author'",
             ],
-            id="both kinds of trajectory, and an event of nobody",
+            id="both kinds of trajectory, and an event without author",
         ),
         pytest.param(
             a_set({**a_case(), "rubrics": [{"rubric_id": "r", "rubric_content": {"text": "x"}}]}),
             ["a rubric's content has no key 'text'"],
-            id="a rubric",
+            id="unknown key in a rubric",
         ),
         pytest.param(
             a_set({**a_case(), "rubrics": [{"rubric_content": None}]}),
             ["a rubric needs 'rubric_id'", "a rubric needs 'rubric_content'"],
-            id="an empty rubric",
+            id="incomplete rubric",
         ),
     ],
 )
-def test_complaints(value: object, expected: list[str]) -> None:
-    assert [complaint.split(": ", 1)[1] for complaint in complaints(value)] == expected
+def test_invalid_eval_set_is_rejected(value: object, expected: list[str]) -> None:
+    assert [error.split(": ", 1)[1] for error in errors_of(value)] == expected
 
 
-def test_every_complaint_has_its_line_and_they_come_in_its_order() -> None:
+def test_errors_have_lines_and_are_sorted() -> None:
     text = b"""{
   "eval_set_id": "s",
   "evalCases": [
@@ -364,15 +365,15 @@ def test_every_complaint_has_its_line_and_they_come_in_its_order() -> None:
      "conversation": []}
   ]
 }"""
-    assert complaints(text) == [
+    assert errors_of(text) == [
         f"{FILE}:5:35: 'text' is a number, not a string",
         f"{FILE}:6:8: an invocation has no key 'bogus'",
         f"{FILE}:8:6: duplicate eval_id 'a'",
     ]
 
 
-def test_a_thousand_cases_load_in_well_under_a_second_even_if_all_are_wrong() -> None:
-    case = a_case(*[{"user_content": says("q"), "bogus": {"a": [1, 2, 3]}}] * 3)
+def test_thousand_invalid_cases_are_checked_in_two_seconds() -> None:
+    case = a_case(*[{"user_content": content("q"), "bogus": {"a": [1, 2, 3]}}] * 3)
     data = json.dumps(a_set(*[case] * 1_000), indent=2).encode()
     started = time.process_time()
     with pytest.raises(InputError):
@@ -393,10 +394,10 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_json_is_read_or_complained_of(value: object) -> None:
+def test_arbitrary_json_is_read_or_rejected(value: object) -> None:
     try:
-        golden_set = read(value)
+        eval_set = read(value)
     except InputError:
-        assert complaints(value)
+        assert errors_of(value)
     else:
-        assert golden_set.place.file == FILE
+        assert eval_set.place.file == FILE

@@ -18,9 +18,9 @@ def _rows(*rows: Any, carries_runs: bool = True) -> tuple[DatasetRow, ...]:
 
 
 def _problems(*rows: Any, carries_runs: bool = True) -> list[str]:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError) as caught:
         _rows(*rows, carries_runs=carries_runs)
-    return [str(each) for each in error.value.problems]
+    return [str(each) for each in caught.value.problems]
 
 
 def _turn(**row: Any) -> Turn | None:
@@ -28,7 +28,7 @@ def _turn(**row: Any) -> Turn | None:
     return read.turn
 
 
-def test_a_row_is_its_columns_and_the_line_that_it_stands_on() -> None:
+def test_row_has_columns_and_line() -> None:
     first, second = _rows({"query": "q", "context": ["c"]}, "", {"id": 7, "query": None})
     assert first == DatasetRow(
         id="row-1",
@@ -39,7 +39,7 @@ def test_a_row_is_its_columns_and_the_line_that_it_stands_on() -> None:
     assert (second.id, second.query, second.place.line) == ("7", "", 3)
 
 
-def test_the_answer_and_the_calls_of_a_row_are_a_turn() -> None:
+def test_response_and_tool_calls_become_a_turn() -> None:
     call = {"name": "find", "arguments": {"order": 1}, "tool_call_id": "c1"}
     assert _turn(response="Yes.", tool_calls=[call]) == Turn(
         id="",
@@ -60,13 +60,13 @@ def test_the_answer_and_the_calls_of_a_row_are_a_turn() -> None:
         ({"response": ""}, None),
     ],
 )
-def test_an_answer_has_several_names(row: dict[str, Any], answer: str | None) -> None:
+def test_answer_is_read_from_several_columns(row: dict[str, Any], answer: str | None) -> None:
     turn = _turn(**row)
     assert turn is not None
     assert turn.final_text == answer
 
 
-def test_a_row_without_an_answer_has_no_turn() -> None:
+def test_row_without_answer_has_no_turn() -> None:
     assert _turn(tool_calls=[{"name": "find"}]) is None
 
 
@@ -80,7 +80,7 @@ def test_a_row_without_an_answer_has_no_turn() -> None:
         ({"name": "f", "arguments": "1", "id": 3}, "1", None),
     ],
 )
-def test_calls_are_flat_or_as_in_chat_completions(
+def test_flat_and_chat_completions_tool_calls_are_read(
     call: dict[str, Any], args: object, call_id: str | None
 ) -> None:
     turn = _turn(sample={"output_text": "x", "output_tools": [call]})
@@ -88,14 +88,14 @@ def test_calls_are_flat_or_as_in_chat_completions(
     assert turn.tool_calls == (ToolCall(name="f", args=args, id=call_id),)  # type: ignore[arg-type]  # (JSON)
 
 
-def test_rows_of_openai_have_their_columns_in_item() -> None:
+def test_openai_row_columns_come_from_item() -> None:
     [row] = _rows({"item": {"query": "q", "id": "no"}, "sample": {"output_text": "s"}})
     assert (row.id, row.query, row.columns) == ("row-1", "q", {"query": "q", "id": "no"})
     [other] = _rows({"item": {"a": 1}, "query": "q"})
     assert other.columns == {"item": {"a": 1}, "query": "q"}
 
 
-def test_what_an_agent_did_is_no_column() -> None:
+def test_agent_output_is_not_a_column() -> None:
     tools = [{"name": "find"}]
     [row] = _rows({"query": "q", "sample": {"output_text": "s", "tool_definitions": tools}})
     assert (row.columns, row.tool_definitions) == ({"query": "q"}, ({"name": "find"},))
@@ -103,7 +103,7 @@ def test_what_an_agent_did_is_no_column() -> None:
     assert flat.tool_definitions == ()
 
 
-def test_beside_recordings_nobody_asks_what_rows_say_of_the_answer() -> None:
+def test_response_is_a_plain_column_beside_traces() -> None:
     [row] = _rows({"response": [{"role": "assistant"}]}, carries_runs=False)
     assert (row.turn, row.columns) == (None, {"response": [{"role": "assistant"}]})
 
@@ -128,24 +128,24 @@ def test_beside_recordings_nobody_asks_what_rows_say_of_the_answer() -> None:
         ({"response": "r", "tool_calls": ["f"]}, "1: a tool call has no `name`"),
     ],
 )
-def test_what_is_wrong_is_told_on_its_line(row: Any, problem: str) -> None:
-    [told] = _problems(row)
-    assert told.startswith(f"data.jsonl:{problem}")
+def test_invalid_row_error_names_line(row: Any, problem: str) -> None:
+    [error] = _problems(row)
+    assert error.startswith(f"data.jsonl:{problem}")
 
 
-def test_all_rows_that_are_wrong_are_told() -> None:
+def test_every_invalid_row_is_reported() -> None:
     assert _problems({"id": "a"}, {"id": "a"}, {"id": []}) == [
         "data.jsonl:2: duplicate id 'a'; line 1 has the same id",
         "data.jsonl:3: `id` is not text or a whole number",
     ]
 
 
-def test_a_byte_order_mark_and_ends_of_lines_of_windows_are_no_part_of_rows() -> None:
+def test_byte_order_mark_and_crlf_are_accepted() -> None:
     data = b'\xef\xbb\xbf{"query": "a"}\r\n{"query": "b"}\r\n'
     rows = read_dataset(data, file="data.jsonl", carries_runs=True).rows
     assert [row.query for row in rows] == ["a", "b"]
 
 
-def test_an_empty_file_is_no_dataset() -> None:
-    [told] = _problems("")
-    assert told.startswith("data.jsonl:1: the file is empty")
+def test_empty_dataset_is_rejected() -> None:
+    [error] = _problems("")
+    assert error.startswith("data.jsonl:1: the file is empty")

@@ -1,4 +1,4 @@
-"""Jaeger JSON, as its user interface exports it."""
+"""Jaeger JSON, as exported by its user interface."""
 
 from typing import Any
 
@@ -27,14 +27,14 @@ def tags(**values: Any) -> dict[str, Any]:
 
 
 class TestSpans:
-    def test_ids_are_read_leniently(self) -> None:
+    def test_ids_are_lowercased(self) -> None:
         found = span({})
         assert (found.trace_id, found.id, found.name) == ("abc", "a1", "chat")
 
-    def test_a_span_without_a_trace_id_belongs_to_the_trace_around_it(self) -> None:
+    def test_span_without_trace_id_belongs_to_enclosing_trace(self) -> None:
         assert span({"traceID": None}, traceID="DEF").trace_id == "def"
 
-    def test_a_span_without_an_id_is_rejected(self) -> None:
+    def test_span_without_id_is_rejected(self) -> None:
         (record,) = spans({"traceID": "abc"})
         assert record == RejectedSpan(reason="no traceId or spanId field")
 
@@ -42,7 +42,7 @@ class TestSpans:
         found = span({"startTime": 5, "duration": "3"})
         assert (found.start, found.end) == (5000, 8000)
 
-    def test_the_parent_is_the_first_that_it_is_a_child_of(self) -> None:
+    def test_parent_is_first_child_of_reference(self) -> None:
         references = [
             {"refType": "FOLLOWS_FROM", "spanID": "ZZ"},
             {"refType": "CHILD_OF", "spanID": "P1"},
@@ -58,17 +58,17 @@ class TestTags:
         [
             pytest.param({"type": "int64", "value": "12"}, 12, id="int"),
             pytest.param({"type": "float64", "value": "3.5"}, 3.5, id="float"),
-            pytest.param({"type": "int64", "value": "x"}, "x", id="int that is none"),
-            pytest.param({"type": "float64", "value": "inf"}, "inf", id="float that is none"),
+            pytest.param({"type": "int64", "value": "x"}, "x", id="invalid int"),
+            pytest.param({"type": "float64", "value": "inf"}, "inf", id="invalid float"),
             pytest.param({"type": "string", "value": "12"}, "12", id="string"),
             pytest.param({"value": [1]}, [1], id="without a type"),
         ],
     )
-    def test_are_read_by_type(self, tag: Any, read: Any) -> None:
+    def test_tag_value_is_read_by_type(self, tag: Any, read: Any) -> None:
         name = "gen_ai.usage.input_tokens"
         assert span({"tags": [{"key": name, **tag}]}).attributes == {name: read}
 
-    def test_that_no_rule_reads_are_dropped(self) -> None:
+    def test_unread_tags_are_dropped(self) -> None:
         recorded = {"tags": [{"key": "http.method", "value": "GET"}, {"value": 1}, 7]}
         assert span(recorded).attributes == {}
 
@@ -77,29 +77,31 @@ class TestTags:
         [
             pytest.param({"otel__status_code": "ERROR"}, True, id="status"),
             pytest.param({"error": True}, True, id="error"),
-            pytest.param({"error": True, "otel__status_code": "OK"}, False, id="status first"),
+            pytest.param(
+                {"error": True, "otel__status_code": "OK"}, False, id="status precedes error"
+            ),
             pytest.param({"error": "true"}, False, id="error as text"),
             pytest.param({"error__type": "timeout"}, True, id="error type"),
             pytest.param({}, False, id="neither"),
         ],
     )
-    def test_tell_of_failure(self, values: Any, failed: bool) -> None:
+    def test_status_and_error_tags_set_failed(self, values: Any, failed: bool) -> None:
         assert span(tags(**values)).failed is failed
 
     @pytest.mark.parametrize("name", ["otel__scope__name", "otel__library__name"])
-    def test_tell_of_adk(self, name: str) -> None:
+    def test_adk_scope_tag_marks_span(self, name: str) -> None:
         found = span(tags(**{name: "gcp.vertex.agent"}))
         assert found.adk
         assert found.attributes == {}
 
-    def test_of_the_process_describe_the_resource(self) -> None:
+    def test_process_tags_become_resource_attributes(self) -> None:
         process = {"serviceName": "svc", **tags(session__id="s", host="h")}
         assert span({}, processes={"p1": process, "p2": 7}).resource == {"session.id": "s"}
         assert span({}, processes={"p2": process}).resource == {}
         assert span({}, processes=[]).resource == {}
 
 
-def test_logs_become_events() -> None:
+def test_span_logs_become_events() -> None:
     fields = [{"key": "event", "value": "gen_ai.choice"}, {"key": "content", "value": "hi"}]
     found = span({"logs": [{"timestamp": 5, "fields": fields}, {"fields": []}, 7]})
     (event,) = found.events

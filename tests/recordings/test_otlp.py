@@ -1,4 +1,4 @@
-"""OTLP JSON, as collectors, Tempo and exporters write it."""
+"""OTLP JSON, as written by collectors, Tempo and exporters."""
 
 import base64
 import json
@@ -93,27 +93,27 @@ class TestShapes:
                         {"resource": RESOURCE, "scopeSpans": ["x", {"spans": [None, SPAN, []]}]},
                     ]
                 },
-                id="rubbish beside it",
+                id="invalid items beside it",
             ),
         ],
     )
-    def test_of_an_export(self, document: Any) -> None:
+    def test_export_format_is_recognized_and_read(self, document: Any) -> None:
         assert otlp.recognises(document)
         found = span(document)
         assert (found.trace_id, found.id, found.name) == (TRACE, ID, "chat")
         assert found.resource == {"session.id": "s"}
 
     @pytest.mark.parametrize("scope", ["scope", "instrumentationLibrary"])
-    def test_adk_is_known_by_its_scope(self, scope: str) -> None:
+    def test_adk_span_is_recognized_by_scope(self, scope: str) -> None:
         group = {scope: {"name": "gcp.vertex.agent"}, "spans": [SPAN]}
         assert span({"resourceSpans": [{"scopeSpans": [group]}]}).adk
 
-    def test_adk_is_known_by_its_attributes(self) -> None:
+    def test_adk_span_is_recognized_by_attributes(self) -> None:
         assert span({**SPAN, "attributes": {"gcp.vertex.agent.event_id": "e"}}).adk
         assert not span({**SPAN, "attributes": {"gcp.vertex.agents": "e"}}).adk
 
     @pytest.mark.parametrize("document", [{"trace": {}}, {"data": []}, {}, [], [7], "x", None])
-    def test_of_something_else(self, document: Any) -> None:
+    def test_other_documents_are_not_recognized(self, document: Any) -> None:
         assert not otlp.recognises(document)
 
 
@@ -124,25 +124,25 @@ class TestIds:
         ("recorded", "read"),
         [
             pytest.param(TRACE.upper(), TRACE, id="hex in upper case"),
-            pytest.param(f" {TRACE}\n", TRACE, id="space around"),
+            pytest.param(f" {TRACE}\n", TRACE, id="surrounding space"),
             pytest.param(base64.b64encode(RAW).decode(), RAW.hex(), id="base64"),
             pytest.param("ABCDEF0123456789", "abcdef0123456789", id="64 bits"),
-            pytest.param("TRACE-7", "trace-7", id="anything else"),
+            pytest.param("TRACE-7", "trace-7", id="any other text"),
             pytest.param(
                 "AAAAAAAAAAAAAAAAAAAAAA==", "aaaaaaaaaaaaaaaaaaaaaa==", id="base64 of zeros"
             ),
         ],
     )
-    def test_of_traces(self, recorded: str, read: str) -> None:
+    def test_trace_id_is_normalized(self, recorded: str, read: str) -> None:
         assert span({**SPAN, "traceId": recorded}).trace_id == read
 
-    def test_of_spans_and_parents(self) -> None:
+    def test_span_and_parent_ids_are_normalized(self) -> None:
         raw = base64.b64encode(self.RAW[:8]).decode()
         found = span({**SPAN, "spanId": raw, "parentSpanId": "ABCD"})
         assert (found.id, found.parent_id) == (self.RAW[:8].hex(), "abcd")
 
     @pytest.mark.parametrize("parent", [None, "", "0" * 16, 7])
-    def test_of_no_parent(self, parent: Any) -> None:
+    def test_invalid_parent_id_makes_a_root(self, parent: Any) -> None:
         assert span({**SPAN, "parentSpanId": parent}).parent_id is None
 
     @pytest.mark.parametrize(
@@ -150,16 +150,16 @@ class TestIds:
         [
             pytest.param({"traceId": ""}, "no traceId or spanId field", id="empty"),
             pytest.param({"spanId": None}, "no traceId or spanId field", id="none"),
-            pytest.param({"traceId": "0" * 32}, "invalid trace or span id", id="zeros"),
-            pytest.param({"spanId": "0" * 16}, "invalid trace or span id", id="zeros of a span"),
+            pytest.param({"traceId": "0" * 32}, "invalid trace or span id", id="trace id of zeros"),
+            pytest.param({"spanId": "0" * 16}, "invalid trace or span id", id="span id of zeros"),
             pytest.param({"spanId": "  "}, "invalid trace or span id", id="blank"),
             pytest.param({"spanId": {}}, "invalid trace or span id", id="not text"),
         ],
     )
-    def test_that_cannot_be_used(self, ids: Any, reason: str) -> None:
+    def test_span_with_invalid_id_is_rejected(self, ids: Any, reason: str) -> None:
         assert list(otlp.read({**SPAN, **ids})) == [RejectedSpan(reason=reason)]
 
-    def test_that_cannot_be_used_are_said(self) -> None:
+    def test_rejected_spans_are_a_warning(self) -> None:
         export = [{**SPAN, "spanId": ""}, {**SPAN, "traceId": ""}, SPAN]
         (one,) = read_recording([json.dumps(export).encode()], file="x", spool=SpooledChunks())
         assert one.warnings == ("2 spans rejected: no traceId or spanId field",)
@@ -167,12 +167,12 @@ class TestIds:
 
 class TestSpans:
     @pytest.mark.parametrize("time", [5, "5", 5.9, "5.9", "5e0"])
-    def test_times(self, time: Any) -> None:
+    def test_span_time_is_read_as_nanoseconds(self, time: Any) -> None:
         found = span({**SPAN, "startTimeUnixNano": time, "endTimeUnixNano": "7"})
         assert (found.start, found.end, found.duration) == (5, 7, 2)
 
     @pytest.mark.parametrize("time", [None, "", "x", [], True, 10**40])
-    def test_times_that_cannot_be_read(self, time: Any) -> None:
+    def test_unreadable_time_is_zero(self, time: Any) -> None:
         assert span({**SPAN, "startTimeUnixNano": time}).start == 0
 
     @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ class TestSpans:
             pytest.param({"attributes": {"error.type": "timeout"}}, True, id="error type"),
             pytest.param({"status": {"code": 1}}, False, id="ok"),
             pytest.param({"status": {}}, False, id="unset"),
-            pytest.param({"status": 2}, False, id="rubbish"),
+            pytest.param({"status": 2}, False, id="invalid status"),
         ],
     )
-    def test_failure(self, fields: Any, failed: bool) -> None:
+    def test_failure_is_read_from_status_and_error_type(self, fields: Any, failed: bool) -> None:
         assert span({**SPAN, **fields}).failed is failed
 
-    def test_attributes_and_events_that_no_rule_reads_are_dropped(self) -> None:
+    def test_unread_attributes_and_events_are_dropped(self) -> None:
         recorded = {
             **SPAN,
             "attributes": {"http.method": "GET", "gen_ai.agent.name": "a", "session.id": "s"},
@@ -211,19 +211,19 @@ class TestValues:
         ("value", "read"),
         [
             pytest.param({"stringValue": "x"}, "x", id="string"),
-            pytest.param({"stringValue": 7}, "7", id="string of a number"),
+            pytest.param({"stringValue": 7}, "7", id="number as string"),
             pytest.param({"boolValue": 1}, True, id="bool"),
             pytest.param({"boolValue": False}, False, id="false"),
             pytest.param({"intValue": 7}, 7, id="int"),
             pytest.param({"intValue": "7"}, 7, id="int as text"),
             pytest.param({"intValue": "7.9"}, 7, id="int as a float"),
-            pytest.param({"intValue": "x"}, 0, id="int that is none"),
+            pytest.param({"intValue": "x"}, 0, id="invalid int"),
             pytest.param({"doubleValue": "7.5"}, 7.5, id="double as text"),
-            pytest.param({"doubleValue": "x"}, None, id="double that is none"),
-            pytest.param({"doubleValue": True}, None, id="double that is a bool"),
+            pytest.param({"doubleValue": "x"}, None, id="invalid double"),
+            pytest.param({"doubleValue": True}, None, id="bool as double"),
             pytest.param({"bytesValue": "AAE="}, "AAE=", id="bytes"),
             pytest.param({"stringValue": None, "intValue": 7}, 7, id="null is absent"),
-            pytest.param({"stringValue": "x", "intValue": 7}, "x", id="string first"),
+            pytest.param({"stringValue": "x", "intValue": 7}, "x", id="string precedes int"),
             pytest.param(
                 {"arrayValue": {"values": [{"intValue": 1}, 7, {"stringValue": "x"}, {}]}},
                 [1, "x", None],
@@ -246,18 +246,18 @@ class TestValues:
             pytest.param({"other": 1}, None, id="unknown"),
         ],
     )
-    def test_of_the_list_form(self, value: Any, read: Any) -> None:
+    def test_typed_attribute_value_is_read(self, value: Any, read: Any) -> None:
         assert attribute(value) == read
 
     @pytest.mark.parametrize("entries", [[7, None], [{"key": 7, "value": {"intValue": 1}}], [{}]])
-    def test_entries_that_are_none_are_skipped(self, entries: Any) -> None:
+    def test_malformed_attribute_entries_are_ignored(self, entries: Any) -> None:
         assert span({**SPAN, "attributes": entries}).attributes == {}
 
-    def test_the_last_of_a_name_wins(self) -> None:
+    def test_last_duplicate_attribute_is_kept(self) -> None:
         entries = [{"key": "session.id", "value": {"intValue": n}} for n in (1, 2)]
         assert span({**SPAN, "attributes": entries}).attributes == {"session.id": 2}
 
-    def test_too_deep_a_nesting_is_cut(self) -> None:
+    def test_deeply_nested_typed_value_is_cut(self) -> None:
         value: Any = {"intValue": 1}
         for _ in range(70):
             value = {"arrayValue": {"values": [value]}}
@@ -272,16 +272,16 @@ class TestValues:
             pytest.param({"gen_ai.usage.input_tokens": 3}, id="flat"),
         ],
     )
-    def test_of_the_object_form(self, recorded: Any) -> None:
+    def test_object_attributes_are_flattened(self, recorded: Any) -> None:
         found = span({**SPAN, "attributes": recorded})
         assert found.attributes == {"gen_ai.usage.input_tokens": 3}
 
-    def test_arguments_given_as_an_object_stay_one(self) -> None:
+    def test_object_arguments_are_not_flattened(self) -> None:
         recorded = {"gen_ai": {"tool": {"call": {"arguments": {"city": "Paris"}}}}}
         found = span({**SPAN, "attributes": recorded})
         assert found.attributes == {"gen_ai.tool.call.arguments": {"city": "Paris"}}
 
-    def test_a_deep_value_in_the_object_form_is_none(self) -> None:
+    def test_deeply_nested_object_value_becomes_null(self) -> None:
         value: Any = 1
         for _ in range(100):
             value = [value]
@@ -306,7 +306,7 @@ class TestLogs:
             pytest.param({"attributes": {"event.name": "gen_ai.choice"}}, id="event.name"),
         ],
     )
-    def test_are_named_in_three_ways(self, naming: Any) -> None:
+    def test_log_event_name_is_read_from_three_places(self, naming: Any) -> None:
         assert self.log(**naming).event.name == "gen_ai.choice"
 
     @pytest.mark.parametrize(
@@ -314,7 +314,9 @@ class TestLogs:
         [
             pytest.param({"stringValue": "hi"}, {"content": "hi"}, id="text"),
             pytest.param({"stringValue": '{"content": 1}'}, {"content": 1}, id="json text"),
-            pytest.param({"stringValue": "[1]"}, {"content": "[1]"}, id="json that is no object"),
+            pytest.param(
+                {"stringValue": "[1]"}, {"content": "[1]"}, id="json that is not an object"
+            ),
             pytest.param(
                 {"kvlistValue": {"values": [{"key": "id", "value": {"intValue": 1}}]}},
                 {"id": 1},
@@ -324,10 +326,10 @@ class TestLogs:
             pytest.param(None, {}, id="none"),
         ],
     )
-    def test_carry_messages_in_their_body(self, body: Any, payload: Any) -> None:
+    def test_log_body_is_read_as_message(self, body: Any, payload: Any) -> None:
         assert self.log(eventName="gen_ai.user.message", body=body).event.payload == payload
 
-    def test_carry_details_in_their_attributes(self) -> None:
+    def test_details_log_is_read_from_attributes(self) -> None:
         record = self.log(
             eventName="gen_ai.client.inference.operation.details",
             attributes={"gen_ai.request.model": "m"},
@@ -335,18 +337,18 @@ class TestLogs:
         )
         assert record.event.payload == {"gen_ai.request.model": "m"}
 
-    def test_fall_back_to_the_time_of_their_observation(self) -> None:
+    def test_log_without_time_uses_observed_time(self) -> None:
         record = self.log(eventName="gen_ai.choice", timeUnixNano=0, observedTimeUnixNano="9")
         assert record.event.time == 9
 
     @pytest.mark.parametrize(
         "fields",
         [
-            pytest.param({"eventName": "other"}, id="of another kind"),
-            pytest.param({"eventName": "gen_ai.choice", "traceId": ""}, id="without a trace"),
+            pytest.param({"eventName": "other"}, id="other event"),
+            pytest.param({"eventName": "gen_ai.choice", "traceId": ""}, id="no trace id"),
         ],
     )
-    def test_of_no_use_are_dropped(self, fields: Any) -> None:
+    def test_irrelevant_logs_are_dropped(self, fields: Any) -> None:
         raw = {"traceId": TRACE, **fields}
         document: Any = {"resourceLogs": [{"scopeLogs": [{"logRecords": [raw, 7]}]}]}
         assert list(otlp.read(document)) == []

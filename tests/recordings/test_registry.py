@@ -59,7 +59,9 @@ class TestContent:
         "data",
         [
             pytest.param(json.dumps(EXPORT).encode("utf-8-sig"), id="byte order mark"),
-            pytest.param(b" \r\n\t" + json.dumps(EXPORT).encode() + b"\n\n ", id="space around"),
+            pytest.param(
+                b" \r\n\t" + json.dumps(EXPORT).encode() + b"\n\n ", id="surrounding space"
+            ),
             pytest.param(PACKED, id="gzip"),
             pytest.param(
                 gzip.compress(json.dumps(SPAN).encode() + b"\n")
@@ -67,11 +69,12 @@ class TestContent:
                 id="gzip in several members",
             ),
             pytest.param(
-                gzip.compress(json.dumps(EXPORT).encode("utf-8-sig")), id="gzip with mark"
+                gzip.compress(json.dumps(EXPORT).encode("utf-8-sig")),
+                id="gzip with byte order mark",
             ),
         ],
     )
-    def test_is_understood(self, data: bytes) -> None:
+    def test_supported_encoding_is_read(self, data: bytes) -> None:
         assert read(data)[0].id == "t1"
 
     @pytest.mark.parametrize(
@@ -80,26 +83,28 @@ class TestContent:
             pytest.param(b"", "the file is empty", id="empty"),
             pytest.param(b" \n\t\r\n", "the file is empty", id="blank"),
             pytest.param(gzip.compress(b""), "the file is empty", id="empty gzip"),
-            pytest.param(b"\xef\xbb\xbf", "the file is empty", id="mark alone"),
+            pytest.param(b"\xef\xbb\xbf", "the file is empty", id="byte order mark only"),
             pytest.param(
                 '{"a"'.encode("utf-16"), "the file is UTF-16 or binary, not UTF-8", id="utf-16"
             ),
             pytest.param(
-                '{"a"'.encode("utf-16-be"), "the file is UTF-16 or binary, not UTF-8", id="no mark"
+                '{"a"'.encode("utf-16-be"),
+                "the file is UTF-16 or binary, not UTF-8",
+                id="utf-16 without byte order mark",
             ),
             pytest.param(b"\x89PNG\r\n\x1a\n", "not UTF-8", id="picture"),
             pytest.param(b"\x00\x01\x02", "the file is UTF-16 or binary, not UTF-8", id="binary"),
             pytest.param(b'{"a":\n"\xe4"}', "not UTF-8", id="latin-1"),
-            pytest.param(PACKED[:-10], "truncated gzip file", id="cut gzip"),
-            pytest.param(PACKED + b"rubbish", "invalid gzip file", id="gzip and rubbish"),
-            pytest.param(b"\x1f\x8brubbish", "invalid gzip file", id="no gzip"),
-            pytest.param(b"\x1f\x8b", "truncated gzip file", id="gzip's first bytes"),
+            pytest.param(PACKED[:-10], "truncated gzip file", id="truncated gzip"),
+            pytest.param(PACKED + b"rubbish", "invalid gzip file", id="gzip with trailing bytes"),
+            pytest.param(b"\x1f\x8brubbish", "invalid gzip file", id="invalid gzip"),
+            pytest.param(b"\x1f\x8b", "truncated gzip file", id="gzip header only"),
         ],
     )
-    def test_is_refused(self, data: bytes, message: str) -> None:
+    def test_unreadable_content_is_rejected(self, data: bytes, message: str) -> None:
         assert problem_of(data).message.startswith(message)
 
-    def test_that_unpacks_to_more_than_the_limit_is_refused(self) -> None:
+    def test_decompressed_size_limit_is_enforced(self) -> None:
         packer = zlib.compressobj(1, zlib.DEFLATED, 31)
         block = b" " * (16 * 1024 * 1024)
         bomb = b"".join(packer.compress(block) for _ in range(20)) + packer.flush()
@@ -112,18 +117,18 @@ class TestContent:
     @pytest.mark.parametrize(
         "data",
         [
-            pytest.param(f"\ufeff \n\n{lines(SPAN, OTHER)}\n".encode(), id="one a line"),
+            pytest.param(f"\ufeff \n\n{lines(SPAN, OTHER)}\n".encode(), id="one per line"),
             pytest.param(gzip.compress(lines(SPAN, OTHER).encode()), id="gzip"),
             pytest.param(json.dumps([SPAN, OTHER], indent=2).encode(), id="over many lines"),
             pytest.param(json.dumps([SPAN, OTHER]).encode() + b"\n", id="one line"),
         ],
     )
-    def test_is_the_same_in_chunks_of_any_size(self, data: bytes, chunk_bytes: int) -> None:
+    def test_result_does_not_depend_on_chunk_size(self, data: bytes, chunk_bytes: int) -> None:
         trees = tuple(load_tree(one, SPOOL) for one in recorded(data, chunk_bytes=chunk_bytes))
         assert [tree.id for tree in trees] == ["t1", "t2"]
         assert trees == read(data)
 
-    def test_that_is_broken_as_a_whole_is_told_so_before_its_lines(self) -> None:
+    def test_truncated_gzip_is_reported_before_invalid_json(self) -> None:
         packed = gzip.compress(f"{lines(SPAN, OTHER)}\nno JSON\n{'x' * 100_000}".encode())
         assert problem_of(packed).message.startswith("invalid JSON")
         broken_off = problem_of(packed[:-10], chunk_bytes=10)
@@ -136,8 +141,8 @@ class TestDocuments:
         [
             pytest.param(json.dumps(EXPORT), ["t1"], id="one"),
             pytest.param(json.dumps(EXPORT, indent=2), ["t1"], id="one over many lines"),
-            pytest.param(json.dumps(EXPORT) + "\n", ["t1"], id="one and a line feed"),
-            pytest.param(lines(SPAN, OTHER), ["t1", "t2"], id="one a line"),
+            pytest.param(json.dumps(EXPORT) + "\n", ["t1"], id="trailing line feed"),
+            pytest.param(lines(SPAN, OTHER), ["t1", "t2"], id="one per line"),
             pytest.param(lines(EXPORT, OTHER), ["t1", "t2"], id="exports and spans mixed"),
             pytest.param(f"\n{lines(SPAN)}\n\n \n{lines(OTHER)}\n", ["t1", "t2"], id="blank lines"),
             pytest.param(lines(SPAN, OTHER).replace("\n", "\r\n"), ["t1", "t2"], id="CR LF"),
@@ -151,49 +156,54 @@ class TestDocuments:
             pytest.param(json.dumps({**EXPORT, **JAEGER}), ["t1"], id="otlp before jaeger"),
         ],
     )
-    def test_in_all_forms(self, text: str, traces: list[str]) -> None:
+    def test_documents_are_read_in_every_layout(self, text: str, traces: list[str]) -> None:
         assert [tree.id for tree in read(text)] == traces
 
-    def test_that_git_keeps_elsewhere_is_known(self) -> None:
+    def test_git_lfs_pointer_is_rejected(self) -> None:
         pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n"
         assert "check out with `lfs: true`" in str(problem_of(pointer))
 
     @pytest.mark.parametrize(
         ("text", "line", "message"),
         [
-            pytest.param("hello", 1, "invalid JSON: expecting value", id="no json"),
+            pytest.param("hello", 1, "invalid JSON: expecting value", id="not json"),
             pytest.param(lines(SPAN) + "\nnot json\n", 2, "invalid JSON", id="second line"),
-            pytest.param("\n" + lines(SPAN) + "\n\n{", 4, "invalid JSON", id="cut line"),
-            pytest.param(json.dumps(EXPORT, indent=1)[:-5], 9, "invalid JSON", id="cut document"),
+            pytest.param("\n" + lines(SPAN) + "\n\n{", 4, "invalid JSON", id="truncated line"),
+            pytest.param(
+                json.dumps(EXPORT, indent=1)[:-5], 9, "invalid JSON", id="truncated document"
+            ),
             pytest.param('{"a": 1,}', 1, "invalid JSON", id="trailing comma"),
             pytest.param(
                 lines(SPAN) + '\n{"foo": 1}',
                 2,
                 "neither an OTLP export (`resourceSpans`, `batches`) nor a span",
-                id="a line of another kind",
+                id="line of another format",
             ),
             pytest.param('{"foo": 1}', 1, "neither otlp-json nor jaeger-json", id="other json"),
             pytest.param("[]", 1, "neither otlp-json nor", id="empty list"),
             pytest.param("7", 1, "neither otlp-json nor", id="number"),
-            pytest.param(json.dumps([SPAN, 7]), 1, "neither otlp-json nor", id="list of anything"),
-            pytest.param("[" * 100_000, 1, "JSON nested too deeply", id="deep"),
+            pytest.param(json.dumps([SPAN, 7]), 1, "neither otlp-json nor", id="mixed list"),
+            pytest.param("[" * 100_000, 1, "JSON nested too deeply", id="deeply nested"),
             pytest.param(
-                lines(SPAN) + "\n" + "[" * 100_000, 2, "JSON nested too deeply", id="deep line"
+                lines(SPAN) + "\n" + "[" * 100_000,
+                2,
+                "JSON nested too deeply",
+                id="deeply nested line",
             ),
             pytest.param(
-                "{\n" + '"a":{' * 100_000, 1, "JSON nested too deeply", id="deep document"
+                "{\n" + '"a":{' * 100_000, 1, "JSON nested too deeply", id="deeply nested document"
             ),
         ],
     )
-    def test_that_cannot_be_read(self, text: str, line: int, message: str) -> None:
+    def test_invalid_document_error_names_line(self, text: str, line: int, message: str) -> None:
         problem = problem_of(text)
         assert problem.message.startswith(message)
         assert problem.place is not None
         assert problem.place.line >= line
 
-    def test_whose_names_are_nested_too_deeply(self) -> None:
+    def test_deeply_nested_keys_are_rejected(self) -> None:
         text = '{"resource_spans": ' + "[" * 930 + "]" * 930 + "}"
-        # How deep a document may be before Python gives up depends on its version.
+        # Python's recursion limit for JSON depends on its version.
         assert problem_of(text).message in {"JSON nested too deeply", "the file has no spans"}
 
     @pytest.mark.parametrize(
@@ -202,25 +212,25 @@ class TestDocuments:
             pytest.param(json.dumps(JAEGER), "otlp-json", id="jaeger as otlp"),
             pytest.param(json.dumps(EXPORT), "jaeger-json", id="otlp as jaeger"),
             pytest.param(lines(SPAN, OTHER), "jaeger-json", id="lines as jaeger"),
-            pytest.param('{"data": {}}', "jaeger-json", id="data is no list"),
-            pytest.param("[]", "otlp-json", id="nothing as otlp"),
+            pytest.param('{"data": {}}', "jaeger-json", id="data is not a list"),
+            pytest.param("[]", "otlp-json", id="empty list as otlp"),
         ],
     )
-    def test_of_another_format_than_the_one_asked_for(self, text: str, forced: str) -> None:
+    def test_wrong_forced_format_is_rejected(self, text: str, forced: str) -> None:
         problem = problem_of(text, trace_format=forced)
         assert problem.hint is not None
         assert "remove the trace format setting" in problem.hint
 
     @pytest.mark.parametrize(("text", "name"), [(EXPORT, "otlp-json"), (JAEGER, "jaeger-json")])
-    def test_of_the_format_that_was_asked_for(self, text: Any, name: str) -> None:
+    def test_forced_format_is_read(self, text: Any, name: str) -> None:
         assert read(json.dumps(text), trace_format=name)[0].id == "t1"
 
-    def test_of_an_unknown_format_is_the_callers_mistake(self) -> None:
+    def test_unknown_format_is_a_key_error(self) -> None:
         with pytest.raises(KeyError):
             read("{}", trace_format="xml")
 
 
-class TestNothingInIt:
+class TestEmptyContent:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
@@ -233,7 +243,7 @@ class TestNothingInIt:
             ),
         ],
     )
-    def test_is_a_problem(self, text: str, message: str) -> None:
+    def test_file_without_spans_is_rejected(self, text: str, message: str) -> None:
         assert problem_of(text).message == message
 
 
@@ -247,15 +257,15 @@ class TestNumbersAndText:
         "value",
         ["NaN", "Infinity", "-Infinity", "1e999", '"NaN"', '"-inf"'],
     )
-    def test_numbers_that_json_does_not_have_become_null(self, value: str) -> None:
+    def test_non_finite_numbers_become_null(self, value: str) -> None:
         assert self.attributes(f'{{"doubleValue": {value}}}') is None
         nested = f'{{"arrayValue": {{"values": [{{"doubleValue": {value}}}]}}}}'
         assert self.attributes(nested) == [None]
 
-    def test_numbers_with_thousands_of_digits_become_null(self) -> None:
+    def test_integers_with_thousands_of_digits_become_null(self) -> None:
         assert self.attributes(f'{{"stringValue": {"9" * 5000}, "intValue": "7"}}') == 7
 
-    def test_times_that_are_no_times_are_zero(self) -> None:
+    def test_unreadable_times_are_zero(self) -> None:
         times = {"startTimeUnixNano": "9" * 5000, "endTimeUnixNano": "soon"}
         span = read(json.dumps({**SPAN, **times}))[0].spans[0]
         assert (span.start, span.end) == (0, 0)
@@ -264,13 +274,13 @@ class TestNumbersAndText:
         ("written", "text"),
         [
             pytest.param(r"\ud83d\ude00", "😀", id="pair"),
-            pytest.param(r"\uD83D!", "\ufffd!", id="first half"),
-            pytest.param(r"\ude00\ud83d", "\ufffd\ufffd", id="wrong order"),
+            pytest.param(r"\uD83D!", "\ufffd!", id="lone high surrogate"),
+            pytest.param(r"\ude00\ud83d", "\ufffd\ufffd", id="reversed pair"),
             pytest.param(r"\\ud83d", r"\ud83d", id="escaped backslash"),
             pytest.param(r"\\\ud83d", "\\\ufffd", id="backslash before it"),
         ],
     )
-    def test_halves_of_characters_are_replaced(self, written: str, text: str) -> None:
+    def test_lone_surrogates_are_replaced(self, written: str, text: str) -> None:
         assert self.attributes(f'{{"stringValue": "{written}"}}') == text
 
 
@@ -314,18 +324,18 @@ def survives(text: str, **options: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+def test_arbitrary_bytes_are_read_or_rejected(data: bytes) -> None:
     with suppress(RecordingError):
         assert read(data)
 
 
 @given(JSON, st.sampled_from(["auto", *FORMATS]))
-def test_any_json_is_read_or_refused(value: Any, name: str) -> None:
+def test_arbitrary_json_is_read_or_rejected(value: Any, name: str) -> None:
     survives(json.dumps(value), trace_format=name)
 
 
 @given(st.lists(FIELDS, max_size=4), JSON)
-def test_any_spans_are_read_or_refused(spans: list[Any], rest: Any) -> None:
+def test_arbitrary_spans_are_read_or_rejected(spans: list[Any], rest: Any) -> None:
     survives(json.dumps({"resourceSpans": [{"resource": rest, "scopeSpans": [{"spans": spans}]}]}))
     survives(json.dumps({"resource_spans": [{"scope_spans": [{"spans": spans, "scope": rest}]}]}))
     survives(json.dumps({"data": [{"spans": spans, "processes": rest}]}))
@@ -334,7 +344,7 @@ def test_any_spans_are_read_or_refused(spans: list[Any], rest: Any) -> None:
 
 
 @given(st.floats())
-def test_no_number_gets_through_that_json_does_not_have(value: float) -> None:
+def test_arbitrary_double_is_finite_or_null(value: float) -> None:
     attributes = [{"key": "gen_ai.tool.call.result", "value": {"doubleValue": value}}]
     (tree,) = read(json.dumps({**SPAN, "attributes": attributes}))
     assert tree.spans[0].attributes.get("gen_ai.tool.call.result") == (

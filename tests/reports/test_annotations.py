@@ -42,7 +42,7 @@ def test_they_look_like_this(golden: Golden) -> None:
 
 def test_a_case_that_is_cached_is_marked() -> None:
     text = annotated(make_report([make_result("failed", 0.25, cached=True)]))
-    assert "score 0.25, wanted at least 0.7 (cached)" in text
+    assert "score 0.25, threshold 0.7 (cached)" in text
 
 
 def test_an_open_gate_without_failures_has_none() -> None:
@@ -79,13 +79,13 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
     [command] = _read(make_report(results))
     assert command == Command(
         "error",
-        f"case0.1 ({RECORDINGS}/case0.1.json): score 0.1, wanted at least 0.7\n  - missed 0.1\n"
-        f"case0.3 ({RECORDINGS}/case0.3.json): score 0.3, wanted at least 0.7\n  - missed 0.3\n"
-        f"case0.6 ({RECORDINGS}/case0.6.json): score 0.6, wanted at least 0.7\n  - missed 0.6",
+        f"case0.1 ({RECORDINGS}/case0.1.json): score 0.1, threshold 0.7\n  - missed 0.1\n"
+        f"case0.3 ({RECORDINGS}/case0.3.json): score 0.3, threshold 0.7\n  - missed 0.3\n"
+        f"case0.6 ({RECORDINGS}/case0.6.json): score 0.6, threshold 0.7\n  - missed 0.6",
         {
             "file": CONFIG,
             "line": "2",
-            "title": "response_quality: 3 of 12 below at least 0.7",
+            "title": "response_quality: 3 of 12 checks failed",
         },
     )
 
@@ -95,37 +95,37 @@ def test_an_evaluator_has_one_on_its_line_with_its_worst_cases_first() -> None:
     [
         pytest.param(
             [make_result("errored")] * 2 + [make_result("passed")] * 10,
-            "error response_quality: 2 of 12 could not be judged",
+            "error response_quality: 2 of 12 checks errored",
             id="errors",
         ),
         pytest.param(
             [make_result("errored"), make_result("failed", 0.1), make_result("passed")],
-            "error response_quality: 1 of 3 below at least 0.7, 1 of 3 could not be judged",
+            "error response_quality: 1 of 3 checks failed, 1 errored",
             id="failures and errors",
         ),
         pytest.param(
             [make_result("failed", 0.1, criterion="label in good")],
-            "error response_quality: 1 of 1 failed",
+            "error response_quality: 1 of 1 check failed",
             id="a bar in other words",
         ),
         pytest.param(
             [make_result("failed"), make_result("passed")],
-            "error response_quality: 1 of 2 failed",
+            "error response_quality: 1 of 2 checks failed",
             id="no score",
         ),
         pytest.param(
             [make_result("failed", 0.9, reason="1 turn is missing")] * 2,
-            "error response_quality: 2 of 2 failed",
+            "error response_quality: 2 of 2 checks failed",
             id="failed in spite of their scores",
         ),
         pytest.param(
             [make_result("failed", 0.9, reason="1 turn is missing"), make_result("failed", 0.1)],
-            "error response_quality: 2 of 2 below at least 0.7",
+            "error response_quality: 2 of 2 checks failed",
             id="one of two by its score",
         ),
         pytest.param(
             [make_result("failed", 0.1, required=False), make_result("failed", evaluator="b")],
-            "warning response_quality: 1 of 1 below at least 0.7",
+            "warning response_quality: 1 of 1 check failed",
             id="advisory",
         ),
     ],
@@ -215,20 +215,20 @@ class TestAShutGateWithoutAnyOtherError:
             pytest.param(
                 [make_result("passed", 0.7)],
                 GateThresholds(min_score=0.9),
-                "mean score 0.7 is below 0.9",
+                "mean score 0.7 is below the threshold 0.9",
                 id="the mean is low",
             ),
             pytest.param(
                 [make_result("passed", 0.7), make_result("skipped")],
                 GateThresholds(on_skip="fail"),
-                "1 check had nothing to judge (response_quality)",
+                "1 check skipped (response_quality)",
                 id="skips are minded",
             ),
-            pytest.param([], GateThresholds(), "nothing was judged", id="no checks"),
+            pytest.param([], GateThresholds(), "no check was evaluated", id="no checks"),
             pytest.param(
                 [make_result("failed", 0.1, required=False)],
                 GateThresholds(),
-                "no required check was judged\n1 advisory check did not pass (response_quality)",
+                "no required check was evaluated\n1 advisory check did not pass (response_quality)",
                 id="advice alone",
             ),
         ],
@@ -241,7 +241,7 @@ class TestAShutGateWithoutAnyOtherError:
         results = [make_result("failed", 0.1, required=False)]
         assert _titles(make_report(results)) == [
             "error Quality gate failed",
-            "warning response_quality: 1 of 1 below at least 0.7",
+            "warning response_quality: 1 of 1 check failed",
         ]
 
     def test_is_not_told_where_an_error_says_enough(self) -> None:
@@ -261,7 +261,7 @@ class TestAnEvaluatorThatHadNothingToJudge:
         assert command == Command(
             "warning",
             "no matching eval case (2 cases: a, b)\ndeclined: … price (1 case: c)",
-            {"file": CONFIG, "line": "2", "title": "response_quality: 3 of 3 had nothing to judge"},
+            {"file": CONFIG, "line": "2", "title": "response_quality: 3 checks skipped"},
         )
 
     def test_has_none_where_it_judged_something(self) -> None:
@@ -300,7 +300,7 @@ def test_broken_input_stands_before_the_evaluators_and_warnings_after_them() -> 
         ("error", "is no JSON"),
         (
             "error",
-            f"books_a_flight ({RECORDINGS}/books_a_flight.json): score 0.1, wanted at least 0.7",
+            f"books_a_flight ({RECORDINGS}/books_a_flight.json): score 0.1, threshold 0.7",
         ),
         ("warning", "is strange"),
         ("warning", "guessed"),
@@ -311,6 +311,6 @@ def test_broken_input_stands_before_the_evaluators_and_warnings_after_them() -> 
 def test_a_warning_about_many_recordings_is_one() -> None:
     results = [make_result("passed", case=f"c{n}", warnings=["guessed"]) for n in range(40)]
     [command] = _read(make_report(results))
-    assert command.properties["title"] == "40 recordings read with a warning"
+    assert command.properties["title"] == "Warning about 40 traces"
     assert command.properties["file"] == "evals/recordings/c0.json"
     assert command.data == "guessed\nc0, c1, c2, c3, c4, … and 35 more"

@@ -19,24 +19,24 @@ def test_what_can_be_trusted_needs_no_note() -> None:
     told = render_text([of(TRUSTED, flips=Proportion(part=1, whole=1))])
     assert told == (
         "tone: 1,033 cases with a label\n"
-        "                  judge: pass  judge: fail\n"
-        "  human: pass           1,000            2\n"
-        "  human: fail               1           30\n"
+        "                  evaluator: pass  evaluator: fail\n"
+        "  human: pass               1,000                2\n"
+        "  human: fail                   1               30\n"
         "  agreement     99.7% (99.1% to 99.9%)\n"
         "  kappa         0.951\n"
         "  passes found  99.8% (99.3% to 99.9%)\n"
         "  fails found   96.8% (83.8% to 99.4%)\n"
-        "  flips         100% of 1 pair of verdicts\n"
+        "  flips         100% of 1 pair of repeats\n"
     )
 
 
 @pytest.mark.parametrize(
     ("confusion", "notes"),
     [
-        (ConfusionMatrix(true_passes=100, true_fails=14), ["fewer than 50 cases"]),
-        (ConfusionMatrix(true_passes=20, true_fails=20), ["fewer than 50 cases"]),
-        (ConfusionMatrix(true_passes=30, false_passes=15, true_fails=15), ["below a kappa of 0.6"]),
-        (ConfusionMatrix(true_passes=100), ["fewer than 50 cases", "where both said one"]),
+        (ConfusionMatrix(true_passes=100, true_fails=14), ["too few labels"]),
+        (ConfusionMatrix(true_passes=20, true_fails=20), ["too few labels"]),
+        (ConfusionMatrix(true_passes=30, false_passes=15, true_fails=15), ["kappa is below 0.6"]),
+        (ConfusionMatrix(true_passes=100), ["too few labels", "kappa is undefined"]),
     ],
 )
 def test_what_cannot_is_noted(confusion: ConfusionMatrix, notes: list[str]) -> None:

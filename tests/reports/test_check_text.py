@@ -52,13 +52,13 @@ def _with_turns(
         pytest.param(
             "passed",
             0.69999,
-            "its own verdict is PASSED",
-            "its own verdict is PASSED (score 0.69999)",
+            "the evaluator returned status PASSED",
+            "the evaluator returned status PASSED (score 0.69999)",
             id="passed in spite of its score",
         ),
-        pytest.param("failed", 0.5, None, "score 0.5, wanted at least 0.7", id="failed"),
-        pytest.param("failed", 0.69999, None, "score 0.69999, wanted at least 0.7", id="barely"),
-        pytest.param("failed", None, None, "no score, wanted at least 0.7", id="no score"),
+        pytest.param("failed", 0.5, None, "score 0.5, threshold 0.7", id="failed"),
+        pytest.param("failed", 0.69999, None, "score 0.69999, threshold 0.7", id="barely"),
+        pytest.param("failed", None, None, "no score, threshold 0.7", id="no score"),
         pytest.param(
             "failed", 1.0, "1 turn missing", "1 turn missing (score 1)", id="in spite of its score"
         ),
@@ -69,13 +69,13 @@ def _with_turns(
             "failed",
             0.5,
             "1 turn missing",
-            "1 turn missing; score 0.5, wanted at least 0.7",
+            "1 turn missing; score 0.5, threshold 0.7",
             id="for a reason and its score",
         ),
         pytest.param("errored", None, "exit code 1", "exit code 1", id="errored"),
-        pytest.param("errored", None, None, "it gave no reason", id="errored for no reason"),
+        pytest.param("errored", None, None, "no reason given", id="errored for no reason"),
         pytest.param("skipped", None, "no case", "no case", id="skipped"),
-        pytest.param("skipped", None, None, "there was nothing to judge", id="skipped, no reason"),
+        pytest.param("skipped", None, None, "no reason given", id="skipped, no reason"),
     ],
 )
 def test_the_headline_says_what_came_of_it(
@@ -86,11 +86,11 @@ def test_the_headline_says_what_came_of_it(
 
 def test_a_score_that_no_bar_is_set_for_is_told_beside_what_was_wanted() -> None:
     result = make_result("failed", 0.9, reason="no", threshold=None, criterion="label in good")
-    assert format_headline(result) == "no; score 0.9, wanted label in good"
+    assert format_headline(result) == "no; score 0.9, required: label in good"
 
 
 def test_an_outcome_says_whether_it_is_that_of_an_earlier_run() -> None:
-    assert format_outcome(make_result("failed", 0.25)) == "score 0.25, wanted at least 0.7"
+    assert format_outcome(make_result("failed", 0.25)) == "score 0.25, threshold 0.7"
     assert format_outcome(make_result("passed", 0.9, cached=True)) == "score 0.9 (cached)"
 
 
@@ -101,24 +101,26 @@ def test_what_cannot_be_seen_of_a_programs_words_is_left_out() -> None:
 class TestTurnsOfLowScores:
     def test_are_told_with_what_was_asked_and_answered(self) -> None:
         assert list_findings(_with_turns((0.0, 1.0, 0.69999))) == (
-            '- turn 1: 0; asked "Hello"; answered "Hi, there"',
-            "- turn 3: 0.69999; no answer",
+            '- turn 1: score 0; question "Hello"; answer "Hi, there"',
+            "- turn 3: score 0.69999; no answer",
         )
 
     def test_are_told_before_the_reasoning(self) -> None:
         assert list_findings(_with_turns((1.0, 0.5), reasoning="Too short.")) == (
-            '- turn 2: 0.5; asked "Book it"; answered "Done."',
+            '- turn 2: score 0.5; question "Book it"; answer "Done."',
             "Too short.",
         )
 
     @pytest.mark.parametrize(
         ("scores", "threshold", "told"),
         [
-            pytest.param((0.5, 0.9, 0.5), None, ["turn 1: 0.5", "turn 3: 0.5"], id="no threshold"),
-            pytest.param((0.9, 0.8), 0.7, ["turn 2: 0.8"], id="none is below"),
-            pytest.param((None, 0.9), 0.7, ["turn 2: 0.9"], id="turns without a score"),
+            pytest.param(
+                (0.5, 0.9, 0.5), None, ["turn 1: score 0.5", "turn 3: score 0.5"], id="no threshold"
+            ),
+            pytest.param((0.9, 0.8), 0.7, ["turn 2: score 0.8"], id="none is below"),
+            pytest.param((None, 0.9), 0.7, ["turn 2: score 0.9"], id="turns without a score"),
             pytest.param((None,), 0.7, [], id="no scores"),
-            pytest.param((1.0, 1.0, 1.0, 0.0), 0.7, ["turn 4: 0"], id="not in the recording"),
+            pytest.param((1.0, 1.0, 1.0, 0.0), 0.7, ["turn 4: score 0"], id="not in the recording"),
         ],
     )
     def test_are_those_below_the_threshold_else_the_lowest(
@@ -149,7 +151,7 @@ class TestTurnsOfLowScores:
         assert found[-1] == "- … and 7 more"
         asked = "x" * (MAX_EXCERPT_CHARACTERS - 1)
         answered = "y" * (MAX_EXCERPT_CHARACTERS - 1)
-        assert found[0] == f'- turn 1: 0.1; asked "{asked}…"; answered "{answered}…"'
+        assert found[0] == f'- turn 1: score 0.1; question "{asked}…"; answer "{answered}…"'
 
 
 def test_a_check_without_a_judgement_has_no_findings() -> None:

@@ -24,7 +24,7 @@ TREND = EvaluatorComparison(
     improvements=(),
     p_value=0.25,
     outcome="inconclusive",
-    reason="1 worse, 0 better: may be chance",
+    reason="mean score 0.95 -> 0.7 (3 cases), not significant (p = 0.25)",
 )
 STATUSES: tuple[Status, ...] = ("failed", "errored", "skipped")
 
@@ -51,14 +51,14 @@ def test_it_is_shorter_than_the_summary() -> None:
 
 
 def test_without_a_workflow_it_leads_nowhere() -> None:
-    assert text_of(CommentReport(), mixed_report()).endswith("(did you mean 'threshold'?)\n")
+    assert text_of(CommentReport(), mixed_report()).endswith("; did you mean 'threshold'?\n")
 
 
 def test_several_configs_are_named() -> None:
     results = [make_result(each, config=c) for c in ("a.yaml", "b.yaml") for each in STATUSES]
     text = _render(make_report(results))
     assert "\n| `b.yaml` | \N{CROSS MARK} `response_quality` | 0 of 3 |" in text
-    assert "\n- `response_quality` of `b.yaml`: it gave no reason (1 case:" in text
+    assert "\n- `response_quality` of `b.yaml`: no reason given (1 case:" in text
 
 
 def test_a_baseline_that_is_of_no_use_says_so() -> None:
@@ -71,7 +71,7 @@ def test_a_baseline_that_is_of_no_use_says_so() -> None:
 
 def test_an_evaluator_that_the_baseline_does_not_have_is_compared_with_nothing() -> None:
     text = _render(_compared(Comparison(baseline="b", evaluators=(TREND,))))
-    assert "| 0 of 1 | 0.95 | at least 0.7 |  |\n" in text
+    assert "| 0 of 1 | 0.95 | score &gt;= 0.7 |  |\n" in text
 
 
 def test_nobody_is_called_and_nothing_is_referred_to() -> None:
@@ -100,6 +100,6 @@ def test_it_is_never_too_long(character: str) -> None:
     problems = [Problem(message=long, hint=long)] * 200
     text = _render(make_report(results, problems=problems))
     assert len(text.encode()) <= MAX_BYTES < COMMENT_CHARACTERS
-    assert text.startswith("## \N{NO ENTRY SIGN} Quality gate failed: ")
-    assert "_Not shown here: " in text
-    assert text.endswith(f"\n[All of this run]({RUN}), commit 8c1f8c1f8c1f\n")
+    assert text.startswith("## \N{CROSS MARK} Quality gate failed: ")
+    assert "_Not shown: " in text
+    assert text.endswith(f"\n[Workflow run]({RUN}), commit 8c1f8c1f8c1f\n")

@@ -35,25 +35,25 @@ def test_a_report_about_nothing_looks_like_this(golden: Golden) -> None:
 def test_what_is_cached_is_counted_and_marked() -> None:
     report = make_report([make_result("failed", 0.25, cached=True), make_result("passed", 0.9)])
     assert "; mean score 0.575; 1 cached\n" in _render(report, quiet=True)
-    line = "books_a_flight > response_quality: score 0.25, wanted at least 0.7 (cached)\n"
+    line = "books_a_flight > response_quality: score 0.25, threshold 0.7 (cached)\n"
     assert _render(report, verbose=True).count(line) == 2
 
 
 def test_quiet_is_the_verdict_alone() -> None:
     assert _render(OPEN, quiet=True) == (
-        "Quality gate passed: the only check passed\n"
+        "Quality gate passed: 1 check passed\n"
         "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
     )
 
 
 def test_a_shard_speaks_for_itself_alone() -> None:
     assert _render(shard_report([make_result("passed", 0.9)]), quiet=True, colour=True) == (
-        "\x1b[1;32mShard 2 of 3 passed\x1b[0m: the only check passed\n"
-        "  this is shard 2 of 3: `agentci merge` decides over all of them\n"
+        "\x1b[1;32mShard 2 of 3 passed\x1b[0m: 1 check passed\n"
+        "  results of shard 2 of 3 only; `agentci merge` decides for all shards\n"
         "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
     )
     assert _render(shard_report([make_result("failed", 0.1)])).startswith(
-        "Quality gate failed in shard 2 of 3: 1 of 1 check failed: pass rate 0% is below 100%\n"
+        "Quality gate failed in shard 2 of 3: 1 of 1 check failed (pass rate 0%, required 100%)\n"
     )
 
 
@@ -73,7 +73,7 @@ def test_colour_is_put_on_and_leaves_the_words_as_they_are(report: Report, paint
 def test_columns_stand_under_their_heads() -> None:
     results = [make_result("passed", 0.9, evaluator=name) for name in ("a", "b" * 30)]
     table = _render(make_report(results)).split("Evaluators\n")[1].splitlines()
-    assert {line.index("at least") for line in table[1:]} == {table[0].index("bar")}
+    assert {line.index("score >=") for line in table[1:]} == {table[0].index("threshold")}
 
 
 def test_of_many_cases_the_worst_are_told_and_the_others_counted() -> None:
@@ -93,7 +93,9 @@ def test_cases_that_broke_for_one_reason_are_told_together() -> None:
 def test_a_traceback_keeps_its_first_line_and_its_last_ones() -> None:
     frames = [f'  File "tone.py", line {line}' for line in range(40)]
     reason = "\n".join(["exited with code 1: Traceback:", *frames, "KeyError: 'x'"])
-    told = _render(make_report([make_result("errored", reason=reason)])).split("judged\n")[1]
+    told = _render(make_report([make_result("errored", reason=reason)])).split("Errored checks\n")[
+        1
+    ]
     first, gap, *last = told.splitlines()
     assert first == "  response_quality (1 case: books_a_flight): exited with code 1: Traceback:"
     assert gap == "    … (30 lines left out) …"
@@ -118,7 +120,7 @@ def test_of_many_reasons_the_first_are_told_and_the_others_counted() -> None:
 
 def test_a_worst_case_says_where_it_is_judged_and_recorded() -> None:
     text = _render(make_report([make_result("failed", 0.1)]))
-    assert f"\n    {CONFIG}:2, recording evals/recordings/books_a_flight.json\n" in text
+    assert f"\n    {CONFIG}:2, trace evals/recordings/books_a_flight.json\n" in text
 
 
 def test_with_several_configs_evaluators_are_told_apart() -> None:
@@ -127,7 +129,7 @@ def test_with_several_configs_evaluators_are_told_apart() -> None:
         for config in ("a.yaml", "evals/b.yaml")
         for status in STATUSES
     ]
-    table, _, rest = _render(make_report(results)).partition("Worst cases")
+    table, _, rest = _render(make_report(results)).partition("Failed checks")
     head, *rows = table.split("Evaluators\n")[1].splitlines()[:3]
     assert head.split()[:2] == ["config", "evaluator"]
     assert [row.split()[:2] for row in rows] == [
@@ -144,6 +146,6 @@ def test_the_command_line_is_no_file() -> None:
     results += [make_result("passed", 1.0)]
     problem = Problem(message="is odd", place=COMMAND_LINE, severity="note")
     text = _render(make_report(results, problems=[problem]))
-    assert "\n    command line, recording " in text
+    assert "\n    command line, trace " in text
     assert "\n  command line  " in text
-    assert "\n  note: command line: is odd\n" in text
+    assert "\n  command line: note: is odd\n" in text

@@ -35,7 +35,7 @@ from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORTERS
-from agentci.reports.results_schema import make_results_schema
+from agentci.reports.results_json import make_results_schema
 from tests.helpers.building import values
 from tests.helpers.reports import annotated, text_of
 from tests.helpers.runner import Command, commands_in, read_output_file

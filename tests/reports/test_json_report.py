@@ -174,9 +174,9 @@ def test_a_shard_says_of_what_it_is_one() -> None:
     assert json.loads(text_of(REPORT, shard_report([])))["shard"] == {
         "index": 2,
         "total": 3,
-        "of": "0" * 64,
+        "plan_digest": "0" * 64,
         "checks": ["0" * 16],
-        "assigned_by": {},
+        "shard_keys": {},
     }
 
 

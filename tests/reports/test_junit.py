@@ -70,8 +70,8 @@ class TestEveryDialect:
             Problem(message="is no JSON", place=Place(file="traces/a.json", line=4)),
         ]
         first, second = _parsed(make_report(results, problems=problems), dialect)
-        assert first.findtext("system-err") == "error: traces/a.json:4: is no JSON"
-        assert second.findtext("system-out") == "warning: other.yaml:1: is odd"
+        assert first.findtext("system-err") == "traces/a.json:4: error: is no JSON"
+        assert second.findtext("system-out") == "other.yaml:1: warning: is odd"
         assert first.find("system-out") is None
 
     def test_problems_are_told_where_nothing_was_judged(self, dialect: JUnitFormat) -> None:
@@ -133,15 +133,15 @@ class TestCommon:
         assert {each.get("name"): each.get("value") for each in case.iter("property")} == {
             "score": "0.5",
             "threshold": "0.7",
-            "criterion": "at least 0.7",
+            "criterion": "score >= 0.7",
             "type": "code",
         }
         failure = case.find("failure")
         assert failure is not None
-        assert failure.get("message") == "score 0.5, wanted at least 0.7"
+        assert failure.get("message") == "score 0.5, threshold 0.7"
         assert failure.text == (
-            "score 0.5, wanted at least 0.7\nat evals/eval_config.yaml:2\n"
-            "recording evals/recordings/books_a_flight.json\n"
+            "score 0.5, threshold 0.7\nconfig evals/eval_config.yaml:2\n"
+            "trace evals/recordings/books_a_flight.json\n"
             "- no price\nWhy.\nAnd how."
         )
 
@@ -154,14 +154,14 @@ class TestCommon:
             "exit code 1: Traceback:",
             "  File 'a.py'",
             "KeyError: 'x'",
-            "at evals/eval_config.yaml:2",
-            "recording evals/recordings/books_a_flight.json",
+            "config evals/eval_config.yaml:2",
+            "trace evals/recordings/books_a_flight.json",
         ]
 
     def test_the_place_is_a_file_and_a_line(self) -> None:
         place = Place(file=CONFIG, line=4, column=5)
         text = _case("common", "failed", place=place).findtext("failure") or ""
-        assert f"at {CONFIG}:4" in text.splitlines()
+        assert f"config {CONFIG}:4" in text.splitlines()
 
     def test_a_long_error_keeps_its_end_and_its_place(self) -> None:
         reason = f"exit code 1: {'x' * 100_000}KeyError: 'x'"
@@ -170,19 +170,19 @@ class TestCommon:
         for text in (error.get("message") or "", (error.text or "").splitlines()[0]):
             assert text.startswith("exit code 1: x")
             assert text.endswith("xKeyError: 'x'")
-        assert "\nat evals/eval_config.yaml:2\n" in (error.text or "")
+        assert "\nconfig evals/eval_config.yaml:2\n" in (error.text or "")
 
     def test_the_command_line_is_no_file(self) -> None:
         result = make_result("failed", place=COMMAND_LINE, config=COMMAND_LINE.file)
         problem = Problem(message="is odd", place=COMMAND_LINE, severity="warning")
         [suite] = _parsed(make_report([result], problems=[problem]))
         assert (suite.get("name"), suite.get("file")) == ("command line", None)
-        assert suite.findtext("system-out") == "warning: command line: is odd"
+        assert suite.findtext("system-out") == "command line: warning: is odd"
         case = suite.find("testcase")
         assert case is not None
         assert set(case.attrib) == {"name", "classname", "time"}
         assert case.get("classname") == "command_line.response_quality"
-        assert "\nat command line\n" in (case.findtext("failure") or "")
+        assert "\nconfig command line\n" in (case.findtext("failure") or "")
 
     def test_times_that_cannot_be_are_left_out_of_the_sum(self) -> None:
         results = [make_result("passed", seconds=each) for each in (1.7e308, 1.7e308, 2.0)]
@@ -245,6 +245,6 @@ class TestJenkins:
         assert (_case("jenkins", "passed", 0.9).findtext("system-out") or "").splitlines() == [
             "score: 0.9",
             "threshold: 0.7",
-            "criterion: at least 0.7",
+            "criterion: score >= 0.7",
             "type: code",
         ]

@@ -24,9 +24,9 @@ PROGRAMS: Final = {
 }
 STATUSES: Final = {"fine": "passed", "low": "failed", "broken": "errored", "idle": "skipped"}
 REASONS: Final = {
-    "low": "score 0.1, wanted at least 0.5",
+    "low": "score 0.1, threshold 0.5",
     "broken": "Custom evaluator 'broken' exited with code 1",
-    "idle": "the evaluator declined to judge",
+    "idle": "the evaluator returned no verdict",
 }
 CONFIGS: Final = ("evals/a.yaml", "evals/b.yaml")
 RECORDINGS: Final = ("one", "two")
@@ -87,7 +87,7 @@ class TestGitLab:
                 assert case["shown"] is None
             else:
                 assert REASONS[evaluator] in case["shown"].splitlines()[0]
-                assert f"at evals/{case['key'][1].split('.')[1]}.yaml:" in case["shown"]
+                assert f"config evals/{case['key'][1].split('.')[1]}.yaml:" in case["shown"]
 
     def test_fetches_no_file_that_an_evaluator_names(self, file: Path) -> None:
         assert not any(case["attached"] for case in by_rules_of_gitlab(file.read_text()))

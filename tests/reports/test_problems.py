@@ -20,8 +20,8 @@ PROBLEMS = [
 class TestText:
     def test_has_a_line_a_problem_and_counts_them(self) -> None:
         assert render_problems(PROBLEMS, "text") == (
-            "evals/eval_config.yaml:4:3: error: 'treshold' is no key of an evaluator "
-            "(did you mean 'threshold'?)\n"
+            "evals/eval_config.yaml:4:3: error: 'treshold' is no key of an evaluator; "
+            "did you mean 'threshold'?\n"
             "b.yaml:1: warning: is empty\n"
             "error: --jobs must be a number\n"
             "2 errors, 1 warning\n"
@@ -33,13 +33,13 @@ class TestText:
 
     def test_says_command_line_for_what_lies_in_no_file(self) -> None:
         text = render_problems([Problem(message="is odd", place=COMMAND_LINE)], "text")
-        assert text == "command line: error: is odd\n1 error\n"
+        assert text == "command line: error: is odd\n"
 
     def test_commands_nothing(self) -> None:
         problem = Problem(message="x\r::error::y ##[group]z", place=Place(file=" ::notice::f"))
         text = render_problems([problem], "text")
         assert commands_in(text) == []
-        assert len(text.splitlines()) == 2
+        assert len(text.splitlines()) == 1
 
 
 class TestJson:
@@ -79,9 +79,9 @@ class TestGithub:
             "file": "evals/eval_config.yaml",
             "line": "4",
             "col": "3",
-            "title": "agentci cannot use this",
+            "title": "Invalid input",
         }
-        assert first.data == "'treshold' is no key of an evaluator\ndid you mean 'threshold'?"
+        assert first.data == "'treshold' is no key of an evaluator; did you mean 'threshold'?"
         assert (second.name, second.data) == ("error", "--jobs must be a number")
         assert "file" not in second.properties
         assert third.name == "warning"

@@ -111,7 +111,7 @@ def test_a_problem_is_a_result_on_its_line() -> None:
     assert run["columnKind"] == "unicodeCodePoints"
     assert (result["level"], result["message"]["text"]) == (
         "error",
-        "unknown key 'treshold' (did you mean 'threshold'?)",
+        "unknown key 'treshold'; did you mean 'threshold'?",
     )
     assert location["physicalLocation"] == {
         "artifactLocation": {"uri": "evals/eval%20config.yaml", "uriBaseId": "%SRCROOT%"},
@@ -207,4 +207,4 @@ def test_what_github_does_not_take_is_counted_and_the_weightiest_is_kept() -> No
     [told] = run["invocations"][0]["toolConfigurationNotifications"]
     assert len(run["results"]) == SARIF_RESULTS
     assert [result["level"] for result in run["results"][:3]] == ["error", "error", "note"]
-    assert told["message"]["text"] == "2 problems left out: GitHub takes 25,000"
+    assert told["message"]["text"] == "2 problems omitted; GitHub accepts at most 25,000"

@@ -35,11 +35,11 @@ def cost(
         (
             [cost()],
             (
-                "Judges: 1,200 calls, 34,567 tokens, $0.1235; recorded replies saved 1 call,"
-                " 800 tokens, $0.5"
+                "Judge usage: 1,200 calls, 34,567 tokens, $0.1235; saved by cached responses: "
+                "1 call, 800 tokens, $0.5"
             ),
         ),
-        ([cost(saved=ModelCost(), priced=False)], "Judges: 1,200 calls, 34,567 tokens"),
+        ([cost(saved=ModelCost(), priced=False)], "Judge usage: 1,200 calls, 34,567 tokens"),
         (
             [cost(saved=ModelCost()), cost(saved=ModelCost(), priced=False)],
             "2,400 calls, 69,134 tokens",

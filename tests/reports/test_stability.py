@@ -26,20 +26,20 @@ def test_an_evaluator_that_was_asked_once_is_none_of_them() -> None:
 
 def test_one_that_never_flips_is_stable() -> None:
     results = [_result("PPP", case="a"), _result("FFF", case="b")]
-    assert _lines(*results) == ["response_quality: flip rate 0, 0 of 2 checks unstable"]
+    assert _lines(*results) == ["response_quality: 0 of 2 checks flaky (flip rate 0)"]
 
 
 def test_the_least_stable_checks_stand_first() -> None:
     results = [_result("PPPPF", case="a"), _result("PPFFP", case="b"), _result("PPPPP", case="c")]
     [line] = _lines(*results)
-    told, unstable = "flip rate 0.2, 2 of 3 checks", "b (3 of 5 passed), a (4 of 5 passed)"
-    assert line == f"response_quality: {told} unstable: {unstable}"
+    told, flaky = "2 of 3 checks flaky (flip rate 0.2)", "b (3 of 5 passed), a (4 of 5 passed)"
+    assert line == f"response_quality: {told}: {flaky}"
 
 
 def test_what_could_not_be_judged_is_neither_stable_nor_unstable() -> None:
     assert _lines(_result("PE", case="a")) == []
     assert _lines(_result("PE", case="a"), _result("PF", case="b")) == [
-        "response_quality: flip rate 0.5, 1 of 1 check unstable: b (1 of 2 passed)"
+        "response_quality: 1 of 1 check flaky (flip rate 0.5): b (1 of 2 passed)"
     ]
 
 

@@ -171,7 +171,7 @@ class TestMermaid:
     def test_draws_it(self, page: Browser) -> None:
         texts = self.drawn(page, beside(scored({"tone": 1}), ("tone", 0.5, 0.2), ("b", 0.9, 1)))
         assert texts[:3] == [
-            "Mean score over the checks of both runs (line: baseline)",
+            "Mean score of the checks in both runs (line: baseline)",
             "tone",
             "b",
         ]

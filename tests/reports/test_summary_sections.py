@@ -26,7 +26,7 @@ def size(*sections: Section) -> int:
 def test_a_section_takes_its_share_and_what_it_leaves_is_counted() -> None:
     text = render_sections([section("## T\n\n", share=0.25)], LIMIT)
     assert text.startswith("## T\n\n" + ("x" * 99 + "\n") * 2)
-    assert text.endswith("_Not shown here: 7 blocks. `results.json` has them all._\n")
+    assert text.endswith("_Not shown: 7 blocks. See `results.json` for the full list._\n")
 
 
 def test_shares_that_come_to_more_than_the_page_do_not_burst_it() -> None:

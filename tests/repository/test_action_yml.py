@@ -1,4 +1,4 @@
-"""action.yml, the options of the command line and the code hold to each other."""
+"""action.yml matches the command line options and the code."""
 
 import re
 from typing import Any
@@ -15,28 +15,26 @@ ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text())
 INPUTS = [option for option in OPTIONS if not option.cli_only]
 
 
-def test_has_an_input_for_the_configs_and_for_every_option_in_their_order() -> None:
+def test_inputs_are_config_and_all_options_in_order() -> None:
     assert list(ACTION["inputs"]) == ["config", *(option.name for option in INPUTS)]
 
 
 @pytest.mark.parametrize("option", INPUTS, ids=lambda option: option.name)
-class TestEveryInput:
-    def test_has_the_default_of_its_option(self, option: Option) -> None:
+class TestInput:
+    def test_default_matches_option(self, option: Option) -> None:
         assert ACTION["inputs"][option.name]["default"] == (
             "false" if option.is_switch else option.default
         )
 
-    def test_is_described_as_its_option(self, option: Option) -> None:
+    def test_description_matches_option(self, option: Option) -> None:
         assert ACTION["inputs"][option.name]["description"].startswith(option.help)
 
-    def test_is_not_required_because_github_would_not_enforce_it(self, option: Option) -> None:
+    def test_input_is_not_marked_required(self, option: Option) -> None:
         assert "required" not in ACTION["inputs"][option.name]
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_option_but_the_actions_own_is_a_flag_of_run(
-    option: Option, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_are_flags_of_run(option: Option, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     flags = capsys.readouterr().out.split()
@@ -44,29 +42,27 @@ def test_every_option_but_the_actions_own_is_a_flag_of_run(
 
 
 @pytest.mark.parametrize("name", REPORT_OPTIONS)
-def test_merge_has_the_flags_that_are_about_reports(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_options_are_flags_of_merge(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["merge", "--help"])
     assert f"--{name}" in capsys.readouterr().out.split()
 
 
-def test_the_matrix_is_read_from_githubs_context() -> None:
+def test_matrix_job_comes_from_strategy_context() -> None:
     default = ACTION["inputs"]["matrix-job"]["default"]
     assert default == "${{ strategy.job-index }}/${{ strategy.job-total }}"
 
 
-def test_the_token_is_that_of_the_job() -> None:
+def test_token_comes_from_github_context() -> None:
     assert ACTION["inputs"]["github-token"]["default"] == "${{ github.token }}"
 
 
-def test_declares_the_outputs_that_the_code_sets() -> None:
+def test_outputs_match_those_of_the_code() -> None:
     assert list(ACTION["outputs"]) == list(make_outputs_without_report("invalid"))
 
 
-def test_runs_the_dockerfile_or_in_a_release_the_image_that_was_built_of_it() -> None:
+def test_action_runs_dockerfile_or_pinned_image() -> None:
     assert set(ACTION["runs"]) == {"using", "image"}
     assert ACTION["runs"]["using"] == "docker"
-    built = r"docker://ghcr\.io/\S+@sha256:[0-9a-f]{64}"
-    assert re.fullmatch(rf"Dockerfile|{built}", ACTION["runs"]["image"])
+    image = r"docker://ghcr\.io/\S+@sha256:[0-9a-f]{64}"
+    assert re.fullmatch(rf"Dockerfile|{image}", ACTION["runs"]["image"])

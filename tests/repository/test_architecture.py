@@ -1,4 +1,4 @@
-"""What may import what. Each test lists its offenders."""
+"""Rules for imports and modules. Each test lists the violations."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ PURE = (
     *("agentci.model", "agentci.errors", "agentci._util.text", "agentci.recordings"),
     *("agentci.evaluators", "agentci.config", "agentci.gate", "agentci.reports"),
 )
-# They find files and read settings for the pure rest of their package.
+# They find files and read settings for the other, pure modules of their package.
 READERS = {"agentci.config.discovery", "agentci.config.agentv.files"}
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
 EXTENSIBLE = (
@@ -75,7 +75,7 @@ def test_pure_packages_do_not_import_io() -> None:
 
 
 @pytest.mark.parametrize("package", EXTENSIBLE)
-def test_extensions_do_not_import_the_registry_that_lists_them(package: str) -> None:
+def test_extensions_do_not_import_their_registry(package: str) -> None:
     registry = f"agentci.{package.replace('/', '.')}.registry"
     assert (PACKAGE / package / "registry.py").is_file()
     assert [
@@ -85,7 +85,7 @@ def test_extensions_do_not_import_the_registry_that_lists_them(package: str) -> 
     ] == []
 
 
-def test_the_table_in_contributing_has_the_same_order() -> None:
+def test_contributing_table_has_import_order() -> None:
     guide = (ROOT / "CONTRIBUTING.md").read_text()
     rows = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", guide, re.MULTILINE)
     assert rows == [name for name in ORDER if name not in {"version", "__main__"}]

@@ -1,4 +1,4 @@
-"""``docs/extending.md`` says how packages extend agentci as the code has it."""
+"""``docs/extending.md`` matches the extension interfaces in the code."""
 
 import ast
 import re
@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from agentci import extend
-from agentci.evaluators.registry import ENTRY_POINT_GROUP as DIALECTS
+from agentci.evaluators.registry import ENTRY_POINT_GROUP as TYPES
 from agentci.execution.registry import EXECUTOR_GROUP as EXECUTORS
 from agentci.execution.runtimes.registry import RUNTIME_GROUP as RUNTIMES
 from agentci.remote.sources.registry import GROUP as SOURCES
 from tests.helpers.support import ROOT
 
 PAGE = (ROOT / "docs/extending.md").read_text()
-GROUPS = (RUNTIMES, EXECUTORS, SOURCES, DIALECTS)
+GROUPS = (RUNTIMES, EXECUTORS, SOURCES, TYPES)
 EXAMPLES = sorted(ROOT.glob("examples/extensions/*/pyproject.toml"))
-WHERE = {
+MODULES = {
     "Runtime": "execution/runtimes/registry.py",
     "Executor": "execution/executor_api.py",
     "Source": "remote/sources/source.py",
@@ -31,7 +31,7 @@ def _classes(text: str) -> Iterator[ast.ClassDef]:
 
 
 def _members(found: ast.ClassDef) -> Mapping[str, str]:
-    """What a class declares, by name, without words."""
+    """The declarations of a class by name, without docstrings."""
     members: dict[str, str] = {}
     for each in found.body:
         if isinstance(each, ast.FunctionDef):
@@ -41,22 +41,22 @@ def _members(found: ast.ClassDef) -> Mapping[str, str]:
     return members
 
 
-SHOWN = {
+DOCUMENTED = {
     found.name: _members(found)
     for snippet in re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     for found in _classes(snippet)
 }
 
 
-@pytest.mark.parametrize("name", WHERE)
-def test_what_a_package_has_to_bring_is_shown_as_it_is(name: str) -> None:
-    text = Path(ROOT / "agentci" / WHERE[name]).read_text()
+@pytest.mark.parametrize("name", MODULES)
+def test_documented_interface_matches_code(name: str) -> None:
+    text = Path(ROOT / "agentci" / MODULES[name]).read_text()
     (real,) = (_members(each) for each in _classes(text) if each.name == name)
-    assert SHOWN[name] == real
+    assert DOCUMENTED[name] == real
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_group_is_named_and_has_an_example(group: str) -> None:
+def test_every_entry_point_group_has_an_example(group: str) -> None:
     assert f"| `{group}` |" in PAGE
     assert [each for each in EXAMPLES if f'"{group}"' in each.read_text()]
 
@@ -69,13 +69,13 @@ def test_every_example_is_linked(example: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_examples_and_page_import_only_the_interface() -> None:
+def test_examples_import_only_the_public_interface() -> None:
     texts = [PAGE, *(path.read_text() for path in ROOT.glob("examples/extensions/*/*.py"))]
     modules = {name for text in texts for name in re.findall(r"from (agentci\S*) import", text)}
     assert modules == {"agentci.extend"}
 
 
-def test_the_interface_exports_what_it_lists() -> None:
+def test_public_interface_matches_all() -> None:
     tree = ast.parse(Path(extend.__file__).read_text())
     imported = {
         alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names

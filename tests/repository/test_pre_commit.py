@@ -1,4 +1,4 @@
-"""The hook for pre-commit: the files that it is given, and what it says of them."""
+"""The pre-commit hook: its file patterns and its output."""
 
 import os
 import re
@@ -28,7 +28,7 @@ NAMES = (
 )
 
 
-def test_is_given_the_configs_that_are_found_without_it(tmp_path: Path) -> None:
+def test_hook_patterns_match_config_discovery(tmp_path: Path) -> None:
     for name in NAMES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(GOOD)
@@ -43,7 +43,7 @@ def test_is_given_the_configs_that_are_found_without_it(tmp_path: Path) -> None:
 
 
 class Repository:
-    """One that has the hook in its .pre-commit-config.yaml."""
+    """A repository with the hook in its .pre-commit-config.yaml."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder / "repository", folder / "home"
@@ -66,7 +66,7 @@ class Repository:
         self._git("add", "--all", cwd=hooks)
         self._git("commit", "--quiet", "--message", "hooks", cwd=hooks)
         self._git("init", "--quiet", cwd=self.folder)
-        # Its program is here: what pip would install is not what is tested.
+        # Runs agentci from this checkout, not an installed package.
         hook = {"id": "agentci-validate", "language": "unsupported"}
         revision = self._git("rev-parse", "HEAD", cwd=hooks)
         config = {"repos": [{"repo": str(hooks), "rev": revision, "hooks": [hook]}]}
@@ -76,8 +76,8 @@ class Repository:
         (self.folder / name).parent.mkdir(exist_ok=True)
         (self.folder / name).write_text(text)
 
-    def commit_of_all(self) -> subprocess.CompletedProcess[str]:
-        """What pre-commit says of all files."""
+    def run_on_all_files(self) -> subprocess.CompletedProcess[str]:
+        """Runs pre-commit on all files."""
         self._git("add", "--all", cwd=self.folder)
         return self._run(sys.executable, "-m", "pre_commit", "run", "--verbose", cwd=self.folder)
 
@@ -97,25 +97,25 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
-def test_lets_good_configs_pass(repository: Repository) -> None:
+def test_valid_configs_pass_hook(repository: Repository) -> None:
     repository.write("eval_config.yaml", GOOD)
-    done = repository.commit_of_all()
+    done = repository.run_on_all_files()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Passed" in done.stdout
 
 
-def test_says_what_is_wrong_and_where(repository: Repository) -> None:
+def test_invalid_config_is_reported_with_place(repository: Repository) -> None:
     repository.write("eval_config.yaml", GOOD)
     repository.write("evals/refunds.eval.yaml", GOOD.replace("builtin", "bulitin"))
-    done = repository.commit_of_all()
+    done = repository.run_on_all_files()
     assert done.returncode == 1
     assert "Failed" in done.stdout
     assert "evals/refunds.eval.yaml:2:" in done.stdout
     assert "1 error, 1 warning in 2 files" in done.stdout
 
 
-def test_does_not_look_at_a_commit_without_configs(repository: Repository) -> None:
+def test_commit_without_configs_skips_hook(repository: Repository) -> None:
     repository.write("evals.txt", GOOD)
-    done = repository.commit_of_all()
+    done = repository.run_on_all_files()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no files to check" in done.stdout

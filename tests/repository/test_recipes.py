@@ -1,4 +1,4 @@
-"""Every recipe of the documents: accepted by linters, and run where this machine can."""
+"""Recipes in the documents: checked by linters, and run if this machine can."""
 
 import json
 import os
@@ -32,14 +32,14 @@ pytestmark = pytest.mark.slow
 
 BIN = Path(sys.executable).parent
 XSD = etree.XMLSchema(file=str(ROOT / "tests/reports/data/junit-10.xsd"))
-MINIMUM = 14  # of workflows in the documents; fewer, and they are not found any more
+MINIMUM = 14  # workflows in the documents; fewer means that they are no longer found
 
 Shell: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All workflows, as files."""
+    """A folder with all documented workflows."""
     folder = tmp_path_factory.mktemp("recipes") / ".github" / "workflows"
     folder.mkdir(parents=True)
     for name, text in workflows().items():
@@ -47,41 +47,41 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class TestTheWorkflowsOfTheDocuments:
-    def test_are_found(self) -> None:
+class TestDocumentedWorkflows:
+    def test_workflows_are_found(self) -> None:
         assert len(workflows()) >= MINIMUM
 
-    def test_are_of_the_schema(self, folder: Path) -> None:
+    def test_workflows_match_schema(self, folder: Path) -> None:
         files = sorted(map(str, folder.iterdir()))
         done = _linter("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files)
         assert done.returncode == 0, done.stdout
 
-    def test_are_safe(self, folder: Path) -> None:
+    def test_zizmor_reports_no_problems(self, folder: Path) -> None:
         done = _linter("zizmor", "--offline", "--no-progress", str(folder.parent.parent))
         assert done.returncode == 0, done.stdout
 
-    def test_make_sense(self) -> None:
+    def test_actionlint_reports_no_problems(self) -> None:
         assert complaints(workflows()) == []
 
 
-def test_every_command_line_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = []
+def test_documented_commands_are_valid(capsys: pytest.CaptureFixture[str]) -> None:
+    errors = []
     for document, words in command_lines():
         try:
             make_parser().parse_args(words)
         except SystemExit:
-            wrong.append(f"{document}: agentci {' '.join(words)}: {capsys.readouterr().err}")
-    assert wrong == []
+            errors.append(f"{document}: agentci {' '.join(words)}: {capsys.readouterr().err}")
+    assert errors == []
 
 
-def test_the_file_of_gitlab_is_of_its_schema(tmp_path: Path) -> None:
+def test_gitlab_file_matches_schema(tmp_path: Path) -> None:
     (tmp_path / ".gitlab-ci.yml").write_text(gitlab())
     schema = ["--builtin-schema", "vendor.gitlab-ci"]
     done = _linter("check-jsonschema", *schema, str(tmp_path / ".gitlab-ci.yml"))
     assert done.returncode == 0, done.stdout
 
 
-def test_the_hook_of_pre_commit_is_one_that_there_is() -> None:
+def test_pre_commit_hook_exists() -> None:
     (config,) = (yaml.safe_load(each) for each in snippets(RECIPES, "yaml") if "hooks:" in each)
     (hook,) = config["repos"][0]["hooks"]
     (ours,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
@@ -91,7 +91,7 @@ def test_the_hook_of_pre_commit_is_one_that_there_is() -> None:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """Runs a script in a checkout whose configs are in evals/, with agentci on the PATH."""
+    """Runs a script in a checkout with configs in evals/ and agentci on the PATH."""
     checkout, programs = tmp_path / "checkout", tmp_path / "programs"
     shutil.copytree(ROOT / "examples/agentevals", checkout / "evals")
     programs.mkdir()
@@ -118,8 +118,8 @@ def shell(tmp_path: Path) -> Shell:
     return run
 
 
-class TestTheJobOfGitlab:
-    def test_judges_and_leaves_what_gitlab_takes_up(self, shell: Shell, tmp_path: Path) -> None:
+class TestGitlabJob:
+    def test_gitlab_job_writes_its_artifacts(self, shell: Shell, tmp_path: Path) -> None:
         job = yaml.safe_load(gitlab())["agent-eval"]
         done = shell("\n".join(job["script"]))
         assert done.returncode == 0, done.stderr
@@ -128,15 +128,15 @@ class TestTheJobOfGitlab:
         assert job["cache"]["paths"] == [".agentci/cache"]
         assert (tmp_path / "checkout" / job["artifacts"]["reports"]["junit"]).is_file()
 
-    def test_fails_when_the_agent_got_worse(self, shell: Shell, tmp_path: Path) -> None:
+    def test_gitlab_job_fails_on_regression(self, shell: Shell, tmp_path: Path) -> None:
         _make_worse(tmp_path / "checkout")
         job = yaml.safe_load(gitlab())["agent-eval"]
         assert shell("\n".join(job["script"])).returncode == 1
         assert 1 not in job["allow_failure"]["exit_codes"]
 
 
-class TestThePipelineOfJenkins:
-    def test_judges_and_leaves_what_jenkins_takes_up(self, shell: Shell, tmp_path: Path) -> None:
+class TestJenkinsPipeline:
+    def test_jenkins_pipeline_writes_its_artifacts(self, shell: Shell, tmp_path: Path) -> None:
         (command,) = commands_of_jenkins()
         assert shell(command).returncode == 0
         (report,) = re.findall(r"^ +junit '(.+)'$", jenkins(), re.MULTILINE)
@@ -144,14 +144,14 @@ class TestThePipelineOfJenkins:
         (kept,) = re.findall(r"archiveArtifacts '(.+)'", jenkins())
         assert list((tmp_path / "checkout").glob(f"{kept}/*.html"))
 
-    def test_fails_when_the_agent_got_worse(self, shell: Shell, tmp_path: Path) -> None:
+    def test_jenkins_pipeline_fails_on_regression(self, shell: Shell, tmp_path: Path) -> None:
         _make_worse(tmp_path / "checkout")
         (command,) = commands_of_jenkins()
         assert shell(command).returncode == 1
 
 
-class TestTheMonorepo:
-    """Its two scripts, in a repository with two agents."""
+class TestMonorepo:
+    """The two scripts of the monorepo recipe, in a repository with two agents."""
 
     @pytest.mark.parametrize(
         ("changed", "agents"),
@@ -163,25 +163,23 @@ class TestTheMonorepo:
                 id="two agents",
             ),
             pytest.param(["README.md", "agents/README.md"], [], id="none"),
-            pytest.param(["libs/tools.py"], ["refunds", "search"], id="what all are made of"),
-            pytest.param(['libs/"é".py'], ["refunds", "search"], id="a quoted one of them"),
-            pytest.param(["agents/refunds/é.txt"], ["refunds"], id="a name that is not ASCII"),
-            pytest.param(['agents/refunds/"a"\t.txt'], ["refunds"], id="a name that is quoted"),
-            pytest.param(["agents/größe/a.txt"], ["größe"], id="an agent that is not ASCII"),
+            pytest.param(["libs/tools.py"], ["refunds", "search"], id="shared code"),
+            pytest.param(['libs/"é".py'], ["refunds", "search"], id="shared code, quoted name"),
+            pytest.param(["agents/refunds/é.txt"], ["refunds"], id="non-ASCII name"),
+            pytest.param(['agents/refunds/"a"\t.txt'], ["refunds"], id="quoted name"),
+            pytest.param(["agents/größe/a.txt"], ["größe"], id="non-ASCII agent"),
         ],
     )
-    def test_finds_the_agents_that_a_change_is_about(
+    def test_changed_agents_are_found(
         self, shell: Shell, tmp_path: Path, changed: list[str], agents: list[str]
     ) -> None:
-        base = self._begun(tmp_path / "checkout")
+        base = self._make_base(tmp_path / "checkout")
         _commit(tmp_path / "checkout", changed)
         assert self._agents(shell, base, tmp_path / "output") == agents
 
-    def test_judges_both_agents_where_a_file_moved_and_none_that_is_gone(
-        self, shell: Shell, tmp_path: Path
-    ) -> None:
+    def test_moved_file_selects_both_agents(self, shell: Shell, tmp_path: Path) -> None:
         checkout = tmp_path / "checkout"
-        base = self._begun(checkout)
+        base = self._make_base(checkout)
         _git(checkout, "mv", "agents/refunds/evals.txt", "agents/search/evals.txt")
         _commit(checkout, [])
         assert self._agents(shell, base, tmp_path / "output") == ["refunds", "search"]
@@ -189,20 +187,20 @@ class TestTheMonorepo:
         _commit(checkout, [])
         assert self._agents(shell, base, tmp_path / "output") == ["search"]
 
-    def test_fails_where_the_base_is_not_known(self, shell: Shell, tmp_path: Path) -> None:
-        self._begun(tmp_path / "checkout")
+    def test_unknown_base_commit_fails(self, shell: Shell, tmp_path: Path) -> None:
+        self._make_base(tmp_path / "checkout")
         with pytest.raises(AssertionError, match="fatal: "):
             self._agents(shell, "0" * 39 + "1", tmp_path / "output")
 
     @staticmethod
-    def _begun(checkout: Path) -> str:
+    def _make_base(checkout: Path) -> str:
         files = ["agents/refunds/agent.py", "agents/refunds/evals.txt", "agents/search/agent.py"]
         _commit(checkout, [*files, "libs/tools.py"])
         return _git(checkout, "rev-parse", "HEAD")
 
     @staticmethod
     def _agents(shell: Shell, base: str, output: Path) -> list[str]:
-        """Those that the script finds."""
+        """The agents that the script finds."""
         output.unlink(missing_ok=True)
         step = step_of(_monorepo(), "changed")
         environ = {"BASE": base, "SHARED": step["env"]["SHARED"], "GITHUB_OUTPUT": str(output)}
@@ -213,7 +211,7 @@ class TestTheMonorepo:
         found: list[str] = json.loads(value)
         return found
 
-    def test_has_a_gate_for_each_agent_in_one_job(self, shell: Shell, tmp_path: Path) -> None:
+    def test_every_agent_has_its_own_gate(self, shell: Shell, tmp_path: Path) -> None:
         (config,) = re.findall(r"config: (agents/\*\S+)", RECIPES.read_text())
         for agent in ("refunds", "search"):
             shutil.copytree(
@@ -236,7 +234,7 @@ class TestTheMonorepo:
             ("failure skipped", 1),
         ],
     )
-    def test_is_green_when_no_agent_got_worse(self, shell: Shell, results: str, code: int) -> None:
+    def test_required_job_fails_on_regression(self, shell: Shell, results: str, code: int) -> None:
         step = step_of(_monorepo(), "eval")
         assert (
             shell(step["run"], interpreter="bash", environ={"RESULTS": results}).returncode == code

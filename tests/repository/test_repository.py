@@ -1,4 +1,4 @@
-"""What the repository promises about itself: locks, pins, licence, packaging."""
+"""Lock files, pinned versions, licence and packaging."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ LOCKS = {
         "requirements-docs.lock",
     )
 }
-# The brackets keep these lines from being what they look for.
+# The brackets keep these lines from matching themselves.
 HOSTS = re.compile(r"(py[p]i|python[h]osted|npm[j]s|deb\.[d]ebian)\.(org|com)", re.IGNORECASE)
 MACHINE = re.compile(r"(^|[^\w.])/(wor[k]|far[m])/|/roo[t]/", re.MULTILINE)
 
@@ -37,23 +37,23 @@ def _tracked() -> list[Path]:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git knows which files are tracked")
-@pytest.mark.parametrize("pattern", [HOSTS, MACHINE], ids=["a registry's host", "a machine's path"])
-def test_no_tracked_file_names(pattern: re.Pattern[str]) -> None:
+@pytest.mark.parametrize("pattern", [HOSTS, MACHINE], ids=["registry host", "local path"])
+def test_tracked_files_contain_no_hosts_or_paths(pattern: re.Pattern[str]) -> None:
     texts = {path: path.read_bytes().decode("utf-8", "replace") for path in _tracked()}
     assert [str(path) for path, text in texts.items() if pattern.search(text)] == []
 
 
 @pytest.mark.parametrize("text", LOCKS.values(), ids=LOCKS.keys())
-class TestEveryLockFile:
-    def test_has_a_hash_for_every_package(self, text: str) -> None:
+class TestLockFile:
+    def test_every_package_has_a_hash(self, text: str) -> None:
         packages = re.split(r"^(?=\S+==)", text, flags=re.MULTILINE)[1:]
         assert packages
         assert [each for each in packages if "--hash=sha256:" not in each] == []
 
-    def test_does_not_say_where_packages_come_from(self, text: str) -> None:
+    def test_lock_file_names_no_index(self, text: str) -> None:
         assert re.findall(r"^\s*(--index|--extra|--find|-i |-f )|://", text, re.MULTILINE) == []
 
-    def test_takes_the_same_version_of_a_package_as_the_others(self, text: str) -> None:
+    def test_versions_agree_between_lock_files(self, text: str) -> None:
         ours, others = _versions(text), _versions(LOCKS["requirements-dev.lock"])
         assert [name for name in ours if ours[name] != others.get(name, ours[name])] == []
 
@@ -61,31 +61,29 @@ class TestEveryLockFile:
 @pytest.mark.parametrize(
     ("requirements", "lock"),
     [
-        pytest.param(PYPROJECT["project"]["dependencies"], "requirements.lock", id="to run"),
+        pytest.param(PYPROJECT["project"]["dependencies"], "requirements.lock", id="runtime"),
         pytest.param(
             PYPROJECT["project"]["optional-dependencies"]["evaluators"],
             "requirements-evaluators.lock",
-            id="for evaluators",
+            id="evaluators",
         ),
-        pytest.param(PYPROJECT["dependency-groups"]["dev"], "requirements-dev.lock", id="to test"),
-        pytest.param(
-            PYPROJECT["dependency-groups"]["docs"], "requirements-docs.lock", id="for the site"
-        ),
+        pytest.param(PYPROJECT["dependency-groups"]["dev"], "requirements-dev.lock", id="dev"),
+        pytest.param(PYPROJECT["dependency-groups"]["docs"], "requirements-docs.lock", id="docs"),
     ],
 )
-def test_what_is_needed_is_locked(requirements: list[str], lock: str) -> None:
+def test_requirements_are_locked(requirements: list[str], lock: str) -> None:
     names = {re.split(r"[><=!~ ;\[]", requirement)[0] for requirement in requirements}
     assert names - _versions(LOCKS[lock]).keys() == set()
 
 
-def test_the_base_image_is_pinned_by_digest_where_dependabot_reads_it() -> None:
+def test_base_image_is_pinned_by_digest() -> None:
     default, pinned = (ROOT / "Dockerfile").read_text().splitlines()[1:3]
     assert default == "ARG BASE_IMAGE=pinned"
     image = r"python:3\.\d+\S*-slim\S*@sha256:[0-9a-f]{64}"
     assert re.fullmatch(rf"FROM {image} AS pinned", pinned)
 
 
-def test_the_image_obeys_the_rules_for_actions() -> None:
+def test_dockerfile_follows_rules_for_actions() -> None:
     words = [line.split()[0] for line in (ROOT / "Dockerfile").read_text().splitlines() if line]
     last_stage = words[len(words) - words[::-1].index("FROM") :]
     assert "USER" not in last_stage
@@ -93,7 +91,7 @@ def test_the_image_obeys_the_rules_for_actions() -> None:
     assert re.search(r'^ENTRYPOINT \["/\S+", ', (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 
-def test_ci_tests_every_python_that_the_package_names() -> None:
+def test_ci_tests_every_declared_python_version() -> None:
     named = {
         classifier.rpartition(" ")[2]
         for classifier in PYPROJECT["project"]["classifiers"]
@@ -103,13 +101,13 @@ def test_ci_tests_every_python_that_the_package_names() -> None:
     assert set(tested["python"]) == named
 
 
-def test_the_licence_is_there_in_full() -> None:
+def test_licence_text_is_complete() -> None:
     text = (ROOT / "LICENSE").read_text()
     assert text.lstrip().startswith("Apache License\n")
     assert "END OF TERMS AND CONDITIONS" in text
 
 
-def test_the_wheel_holds_the_package_its_types_and_its_licence(tmp_path: Path) -> None:
+def test_wheel_contains_package_types_and_licence(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Documents that were written for GitHub, on the site."""
+"""Conversion of documents from GitHub to the site."""
 
 import re
 import subprocess
@@ -25,16 +25,16 @@ REPOSITORY = "https://github.com/org/agent-eval-action"
         ("docs", "https://example.com/a.md", "https://example.com/a.md"),
     ],
 )
-def test_links_lead_to_pages_or_to_the_repository(folder: str, link: str, page: str) -> None:
+def test_link_leads_to_page_or_repository(folder: str, link: str, page: str) -> None:
     assert mended(f"see [it]({link}).", folder, REPOSITORY) == f"see [it]({page})."
 
 
 @pytest.mark.parametrize("block", ["- one\n- two\n", "1. one\n2. two\n", "| a |\n|---|\n| b |\n"])
-def test_lists_and_tables_need_no_empty_line_before_them(block: str) -> None:
+def test_blank_line_is_added_before_lists_and_tables(block: str) -> None:
     assert mended(f"Text:\n{block}", "docs", REPOSITORY) == f"Text:\n\n{block}"
 
 
-def test_every_document_is_in_the_navigation() -> None:
+def test_every_document_is_in_navigation() -> None:
     text = (ROOT / "mkdocs.yml").read_text()
     pages = re.findall(r"\S+\.md$", text.partition("\nnav:")[2].partition("\n\n")[0], re.MULTILINE)
     assert sorted(pages) == sorted(
@@ -42,7 +42,7 @@ def test_every_document_is_in_the_navigation() -> None:
     )
 
 
-def test_the_site_is_not_built_quietly_because_then_no_warning_ends_the_build() -> None:
+def test_site_build_fails_on_warnings() -> None:
     done = subprocess.run(
         ["make", "--dry-run", "site"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The project's workflows: what they may do, what they run, and that linters have no complaint."""
+"""The project's workflows: permissions, scripts and linters."""
 
 import re
 import subprocess
@@ -32,20 +32,20 @@ def _steps(workflow: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-class TestEveryWorkflow:
-    def test_starts_without_any_permission(self, workflow: Path) -> None:
+class TestWorkflow:
+    def test_workflow_has_no_default_permissions(self, workflow: Path) -> None:
         assert _yaml(workflow)["permissions"] == {}
 
-    def test_gives_every_job_its_own(self, workflow: Path) -> None:
+    def test_every_job_declares_permissions(self, workflow: Path) -> None:
         jobs = _yaml(workflow)["jobs"]
         assert [name for name, job in jobs.items() if "permissions" not in job] == []
 
-    def test_pins_foreign_actions_by_commit_and_says_the_version(self, workflow: Path) -> None:
+    def test_actions_are_pinned_by_commit_with_version(self, workflow: Path) -> None:
         used = re.findall(r"uses: (?!\./)(.+)", workflow.read_text())
         pinned = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
         assert [line for line in used if not pinned.fullmatch(line)] == []
 
-    def test_leaves_no_token_in_a_checkout(self, workflow: Path) -> None:
+    def test_checkout_does_not_persist_credentials(self, workflow: Path) -> None:
         checkouts = [
             each for each in _steps(workflow) if "actions/checkout@" in each.get("uses", "")
         ]
@@ -53,16 +53,16 @@ class TestEveryWorkflow:
             each for each in checkouts if each["with"]["persist-credentials"] is not False
         ] == []
 
-    def test_puts_no_expression_into_a_script(self, workflow: Path) -> None:
+    def test_scripts_contain_no_expressions(self, workflow: Path) -> None:
         assert [each for each in _steps(workflow) if "${{" in each.get("run", "")] == []
 
-    def test_ends_by_itself_and_not_beside_itself(self, workflow: Path) -> None:
+    def test_workflow_has_concurrency_group_and_timeouts(self, workflow: Path) -> None:
         content = _yaml(workflow)
         assert "group" in content["concurrency"]
         own = {name: job for name, job in content["jobs"].items() if "uses" not in job}
         assert [name for name, job in own.items() if "timeout-minutes" not in job] == []
 
-    def test_runs_scripts_and_targets_that_are_there(self, workflow: Path) -> None:
+    def test_scripts_and_make_targets_exist(self, workflow: Path) -> None:
         scripts = "\n".join(each.get("run", "") for each in _steps(workflow))
         files = re.findall(r"\bscripts/\w+\.sh", scripts)
         files += [f"scripts/{name}.py" for name in re.findall(r"-m scripts\.(\w+)", scripts)]
@@ -70,7 +70,7 @@ class TestEveryWorkflow:
         targets = set(re.findall(r"^make (\S+)", scripts, re.MULTILINE))
         assert {name.replace(".venv", "$(VENV)") for name in targets} - set(TARGETS) == set()
 
-    def test_has_scripts_without_fault(self, workflow: Path) -> None:
+    def test_shellcheck_accepts_scripts(self, workflow: Path) -> None:
         for step in _steps(workflow):
             done = subprocess.run(
                 [Path(sys.executable).parent / "shellcheck", "--shell=bash", "-"],
@@ -83,22 +83,22 @@ class TestEveryWorkflow:
 
 
 @pytest.mark.slow
-def test_actionlint_has_no_complaint() -> None:
+def test_actionlint_reports_no_problems() -> None:
     assert complaints({path.name: path.read_text() for path in WORKFLOWS}) == []
 
 
 @pytest.mark.slow
-def test_actionlint_would_say_what_is_wrong() -> None:
+def test_actionlint_reports_invalid_workflow() -> None:
     workflow = (ROOT / ".github/workflows/release.yml").read_text()
     assert complaints({"wrong.yml": workflow.replace("needs: check\n", "needs: cheque\n")})
 
 
 class TestCi:
-    def test_runs_for_pull_requests_for_the_merge_queue_and_before_a_release(self) -> None:
+    def test_ci_runs_for_pull_requests_queue_and_release(self) -> None:
         starts = _yaml(ROOT / ".github/workflows/ci.yml")[True]
         assert {"pull_request", "merge_group", "workflow_call"} <= set(starts)
 
-    def test_is_green_only_when_every_job_is(self) -> None:
+    def test_final_job_requires_every_job(self) -> None:
         jobs = _jobs("ci.yml")
         last = jobs.pop("all-green")
         assert last["if"] == "always()"
@@ -106,8 +106,8 @@ class TestCi:
         assert f'"{" ".join(["success"] * len(jobs))}"' in last["steps"][0]["run"]
 
 
-class TestARelease:
-    def test_changes_the_repository_in_its_last_job_alone(self) -> None:
+class TestRelease:
+    def test_only_last_job_writes_to_repository(self) -> None:
         jobs = _jobs("release.yml")
         writers = [
             name for name, job in jobs.items() if job["permissions"].get("contents") == "write"
@@ -115,21 +115,21 @@ class TestARelease:
         assert writers == ["publish"]
         assert _before("publish", jobs) == jobs.keys() - {"publish"}
 
-    def test_builds_nothing_of_what_ci_did_not_pass(self) -> None:
+    def test_builds_wait_for_check_and_tests(self) -> None:
         jobs = _jobs("release.yml")
         built = jobs.keys() - {"check", "test"}
         assert [name for name in built if not {"check", "test"} <= _before(name, jobs)] == []
 
-    def test_hands_no_other_right_to_the_job_that_publishes_the_package(self) -> None:
+    def test_pypi_job_has_only_token_permission(self) -> None:
         assert _jobs("release.yml")["pypi"]["permissions"] == {"id-token": "write"}
 
     @pytest.mark.parametrize(
         ("tag", "prerelease"), [("v1.2.3", "false"), ("v1.2.3rc1", "true"), ("v2.0.0b2", "true")]
     )
-    def test_of_a_candidate_is_not_called_the_latest(
+    def test_release_candidate_is_marked_as_prerelease(
         self, tmp_path: Path, tag: str, prerelease: str
     ) -> None:
-        """The last script, with programs that only say how they were called."""
+        """Runs the last script with programs that only print their arguments."""
         for name in ("gh", "git", "python3", "scripts/publish_tags.sh"):
             program = tmp_path / name
             program.parent.mkdir(exist_ok=True)
@@ -153,7 +153,7 @@ class TestARelease:
         [made] = [line for line in done.stderr.splitlines() if "release create" in line]
         assert f"gh release create {tag} --verify-tag --prerelease={prerelease} " in made
 
-    def test_builds_for_the_processors_that_ci_tests(self) -> None:
+    def test_release_builds_the_platforms_that_ci_tests(self) -> None:
         tested, built = (
             _jobs(name)["image"]["strategy"]["matrix"] for name in ("ci.yml", "release.yml")
         )
@@ -161,7 +161,7 @@ class TestARelease:
 
 
 def _before(name: str, jobs: dict[str, Any]) -> set[str]:
-    """The jobs that one needs, those that they need, and so on."""
+    """All jobs that a job needs, directly or indirectly."""
     needs = jobs[name].get("needs", [])
     direct = {needs} if isinstance(needs, str) else set(needs)
     return direct.union(*(_before(each, jobs) for each in direct))

@@ -66,7 +66,7 @@ class TestCommand:
     @pytest.mark.parametrize("program", ["no-such-program", "./judge"])
     def test_that_is_not_there_is_named(self, program: str, tmp_path: Path) -> None:
         command = _command(tmp_path, program)
-        with pytest.raises(EvaluatorError, match=rf"`a` could not be started: `{program}`"):
+        with pytest.raises(EvaluatorError, match=rf"`a` could not be started: '{program}'"):
             dispatch_request(command, name="a", services=make_services(tmp_path, {}))
 
     @pytest.mark.parametrize("words", [("node",), ("bun",), ("bun", "run")])

@@ -167,4 +167,4 @@ def test_what_failed_is_taken_down_with_the_reason(tmp_path: Path) -> None:
         None,
         ["no", "no"],
     )
-    assert "holds no verdict" in dealing.error
+    assert "contains no verdict" in dealing.error

@@ -40,7 +40,7 @@ class TestOnly:
         with pytest.raises(InputError) as caught:
             _load(folder, "b", "d")
         assert [problem.message for problem in caught.value.problems] == [
-            "there is no evaluator 'd' to run alone (--only)"
+            "--only names unknown evaluator 'd'"
         ]
 
 

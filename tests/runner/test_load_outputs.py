@@ -177,9 +177,9 @@ class TestFilesOfCases:
     @pytest.mark.parametrize(
         ("named", "told"),
         [
-            ("gone.txt", "there is no file gone.txt"),
-            ("/etc/passwd", "/etc/passwd leads out of the workspace"),
-            ("link.txt", "link.txt leads out of the workspace"),
+            ("gone.txt", "file gone.txt not found"),
+            ("/etc/passwd", "/etc/passwd is outside the workspace"),
+            ("link.txt", "link.txt is outside the workspace"),
             ("latin.txt", "latin.txt is not UTF-8"),
         ],
     )

@@ -1,4 +1,4 @@
-"""Runs evaluators of tests as what they are: programs of their own."""
+"""Runs evaluators under test as separate programs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One evaluator over both SDKs: what the one accepts and prints, so does the other."""
+"""The same evaluator accepts and prints the same with both SDKs."""
 
 import dataclasses
 import importlib
@@ -32,31 +32,31 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_both_print_the_same_bytes(result: str, tmp_path: Path) -> None:
-    ours, theirs = _by_both(tmp_path, f"def judge(case):\n    return EvalResult({result})\n")
+def test_both_sdks_print_the_same_bytes(result: str, tmp_path: Path) -> None:
+    ours, theirs = _run_with_both(tmp_path, f"def judge(case):\n    return EvalResult({result})\n")
     assert (ours.returncode, ours.stderr) == (0, "")
     assert ours.stdout == theirs.stdout
 
 
 @pytest.mark.parametrize("score", ["1e-7", "0.00001", "1e-300", "5e-324"])
-def test_both_print_the_same_number_however_it_is_written(score: str, tmp_path: Path) -> None:
+def test_both_sdks_print_the_same_number(score: str, tmp_path: Path) -> None:
     source = f"def judge(case):\n    return EvalResult(score={score})\n"
-    ours, theirs = _by_both(tmp_path, source)
+    ours, theirs = _run_with_both(tmp_path, source)
     assert json.loads(ours.stdout) == json.loads(theirs.stdout)
 
 
-def test_both_run_async_evaluators(tmp_path: Path) -> None:
+def test_both_sdks_run_async_evaluators(tmp_path: Path) -> None:
     source = (
         "async def judge(case):\n"
         "    import asyncio\n"
         "    await asyncio.sleep(0)\n"
         "    return EvalResult(score=0.5)\n"
     )
-    ours, theirs = _by_both(tmp_path, source)
+    ours, theirs = _run_with_both(tmp_path, source)
     assert ours.stdout == theirs.stdout != ""
 
 
-def test_both_show_every_field_of_the_input(tmp_path: Path) -> None:
+def test_both_sdks_provide_every_input_field(tmp_path: Path) -> None:
     source = """
 def judge(case):
     seen = [case.protocol_version, case.metric_name, case.threshold, case.config]
@@ -69,7 +69,7 @@ def judge(case):
             seen += [answer.name, answer.output, answer.status, answer.id, answer.response]
     return EvalResult(score=1, details={"seen": seen})
 """
-    ours, theirs = _by_both(tmp_path, source)
+    ours, theirs = _run_with_both(tmp_path, source)
     assert len(json.loads(ours.stdout)["details"]["seen"]) == 24
     assert ours.stdout == theirs.stdout
 
@@ -82,15 +82,15 @@ def judge(case):
         {**CASE, "expected_invocations": CASE["invocations"]},
         {**CASE, "expected_invocations": []},
     ],
-    ids=["the least there is", "a later minor version", "a golden case", "an empty golden case"],
+    ids=["minimal input", "later minor version", "eval case", "empty eval case"],
 )
-def test_both_read(given: dict[str, Any], tmp_path: Path) -> None:
+def test_both_sdks_read_input(given: dict[str, Any], tmp_path: Path) -> None:
     source = """
 def judge(case):
     turns = [case.invocations, case.expected_invocations]
     return EvalResult(score=case.threshold, details={"turns": turns, "config": case.config})
 """
-    ours, theirs = _by_both(tmp_path, source, json.dumps(given))
+    ours, theirs = _run_with_both(tmp_path, source, json.dumps(given))
     assert (ours.returncode, ours.stderr) == (0, "")
     assert ours.stdout == theirs.stdout
 
@@ -110,9 +110,9 @@ def judge(case):
         ('{"metric_name": "judge", "invocations": [5]}', "Failed to parse input: "),
     ],
 )
-def test_both_refuse(given: str, message: str, tmp_path: Path) -> None:
+def test_both_sdks_reject_invalid_input(given: str, message: str, tmp_path: Path) -> None:
     source = "def judge(case):\n    return EvalResult(score=1)\n"
-    for done in _by_both(tmp_path, source, given):
+    for done in _run_with_both(tmp_path, source, given):
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(message)
 
@@ -132,14 +132,14 @@ def test_both_refuse(given: str, message: str, tmp_path: Path) -> None:
         ("pass", "Evaluator function must return EvalResult, got NoneType"),
     ],
 )
-def test_both_fail_on(body: str, message: str, tmp_path: Path) -> None:
-    for done in _by_both(tmp_path, f"def judge(case):\n    {body}\n"):
+def test_both_sdks_fail_on_evaluator_error(body: str, message: str, tmp_path: Path) -> None:
+    for done in _run_with_both(tmp_path, f"def judge(case):\n    {body}\n"):
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(message)
 
 
 @pytest.mark.parametrize("name", agentevals_evaluator_sdk.__all__)
-def test_every_name_is_here_with_the_same_fields(name: str) -> None:
+def test_sdk_exports_every_original_name_with_same_fields(name: str) -> None:
     ours, theirs = getattr(agentci.sdk, name), getattr(agentevals_evaluator_sdk, name)
     if hasattr(theirs, "model_fields"):
         fields = dataclasses.fields(ours)
@@ -149,7 +149,7 @@ def test_every_name_is_here_with_the_same_fields(name: str) -> None:
 
 
 @pytest.mark.parametrize("sdk", [OURS, ORIGINAL])
-def test_an_evaluator_can_be_called_as_a_function(sdk: str) -> None:
+def test_evaluator_can_be_called_as_a_function(sdk: str) -> None:
     module = importlib.import_module(sdk)
 
     @module.evaluator  # type: ignore[untyped-decorator] # either of two modules
@@ -167,7 +167,7 @@ def _has_no_default(field: "dataclasses.Field[Any]") -> bool:
     return field.default is field.default_factory is dataclasses.MISSING
 
 
-def _by_both(folder: Path, source: str, stdin: str = json.dumps(CASE)) -> tuple[Any, Any]:
+def _run_with_both(folder: Path, source: str, stdin: str = json.dumps(CASE)) -> tuple[Any, Any]:
     return (
         run_evaluator(folder, source, stdin=stdin, sdk=OURS),
         run_evaluator(folder, source, stdin=stdin, sdk=ORIGINAL),

@@ -1,4 +1,4 @@
-"""What evaluators may count on when they are written with ``agentci.sdk``."""
+"""The guarantees of ``agentci.sdk`` for evaluator programs."""
 
 import ast
 import io
@@ -27,9 +27,9 @@ from agentci.sdk import (
 from tests.sdk.programs import CASE, run_evaluator
 
 
-class TestAResult:
+class TestEvalResult:
     @pytest.mark.parametrize("score", [0, 1, 0.5, Fraction(1, 2), Decimal("0.5"), -0.0])
-    def test_takes_any_number_from_0_to_1_as_a_score(self, score: Any) -> None:
+    def test_score_from_0_to_1_is_accepted(self, score: Any) -> None:
         result = EvalResult(score=score)
         assert result.score == float(score)
         assert type(result.score) is float
@@ -37,31 +37,31 @@ class TestAResult:
     @pytest.mark.parametrize(
         "score", [1.01, -1, float("nan"), float("inf"), True, "0.5", None, [1.0]]
     )
-    def test_takes_nothing_else(self, score: Any) -> None:
-        with pytest.raises(ValueError, match="not a number from 0 to 1") as caught:
+    def test_invalid_score_is_rejected(self, score: Any) -> None:
+        with pytest.raises(ValueError, match="score must be a number between 0 and 1") as caught:
             EvalResult(score=score)
         assert repr(score) in str(caught.value)
 
-    def test_takes_a_status_by_its_name(self) -> None:
+    def test_status_is_accepted_by_name(self) -> None:
         assert EvalResult(score=1, status="FAILED").status is EvalStatus.FAILED  # type: ignore[arg-type] # as text
 
     @pytest.mark.parametrize("status", ["failed", "", 1, ["FAILED"]])
-    def test_takes_no_other_status(self, status: Any) -> None:
-        with pytest.raises(ValueError, match="one of EvalStatus, or None"):
+    def test_unknown_status_is_rejected(self, status: Any) -> None:
+        with pytest.raises(ValueError, match="status must be an EvalStatus or None"):
             EvalResult(score=1, status=status)
 
     @pytest.mark.parametrize("scores", [None, 0.5, "1", ["1"], [True], [float("nan")], {1.0}])
-    def test_takes_only_a_list_of_numbers_for_the_turns(self, scores: Any) -> None:
-        with pytest.raises(ValueError, match="not a list of numbers and None"):
+    def test_invalid_turn_scores_are_rejected(self, scores: Any) -> None:
+        with pytest.raises(ValueError, match="must be a list of numbers and None"):
             EvalResult(score=1, per_invocation_scores=scores)
 
-    def test_takes_no_field_that_the_protocol_does_not_have(self) -> None:
+    def test_unknown_result_field_is_rejected(self) -> None:
         with pytest.raises(TypeError, match="reasoning"):
             EvalResult(score=1, reasoning="fine")  # type: ignore[call-arg] # that is the point
 
 
-class TestAnInput:
-    def test_is_read_from_what_a_program_gets(self) -> None:
+class TestEvalInput:
+    def test_input_is_read_from_json(self) -> None:
         case = EvalInput.from_json(json.dumps(CASE))
         assert case.threshold == 1.0
         assert case.invocations[0].intermediate_steps.tool_calls == [
@@ -69,7 +69,7 @@ class TestAnInput:
         ]
         assert case.invocations[1] == InvocationData(final_response=None)
 
-    def test_is_made_by_hand_in_tests(self) -> None:
+    def test_input_can_be_constructed_in_tests(self) -> None:
         steps = IntermediateStepData(tool_calls=[ToolCallData(name="find")])
         turn = InvocationData(final_response="Yes.", intermediate_steps=steps)
         case = EvalInput(metric_name="judge", invocations=[turn])
@@ -79,21 +79,24 @@ class TestAnInput:
     @pytest.mark.parametrize(
         ("given", "complaint"),
         [
-            ({"invocations": [{}, {"final_response": 5}]}, "it.invocations[1].final_response is 5"),
-            ({"invocations": "all"}, "it.invocations is 'all', not of type list"),
-            ({"threshold": True}, "it.threshold is True, not of type float"),
-            ({"config": ["a"]}, "it.config is ['a'], not of type dict"),
+            (
+                {"invocations": [{}, {"final_response": 5}]},
+                "input.invocations[1].final_response is 5",
+            ),
+            ({"invocations": "all"}, "input.invocations is 'all', not of type list"),
+            ({"threshold": True}, "input.threshold is True, not of type float"),
+            ({"config": ["a"]}, "input.config is ['a'], not of type dict"),
             ({"invocations": [{"intermediate_steps": {"tool_calls": [{}]}}]}, "'name'"),
         ],
     )
-    def test_names_what_is_wrong_in_it(self, given: dict[str, Any], complaint: str) -> None:
+    def test_invalid_input_error_names_member(self, given: dict[str, Any], complaint: str) -> None:
         with pytest.raises(TypeError) as caught:
             EvalInput.from_json(json.dumps({"metric_name": "judge", **given}))
         assert complaint in str(caught.value)
 
 
-class TestAProgram:
-    def test_may_print_as_it_likes(self, tmp_path: Path) -> None:
+class TestProgram:
+    def test_stray_stdout_is_redirected_to_stderr(self, tmp_path: Path) -> None:
         source = """
 def judge(case):
     import ctypes, os
@@ -107,37 +110,37 @@ def judge(case):
         printed = ("by itself", "by a child", "by a C library")
         assert [text for text in printed if text not in done.stderr] == []
 
-    def test_may_print_after_its_result(self, tmp_path: Path) -> None:
+    def test_output_after_the_result_is_redirected(self, tmp_path: Path) -> None:
         source = "def judge(case):\n    return EvalResult(score=1)\n"
         done = run_evaluator(tmp_path, source, tail="judge.run()\nprint('done')\n")
         assert parse_eval_result(parse_output(done.stdout.encode())).score == 1
         assert done.stderr == "done\n"
 
     @pytest.mark.parametrize("version", ["2.0", "10.1", "0.9", ""])
-    def test_is_warned_of_another_major_version(self, version: str, tmp_path: Path) -> None:
+    def test_other_major_protocol_version_is_a_warning(self, version: str, tmp_path: Path) -> None:
         source = "def judge(case):\n    return EvalResult(score=1)\n"
         stdin = json.dumps({**CASE, "protocol_version": version})
         done = run_evaluator(tmp_path, source, stdin=stdin)
         assert json.loads(done.stdout)["score"] == 1
-        assert done.stderr == f"warning: the input speaks protocol {version!r}, agentci.sdk 1.1\n"
+        assert done.stderr == f"warning: the input uses protocol {version!r}; expected 1.1\n"
 
-    def test_is_told_how_to_return_a_result(self, tmp_path: Path) -> None:
+    def test_result_of_wrong_type_error_explains_return(self, tmp_path: Path) -> None:
         done = run_evaluator(tmp_path, "def judge(case):\n    return 0.5\n")
         assert done.stderr == (
-            "Evaluator function must return EvalResult, got float of builtins; write "
-            "`from agentci.sdk import EvalResult`, and `return EvalResult(score=...)`\n"
+            "Evaluator function must return EvalResult, got float of builtins; use "
+            "`from agentci.sdk import EvalResult` and `return EvalResult(score=...)`\n"
         )
 
-    def test_is_told_when_the_result_is_that_of_another_sdk(self, tmp_path: Path) -> None:
+    def test_result_of_another_sdk_is_rejected(self, tmp_path: Path) -> None:
         source = (
             "def judge(case):\n"
             "    import agentevals_evaluator_sdk as other\n"
             "    return other.EvalResult(score=1)\n"
         )
         done = run_evaluator(tmp_path, source)
-        assert "got EvalResult of agentevals_evaluator_sdk.types; write" in done.stderr
+        assert "got EvalResult of agentevals_evaluator_sdk.types; use" in done.stderr
 
-    def test_is_told_of_a_score_that_became_wrong_later(self, tmp_path: Path) -> None:
+    def test_invalid_score_assigned_later_is_rejected(self, tmp_path: Path) -> None:
         source = (
             "def judge(case):\n"
             "    result = EvalResult(score=1)\n"
@@ -146,9 +149,9 @@ def judge(case):
         )
         done = run_evaluator(tmp_path, source)
         assert (done.returncode, done.stdout) == (1, "")
-        assert "raised: score is 2.0, not a number from 0 to 1\n" in done.stderr
+        assert "raised: score must be a number between 0 and 1, got 2.0\n" in done.stderr
 
-    def test_is_told_of_details_that_hold_themselves(self, tmp_path: Path) -> None:
+    def test_circular_details_are_rejected(self, tmp_path: Path) -> None:
         source = (
             "def judge(case):\n"
             "    case.config['itself'] = case.config\n"
@@ -158,13 +161,13 @@ def judge(case):
         assert (done.returncode, done.stdout) == (1, "")
         assert "raised: Circular reference detected" in done.stderr
 
-    def test_is_told_of_input_that_is_nested_without_end(self, tmp_path: Path) -> None:
+    def test_deeply_nested_input_is_rejected(self, tmp_path: Path) -> None:
         source = "def judge(case):\n    return EvalResult(score=1)\n"
         done = run_evaluator(tmp_path, source, stdin="[" * 100_000)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith("Failed to parse input: maximum recursion depth")
 
-    def test_may_put_anything_into_its_details(self, tmp_path: Path) -> None:
+    def test_non_json_details_are_converted(self, tmp_path: Path) -> None:
         source = """
 def judge(case):
     from datetime import date
@@ -179,11 +182,11 @@ def judge(case):
             *("2026-03-10", "a/b", 1, [1], "b'x'", "<class 'agentci.sdk.EvalResult'>", "?")
         ]
 
-    def test_may_leave_with_an_exit_code_of_its_own(self, tmp_path: Path) -> None:
+    def test_evaluator_exit_code_is_preserved(self, tmp_path: Path) -> None:
         done = run_evaluator(tmp_path, "def judge(case):\n    raise SystemExit(7)\n")
         assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
 
-    def test_can_be_run_inside_of_a_test(
+    def test_evaluator_runs_inside_a_test(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         @evaluator
@@ -201,7 +204,7 @@ def judge(case):
     async def _judge(self, case: EvalInput) -> EvalResult:
         return EvalResult(score=case.threshold)
 
-    def test_may_be_any_async_callable(
+    def test_async_method_runs_as_evaluator(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(CASE)))
@@ -209,13 +212,13 @@ def judge(case):
         assert json.loads(capsys.readouterr().out)["score"] == 1
 
 
-class TestTheModule:
-    def test_imports_the_standard_library_alone(self) -> None:
+class TestModule:
+    def test_sdk_imports_only_the_standard_library(self) -> None:
         tree = ast.parse(Path(agentci.sdk.__file__).read_text(encoding="utf-8"))
         imported = {name.partition(".")[0] for node in ast.walk(tree) for name in _imported(node)}
         assert imported - sys.stdlib_module_names == set()
 
-    def test_works_from_a_folder_with_nothing_else_of_agentci(self, tmp_path: Path) -> None:
+    def test_sdk_module_works_without_the_package(self, tmp_path: Path) -> None:
         package = tmp_path / "agentci"
         package.mkdir()
         (package / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""The programs in docs/writing-evaluators.md run, and do what the page says."""
+"""The programs in docs/writing-evaluators.md run and behave as the page describes."""
 
 import json
 import re
@@ -33,26 +33,26 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_evaluator_judges_recordings(program: Path) -> None:
-    results = _judged(program, config={"mark": "Your desk lamp"})
+def test_documented_evaluator_scores_traces(program: Path) -> None:
+    results = _evaluate(program, config={"mark": "Your desk lamp"})
     statuses = Counter(result["status"] for result in results)
     assert statuses == {"passed": 1, "failed": 3, "skipped": 1}
     misses = {miss for result in results for miss in result["misses"]}
     assert misses == {"turn 1: no 'Your desk lamp' in the answer"}
 
 
-def test_the_evaluator_runs_with_the_other_sdk(program: Path) -> None:
+def test_documented_evaluator_runs_with_agentevals_sdk(program: Path) -> None:
     own_import = re.search(r"^from agentci\.sdk .*\n", PROGRAM, re.MULTILINE)
     assert own_import
-    ours = _judged(program, config={"mark": "Your desk lamp"})
+    ours = _evaluate(program, config={"mark": "Your desk lamp"})
     program.write_text(PROGRAM.replace(own_import[0], OTHER_IMPORT))
-    theirs = _judged(program, config={"mark": "Your desk lamp"})
+    theirs = _evaluate(program, config={"mark": "Your desk lamp"})
     for result in (*ours, *theirs):
         del result["seconds"], result["fingerprint"]
     assert ours == theirs
 
 
-def test_its_tests_pass(program: Path) -> None:
+def test_documented_unit_test_passes(program: Path) -> None:
     test = program.with_name("test_cites_its_sources.py")
     test.write_text(TEST)
     for tool in (["pytest", "-q", "-p", "no:cacheprovider"], ["mypy", "--strict"]):
@@ -73,16 +73,16 @@ def test_its_tests_pass(program: Path) -> None:
         ("calls_a_tool", EXECUTABLE, {"passed": 4, "failed": 1}),
     ],
 )
-def test_other_languages_judge_recordings(
+def test_documented_programs_in_other_languages_score_traces(
     name: str, text: str, statuses: dict[str, int], tmp_path: Path
 ) -> None:
     path = tmp_path / name
     path.write_text(text)
     path.chmod(0o755)
-    assert Counter(result["status"] for result in _judged(path)) == statuses
+    assert Counter(result["status"] for result in _evaluate(path)) == statuses
 
 
-def _judged(program: Path, **fields: Any) -> list[Any]:
+def _evaluate(program: Path, **fields: Any) -> list[Any]:
     folder = program.parent
     for name in ("2026-03-10.jsonl", "where_is_my_parcel.json"):
         (folder / name).write_bytes((ROOT / "examples/agentevals/recordings" / name).read_bytes())

@@ -184,7 +184,7 @@ def test_equal_embeddings_have_similarity_one(
     ("answer", "status", "why"),
     [
         ("LIMITED Paris", "passed", None),
-        ("PROSE", "errored", "holds no verdict"),
+        ("PROSE", "errored", "contains no verdict"),
         ("CUT", "errored", "cut off"),
     ],
 )

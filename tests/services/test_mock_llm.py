@@ -119,7 +119,7 @@ def test_run_is_polled_read_in_pages_and_deleted(tmp_path: Path, server: MockLlm
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (1, "failed"), result
     assert result["turn_scores"] == [*SCORES]
-    assert result["misses"] == ["turn 2: the service gave 0.4"]
+    assert result["misses"] == ["turn 2: the service returned score 0.4"]
     assert server.asked == [
         f"POST {EVALS}",
         f"POST {RUNS}",
@@ -136,7 +136,7 @@ REFUSED = {"error": {"message": "no such thing", "type": "invalid_request_error"
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (rule("POST", RUNS, REFUSED, 400), "the service answered 400 (no such thing)"),
+        (rule("POST", RUNS, REFUSED, 400), "the service returned status 400 (no such thing)"),
         (
             rule("POST", RUNS, a_run("failed", error={"code": "x", "message": "no quota"}), 201),
             "the run of the service failed: no quota",
@@ -145,8 +145,11 @@ REFUSED = {"error": {"message": "no such thing", "type": "invalid_request_error"
             rule("POST", RUNS, {**ENDED, "result_counts": {"errored": 2}}, 201),
             "the service could not grade 2 of 3",
         ),
-        (rule("GET", ITEMS, REFUSED, 404), "the service answered 404 (no such thing)"),
-        (rule("GET", ITEMS, a_page(*GRADED[:2])), "the service graded other items than the 3"),
+        (rule("GET", ITEMS, REFUSED, 404), "the service returned status 404 (no such thing)"),
+        (
+            rule("GET", ITEMS, a_page(*GRADED[:2])),
+            "the service did not grade each of the 3 items once",
+        ),
     ],
 )
 def test_failed_run_is_errored_and_eval_deleted(
@@ -163,5 +166,5 @@ def test_failed_run_is_errored_and_eval_deleted(
 def test_eval_that_was_not_created_is_not_deleted(tmp_path: Path, server: MockLlm) -> None:
     server.configure([rule("POST", EVALS, REFUSED, 401)])
     [result] = grade(tmp_path, server.url).results["results"]
-    assert result["reason"].startswith("the service answered 401")
+    assert result["reason"].startswith("the service returned status 401")
     assert server.asked == [f"POST {EVALS}"]

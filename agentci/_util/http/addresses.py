@@ -12,7 +12,7 @@ from agentci.errors import PermanentFetchError
 
 MAX_SHOWN: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
-REDIRECT_HINT: Final = "name the address that it leads to in the end, if that is to be trusted"
+REDIRECT_HINT: Final = "use the final URL, if you trust it"
 _HINT: Final = "write it as https://HOST/PATH"
 
 
@@ -33,7 +33,12 @@ class HttpAddress:
     @property
     def is_loopback(self) -> bool:
         """Whether the host is this machine."""
-        return _is_loopback(self.origin[1])
+        return _is_loopback(self.host)
+
+    @property
+    def host(self) -> str:
+        """The host name or IP address."""
+        return self.origin[1]
 
 
 def parse_address(url: str, *, unencrypted: bool = False) -> HttpAddress:
@@ -54,12 +59,11 @@ def parse_address(url: str, *, unencrypted: bool = False) -> HttpAddress:
         raise PermanentFetchError(f"{_redact_url(url)} is not a URL", hint=_HINT) from error
     scheme, host = parts.scheme, parts.hostname or ""
     if scheme not in _PORTS or not host:
-        raise PermanentFetchError(f"{_redact_url(url)} is not a URL of the web", hint=_HINT)
+        raise PermanentFetchError(f"{_redact_url(url)} is not an http(s) URL", hint=_HINT)
     if scheme == "http" and not (unencrypted or _is_loopback(host)):
         raise PermanentFetchError(
-            f"{_format_address(scheme, host, port, parts.path)} is not encrypted, so "
-            "it is not asked for",
-            hint="use https; http is for this machine alone (localhost, 127.0.0.1)",
+            f"{_format_address(scheme, host, port, parts.path)} is not encrypted",
+            hint="use https; http is allowed only for this machine (localhost, 127.0.0.1)",
         )
     return HttpAddress(
         url=parts._replace(fragment="").geturl(),
@@ -79,8 +83,8 @@ def parse_base_url(url: str, *, unencrypted: bool = False) -> HttpAddress:
     parts = urlsplit(url)
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise PermanentFetchError(
-            f"{address.shown} has a name, a password, a query or a fragment beside it",
-            hint="leave that out; `api_key_env` names the variable with a key",
+            f"{address.shown} must not contain a user, password, query or fragment",
+            hint="remove it; `api_key_env` names the variable with the key",
         )
     return address
 
@@ -94,9 +98,9 @@ def resolve_redirect(address: HttpAddress, location: str) -> HttpAddress:
     try:
         target = parse_address(urljoin(address.url, _decode_location(location)))
     except (PermanentFetchError, ValueError) as error:
-        said = error if isinstance(error, PermanentFetchError) else "that is not a URL"
+        reason = error if isinstance(error, PermanentFetchError) else "the target is not a URL"
         raise PermanentFetchError(
-            f"{address.shown} redirects to where it is not followed: {said}", hint=REDIRECT_HINT
+            f"{address.shown} redirects to a URL that is not allowed: {reason}", hint=REDIRECT_HINT
         ) from error
     if address.origin[0] == "https" != target.origin[0]:
         raise PermanentFetchError(
@@ -132,5 +136,5 @@ def _format_address(scheme: str, host: str, port: int | None, path: str) -> str:
 def _redact_url(url: str) -> str:
     """Return what may be shown of an unparsed URL, whose secrets may be anywhere."""
     if any(mark in url for mark in "@?#"):
-        return "what is asked for"
+        return "the address"
     return truncate.short(escape.flatten_line(url), MAX_SHOWN)

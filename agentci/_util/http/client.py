@@ -10,17 +10,16 @@ from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits, HttpRespons
 from agentci._util.http.retries import (
     NETWORK_HINT,
     DeadlineExceededError,
+    Retries,
     RetryableError,
     check_stopped,
-    compute_wait_seconds,
     run_with_deadline,
     sleep_unless_stopped,
 )
-from agentci._util.text.format import format_count, format_number
-from agentci.errors import UnreachableError
+from agentci._util.text.format import format_number
 
 if TYPE_CHECKING:
-    from agentci._util.http.transport import HttpRequest, HttpTransport
+    from agentci._util.http.transport import HttpTransport
 
 GET: Final = "GET"
 POST: Final = "POST"
@@ -34,30 +33,65 @@ def _find_no_failure(_: HttpResponse) -> None:
     return None
 
 
-class HttpClient:
-    """The HTTP client of a run; implements ``HttpGetter``.
+class HttpConnections:
+    """What HTTP clients share: connections, retries, time limits and interruption; thread-safe.
 
     Args:
-        tell: receives a line for every wait, in the waiting thread.
+        report: receives a line for every retry, in the waiting thread.
         stopped: returns True when the run has to end; it interrupts every wait and read.
     """
 
     def __init__(
         self,
         *,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         stopped: Callable[[], bool] = _never_stopped,
         limits: HttpLimits = DEFAULT_LIMITS,
     ) -> None:
-        self._tell = tell
+        self.report = report
+        self.clock = clock
+        self.stopped = stopped
+        self.limits = limits
         self._sleep = sleep
-        self._clock = clock
-        self._stopped = stopped
-        self._limits = limits
         self._lock = Lock()
-        self._exchange: HttpTransport | None = None
+        self._transport: HttpTransport | None = None
+
+    @property
+    def transport(self) -> "HttpTransport":
+        """The open connections."""
+        # requests is slow to import, and most runs fetch nothing.
+        from agentci._util.http.transport import HttpTransport  # noqa: PLC0415 (see above)
+
+        with self._lock:
+            self._transport = self._transport or HttpTransport(self.limits)
+            return self._transport
+
+    def run_attempt(
+        self, send: Callable[[Callable[[], bool]], HttpResponse], *, seconds: float
+    ) -> HttpResponse:
+        """Send a request once.
+
+        Raises:
+            DeadlineExceededError: it was not finished after ``seconds``.
+            RetryableError: a retry may succeed.
+            FetchError: a retry would fail, or the run has to end.
+        """
+        check_stopped(self.stopped)
+        return run_with_deadline(send, seconds=seconds, clock=self.clock, stopped=self.stopped)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep.
+
+        Raises:
+            UnreachableError: the run has to end.
+        """
+        sleep_unless_stopped(seconds, sleep=self._sleep, stopped=self.stopped)
+
+
+class HttpClient(HttpConnections):
+    """The HTTP client of a run; implements ``HttpGetter``."""
 
     def get(
         self, url: str, *, limit_bytes: int, headers: Mapping[str, str] | None = None
@@ -93,55 +127,30 @@ class HttpClient:
         Raises:
             FetchError: as for ``get``.
         """
-        # requests is slow to import, and most runs fetch nothing.
-        from agentci._util.http.transport import HttpTransport, make_http_request  # noqa: PLC0415 (see above)
+        from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (slow to import)
 
-        wish = make_http_request(url, headers, limit_bytes, content=content, method=method)
-        with self._lock:
-            exchange = self._exchange = self._exchange or HttpTransport(self._limits)
-        fetch = partial(exchange.fetch if method == GET else exchange.send_checked, wish)
-        tries = 1
+        request = make_http_request(url, headers, limit_bytes, content=content, method=method)
+        transport = self.transport
+        send = partial(transport.fetch if method == GET else transport.send_checked, request)
+        retries = Retries(
+            request.address.shown, limits=self.limits, report=self.report, resend=method != POST
+        )
         while True:
             try:
-                response = self._try(fetch)
+                response = self._run_attempt(send)
                 if failure := busy(response):
                     raise failure
             except RetryableError as failure:
-                self._wait(failure, wish, tries)
+                seconds = retries.compute_wait(failure)
+                retries.start_retry(failure, seconds)
             else:
                 return response
-            tries += 1
+            self.sleep(seconds)
 
-    def _try(self, fetch: Callable[[Callable[[], bool]], HttpResponse]) -> HttpResponse:
-        seconds = self._limits.document_seconds
-        check_stopped(self._stopped)
+    def _run_attempt(self, send: Callable[[Callable[[], bool]], HttpResponse]) -> HttpResponse:
+        seconds = self.limits.document_seconds
         try:
-            return run_with_deadline(
-                fetch, seconds=seconds, clock=self._clock, stopped=self._stopped
-            )
+            return self.run_attempt(send, seconds=seconds)
         except DeadlineExceededError as error:
-            said = f"it was not all there after {format_number(seconds)} s"
-            raise RetryableError(said, hint=NETWORK_HINT) from error
-
-    def _wait(self, failure: RetryableError, wish: "HttpRequest", tries: int) -> None:
-        """Wait for the next attempt.
-
-        Raises:
-            UnreachableError: there is none.
-        """
-        most, shown = self._limits.tries, wish.address.shown
-        if failure.arrived and wish.method == POST:
-            said = f"nobody knows whether {shown} took what was sent: {failure}"
-            raise UnreachableError(said, hint=failure.hint) from failure
-        if tries >= most:
-            said = f"{shown} cannot be had: {failure} (tried {format_count(most, 'time')})"
-            raise UnreachableError(said, hint=failure.hint) from failure
-        longest, asked = self._limits.longest_wait_seconds, failure.asked_seconds
-        if asked is not None and asked > longest:
-            said = f"{shown} cannot be had: {failure} and asks to wait {asked:,.0f} s"
-            raise UnreachableError(said, hint=failure.hint) from failure
-        seconds = min(compute_wait_seconds(failure, tries), longest)
-        self._tell(
-            f"waiting {format_number(seconds, 1)} s for {shown}: {failure} (try {tries} of {most})"
-        )
-        sleep_unless_stopped(seconds, sleep=self._sleep, stopped=self._stopped)
+            message = f"no complete response within {format_number(seconds)} s"
+            raise RetryableError(message, hint=NETWORK_HINT) from error

@@ -11,6 +11,7 @@ MAX_TRIES: Final = 5
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 20.0
 DOCUMENT_SECONDS: Final = 60.0
+FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 60.0
 MAX_REDIRECTS: Final = 5
 
@@ -23,6 +24,7 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
         silence_seconds: maximum time between two bytes, and before the first.
         document_seconds: time limit of one attempt, from resolving the host name to the last byte,
             redirects included.
+        first_wait_seconds: minimum wait after the first attempt; doubled after each further one.
         longest_wait_seconds: longest wait that a server may ask for.
     """
 
@@ -30,6 +32,7 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     connect_seconds: float = CONNECT_SECONDS
     silence_seconds: float = SILENCE_SECONDS
     document_seconds: float = DOCUMENT_SECONDS
+    first_wait_seconds: float = FIRST_WAIT_SECONDS
     longest_wait_seconds: float = LONGEST_WAIT_SECONDS
     redirects: int = MAX_REDIRECTS
 
@@ -81,4 +84,4 @@ class OfflineHttp:
             OfflineError: always.
         """
         del url, limit_bytes, headers
-        raise OfflineError("it would have to be asked for, and we are offline")
+        raise OfflineError("it is not in the cache, and `--offline` forbids the download")

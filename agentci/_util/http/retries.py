@@ -1,6 +1,5 @@
 """Retries and deadlines: which failures to retry, how long to wait, when to give up."""
 
-import math
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -8,6 +7,8 @@ from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Final, TypeVar
 
+from agentci._util.http.interface import HttpLimits
+from agentci._util.text.format import format_count, format_number
 from agentci.errors import UnreachableError
 
 INTERRUPTED: Final = "was interrupted"
@@ -89,27 +90,24 @@ def check_stopped(stopped: Callable[[], bool]) -> None:
         raise UnreachableError(INTERRUPTED)
 
 
-FIRST_WAIT_SECONDS: Final = 1.0
-# Share of a wait; spreads the retries of requests that failed together.
-MAX_JITTER: Final = 0.5
+# Share by which a wait is extended at random; spreads the retries of requests that failed together.
+MAX_JITTER: Final = 1 / 3
 
 RETRYABLE_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429
 
 RATE_LIMIT_HINT: Final = "try again later; a token (GITHUB_TOKEN) raises the limit of GitHub"
-NETWORK_HINT: Final = (
-    "see whether the server is up, and whether a firewall keeps this machine from it"
-)
-STATUS_HINT: Final = "try again later, or see whether the server has told of an outage"
+NETWORK_HINT: Final = "check that the server is up and that no firewall blocks it"
+STATUS_HINT: Final = "try again later, or check whether the server reports an outage"
 
 # Allows more than any accepted or plausible wait.
-_SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
+_SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
 _MAX_DATE_CHARACTERS = 64
 
 
 class RetryableError(Exception):
-    """A failure that a retry may fix; the message is a sentence whose subject is usually "it".
+    """A failure that a retry may fix; the message is a phrase without the URL ("status 503").
 
     Attributes:
         hint: what the user can do if all attempts failed.
@@ -127,32 +125,82 @@ class RetryableError(Exception):
         super().__init__(why)
 
 
+class Retries:
+    """Counts the attempts of one request: how long to wait, what to report, when to give up.
+
+    Args:
+        url: for messages.
+        report: receives a line for every retry.
+        resend: whether to repeat a request that the server may have processed.
+    """
+
+    def __init__(
+        self, url: str, *, limits: HttpLimits, report: Callable[[str], None], resend: bool = True
+    ) -> None:
+        self._url = url
+        self._limits = limits
+        self._report = report
+        self._resend = resend
+        self._attempts = 1
+
+    def compute_wait(self, failure: RetryableError) -> float:
+        """Compute the wait before the next attempt, in seconds: as asked, else doubled each time.
+
+        Raises:
+            UnreachableError: the server asks for a longer wait than is allowed.
+        """
+        longest, asked = self._limits.longest_wait_seconds, failure.asked_seconds
+        if asked is None:
+            seconds = self._limits.first_wait_seconds * 2.0 ** (self._attempts - 1)
+            jitter = random.uniform(0, MAX_JITTER)  # noqa: S311 (there is nothing to guess)
+            return min(seconds * (1 + jitter), longest)
+        if asked > longest:
+            raise self._give_up(
+                failure, f"; it asks to wait {asked:,.0f} s, the limit is {longest:,.0f} s"
+            )
+        return asked
+
+    def start_retry(self, failure: RetryableError, seconds: float) -> None:
+        """Count the failed attempt, and report that the next one follows after ``seconds``.
+
+        Raises:
+            UnreachableError: there is no next attempt.
+        """
+        attempts, limit = self._attempts, self._limits.tries
+        if failure.arrived and not self._resend:
+            raise self._give_up(
+                failure, "; the server may have processed the request, so it is not repeated"
+            )
+        if attempts >= limit:
+            raise self._give_up(failure, f" ({format_count(attempts, 'attempt')})")
+        self._attempts += 1
+        wait = f"retrying in {format_number(seconds, 1)} s ({attempts}/{limit})"
+        self._report(f"{self._url}: {failure}; {wait}")
+
+    def _give_up(self, failure: RetryableError, why: str) -> UnreachableError:
+        return UnreachableError(f"{self._url}: {failure}{why}", hint=failure.hint)
+
+
 def find_retryable_error(
-    who: str, status: int, headers: Mapping[str, str], *, now: float
+    status: int, headers: Mapping[str, str], *, now: float
 ) -> RetryableError | None:
     """Return the error of a status that a retry may fix; None for other statuses.
 
     Args:
-        who: start of the error message.
         now: seconds since 1970, if the server does not send its own time.
     """
     limited = status == TOO_MANY_REQUESTS or _is_rate_limit(status, headers)
     if not limited and status not in RETRYABLE_STATUSES:
         return None
+    seconds = parse_retry_after(headers, now=now)
+    if seconds is None and limited:
+        seconds = _parse_rate_limit_reset(headers, now=now)
     return RetryableError(
-        f"{who} answered {status}",
+        f"status {status}",
         hint=RATE_LIMIT_HINT if limited else STATUS_HINT,
-        asked_seconds=_parse_retry_after(headers, limited=limited, now=now),
+        asked_seconds=seconds or None,
         arrived=not limited,
     )
-
-
-def compute_wait_seconds(failure: RetryableError, tries: int) -> float:
-    """Compute the wait after ``tries`` attempts: as asked, else doubled each time."""
-    if failure.asked_seconds is not None:
-        return failure.asked_seconds
-    jitter = random.uniform(0, MAX_JITTER)  # noqa: S311 (there is nothing to guess)
-    return FIRST_WAIT_SECONDS * 2.0 ** (tries - 1) * (1 + jitter)
 
 
 def _is_rate_limit(status: int, headers: Mapping[str, str]) -> bool:
@@ -164,21 +212,36 @@ def _is_quota_exhausted(headers: Mapping[str, str]) -> bool:
     return headers.get("x-ratelimit-remaining") == "0"
 
 
-def _parse_retry_after(headers: Mapping[str, str], *, limited: bool, now: float) -> float | None:
-    """Parse how many seconds the server asks to wait; None if it does not, or invalidly."""
-    said = headers.get("retry-after", "")
-    reset = headers.get("x-ratelimit-reset", "") if limited and _is_quota_exhausted(headers) else ""
-    moment = parse_http_date(headers.get("date", ""))
-    here = now if moment is None else moment
-    if _SECONDS.fullmatch(said):
-        asked = float(said)
-    elif (until := parse_http_date(said)) is not None:
-        asked = until - here
-    elif _SECONDS.fullmatch(reset):
-        asked = float(reset) - here + 1  # the limit resets after the named second
-    else:
+def _parse_rate_limit_reset(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Parse how many seconds GitHub's rate limit lasts; None if that is unknown."""
+    reset = headers.get("x-ratelimit-reset", "")
+    if not (_is_quota_exhausted(headers) and _SECONDS.fullmatch(reset)):
         return None
-    return math.ceil(asked) if asked > 0 else None
+    # The limit resets after the named second.
+    return max(0.0, float(reset) - _get_server_time(headers, now) + 1)
+
+
+def parse_retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Parse how many seconds a server asks to wait; None if it does not, or invalidly.
+
+    Args:
+        headers: by name in lower case.
+        now: seconds since 1970, used with a date if the server does not send its own time.
+    """
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if _SECONDS.fullmatch(milliseconds):
+        return float(milliseconds) / 1000
+    value = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    if (until := parse_http_date(value)) is None:
+        return None
+    return max(0.0, until - _get_server_time(headers, now))
+
+
+def _get_server_time(headers: Mapping[str, str], now: float) -> float:
+    date = parse_http_date(headers.get("date", ""))
+    return now if date is None else date
 
 
 def parse_http_date(date: str) -> float | None:

@@ -24,25 +24,18 @@ from agentci._util.text.format import format_count, format_number
 from agentci.errors import FetchError, PermanentFetchError, UnreachableError
 from agentci.version import __version__
 
-TLS_HINT: Final = (
-    "does a company's proxy stand between?"
-    " then name the file of its certificates in REQUESTS_CA_BUNDLE"
-)
-PROXY_HINT: Final = "see HTTPS_PROXY and NO_PROXY"
-NAME_HINT: Final = "see whether the name is right, and whether this machine has a network"
+TLS_HINT: Final = "behind a company proxy, set REQUESTS_CA_BUNDLE to the file with its certificates"
+PROXY_HINT: Final = "check HTTPS_PROXY and NO_PROXY"
+NAME_HINT: Final = "check the host name and the network of this machine"
 MAX_REASON: Final = 200
 
 
 def classify_http_error(
-    error: Exception, who: str, address: HttpAddress, limits: HttpLimits
+    error: Exception, address: HttpAddress, limits: HttpLimits
 ) -> FetchError | RetryableError:
-    """Convert an error of requests, urllib3 or a socket.
-
-    Args:
-        who: start of the error message.
-    """
+    """Convert an error of requests, urllib3 or a socket."""
     causes = tuple(_iterate_causes(error))
-    return _find_permanent_error(causes, address) or _make_retryable_error(causes, who, limits)
+    return _find_permanent_error(causes, address) or _make_retryable_error(causes, address, limits)
 
 
 def _find_permanent_error(
@@ -55,12 +48,10 @@ def _find_permanent_error(
             case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
                 pass
             case ssl.SSLError():
-                reason = (
-                    f"{address.shown} cannot be trusted: TLS failed ({_format_tls_reason(cause)})"
-                )
+                reason = f"{address.shown}: TLS failed ({_format_tls_reason(cause)})"
                 return UnreachableError(reason, hint=TLS_HINT)
             case InvalidSchema() | InvalidURL():  # of the proxy: our URL is already checked
-                reason = f"{address.shown} is behind a proxy whose address is not understood"
+                reason = f"{address.shown}: the proxy's address is invalid"
                 return UnreachableError(reason, hint=PROXY_HINT)
             case LocationValueError():
                 return PermanentFetchError(f"{address.shown} is not a URL", hint=NAME_HINT)
@@ -70,30 +61,31 @@ def _find_permanent_error(
 
 
 def _make_retryable_error(
-    causes: tuple[BaseException, ...], who: str, limits: HttpLimits
+    causes: tuple[BaseException, ...], address: HttpAddress, limits: HttpLimits
 ) -> RetryableError:
     """Create an error that a retry may fix; the most specific cause sets its message."""
-    for kind, said, hint in (
-        (ProxyError, "could not be reached through the proxy", PROXY_HINT),
-        (socket.gaierror, "has a name that was not found", NAME_HINT),
-        (ConnectionRefusedError, "refused the connection", NETWORK_HINT),
-        (ConnectTimeout, _format_silence("let nobody in", limits.connect_seconds), NETWORK_HINT),
-        (NewConnectionError, "could not be connected to", NETWORK_HINT),
-        (TimeoutError, _format_silence("sent nothing", limits.silence_seconds), NETWORK_HINT),
+    connect, silence = (
+        format_number(seconds) for seconds in (limits.connect_seconds, limits.silence_seconds)
+    )
+    for kind, message, hint in (
+        (ProxyError, "the proxy did not connect", PROXY_HINT),
+        (socket.gaierror, f"cannot resolve {address.host}", NAME_HINT),
+        (ConnectionRefusedError, "connection refused", NETWORK_HINT),
+        (ConnectTimeout, f"no connection within {connect} s", NETWORK_HINT),
+        (NewConnectionError, "cannot connect", NETWORK_HINT),
+        (TimeoutError, f"no data for {silence} s", NETWORK_HINT),
     ):
         if any(isinstance(cause, kind) for cause in causes):
-            return RetryableError(f"{who} {said}", hint=hint, arrived=kind is TimeoutError)
-    return RetryableError(f"{who} broke off its answer", hint=NETWORK_HINT)
-
-
-def _format_silence(said: str, seconds: float) -> str:
-    return f"{said} for {format_number(seconds)} s"
+            return RetryableError(message, hint=hint, arrived=kind is TimeoutError)
+    return RetryableError("the response is incomplete", hint=NETWORK_HINT)
 
 
 def _format_tls_reason(error: ssl.SSLError) -> str:
     """Return OpenSSL's reason, without its source location."""
-    said = getattr(error, "verify_message", None) or (error.reason or "").replace("_", " ").lower()
-    return truncate.short(escape.flatten_line(said or "no reason given"), MAX_REASON)
+    reason = (
+        getattr(error, "verify_message", None) or (error.reason or "").replace("_", " ").lower()
+    )
+    return truncate.short(escape.flatten_line(reason or "no reason given"), MAX_REASON)
 
 
 def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
@@ -121,17 +113,15 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
     """The body of a response.
 
     Attributes:
-        who: start of error messages.
         raw: the response object of urllib3.
-        unwanted: returns True once the result is no longer needed.
+        abandoned: returns True once the result is no longer needed.
     """
 
     address: HttpAddress
-    who: str
     status: int
     headers: Mapping[str, str]
     raw: Any
-    unwanted: Callable[[], bool]
+    abandoned: Callable[[], bool]
 
     def read(self, limit_bytes: int) -> bytes:
         """Read the whole body; of an unsuccessful response, at most ``limit_bytes``.
@@ -142,43 +132,44 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
         """
         if self.status in _EMPTY:
             return self._take(0, limit_bytes)
-        if self._is_packed():
+        if self._is_compressed():
             return b""
         length = self._length()
         if length is not None and length > limit_bytes:
-            self._refuse(f"is {format_count(length, 'byte')}", limit_bytes)
+            self._check_too_large(f"is {format_count(length, 'byte')} long", limit_bytes)
         content = self._take(length, limit_bytes)
         if len(content) > limit_bytes:
-            self._refuse("has no end in sight", limit_bytes)
+            self._check_too_large("is too long", limit_bytes)
         return content[:limit_bytes]
 
     @property
     def _is_success(self) -> bool:
         return self.status in _SUCCESSES
 
-    def _is_packed(self) -> bool:
+    def _is_compressed(self) -> bool:
         """Whether it is compressed, although not requested: its real size is unknown."""
-        packing = self.headers.get("content-encoding", "identity").strip().lower()
-        if packing in {"", "identity"}:
+        encoding = self.headers.get("content-encoding", "identity").strip().lower()
+        if encoding in {"", "identity"}:
             return False
         if self._is_success:
-            said = truncate.short(escape.flatten_line(packing), MAX_ENCODING_SHOWN)
+            shown = truncate.short(escape.flatten_line(encoding), MAX_ENCODING_SHOWN)
             raise PermanentFetchError(
-                f"{self.address.shown} comes packed ({said}), which was not asked for",
-                hint="find an address that serves it as it is",
+                f"{self.address.shown}: the response is compressed ({shown}), but no compression"
+                " was requested",
+                hint="use a URL that serves it uncompressed",
             )
         return True
 
     def _length(self) -> int | None:
         """Return the announced size in bytes; None if the server marks the end in another way."""
-        said = self.headers.get("content-length")
+        length = self.headers.get("content-length")
         # As strict as http.client, which has to find the same end.
         chunked = self.headers.get("transfer-encoding", "").lower() == "chunked"
-        if said is not None and not chunked and _LENGTH.fullmatch(said.strip(" \t")):
-            return int(said)
+        if length is not None and not chunked and _LENGTH.fullmatch(length.strip(" \t")):
+            return int(length)
         # Without a length, a truncated response would look complete.
-        if said is not None or (self._is_success and not chunked):
-            raise self._broken("did not make clear how long its answer is")
+        if length is not None or (self._is_success and not chunked):
+            raise _make_invalid_response_error("the response has no clear length")
         return None
 
     def _take(self, length: int | None, limit_bytes: int) -> bytes:
@@ -187,32 +178,33 @@ class ResponseBody(Struct, frozen=True, kw_only=True):
         while len(content) <= limit_bytes:
             left = CHUNK_BYTES if length is None else length - len(content)
             if left == 1 and self._has_excess():
-                raise self._broken("sent more than it had announced")
+                raise _make_invalid_response_error("the response is longer than its Content-Length")
             # Read the last byte separately: after it, urllib3 discards excess bytes. One more
             # read then releases the connection.
             chunk = self.raw.read1(max(1, min(left - 1, CHUNK_BYTES)))
             if not chunk:
                 break
             content += chunk
-            if self.unwanted():
-                raise self._broken("is not waited for any more")
+            if self.abandoned():
+                raise _make_invalid_response_error("the response came too late")
         return bytes(content)
 
     def _has_excess(self) -> bool:
         """Whether more data follows the last byte: the length or the data is wrong."""
         return len(self.raw._original_response.fp.peek(2)) > 1  # noqa: SLF001 (no public way)
 
-    def _refuse(self, size: str, limit_bytes: int) -> None:
+    def _check_too_large(self, size: str, limit_bytes: int) -> None:
         """Refuse a document that is too large; an error page is only truncated."""
         if self._is_success:
             limit = format_count(limit_bytes, "byte")
             raise PermanentFetchError(
-                f"{self.address.shown} {size}, and {limit} are accepted",
-                hint="see whether it is the right address; keep data and models elsewhere",
+                f"{self.address.shown}: the response {size}; the limit is {limit}",
+                hint="check the URL; keep data and models elsewhere",
             )
 
-    def _broken(self, said: str) -> RetryableError:
-        return RetryableError(f"{self.who} {said}", hint=NETWORK_HINT)
+
+def _make_invalid_response_error(message: str) -> RetryableError:
+    return RetryableError(message, hint=NETWORK_HINT)
 
 
 # Number of hosts, and of connections per host, that are kept open.
@@ -262,8 +254,8 @@ def make_http_request(
         # The value is not shown: it may be a token.
         if not (_HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()):
             raise PermanentFetchError(
-                "a header holds what cannot be sent in one",
-                hint="see whether a token ends in a line end or holds other foreign characters",
+                f"the header `{escape.flatten_line(name)}` has characters that cannot be sent",
+                hint="check for line breaks and non-ASCII characters, as in a pasted token",
             )
     address = parse_address(url, unencrypted=unencrypted)
     return HttpRequest(
@@ -284,93 +276,96 @@ class HttpTransport:
         self._session = requests.Session()
         self._adapter = HTTPAdapter(KEPT_HOSTS, KEPT_CONNECTIONS)
 
-    def fetch(self, wish: HttpRequest, unwanted: Callable[[], bool]) -> HttpResponse:
+    def fetch(self, request: HttpRequest, abandoned: Callable[[], bool]) -> HttpResponse:
         """Send a request and follow redirects.
 
         Args:
-            unwanted: returns True once the result is no longer needed.
+            abandoned: returns True once the result is no longer needed.
 
         Raises:
             RetryableError: a retry may succeed.
             FetchError: a retry would fail, too.
         """
-        address, who = wish.address, "it"
+        address = request.address
         for _ in range(self._limits.redirects + 1):
-            answer = self._ask(address, who, wish, unwanted)
-            if isinstance(answer, HttpResponse):
-                return answer
-            address, who = answer, f"it redirects to {answer.shown}, which"
+            try:
+                response = self._fetch_or_redirect(address, request, abandoned)
+            except RetryableError as error:
+                if address is not request.address:
+                    error.args = (f"redirected to {address.shown}: {error}",)
+                raise
+            if isinstance(response, HttpResponse):
+                return response
+            address = response
         raise PermanentFetchError(
-            f"{wish.address.shown} redirects more than {self._limits.redirects} times",
+            f"{request.address.shown} redirects more than {self._limits.redirects} times",
             hint=REDIRECT_HINT,
         )
 
-    def send_once(self, wish: HttpRequest, unwanted: Callable[[], bool]) -> HttpResponse:
+    def send_once(self, request: HttpRequest, abandoned: Callable[[], bool]) -> HttpResponse:
         """Send a request and return any response: no redirects, no status is an error.
 
         Args:
-            unwanted: returns True once the result is no longer needed.
+            abandoned: returns True once the result is no longer needed.
 
         Raises:
             RetryableError: no complete response; a retry may succeed.
             FetchError: a retry would fail, too.
         """
-        with self._answer(wish.address, "it", wish) as (answer, headers):
-            return _read_response(answer, headers, wish, wish.address, "it", unwanted)
+        with self._open(request.address, request) as (response, headers):
+            return _read_response(response, headers, request, request.address, abandoned)
 
-    def send_checked(self, wish: HttpRequest, unwanted: Callable[[], bool]) -> HttpResponse:
+    def send_checked(self, request: HttpRequest, abandoned: Callable[[], bool]) -> HttpResponse:
         """Send a request like ``send_once``, but raise for statuses that a retry may fix.
 
         Raises:
             RetryableError: a retry may succeed.
             FetchError: a retry would fail, too.
         """
-        response = self.send_once(wish, unwanted)
-        if failure := find_retryable_error(
-            "it", response.status, response.headers, now=time.time()
-        ):
+        response = self.send_once(request, abandoned)
+        if failure := find_retryable_error(response.status, response.headers, now=time.time()):
             raise failure
         return response
 
-    def _ask(
-        self, address: HttpAddress, who: str, wish: HttpRequest, unwanted: Callable[[], bool]
+    def _fetch_or_redirect(
+        self, address: HttpAddress, request: HttpRequest, abandoned: Callable[[], bool]
     ) -> HttpResponse | HttpAddress:
         """Return the response, or the target of a redirect."""
-        with self._answer(address, who, wish) as (answer, headers):
-            status = answer.status_code
-            if failure := find_retryable_error(who, status, headers, now=time.time()):
+        with self._open(address, request) as (response, headers):
+            status = response.status_code
+            if failure := find_retryable_error(status, headers, now=time.time()):
                 raise failure
             if status in _REDIRECTS and "location" in headers:
                 return resolve_redirect(address, headers["location"])
-            return _read_response(answer, headers, wish, address, who, unwanted)
+            return _read_response(response, headers, request, address, abandoned)
 
     @contextmanager
-    def _answer(
-        self, address: HttpAddress, who: str, wish: HttpRequest
+    def _open(
+        self, address: HttpAddress, request: HttpRequest
     ) -> Iterator[tuple[requests.Response, Mapping[str, str]]]:
         """Yield a response with an unread body, and its headers by name in lower case."""
         try:
-            with closing(self._send(address, wish)) as answer:
-                yield answer, {name.lower(): value for name, value in answer.headers.items()}
+            with closing(self._send(address, request)) as response:
+                yield response, {name.lower(): value for name, value in response.headers.items()}
         except (OSError, HTTPError) as error:  # errors of requests are OSErrors
-            raise classify_http_error(error, who, address, self._limits) from error
+            raise classify_http_error(error, address, self._limits) from error
 
-    def _send(self, address: HttpAddress, wish: HttpRequest) -> requests.Response:
-        request = requests.Request(wish.method, address.url, data=wish.content).prepare()
-        if address.origin == wish.address.origin:
-            request.headers.update(wish.headers)
-        request.headers.update(OUR_HEADERS)
+    def _send(self, address: HttpAddress, request: HttpRequest) -> requests.Response:
+        prepared = requests.Request(request.method, address.url, data=request.content).prepare()
+        if address.origin == request.address.origin:
+            prepared.headers.update(request.headers)
+        prepared.headers.update(OUR_HEADERS)
         settings = self._session.merge_environment_settings(
             address.url, proxies={}, stream=True, verify=None, cert=None
         )
         verify = True if settings["verify"] is None else settings["verify"]
         if isinstance(verify, str) and not os.access(verify, os.R_OK):
             raise UnreachableError(
-                f"{address.shown} is not asked for: the certificates in {verify} cannot be read",
-                hint="correct REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE, or leave it out",
+                f"{address.shown}: cannot read the certificates in {verify}",
+                hint="correct or unset REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE",
             )
         return self._adapter.send(
-            request,
+            prepared,
             stream=True,
             timeout=(self._limits.connect_seconds, self._limits.silence_seconds),
             verify=verify,
@@ -380,20 +375,18 @@ class HttpTransport:
 
 
 def _read_response(
-    answer: requests.Response,
+    response: requests.Response,
     headers: Mapping[str, str],
-    wish: HttpRequest,
+    request: HttpRequest,
     address: HttpAddress,
-    who: str,
-    unwanted: Callable[[], bool],
+    abandoned: Callable[[], bool],
 ) -> HttpResponse:
     body = ResponseBody(
-        status=answer.status_code,
+        status=response.status_code,
         headers=headers,
-        raw=answer.raw,
+        raw=response.raw,
         address=address,
-        who=who,
-        unwanted=unwanted,
+        abandoned=abandoned,
     )
-    content = body.read(wish.limit_bytes)
-    return HttpResponse(status=answer.status_code, content=content, headers=headers)
+    content = body.read(request.limit_bytes)
+    return HttpResponse(status=response.status_code, content=content, headers=headers)

@@ -22,6 +22,11 @@ def format_number(value: float, digits: int = 3) -> str:
     return "0" if written == "-0" else written
 
 
+def format_criterion(threshold: float) -> str:
+    """Format what a score must reach: ``score >= 0.7``."""
+    return f"score >= {threshold:g}"
+
+
 def format_distinct(value: float, bar: float) -> tuple[str, str]:
     """Format two numbers with enough decimals to show that they differ."""
     digits = _find_fewest_digits(3, lambda d: format_number(value, d) != format_number(bar, d))

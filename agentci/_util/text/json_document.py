@@ -142,7 +142,7 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
         raise InputError(_make_problems(error, JsonDocument(file=file, text=text))) from None
     document = JsonDocument(file=file, text=text, value=value)
     if r"\u" in text and (halved := _find_token(text, _has_lone_surrogate)):
-        message = "an escape stands for half a character, and the other half is missing"
+        message = "an escape is an unpaired surrogate, not a whole character"
         raise InputError.from_message(message, place=document.find_offset_place(halved.start()))
     return document
 
@@ -177,7 +177,7 @@ def _make_problems(error: ValueError | RecursionError, document: JsonDocument) -
             Problem(
                 message=f"the key {key!r} appears twice in one object",
                 place=document.find_offset_place(offset),
-                hint="only the last one would count; remove the others",
+                hint="only the last one would be used; remove the others",
             )
             for key, offset in _find_duplicate_keys(document.text)
         ]

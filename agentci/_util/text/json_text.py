@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from agentci._util.text.escape import replace_surrogates
 from agentci.model.json import Json
@@ -16,7 +17,7 @@ MAX_DEPTH = 100
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
 
-def dumps(value: Json) -> str:
+def dumps(value: "Json | Struct") -> str:
     r"""Encode for programs: like ``dumps_readable``, in ASCII.
 
     ``##[`` is escaped, so that a file printed to a workflow log runs no command.
@@ -27,17 +28,17 @@ def dumps(value: Json) -> str:
     return text.replace("##[", r"##\u005b")
 
 
-def dumps_for_html(value: Json) -> str:
+def dumps_for_html(value: "Json | Struct") -> str:
     """Encode like ``dumps``, so that it cannot end a ``script`` element."""
     return dumps(value).replace("<", r"\u003c")
 
 
-def dumps_readable(value: Json) -> str:
+def dumps_readable(value: "Json | Struct") -> str:
     """Encode like ``dumps_compact``, with spaces."""
     return msgspec.json.format(dumps_compact(value), indent=0)
 
 
-def dumps_compact(value: Json) -> str:
+def dumps_compact(value: "Json | Struct") -> str:
     """Encode ``make_strict(value)`` on one line; most values are strict and need no conversion."""
     try:
         text = _ENCODER.encode(value).decode()
@@ -54,14 +55,17 @@ def _convert_subclass(value: object) -> Json:
     for kind in (int, float):
         if isinstance(value, kind):
             return kind(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_convert_subclass)
 
 
-def make_strict(value: Json, depth: int = 0) -> Json:
-    """Replace what JSON cannot represent: by null, by U+FFFD, or by a note."""
+def make_strict(value: "Json | Struct", depth: int = 0) -> Json:
+    """Replace what JSON cannot represent: by null, by U+FFFD, or by a note.
+
+    A struct becomes an object.
+    """
     if isinstance(value, str):
         return value if value.isascii() else replace_surrogates(value)
     if isinstance(value, float):
@@ -71,9 +75,11 @@ def make_strict(value: Json, depth: int = 0) -> Json:
     )
 
 
-def _make_strict_inside(value: Mapping[str, Json] | Sequence[Json], depth: int) -> Json:
+def _make_strict_inside(value: "Mapping[str, Json] | Sequence[Json] | Struct", depth: int) -> Json:
     if depth > MAX_DEPTH:
         return f"(nested more than {MAX_DEPTH} levels deep)"
+    if isinstance(value, Struct):
+        value = msgspec.structs.asdict(value)
     if isinstance(value, dict | Mapping):  # dict first, as it is faster
         return {
             key if key.isascii() else replace_surrogates(key): make_strict(v, depth)

@@ -63,9 +63,9 @@ def list_template_names(template: str) -> tuple[str, ...]:
 
 def _resolve_path(values: JsonObject, name: str, steps: Sequence[str]) -> Json:
     if name not in values:
-        hint = suggest_name(name, tuple(values)) or f"there are {', '.join(values) or 'none'}"
+        hint = suggest_name(name, tuple(values)) or f"use one of {', '.join(values) or '(none)'}"
         raise MissingPlaceholderError(
-            f"the template names {quote_name(name)}, which is not there; {hint}"
+            f"the template uses the unknown variable {quote_name(name)}; {hint}"
         )
     value, path = values[name], name
     for step in steps:
@@ -84,7 +84,7 @@ def _get_member(value: Json, step: str, path: str) -> Json:
     names = tuple(value) if isinstance(value, Mapping) else ()
     meant = suggest_name(f"{key}", names)
     raise MissingPlaceholderError(
-        f"the template names {quote_name(path + step)}, and {path} has no such part"
+        f"the template uses {quote_name(path + step)}, but {path} has no such part"
         f"{f'; {meant}' if meant else ''}"
     )
 

@@ -57,7 +57,7 @@ def _merge_report_files(given: Sequence[str], settings: Settings, session: Sessi
         return merge_reports(
             _read_report_files(given, session.services.workspace),
             fail_on=settings.fail_on,
-            beside=partial(compare_with_baseline, settings, session.services, session.workflow),
+            compare=partial(compare_with_baseline, settings, session.services, session.workflow),
         )
     except InputError as error:
         decision = decide(

@@ -63,7 +63,7 @@ def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
     jobs = settings.jobs or services.processors
     cache, problems = open_response_cache(plan, settings, services)
     try:
-        log = TranscriptLog(settings.exchanges)
+        log = TranscriptLog(settings.evaluator_io)
         services = replace(services, cached_responses=cache, transcript_log=log)
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
     finally:

@@ -7,7 +7,7 @@ from typing import TextIO
 from agentci.config.agentv.schema import make_eval_file_schema
 from agentci.config.schema import make_config_schema
 from agentci.remote.lock.file import lock_schema
-from agentci.reports.results_schema import make_results_schema
+from agentci.reports.results_json import make_results_schema
 
 
 def print_schema(name: str, out: TextIO) -> int:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
-from pydantic import ValidationError
 
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv.evaluators import RUBRICS_TYPE, EvaluatorReader
@@ -20,8 +19,8 @@ from agentci.config.agentv.models import (
     TurnSpec,
 )
 from agentci.config.agentv.schema import MEMBER_LIST_KEYS
-from agentci.config.schema_errors import find_part_errors
 from agentci.config.suite import EvalFileCase
+from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
@@ -63,8 +62,9 @@ class ConversationReader(Struct, kw_only=True):
     ) -> Conversation:
         """Read the conversation of the case at ``at``; invalid turns are left out."""
         if spec.mode is None:
-            hint = "add `mode: conversation`; without it AgentV passes them over"
-            self._add_problem("turns belong to a conversation", (*at, "turns"), hint=hint)
+            hint = "add `mode: conversation`; AgentV ignores turns without it"
+            message = "`turns` requires `mode: conversation`"
+            self._add_problem(message, (*at, "turns"), hint=hint)
         self._check_aggregation(spec, at)
         turns = (self._read_turn((*at, "turns", index)) for index in range(len(spec.turns or ())))
         return Conversation(
@@ -74,7 +74,7 @@ class ConversationReader(Struct, kw_only=True):
         )
 
     def read_evaluators(
-        self, talk: Conversation, at: KeyPath, of_all: Sequence[AgentvEvaluator]
+        self, conversation: Conversation, at: KeyPath, of_all: Sequence[AgentvEvaluator]
     ) -> tuple[AgentvEvaluator, ...]:
         """Read the evaluators of the turns, followed by ``of_all`` for the whole conversation.
 
@@ -82,31 +82,28 @@ class ConversationReader(Struct, kw_only=True):
         then the same as in AgentV.
         """
         found: list[AgentvEvaluator] = []
-        for turn in range(len(talk.turns)):
+        for turn in range(len(conversation.turns)):
             path = (*at, "turns", turn)
-            judges = self.read_turn_evaluators(path)
+            evaluators = self.read_turn_evaluators(path)
             lists = [
                 key for key in MEMBER_LIST_KEYS if self.document.value((*path, key)) is not None
             ]
-            if talk.turns[turn].expected_messages and not lists:
-                judges = self.read_default_evaluators()
-                if not judges:
+            if conversation.turns[turn].expected_messages and not lists:
+                evaluators = self.read_default_evaluators()
+                if not evaluators:
                     self._add_problem(
-                        f"nothing judges turn {turn + 1}: AgentV would ask a language model",
+                        f"turn {turn + 1} has no evaluators (AgentV would use a judge model)",
                         path,
-                        hint="list `assertions` in the turn, leave out what is expected, or say "
-                        "which model judges, as `judge: ...` at the top",
+                        hint="add `assertions` to the turn, add a top-level `judge`, or remove "
+                        "`expected_output`",
                     )
-            found += _weight_evaluators(judges, talk, turn)
-        return (*found, *_weight_evaluators(of_all, talk, None))
+            found += _weight_evaluators(evaluators, conversation, turn)
+        return (*found, *_weight_evaluators(of_all, conversation, None))
 
     def _read_turn(self, at: KeyPath) -> ConversationTurn | None:
-        value = self.document.value(at)
-        try:
-            spec = TurnSpec.model_validate(value)
-        except ValidationError as error:
-            schema = TurnSpec.model_json_schema()
-            self.problems += find_part_errors(self.document, schema, error, at=at, noun="turn")
+        spec, problems = read_part(self.document, TurnSpec, at=at, noun="turn")
+        self.problems += problems
+        if spec is None:
             return None
         self.key_checker.check_turn(spec.model_dump(exclude_unset=True), at)
         return ConversationTurn(
@@ -118,13 +115,15 @@ class ConversationReader(Struct, kw_only=True):
         place = (*at, "aggregation")
         if spec.aggregation != "mean" and self.gate_has_cases:
             self._add_problem(
-                f"a gate over whole cases takes means, not `aggregation: {spec.aggregation}`",
+                f"`gate.cases` uses mean scores and does not support `aggregation: "
+                f"{spec.aggregation}`",
                 place,
-                hint="leave `cases` of the gate out: then every turn has to pass",
+                hint="remove `gate.cases`; every turn must then pass",
             )
         elif spec.aggregation == "max":
-            hint = "AgentV takes the best of them"
-            self._add_problem("every turn has to pass", place, hint=hint, severity="warning")
+            hint = "AgentV uses the score of the best turn"
+            message = "`aggregation: max` has no effect: every turn must pass"
+            self._add_problem(message, place, hint=hint, severity="warning")
 
     def _add_problem(
         self, message: str, at: KeyPath, *, hint: str, severity: Severity = "error"
@@ -134,34 +133,36 @@ class ConversationReader(Struct, kw_only=True):
 
 
 def _weight_evaluators(
-    judges: Sequence[AgentvEvaluator], talk: Conversation, turn: int | None
+    evaluators: Sequence[AgentvEvaluator], conversation: Conversation, turn: int | None
 ) -> list[ConversationEvaluator]:
     """Make evaluators for one part of a conversation, with weights that sum to 1."""
-    total = sum(judge.identity.weight for judge in judges)
+    total = sum(evaluator.identity.weight for evaluator in evaluators)
     prefix = "" if turn is None else f"turn-{turn + 1}/"
     return [
         ConversationEvaluator(
             identity=replace(
-                judge.identity,
-                name=f"{prefix}{judge.identity.name}",
-                weight=judge.identity.weight / total if total else 0.0,
+                evaluator.identity,
+                name=f"{prefix}{evaluator.identity.name}",
+                weight=evaluator.identity.weight / total if total else 0.0,
             ),
-            evaluator=judge,
-            conversation=talk,
+            evaluator=evaluator,
+            conversation=conversation,
             turn=turn,
         )
-        for judge in judges
+        for evaluator in evaluators
     ]
 
 
-def find_required_parts(judges: Sequence[AgentvEvaluator], vital: Collection[str]) -> set[str]:
+def find_required_parts(
+    evaluators: Sequence[AgentvEvaluator], required: Collection[str]
+) -> set[str]:
     """The names of the turn and conversation evaluators whose entries set `required`.
 
     Args:
-        vital: the names of entries that set `required`.
+        required: the names of entries that set `required`.
     """
-    parts = (each for each in judges if isinstance(each, ConversationEvaluator))
-    return {each.identity.name for each in parts if each.evaluator.identity.name in vital}
+    parts = (each for each in evaluators if isinstance(each, ConversationEvaluator))
+    return {each.identity.name for each in parts if each.evaluator.identity.name in required}
 
 
 EXPECTED_KEYS: Final = ("expected_messages", "expected_output")
@@ -194,7 +195,7 @@ class CaseReader(Struct, kw_only=True):
         if not isinstance(cases, list) or not cases:
             # The list may be empty because the files with the cases have errors.
             if not any(each.severity == "error" for each in self.document.problems):
-                self._add_problem(f"{key} must be a list with at least one case", (key,))
+                self._add_problem(f"`{key}` must be a list with at least one case", (key,))
             return ()
         self.template = self._find_template(())
         read: dict[str, EvalFileCase] = {}
@@ -204,10 +205,9 @@ class CaseReader(Struct, kw_only=True):
             if case is None:
                 continue
             if case.eval_case.id in read:
-                message = f"two cases have the id {quote_name(case.eval_case.id)}"
-                hint = (
-                    f"the first is {read[case.eval_case.id].eval_case.place}; give one another id"
-                )
+                message = f"duplicate case id {quote_name(case.eval_case.id)}"
+                first = read[case.eval_case.id].eval_case.place
+                hint = f"first used at {first}; give each case a unique id"
                 self._add_problem(message, (key, index, "id"), hint=hint)
             read.setdefault(case.eval_case.id, case)
         return tuple(read.values())
@@ -217,79 +217,87 @@ class CaseReader(Struct, kw_only=True):
         if not isinstance(value, Mapping):
             self._add_problem("each case must be a mapping with `id` and `input`", at)
             return None
-        try:
-            spec = CaseSpec.model_validate(value)
-        except ValidationError as error:
-            schema = CaseSpec.model_json_schema()
-            self.problems += find_part_errors(self.document, schema, error, at=at, noun="case")
+        spec, problems = read_part(self.document, CaseSpec, at=at, noun="case")
+        self.problems += problems
+        if spec is None:
             return None
         self.key_checker.check_case(value, at)
         self._check_dependencies(spec, at, ids)
         messages = MessageReader(document=self.document, files=self.files)
-        asked = self._read_input(spec, at, messages)
-        line = self._find_threshold(spec, at)
-        evaluators: tuple[AgentvEvaluator, ...] = self._read_evaluators(spec, at, line=line)
+        input_messages = self._read_input(spec, at, messages)
+        threshold = self._find_threshold(spec, at)
+        evaluators: tuple[AgentvEvaluator, ...] = self._read_evaluators(
+            spec, at, threshold=threshold
+        )
         if spec.turns is not None:
             reader = ConversationReader(
                 document=self.document,
                 key_checker=self.key_checker,
                 messages=messages,
-                read_turn_evaluators=lambda part: self._read_first_list(part, line),
-                read_default_evaluators=lambda: self.evaluator_reader.read_default(line=line),
+                read_turn_evaluators=lambda part: self._read_first_list(part, threshold),
+                read_default_evaluators=lambda: self.evaluator_reader.read_default(
+                    threshold=threshold
+                ),
                 gate_has_cases=self.gate_has_cases,
             )
-            talk = reader.read_conversation(spec, at, asked)
-            asked, evaluators = talk.first_input, reader.read_evaluators(talk, at, evaluators)
+            conversation = reader.read_conversation(spec, at, input_messages)
+            input_messages, evaluators = (
+                conversation.first_input,
+                reader.read_evaluators(conversation, at, evaluators),
+            )
             self.evaluator_reader.required_names |= find_required_parts(
                 evaluators, self.evaluator_reader.required_names
             )
             self.problems += reader.problems
-        if not evaluators and not any(
-            p.severity == "error" for p in self.evaluator_reader.problems
-        ):
+        known = (*self.document.problems, *self.evaluator_reader.problems)
+        if not evaluators and not any(each.severity == "error" for each in known):
             self._add_problem(
-                f"nothing judges the case {quote_name(spec.id)}: AgentV would ask a language model",
+                f"case {quote_name(spec.id)} has no evaluators (AgentV would use a judge model)",
                 at,
-                hint="list evaluators in the case or for the whole file; or say what a good answer "
-                "does, as `criteria`, and which model judges, as `judge: ...` at the top",
+                hint="add evaluators to the case or the file; or add `criteria` to the case and a "
+                "top-level `judge`",
             )
-        sample = self._make_eval_case(spec, at, asked, messages)
+        case = self._make_eval_case(spec, at, input_messages, messages)
         self.problems += messages.problems
-        self._check_criteria(sample, evaluators, at)
-        return EvalFileCase(eval_case=sample, evaluators=evaluators)
+        self._check_criteria(case, evaluators, at)
+        return EvalFileCase(eval_case=case, evaluators=evaluators)
 
     def _check_criteria(
-        self, sample: AgentvCase, evaluators: tuple[AgentvEvaluator, ...], at: KeyPath
+        self, case: AgentvCase, evaluators: tuple[AgentvEvaluator, ...], at: KeyPath
     ) -> None:
         """Report judge evaluators without criteria: their scores would be arbitrary."""
-        if sample.criteria or sample.expected_messages or sample.judge_template:
+        if case.criteria or case.expected_messages or case.judge_template:
             return
         for judge in evaluators:
             if isinstance(judge, LlmJudge) and judge.needs_case_criteria:
-                name, hint = quote_name(judge.identity.name), "as `criteria` or `expected_output`"
-                message = f"{name} has nothing to judge the case {quote_name(sample.id)} by"
-                self._add_problem(message, at, hint=f"say what a good answer does, {hint}")
+                name = quote_name(judge.identity.name)
+                message = f"case {quote_name(case.id)} has no criteria for evaluator {name}"
+                self._add_problem(message, at, hint="add `criteria` or `expected_output`")
 
     def _read_input(
         self, spec: CaseSpec, at: KeyPath, reader: MessageReader
     ) -> tuple[JsonObject, ...]:
         key = _find_first_value(spec, "input_messages", "input")
-        asked = () if key is None else reader.read_input((*at, key))
-        if not asked and not reader.problems and spec.turns is None:
+        input_messages = () if key is None else reader.read_input((*at, key))
+        if not input_messages and not reader.problems and spec.turns is None:
             self._add_problem(
-                f"the case {quote_name(spec.id)} asks nothing", at, hint="add `input: ...`"
+                f"case {quote_name(spec.id)} has no input", at, hint="add `input: ...`"
             )
-        return asked
+        return input_messages
 
     def _make_eval_case(
-        self, spec: CaseSpec, at: KeyPath, asked: tuple[JsonObject, ...], reader: MessageReader
+        self,
+        spec: CaseSpec,
+        at: KeyPath,
+        input_messages: tuple[JsonObject, ...],
+        reader: MessageReader,
     ) -> AgentvCase:
         key = _find_first_value(spec, *EXPECTED_KEYS)
         expected = () if key is None else reader.read_expected((*at, key))
         return AgentvCase(
             id=spec.id,
             criteria=spec.any_criteria,
-            input_messages=asked,
+            input_messages=input_messages,
             expected_messages=expected,
             guideline_files=tuple(reader.guideline_files),
             input_files=tuple(reader.input_files),
@@ -323,34 +331,33 @@ class CaseReader(Struct, kw_only=True):
             inside = spec.execution is not None and spec.execution.threshold is not None
             where = ("execution", "threshold") if inside else ("threshold",)
             self._add_problem(
-                "the gate holds all cases against one score, not against the threshold of a case",
+                "`threshold` of a case cannot be combined with `gate.cases`",
                 (*at, *where),
-                hint="leave `cases` of the gate out, or give the evaluators a `min_score`",
+                hint="remove `gate.cases`, or set `min_score` in evaluators",
             )
         given = spec.own_threshold if self.fixed_threshold is None else self.fixed_threshold
         return self.evaluator_reader.default_threshold if given is None else given
 
     def _read_evaluators(
-        self, spec: CaseSpec, at: KeyPath, *, line: float
+        self, spec: CaseSpec, at: KeyPath, *, threshold: float
     ) -> tuple[AgentvEvaluator, ...]:
         """Read the evaluators of a case: its rubrics, then its lists, else the default judge."""
-        own = self.evaluator_reader.read_rubrics((*at, RUBRICS_TYPE), line=line)
-        listed = self._read_lists(spec, at, line=line)
-        if own and own[0].identity.name in {judge.identity.name for judge in listed}:
+        own = self.evaluator_reader.read_rubrics((*at, RUBRICS_TYPE), threshold=threshold)
+        listed = self._read_lists(spec, at, threshold=threshold)
+        if own and own[0].identity.name in {evaluator.identity.name for evaluator in listed}:
             name = quote_name(own[0].identity.name)
             message = (
-                f"the `rubrics` of the case {quote_name(spec.id)} are an evaluator called {name}"
+                f"`rubrics` of case {quote_name(spec.id)} make an evaluator with the name {name}, "
+                "which another one has"
             )
-            self._add_problem(
-                message, (*at, RUBRICS_TYPE), hint="give the other one of that name another"
-            )
+            self._add_problem(message, (*at, RUBRICS_TYPE), hint="rename the other evaluator")
         has_measure = spec.any_criteria or _find_first_value(spec, *EXPECTED_KEYS) is not None
         if own or listed or spec.turns is not None or not has_measure:
             return (*own, *listed)
-        return self.evaluator_reader.read_default(line=line)
+        return self.evaluator_reader.read_default(threshold=threshold)
 
     def _read_lists(
-        self, spec: CaseSpec, at: KeyPath, *, line: float
+        self, spec: CaseSpec, at: KeyPath, *, threshold: float
     ) -> tuple[AgentvEvaluator, ...]:
         """Read the evaluator lists of a case and of the file.
 
@@ -359,36 +366,38 @@ class CaseReader(Struct, kw_only=True):
         case had an ``execution`` without evaluators. agentci keeps them, because users could
         overlook a missing evaluator.
         """
-        if self.evaluator_reader.era == "seed":
-            return self._read_first_list(at, line) or self._read_first_list((), line)
+        if self.evaluator_reader.version == "seed":
+            return self._read_first_list(at, threshold) or self._read_first_list((), threshold)
         skips = spec.execution is not None and spec.execution.skip_defaults
-        own = self._read_first_list(at, line)
-        shared = () if skips else self._read_first_list((), line)
-        names = {judge.identity.name for judge in own}
-        for judge in shared:
-            if judge.identity.name in names:
-                name = quote_name(judge.identity.name)
-                message = f"two evaluators of the case {quote_name(spec.id)} are called {name}"
-                self._add_problem(message, at, hint="give one of them another name")
+        own = self._read_first_list(at, threshold)
+        shared = () if skips else self._read_first_list((), threshold)
+        names = {evaluator.identity.name for evaluator in own}
+        for evaluator in shared:
+            if evaluator.identity.name in names:
+                name = quote_name(evaluator.identity.name)
+                message = f"case {quote_name(spec.id)} has two evaluators with the name {name}"
+                self._add_problem(message, at, hint="rename one of them")
         return (*own, *shared)
 
-    def _read_first_list(self, at: KeyPath, line: float) -> tuple[AgentvEvaluator, ...]:
-        lists = SEED_LIST_PATHS if self.evaluator_reader.era == "seed" else V4_LIST_PATHS
+    def _read_first_list(self, at: KeyPath, threshold: float) -> tuple[AgentvEvaluator, ...]:
+        lists = SEED_LIST_PATHS if self.evaluator_reader.version == "seed" else V4_LIST_PATHS
         given = [keys for keys in lists if self.document.value((*at, *keys)) is not None]
         for keys in given[1:]:
             self.key_checker.warn_ignored_key(
                 (*at, *keys), ".".join(keys), first=".".join(given[0])
             )
-        return self.evaluator_reader.read_list((*at, *given[0]), line=line) if given else ()
+        return (
+            self.evaluator_reader.read_list((*at, *given[0]), threshold=threshold) if given else ()
+        )
 
     def _check_dependencies(self, spec: CaseSpec, at: KeyPath, ids: Sequence[str]) -> None:
         """Report dependencies on missing cases; AgentV runs nothing then."""
         for index, named in enumerate(spec.depends_on):
             if named == spec.id or named not in ids:
-                what = "itself" if named == spec.id else f"{quote_name(named)}, which is no case"
+                what = "itself" if named == spec.id else f"unknown case {quote_name(named)}"
                 others = [each for each in ids if each and each != spec.id]
                 self._add_problem(
-                    f"the case {quote_name(spec.id)} depends on {what}",
+                    f"case {quote_name(spec.id)} depends on {what}",
                     (*at, "depends_on", index),
                     hint=suggest_name(named, others),
                 )

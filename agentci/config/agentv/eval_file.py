@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from pydantic import ValidationError
-
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv.assemble import expand_eval_file
 from agentci.config.agentv.cases import CaseReader
 from agentci.config.agentv.evaluators import EvaluatorReader
@@ -16,9 +14,8 @@ from agentci.config.build import make_gate_policy
 from agentci.config.discovery import CASE_KEYS
 from agentci.config.models import EvalFileGateSpec
 from agentci.config.overrides import Overrides
-from agentci.config.schema_errors import find_part_errors
 from agentci.config.suite import EvalFileCase, Suite
-from agentci.config.validate import sort_problems
+from agentci.config.validate import read_part, sort_problems
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvVersion
@@ -30,23 +27,27 @@ from agentci.model.values import replace
 
 
 def make_eval_file_policy(
-    gate: EvalFileGateSpec, names: Sequence[str], *, vital: Collection[str], line: float
+    gate: EvalFileGateSpec,
+    names: Sequence[str],
+    *,
+    required: Collection[str],
+    default_threshold: float,
 ) -> GatePolicy:
     """Make the gate policy for the evaluators ``names``.
 
     Args:
-        vital: names of the evaluators whose entries set `required`.
-        line: the score threshold of cases if the gate sets none.
+        required: names of the evaluators whose entries set `required`.
+        default_threshold: the score threshold of cases if the gate sets none.
     """
     policy = make_gate_policy(gate, names)
     if gate.cases is None:
         return policy
-    threshold = line if gate.cases.threshold is None else gate.cases.threshold
+    threshold = default_threshold if gate.cases.threshold is None else gate.cases.threshold
     loose = replace(policy.overall, min_pass_rate=0.0, min_score=None)
     strict = {
         name: replace(loose, min_pass_rate=1.0)
         for name in names
-        if name in vital and name not in policy.evaluators
+        if name in required and name not in policy.evaluators
     }
     overall = policy.overall
     if "min_pass_rate" not in gate.model_fields_set:
@@ -79,17 +80,14 @@ def read_eval_file(
         InputError: the file has errors; lists all its problems.
     """
     document = expand_eval_file(document, files, variables=variables)
-    try:
-        spec = EvalFile.model_validate(document.data)
-    except ValidationError as error:
-        schema = EvalFile.model_json_schema()
-        found = find_part_errors(document, schema, error, at=(), noun="eval file")
-        raise InputError(sort_problems([*document.problems, *found])) from None
+    spec, found = read_part(document, EvalFile, at=(), noun="eval file")
+    if spec is None:
+        raise InputError(sort_problems([*document.problems, *found]))
     keys = [key for key in CASE_KEYS if key in document.data]
-    judges = EvaluatorReader(
+    evaluator_reader = EvaluatorReader(
         document=document,
         files=files,
-        era=_find_era(keys[0]),
+        version=_find_version(keys[0]),
         default_threshold=_find_threshold(spec, overrides),
         wire=spec.wire,
         judge_settings=JudgeSettings(
@@ -99,54 +97,60 @@ def read_eval_file(
             model=overrides.judge_model,
         ),
     )
-    look = KeyChecker(document=document)
-    reader = CaseReader(
+    key_checker = KeyChecker(document=document)
+    case_reader = CaseReader(
         document=document,
-        key_checker=look,
+        key_checker=key_checker,
         files=files,
-        evaluator_reader=judges,
+        evaluator_reader=evaluator_reader,
         gate_has_cases=spec.gate.cases is not None,
         fixed_threshold=overrides.threshold,
     )
-    samples = reader.read_cases(keys[0])
-    look.check_file()
+    cases = case_reader.read_cases(keys[0])
+    key_checker.check_file()
     target = TargetReader(document=document, files=files)
     agent, trials = target.read_agent(), target.read_trials()
     target.check_cases(keys[0])
-    problems = [*document.problems, *reader.problems, *judges.problems, *look.problems]
+    problems = [
+        *document.problems,
+        *case_reader.problems,
+        *evaluator_reader.problems,
+        *key_checker.problems,
+    ]
     problems += target.problems
     problems += _find_duplicate_lists(keys, document)
     problems += _find_ignored_options(overrides, document)
-    names = _list_names(samples)
+    names = _list_names(cases)
     problems += _find_unknown_gate_names(spec, names, document)
     if any(problem.severity == "error" for problem in problems):
         raise InputError(sort_problems(problems))
-    samples = _select_evaluators(samples, overrides)
+    cases = _select_evaluators(cases, overrides)
     policy = make_eval_file_policy(
-        spec.gate, _list_names(samples), vital=judges.required_names, line=judges.default_threshold
+        spec.gate,
+        _list_names(cases),
+        required=evaluator_reader.required_names,
+        default_threshold=evaluator_reader.default_threshold,
     )
-    suite = _make_suite(
-        spec, document, samples, policy, names=names, notices=sort_problems(problems)
-    )
+    suite = _make_suite(spec, document, cases, policy, names=names, notices=sort_problems(problems))
     return replace(suite, agent=agent, trials=trials)
 
 
 def _make_suite(
     spec: EvalFile,
     document: YamlDocument,
-    samples: tuple[EvalFileCase, ...],
+    cases: tuple[EvalFileCase, ...],
     policy: GatePolicy,
     *,
     names: tuple[str, ...],
     notices: tuple[Problem, ...],
 ) -> Suite:
-    evaluators = {id(each): each for sample in samples for each in sample.evaluators}
+    evaluators = {id(each): each for case in cases for each in case.evaluators}
     return Suite(
         file=document.file,
         evaluators=tuple(evaluators.values()),
         gate=policy,
         names=names,
-        eval_cases=samples,
+        eval_cases=cases,
         traces=spec.globs,
         group_by=spec.group_by or "auto",
         trace_format=spec.trace_format,
@@ -155,7 +159,7 @@ def _make_suite(
     )
 
 
-def _find_era(key: str) -> AgentvVersion:
+def _find_version(key: str) -> AgentvVersion:
     return "v4" if key == "tests" else "seed"
 
 
@@ -165,25 +169,25 @@ def _find_threshold(spec: EvalFile, overrides: Overrides) -> float:
     return PASS_SCORE if given is None else given
 
 
-def _list_names(samples: tuple[EvalFileCase, ...]) -> tuple[str, ...]:
-    names = (each.identity.name for sample in samples for each in sample.evaluators)
+def _list_names(cases: tuple[EvalFileCase, ...]) -> tuple[str, ...]:
+    names = (each.identity.name for case in cases for each in case.evaluators)
     return tuple(dict.fromkeys(names))
 
 
 def _select_evaluators(
-    samples: tuple[EvalFileCase, ...], overrides: Overrides
+    cases: tuple[EvalFileCase, ...], overrides: Overrides
 ) -> tuple[EvalFileCase, ...]:
     """Keep the evaluators selected by ``--only``; cases without any are left out."""
     if not overrides.only:
-        return samples
+        return cases
     kept = (
         replace(
-            sample,
-            evaluators=tuple(e for e in sample.evaluators if e.identity.name in overrides.only),
+            case,
+            evaluators=tuple(e for e in case.evaluators if e.identity.name in overrides.only),
         )
-        for sample in samples
+        for case in cases
     )
-    return tuple(sample for sample in kept if sample.evaluators)
+    return tuple(case for case in kept if case.evaluators)
 
 
 def _find_duplicate_lists(keys: list[str], document: YamlDocument) -> list[Problem]:
@@ -192,9 +196,9 @@ def _find_duplicate_lists(keys: list[str], document: YamlDocument) -> list[Probl
     both = f"`{keys[0]}` and `{keys[1]}`"
     return [
         Problem(
-            message=f"the file lists its cases twice, as {both}",
+            message=f"the file has two lists of cases: {both}",
             place=document.place_of((keys[1],), key=True),
-            hint="make it one list",
+            hint="merge them into one list",
         )
     ]
 
@@ -203,16 +207,16 @@ def _find_ignored_options(overrides: Overrides, document: YamlDocument) -> Itera
     """Report options that do not apply to the evaluators of eval files."""
     if overrides.metrics:
         yield Problem(
-            message="--metric does not judge the cases of an eval file",
+            message="--metric has no effect on eval files",
             place=Place(file=document.file),
-            hint="list evaluators in the file",
+            hint="add evaluators to the file",
             severity="warning",
         )
     if overrides.trajectory_match_type is not None:
         yield Problem(
-            message="--trajectory-match-type does not change the evaluators of an eval file",
+            message="--trajectory-match-type has no effect on eval files",
             place=Place(file=document.file),
-            hint="give its `tool_trajectory` evaluators a `mode`",
+            hint="set `mode` in its `tool_trajectory` evaluators",
             severity="warning",
         )
 
@@ -220,14 +224,13 @@ def _find_ignored_options(overrides: Overrides, document: YamlDocument) -> Itera
 def _find_unknown_gate_names(
     spec: EvalFile, names: tuple[str, ...], document: YamlDocument
 ) -> list[Problem]:
-    bars: Mapping[str, object] = spec.gate.evaluators
     return [
         Problem(
-            message=f"there is no evaluator {quote_name(name)} for the gate to check",
+            message=f"`gate.evaluators` names unknown evaluator {quote_name(name)}",
             place=document.place_of(("gate", "evaluators", name), key=True),
             hint=suggest_name(name, names)
-            or (f"there is {join_with_or(names)}" if names else None),
+            or (f"known evaluators: {', '.join(names)}" if names else None),
         )
-        for name in bars
+        for name in spec.gate.evaluators
         if name not in names
     ]

@@ -5,13 +5,12 @@ from itertools import count
 from typing import Final
 
 from msgspec import Struct, field
-from pydantic import ValidationError
 
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.schema import MEMBER_LIST_KEYS, make_entry_schema
-from agentci.config.schema import describe_value
-from agentci.config.schema_errors import find_part_errors
+from agentci.config.schema_errors import describe_value
+from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
@@ -34,7 +33,7 @@ MAX_PATTERN: Final = 30
 
 
 def make_evaluator_name(
-    entry: JsonObject, *, era: AgentvVersion, taken: Collection[str]
+    entry: JsonObject, *, version: AgentvVersion, taken: Collection[str]
 ) -> str | None:
     """The name of an entry, or a generated one; None if a required name is missing or invalid.
 
@@ -46,7 +45,7 @@ def make_evaluator_name(
     given = entry.get("name")
     if isinstance(given, str) and given.strip():
         return given
-    if era == "seed" or given is not None:
+    if version == "seed" or given is not None:
         return None
     return make_unique_name(_derive_name(entry, str(entry["type"]).replace("_", "-")), taken)
 
@@ -108,7 +107,7 @@ class EvaluatorReader(Struct, kw_only=True):
 
     document: YamlDocument
     files: FileResolver
-    era: AgentvVersion
+    version: AgentvVersion
     default_threshold: float
     wire: PayloadFormat
     judge_settings: JudgeSettings
@@ -122,48 +121,50 @@ class EvaluatorReader(Struct, kw_only=True):
     def templates(self) -> TemplateReader:
         """The reader of judge prompts."""
         files = EvalFileTemplates(files=self.files, problems=self.problems)
-        return TemplateReader(files=files, only_by_scheme=self.era == "v4")
+        return TemplateReader(files=files, only_by_scheme=self.version == "v4")
 
-    def read_list(self, at: KeyPath, *, line: float) -> tuple[AgentvEvaluator, ...]:
+    def read_list(self, at: KeyPath, *, threshold: float) -> tuple[AgentvEvaluator, ...]:
         """Read the evaluators of the list at ``at``; invalid entries are left out.
 
         Args:
-            line: the score threshold for entries that set none.
+            threshold: the score threshold for entries that set none.
         """
-        if (at, line) not in self._evaluators_by_place:
-            self._evaluators_by_place[at, line] = tuple(self._read_entries(at, line))
-        return self._evaluators_by_place[at, line]
+        if (at, threshold) not in self._evaluators_by_place:
+            self._evaluators_by_place[at, threshold] = tuple(self._read_entries(at, threshold))
+        return self._evaluators_by_place[at, threshold]
 
-    def read_default(self, *, line: float) -> tuple[AgentvEvaluator, ...]:
+    def read_default(self, *, threshold: float) -> tuple[AgentvEvaluator, ...]:
         """The default judge, for cases and turns without evaluators; empty if no model is set."""
         if not self.judge_settings.is_named:
             return ()
-        if ((), line) not in self._evaluators_by_place:
-            judge = self._build_evaluator({}, DEFAULT_TYPE, DEFAULT_TYPE, ("judge",), line)
-            self._evaluators_by_place[(), line] = () if judge is None else (judge,)
-        return self._evaluators_by_place[(), line]
+        if ((), threshold) not in self._evaluators_by_place:
+            judge = self._build_evaluator({}, DEFAULT_TYPE, DEFAULT_TYPE, ("judge",), threshold)
+            self._evaluators_by_place[(), threshold] = () if judge is None else (judge,)
+        return self._evaluators_by_place[(), threshold]
 
-    def read_rubrics(self, at: KeyPath, *, line: float) -> tuple[AgentvEvaluator, ...]:
+    def read_rubrics(self, at: KeyPath, *, threshold: float) -> tuple[AgentvEvaluator, ...]:
         """The judge for the `rubrics` of a case at ``at``; empty if there are none."""
         listed = self.document.value(at)
         if listed is None:
             return ()
-        judge = self._build_evaluator({RUBRICS_TYPE: listed}, RUBRIC_NAME, RUBRICS_TYPE, at, line)
+        judge = self._build_evaluator(
+            {RUBRICS_TYPE: listed}, RUBRIC_NAME, RUBRICS_TYPE, at, threshold
+        )
         return () if judge is None else (judge,)
 
-    def _read_entries(self, at: KeyPath, line: float) -> list[AgentvEvaluator]:
+    def _read_entries(self, at: KeyPath, threshold: float) -> list[AgentvEvaluator]:
         entries = self.document.value(at)
         if not isinstance(entries, list):
-            self._add_problem(f"{at[-1]} must be a list, not {self._describe_value(at)}", at)
+            self._add_problem(f"`{at[-1]}` must be a list, not {self._describe_value(at)}", at)
             return []
-        judges: list[AgentvEvaluator] = []
+        evaluators: list[AgentvEvaluator] = []
         names: set[str] = set()
         for index, entry in self._group_criteria(entries):
             path = (*at, index)
-            judge = self._read_entry(entry, path, names, line)
-            if judge is not None:
-                judges.append(judge)
-        return judges
+            evaluator = self._read_entry(entry, path, names, threshold)
+            if evaluator is not None:
+                evaluators.append(evaluator)
+        return evaluators
 
     def _group_criteria(self, entries: Sequence[Json]) -> Iterator[tuple[int, Json]]:
         """The entries with their indexes; since AgentV 4, all texts in a list form one entry."""
@@ -176,49 +177,51 @@ class EvaluatorReader(Struct, kw_only=True):
                 texts = []
 
     def _is_criterion(self, entry: Json) -> bool:
-        return self.era == "v4" and isinstance(entry, str) and bool(entry.strip())
+        return self.version == "v4" and isinstance(entry, str) and bool(entry.strip())
 
     def _read_entry(
-        self, entry: Json, at: KeyPath, names: set[str], line: float
+        self, entry: Json, at: KeyPath, names: set[str], threshold: float
     ) -> AgentvEvaluator | None:
         if not isinstance(entry, Mapping):
-            what = (
+            message = (
                 "each evaluator must be a mapping with `name` and `type`, not "
                 f"{self._describe_value(at)}"
             )
-            self._add_problem(what, at, hint=f"like `{EVALUATOR_EXAMPLE}`")
+            self._add_problem(message, at, hint=f"for example `{EVALUATOR_EXAMPLE}`")
             return None
         kind = self._find_type(entry, at)
         if kind is None:
             return None
-        name = make_evaluator_name(entry, era=self.era, taken=names)
+        name = make_evaluator_name(entry, version=self.version, taken=names)
         if name is None:
-            return self._handle_missing_name(entry, kind, at, line)
+            return self._handle_missing_name(entry, kind, at, threshold)
         if name in names:
-            message = f"two evaluators of one list are called {quote_name(name)}"
-            self._add_problem(message, (*at, "name"), hint="give one of them another name")
+            message = f"duplicate evaluator name {quote_name(name)} in one list"
+            self._add_problem(message, (*at, "name"), hint="rename one of them")
             return None
         names.add(name)
         if entry.get("required") not in (None, False):
             self.required_names.add(name)
-        return self._build_evaluator(entry, name, kind, at, line)
+        return self._build_evaluator(entry, name, kind, at, threshold)
 
     def _handle_missing_name(
-        self, entry: JsonObject, kind: str, at: KeyPath, line: float
+        self, entry: JsonObject, kind: str, at: KeyPath, threshold: float
     ) -> AgentvEvaluator | None:
         if entry.get("name") is not None:  # the model reports the invalid name
-            return self._build_evaluator(entry, entry["name"], kind, at, line)
-        message = f"an evaluator of type {kind} has no 'name'"
+            return self._build_evaluator(entry, entry["name"], kind, at, threshold)
+        message = f"an evaluator of type `{kind}` has no `name`"
         self._add_problem(message, at, hint="add `name: ...`")
         return None
 
     def _build_evaluator(
-        self, entry: JsonObject, name: Json, kind: str, at: KeyPath, line: float
+        self, entry: JsonObject, name: Json, kind: str, at: KeyPath, threshold: float
     ) -> AgentvEvaluator | None:
         members: tuple[AgentvEvaluator, ...] = ()
         if AGENTV_TYPES[kind].has_members:
             lists = [key for key in MEMBER_LIST_KEYS if key in entry]
-            members = tuple(each for key in lists for each in self.read_list((*at, key), line=line))
+            members = tuple(
+                each for key in lists for each in self.read_list((*at, key), threshold=threshold)
+            )
             entry = {key: value for key, value in entry.items() if key not in lists}
         if (
             entry.get("repeat") is not None
@@ -226,17 +229,24 @@ class EvaluatorReader(Struct, kw_only=True):
         ):
             self._add_problem(REPEAT_HAS_NO_EFFECT, (*at, "repeat"), hint=REPEAT_HINT)
             return None
+        spec, problems = read_part(
+            self.document,
+            AGENTV_TYPES[kind].entry,
+            at=at,
+            noun="evaluator",
+            data=make_entry_data(entry, name, kind),
+            make_schema=lambda: make_entry_schema(kind),
+        )
+        self.problems += problems
+        if spec is None:
+            return None
+        context = self._make_context(at, members, threshold)
         try:
-            read = AGENTV_TYPES[kind].entry.model_validate(make_entry_data(entry, name, kind))
-            context = self._make_context(at, members, line)
-            check_repeat_by(read, of=context.place, at=self.document.place_of((*at, "repeat_by")))
-            return AGENTV_TYPES[kind].build(read, context)
-        except ValidationError as error:
-            schema = make_entry_schema(kind)
-            self.problems += find_part_errors(self.document, schema, error, at=at, noun="evaluator")
+            check_repeat_by(spec, of=context.place, at=self.document.place_of((*at, "repeat_by")))
+            return AGENTV_TYPES[kind].build(spec, context)
         except InputError as error:
             self.problems += error.problems
-        return None
+            return None
 
     def _find_type(self, entry: JsonObject, at: KeyPath) -> str | None:
         """The registered type of an entry; None if there is none, which is reported."""
@@ -245,31 +255,31 @@ class EvaluatorReader(Struct, kw_only=True):
         if name in AGENTV_TYPES:
             return name
         if name in UNSUPPORTED_TYPES:
-            message = f"evaluators of type {quote_name(str(given))} are not run by this version"
-            self._add_problem(f"{message} of agentci", (*at, "type"), hint=UNSUPPORTED_TYPES[name])
+            message = f"evaluator type {quote_name(str(given))} is not supported by agentci"
+            self._add_problem(message, (*at, "type"), hint=UNSUPPORTED_TYPES[name])
         elif given is None:
             owner = entry.get("name")
-            who = f"the evaluator {quote_name(owner)}" if isinstance(owner, str) else "an evaluator"
-            self._add_problem(f"{who} has no 'type'", at, hint="add `type: code_judge`")
+            subject = f"evaluator {quote_name(owner)}" if isinstance(owner, str) else "an evaluator"
+            self._add_problem(f"{subject} has no `type`", at, hint="add `type: code_judge`")
         else:
             known = list_known_types()
             message = (
-                f"type must be {join_with_or(known)}, not {self._describe_value((*at, 'type'))}"
+                f"`type` must be {join_with_or(known)}, not {self._describe_value((*at, 'type'))}"
             )
-            own = "a type of your own is a program in .agentv/assertions, called as the type"
-            hint = suggest_name(name, known) or (own if isinstance(given, str) else None)
+            custom = "the program of a custom type belongs in .agentv/assertions, named as the type"
+            hint = suggest_name(name, known) or (custom if isinstance(given, str) else None)
             self._add_problem(message, (*at, "type"), hint=hint)
         return None
 
     def _make_context(
-        self, at: KeyPath, members: tuple[AgentvEvaluator, ...], line: float
+        self, at: KeyPath, members: tuple[AgentvEvaluator, ...], threshold: float
     ) -> AgentvContext:
         place_of: Callable[[str], Place] = lambda key: self.document.place_of((*at, key))  # noqa: E731
         return AgentvContext(
             place=self.document.place_of(at),
             find_place=place_of,
-            version=self.era,
-            pass_score=line,
+            version=self.version,
+            pass_score=threshold,
             wire=self.wire,
             folder=lambda named: self.files.folder(named, place_of("cwd")),
             home=self.files.home,

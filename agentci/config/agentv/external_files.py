@@ -38,7 +38,7 @@ from agentci.recordings.registry import is_recording
 SEED_CASES_KEY: Final = "cases"
 V4_CASES_KEY: Final = "tests"
 V4_KEYS: Final = ("assertions", "assert")
-JSONL_HINT: Final = "each line is one case, as JSON; there are no comments in it"
+JSONL_HINT: Final = "each line must be one case as JSON, without comments"
 
 
 def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlDocument:
@@ -53,15 +53,15 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
         InputError: a line is not JSON, the sidecar lists cases, or the file is a recorded run.
     """
     if is_recording(data):
-        message = "the file lists no cases"
+        message = "the file has no cases"
         raise InputError.from_message(message, place=Place(file=file), hint=TRACE_FILE_HINT)
     cases = parse_json_lines(data, file=file)
     shared = {} if sidecar is None else dict(sidecar.root.fields)
     if own := [shared[key] for key in CASE_KEYS if key in shared]:
         raise InputError.from_message(
-            f"{file} lists the cases that this file is about, which has cases of its own",
+            f"this file and {file} both have cases",
             place=own[0].place,
-            hint="name this file in place of the other, or leave the list out",
+            hint=f"run this file instead of {file}, or remove its cases",
         )
     parts = (*cases.items, *(() if sidecar is None else (sidecar.root,)))
     is_v4 = any(find_value(part, key) is not None for part in parts for key in V4_KEYS)
@@ -81,7 +81,7 @@ def parse_json_lines(data: bytes, *, file: str) -> SequenceNode:
     top = Place(file=file)
     data = data.removeprefix(BOM_UTF8)
     if not data.strip():
-        raise InputError.from_message("the file holds no cases", place=top)
+        raise InputError.from_message("the file has no cases", place=top)
     try:
         read = [
             make_node(each.value, Place(file=file, line=each.line))
@@ -151,9 +151,9 @@ class ExternalCases(Struct, kw_only=True):
             yield from root.items
         else:
             raise InputError.from_message(
-                "a file of cases is a list of them",
+                "a file of cases must be a list",
                 place=root.place,
-                hint="an eval file is named by itself: `agentci run` takes several",
+                hint="pass eval files to `agentci run` separately",
             )
 
 
@@ -203,13 +203,13 @@ class IncludedEvaluators(Struct, kw_only=True):
 
     def _read_included(self, named: Node, chain: tuple[str, ...]) -> tuple[Node, ...]:
         if not isinstance(named, ScalarNode) or not isinstance(named.value, str) or not named.value:
-            raise InputError.from_message("include must be the name of a file", place=named.place)
+            raise InputError.from_message("`include` must be the name of a file", place=named.place)
         source = self.files.template(named.value, named.place, beside=chain[-1] if chain else None)
         if source.path in chain:
             raise _make_include_error(f"{named.value} includes itself", named.place)
         if len(chain) == MAX_INCLUDE_DEPTH:
             raise _make_include_error(
-                f"more than {MAX_INCLUDE_DEPTH} files include each other", named.place
+                f"files are included more than {MAX_INCLUDE_DEPTH} levels deep", named.place
             )
         entries = self.expand(self._read_entries(source), chain=(*chain, source.path))
         return entries.items if isinstance(entries, SequenceNode) else ()
@@ -220,14 +220,14 @@ class IncludedEvaluators(Struct, kw_only=True):
         entries = find_value(root, INCLUDED_LIST_KEY)
         if not isinstance(entries, SequenceNode):
             raise InputError.from_message(
-                f"a file that is included lists `{INCLUDED_LIST_KEY}`",
+                f"an included file needs a list of `{INCLUDED_LIST_KEY}`",
                 place=root.place if entries is None else entries.place,
             )
         return entries
 
 
 def _make_include_error(message: str, place: Place) -> InputError:
-    return InputError.from_message(message, place=place, hint="list the evaluators themselves")
+    return InputError.from_message(message, place=place, hint="list the evaluators directly")
 
 
 class CustomTypes(Struct, frozen=True, kw_only=True):

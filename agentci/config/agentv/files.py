@@ -122,6 +122,7 @@ TEMPLATES_FOLDER: Final = ".agentv/templates"
 # Folders of programs that implement an evaluator type named like the file.
 ASSERTION_FOLDERS: Final = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
 ASSERTION_EXTENSIONS: Final = (".ts", ".js", ".mts", ".mjs")
+SEARCH_HINT: Final = "looked in the folder of this file, and in those above"
 CASE_FILES: Final = ("case.yaml", "case.yml")
 CASE_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonl")
 
@@ -169,10 +170,8 @@ class WorkspaceFileResolver:
         """See ``FileResolver``."""
         found = find_matching_paths(self._folder, named)
         if not found:
-            hint = "it is looked for beside this file"
-            raise InputError.from_message(
-                f"no file of cases matches {named}", place=place, hint=hint
-            )
+            hint = "looked in the folder of this file"
+            raise InputError.from_message(f"no case file matches {named}", place=place, hint=hint)
         return tuple(
             source for path in found for source in self._find_case_files(path, named, place)
         )
@@ -187,14 +186,14 @@ class WorkspaceFileResolver:
             }
             if not files:
                 what = f"no folder in {named} has a {CASE_FILES[0]}"
-                raise InputError.from_message(what, place=place, hint="one folder a case")
+                raise InputError.from_message(what, place=place, hint="use one folder per case")
             for below, file in sorted(files.items()):
                 yield replace(self._read_referenced(file, named, place), case_id=below.name)
         elif path.suffix in CASE_EXTENSIONS:
             yield self._read_referenced(path, named, place)
         else:
             raise InputError.from_message(
-                f"{self._workspace.display_path(path)} is no file of cases",
+                f"{self._workspace.display_path(path)} is not a file of cases",
                 place=place,
                 hint=f"cases are read from {join_with_or(CASE_EXTENSIONS)}",
             )
@@ -209,9 +208,9 @@ class WorkspaceFileResolver:
         path = self._find_by_convention(TEMPLATES_FOLDER, named, (".yaml", ".yml"))
         if path is None:
             raise InputError.from_message(
-                f"there is no {TEMPLATES_FOLDER}/{named}.yaml",
+                f"file {TEMPLATES_FOLDER}/{named}.yaml not found",
                 place=place,
-                hint="it is looked for beside this file, and in the folders above",
+                hint=SEARCH_HINT,
             )
         return self._read_referenced(path, named, place)
 
@@ -253,9 +252,9 @@ class WorkspaceFileResolver:
             return self._resolve_inside(path, named, place)
         what = "folder" if test is is_folder else "file"
         raise InputError.from_message(
-            f"there is no {what} {named}",
+            f"{what} {named} not found",
             place=place,
-            hint="it is looked for beside this file, and in the folders above",
+            hint=SEARCH_HINT,
         )
 
     def _find_candidates(
@@ -279,9 +278,9 @@ class WorkspaceFileResolver:
     def _resolve_inside(self, path: Path, named: str, place: Place) -> Path:
         if not self._is_inside(path):
             raise InputError.from_message(
-                f"{named} leads out of the workspace",
+                f"{named} is outside the workspace",
                 place=place,
-                hint="a config may only name files inside of it, symbolic links followed",
+                hint="a config may only refer to files inside it, also through links",
             )
         return resolve_path(path)
 

@@ -41,14 +41,14 @@ UNSUPPORTED_TOP_LEVEL_KEYS: Final = {
     **dict.fromkeys(
         ("prompts", "scenarios", "default_test"), "give each case its `input` and evaluators"
     ),
-    "imports": "name files of cases in `tests`, and other eval files by themselves",
-    "vars": "AgentV reads those of cases alone: move them there",
+    "imports": "list files of cases in `tests`, and run other eval files separately",
+    "vars": "AgentV reads only the `vars` of cases; move them there",
 }
 # Evaluators may need these; each value is an alternative.
 UNSUPPORTED_KEYS: Final = {
-    "preprocessors": "record what the agent answered as text",
-    "targets": "one output a case is judged: give an eval file to each agent",
-    "workspace": "evaluators see what was recorded, and no files that the agent changed",
+    "preprocessors": "record the agent's answers as text",
+    "targets": "one output is evaluated per case; write one eval file per agent",
+    "workspace": "evaluators see the recorded run, but no files that the agent changed",
 }
 # Keys with the same meaning; AgentV reads the first one that is set.
 SYNONYMOUS_KEYS: Final = (
@@ -80,8 +80,8 @@ class KeyChecker(Struct, kw_only=True):
         known = (*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *IGNORED_KEYS)
         self._check_keys(case, at, known, unread={})
         self._check_execution(case, at)
-        for words in SYNONYMOUS_KEYS:
-            given = [each for each in words if each in case]
+        for keys in SYNONYMOUS_KEYS:
+            given = [each for each in keys if each in case]
             for other in given[1:]:
                 self.warn_ignored_key((*at, other), other, first=given[0])
 
@@ -92,7 +92,9 @@ class KeyChecker(Struct, kw_only=True):
 
     def warn_ignored_key(self, at: KeyPath, name: str, *, first: str) -> None:
         """Warn that the value at ``at`` is ignored, since ``first`` has the same meaning."""
-        self._add_warning(f"`{name}` is passed over: there is `{first}`", at, hint="make them one")
+        self._add_warning(
+            f"`{name}` is ignored, because `{first}` is set", at, hint="keep one of them"
+        )
 
     def _check_execution(self, owner: JsonObject, at: KeyPath) -> None:
         execution = owner.get(EXECUTION_KEY)
@@ -108,7 +110,7 @@ class KeyChecker(Struct, kw_only=True):
             if key in unread:
                 self.problems.append(
                     Problem(
-                        message=f"`{key}` is not read by this version of agentci",
+                        message=f"`{key}` is not supported by agentci",
                         place=self.document.place_of((*at, key), key=True),
                         hint=unread[key],
                     )
@@ -116,7 +118,7 @@ class KeyChecker(Struct, kw_only=True):
             elif key in UNSUPPORTED_KEYS:
                 self._add_warning(f"`{key}` has no effect", (*at, key), hint=UNSUPPORTED_KEYS[key])
             elif key not in known and not key.startswith("x-"):
-                message = f"unknown key {quote_name(key)}, which has no effect"
+                message = f"unknown key {quote_name(key)} is ignored"
                 self._add_warning(message, (*at, key), hint=suggest_name(key, list(known)))
 
     def _add_warning(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
-from pydantic import ValidationError
 
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.models import MessageSpec
-from agentci.config.schema_errors import find_part_errors
+from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
@@ -63,20 +62,18 @@ class MessageReader(Struct, kw_only=True):
         if len(kept) < len(items):
             self.problems.append(
                 Problem(
-                    message="a list as expected output keeps only its mappings, as in AgentV",
+                    message="only the mappings of a list are used as expected output, as in AgentV",
                     place=self.document.place_of(at),
-                    hint="give the data as a mapping, or as the content of a message",
+                    hint="write the data as a mapping, or as the content of a message",
                     severity="warning",
                 )
             )
         return kept
 
     def _is_message(self, value: Json, at: KeyPath) -> bool:
-        try:
-            message = MessageSpec.model_validate(value)
-        except ValidationError as error:
-            schema = MessageSpec.model_json_schema()
-            self.problems += find_part_errors(self.document, schema, error, at=at, noun="message")
+        message, problems = read_part(self.document, MessageSpec, at=at, noun="message", data=value)
+        self.problems += problems
+        if message is None:
             return False
         if message.content is None and message.tool_calls is None:
             self.problems.append(
@@ -96,7 +93,7 @@ class MessageReader(Struct, kw_only=True):
         if not isinstance(named, str) or not named:
             self.problems.append(
                 Problem(
-                    message="a part of type file needs `value`: a path",
+                    message="a message part of type `file` needs `value`, a path",
                     place=self.document.place_of((*at, "value")),
                 )
             )

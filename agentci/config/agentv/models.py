@@ -32,8 +32,8 @@ Template: TypeAlias = Annotated[
     str | None,
     Field(
         alias=TEMPLATE_KEY,
-        description="How language models are asked, where evaluators do not say: text with "
-        "`{{ candidate_answer }}`, or a file of that.",
+        description="Judge prompt of evaluators that set none: text with `{{ candidate_answer }}`, "
+        "or the path of a file with it.",
     ),
 ]
 
@@ -47,14 +47,15 @@ class LenientModel(StrictModel):
 class Execution(LenientModel):
     """How AgentV runs cases; agentci reads evaluators, thresholds and trials."""
 
-    evaluators: Entries | None = Field(default=None, description="What judges.")
-    assertions: Entries | None = Field(default=None, description="What judges.")
+    evaluators: Entries | None = Field(default=None, description="Evaluators.")
+    assertions: Entries | None = Field(default=None, description="Evaluators.")
     evaluator_template: Template = None
     skip_defaults: bool = Field(
-        default=False, description="In files with `tests`: leave out the file's own evaluators."
+        default=False, description="In files with `tests`: do not use the file's evaluators."
     )
     threshold: Share | None = Field(
-        default=None, description="Score that passes: of a case, else of the file, else 0.8."
+        default=None,
+        description="Score that a check must reach: that of the case, else of the file, else 0.8.",
     )
     trials: JsonValue = Field(default=None, description="Several runs of each case.")
 
@@ -62,9 +63,9 @@ class Execution(LenientModel):
 class FileOrCaseSpec(LenientModel):
     """Fields that a file and each of its cases have in common."""
 
-    execution: Execution | None = Field(default=None, description="What judges.")
+    execution: Execution | None = Field(default=None, description="Evaluators.")
     threshold: Share | None = Field(
-        default=None, description="Score that passes, where `execution` names none."
+        default=None, description="Score that a check must reach, if `execution` sets none."
     )
 
     @property
@@ -78,47 +79,49 @@ class CaseSpec(FileOrCaseSpec):
     """One case."""
 
     id: Name = Field(description="Name of the case; unique in its file.")
-    criteria: str | None = Field(default=None, description="What a good answer does.")
-    expected_outcome: str | None = Field(default=None, description="The same, in older files.")
-    outcome: str | None = Field(default=None, description="The same, in the oldest files.")
+    criteria: str | None = Field(default=None, description="Criteria for a good answer.")
+    expected_outcome: str | None = Field(default=None, description="As above, in older files.")
+    outcome: str | None = Field(default=None, description="As above, in the oldest files.")
     input: Content | None = Field(
         default=None, description="What the agent is asked: text, or a list of messages."
     )
-    input_messages: Content | None = Field(default=None, description="The same, in older files.")
+    input_messages: Content | None = Field(default=None, description="As above, in older files.")
     expected_output: Content | None = Field(
         default=None, description="A good answer: text, data, or a list of messages."
     )
-    expected_messages: Content | None = Field(default=None, description="The same, in older files.")
-    evaluators: Entries | None = Field(default=None, description="What judges this case.")
-    assertions: Entries | None = Field(default=None, description="What judges this case.")
+    expected_messages: Content | None = Field(default=None, description="As above, in older files.")
+    evaluators: Entries | None = Field(default=None, description="Evaluators of this case.")
+    assertions: Entries | None = Field(default=None, description="Evaluators of this case.")
     rubrics: CriteriaList | None = Field(
-        default=None, description="Criteria by which a language model judges this case."
+        default=None, description="Criteria by which a judge model grades this case."
     )
     evaluator_template: Template = None
-    metadata: dict[str, JsonValue] | None = Field(default=None, description="Of your own.")
+    metadata: dict[str, JsonValue] | None = Field(default=None, description="Data of your own.")
     vars: dict[str, JsonValue] | None = Field(
-        default=None, description="Values for `{{ name }}` in what is asked and expected."
+        default=None, description="Values of `{{ name }}` in the input and the expected output."
     )
     input_files: Paths | None = Field(
-        default=None, description="Files before an `input` that is text, in one message."
+        default=None, description="Files to put before a text `input`, in the same message."
     )
     mode: Literal["conversation"] | None = Field(
-        default=None, description="With `turns`: each is judged by itself."
+        default=None, description="Required with `turns`; each turn is evaluated separately."
     )
     turns: Annotated[list[JsonValue], Field(min_length=1)] | None = Field(
-        default=None, description="What the agent is asked in turn."
+        default=None, description="Turns of the conversation with the agent."
     )
     aggregation: Literal["mean", "min", "max"] = Field(
-        default="mean", description="How AgentV makes one score of those of the turns."
+        default="mean", description="How AgentV aggregates the scores of the turns."
     )
     on_turn_failure: Literal["continue", "stop"] = Field(
-        default="continue", description="What AgentV does once a turn has failed."
+        default="continue", description="Whether AgentV continues after a failed turn."
     )
     window_size: Count | None = Field(
-        default=None, description="How many rounds the evaluators of a turn are told."
+        default=None,
+        description="Number of latest rounds that evaluators of a turn receive; by default all.",
     )
     depends_on: list[Name] = Field(
-        default=[], description="Cases that AgentV runs before; each is judged by itself here."
+        default=[],
+        description="Cases that AgentV runs first; agentci evaluates each case separately.",
     )
 
     @property
@@ -134,7 +137,7 @@ class TurnSpec(LenientModel):
     expected_output: Content | None = Field(
         default=None, description="A good answer: text, data, or a list of messages."
     )
-    assertions: Entries | None = Field(default=None, description="What judges this turn.")
+    assertions: Entries | None = Field(default=None, description="Evaluators of this turn.")
 
 
 class EvalFile(FileOrCaseSpec):
@@ -144,39 +147,41 @@ class EvalFile(FileOrCaseSpec):
     cases: Cases | None = Field(default=None, description="The cases (AgentV 2).")
     eval_cases: Cases | None = Field(default=None, description="The cases.")
     tests: Cases | None = Field(default=None, description="The cases (AgentV 4).")
-    name: str | None = Field(default=None, description="Of the file.")
-    dataset: str | None = Field(default=None, description="Of the file, in older files.")
-    description: str | None = Field(default=None, description="What it is about.")
-    version: JsonValue = Field(default=None, description="Of the file.")
+    name: str | None = Field(default=None, description="Has no effect.")
+    dataset: str | None = Field(default=None, description="Has no effect.")
+    description: str | None = Field(default=None, description="Has no effect.")
+    version: JsonValue = Field(default=None, description="Has no effect.")
     metadata: dict[str, JsonValue] | None = Field(
-        default=None, description="Of your own, for all cases."
+        default=None, description="Data of your own, for all cases."
     )
     input: Content | None = Field(
-        default=None, description="What every case is asked first: text, or a list of messages."
+        default=None,
+        description="Input that precedes that of every case: text, or a list of messages.",
     )
     input_files: Paths | None = Field(
-        default=None, description="Files for every case that has none of its own."
+        default=None, description="Files of every case that sets none."
     )
-    assertions: Entries | None = Field(default=None, description="What judges all cases.")
+    assertions: Entries | None = Field(default=None, description="Evaluators of all cases.")
     evaluator_template: Template = None
     outputs: Text | list[Text] = Field(
         default=[],
         description="Recorded outputs: a path or glob, or a list of them, relative to this file.",
     )
     trace_format: TraceFormat | None = Field(
-        default=None, description="Format of recorded traces; by default seen from their content."
+        default=None,
+        description="Format of recorded traces; by default detected from their content.",
     )
     group_by: GroupBy | None = Field(
         default=None, description="Whether a run is one trace, or all traces of a conversation."
     )
     wire: PayloadFormat = Field(
-        default="union", description="The words in which code judges are given cases."
+        default="union", description="Payload format that code judges receive."
     )
     judge: SharedJudgeSpec | None = Field(
-        default=None, description="Which model judges, where evaluators ask one."
+        default=None, description="Judge model of all evaluators that need one and set none."
     )
     gate: EvalFileGateSpec = Field(
-        default_factory=EvalFileGateSpec, description="What has to be reached."
+        default_factory=EvalFileGateSpec, description="Thresholds for the gate to pass."
     )
 
     @property
@@ -191,10 +196,10 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 class MessageSpec(LenientModel):
     """One message."""
 
-    role: Role = Field(description="Who says it.")
+    role: Role = Field(description="Author of the message.")
     content: str | dict[str, JsonValue] | list[dict[str, JsonValue]] | None = Field(
         default=None, description="Text, data, or a list of parts."
     )
     tool_calls: Annotated[list[dict[str, JsonValue]], Field(min_length=1)] | None = Field(
-        default=None, description="Tools that are used in it."
+        default=None, description="Tool calls in the message."
     )

@@ -27,7 +27,7 @@ PATH_SCHEMA: Final[Schema] = {"type": "string", "minLength": 1}
 INCLUDE_SCHEMA: Final[Schema] = {
     "type": "object",
     "properties": {
-        "include": {**PATH_SCHEMA, "description": "File whose `assertions` stand here."}
+        "include": {**PATH_SCHEMA, "description": "File whose `assertions` are inserted here."}
     },
     "required": ["include"],
     "additionalProperties": False,
@@ -62,7 +62,7 @@ def make_eval_file_schema() -> Schema:
     evaluators = {
         "type": "array",
         "items": {"anyOf": [*entries, INCLUDE_SCHEMA, _make_custom_type_schema(), text]},
-        "description": "What judges.",
+        "description": "Evaluators.",
     }
     for part, keys in EVALUATOR_LISTS.items():
         properties = (schema if part == "EvalFile" else definitions[part])["properties"]
@@ -75,7 +75,7 @@ def make_eval_file_schema() -> Schema:
     definitions |= {each.__name__: each.model_json_schema() for each in (TargetSpec, TrialsSpec)}
     target = {
         "anyOf": [{"type": "string"}, {"$ref": "#/$defs/TargetSpec"}],
-        "description": "The agent; a mere name has no effect here.",
+        "description": "The agent; a name has no effect.",
     }
     schema["properties"]["target"] = target
     trials = {"$ref": "#/$defs/TrialsSpec", "description": "Several runs of each case."}
@@ -87,7 +87,11 @@ def make_eval_file_schema() -> Schema:
 def _make_custom_type_schema() -> Schema:
     """Allow entries of custom types, whose names are not known to editors."""
     known = [name for kind in AGENTV_TYPES for name in list_type_names(kind)]
-    known += [spelt for name in UNSUPPORTED_TYPES for spelt in (name, name.replace("_", "-"))]
+    known += [
+        escapeControl
+        for name in UNSUPPORTED_TYPES
+        for escapeControl in (name, name.replace("_", "-"))
+    ]
     type_of = {**PATH_SCHEMA, "not": {"enum": list(dict.fromkeys(known))}}
     return {"type": "object", "properties": {"type": type_of}, "required": ["type"]}
 

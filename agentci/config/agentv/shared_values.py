@@ -48,7 +48,7 @@ class CaseSubstitution(Struct, kw_only=True):
         for name in self._warn_unknown(text):
             self._add_warning(
                 node,
-                f"`vars` have no {quote_name(name)}: the placeholder stays as it is",
+                f"unknown variable {quote_name(name)}: its placeholder is not replaced",
                 suggest_name(name, list(self.values)),
             )
         whole = CASE_PLACEHOLDER.fullmatch(text)
@@ -67,8 +67,8 @@ class CaseSubstitution(Struct, kw_only=True):
         for name in known:
             self._add_warning(
                 node,
-                f"`vars` are not put into evaluators: {{{{{name}}}}} stays as it is, as in AgentV",
-                "write the value out",
+                f"`vars` do not apply to evaluators, as in AgentV: {{{{{name}}}}} is not replaced",
+                "write the value itself",
             )
         return node
 
@@ -124,14 +124,14 @@ class EnvironmentSubstitution(Struct, kw_only=True):
             if name not in self.variables:
                 self.problems.append(
                     Problem(
-                        message=f"there is no variable {name} in the environment",
+                        message=f"environment variable {name} is not set",
                         place=node.place,
-                        hint="set it where agentci is started, as in `env:` of a step",
+                        hint="set it for agentci, for example in `env:` of the workflow step",
                     )
                 )
-        told = ENVIRONMENT_PLACEHOLDER.sub(lambda match: self.variables.get(match[1], ""), text)
+        value = ENVIRONMENT_PLACEHOLDER.sub(lambda match: self.variables.get(match[1], ""), text)
         whole = ENVIRONMENT_PLACEHOLDER.fullmatch(text)
-        return make_node(told if whole is None else _parse_environment_value(told), node.place)
+        return make_node(value if whole is None else _parse_environment_value(value), node.place)
 
 
 def _parse_environment_value(text: str) -> Json:
@@ -218,9 +218,9 @@ class SharedValues(Struct, kw_only=True):
         if not isinstance(own, ScalarNode):
             self.problems.append(
                 Problem(
-                    message=f"`{INPUT_FILES_KEY}` go with an `{INPUT_KEY}` that is text",
+                    message=f"`{INPUT_FILES_KEY}` requires a text `{INPUT_KEY}`",
                     place=own.place,
-                    hint="refer to files inside of messages: {type: file, value: PATH}",
+                    hint="refer to files in messages: {type: file, value: PATH}",
                 )
             )
             return own

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Struct, field
-from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.models import LenientModel
-from agentci.config.schema_errors import find_part_errors
+from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
@@ -34,39 +34,55 @@ TARGET_KEY_ALIASES: Final = {"command_template": "command", "timeout": "timeout_
 IGNORED_TARGET_KEYS: Final = frozenset(
     {"name", "judge_target", "grader_target", "workers", "verbose", "keep_temp_files"}
 )
-_CAMEL_CASE_HUMP: Final = re.compile(r"(?<=[a-z])([A-Z])")
+_CAMEL_CASE_LETTER: Final = re.compile(r"(?<=[a-z])([A-Z])")
+
+
+def _add_aliases(schema: dict[str, Any]) -> None:
+    """Let a JSON Schema accept the alternative names of the keys."""
+    properties = schema["properties"]
+    for name in list(properties):
+        first, *rest = name.split("_")
+        properties[first + "".join(map(str.capitalize, rest))] = properties[name]
+    for alias, name in TARGET_KEY_ALIASES.items():
+        properties[alias] = properties[name]
+    leave_out_of_required("command")(schema)
 
 
 class TargetSpec(LenientModel):
     """The agent to run for each case without a recorded output."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=leave_out_of_required("command"))
+    model_config = ConfigDict(extra="allow", json_schema_extra=_add_aliases)
 
-    provider: Literal["cli"] = Field(default="cli", description="A command, as AgentV calls it.")
+    provider: Literal["cli"] = Field(default="cli", description="A command (AgentV's name for it).")
     command: Text | Annotated[list[Text], Field(min_length=1)] = Field(
-        description="A line for the shell, or a list of words, with placeholders such as {PROMPT}. "
-        "`command_template` says the same."
+        description="Command of the agent: a line for the shell, or a list of arguments, with "
+        "placeholders such as {PROMPT}. Alias: `command_template`."
     )
     cwd: Text | None = Field(
-        default=None, description="Folder that it runs in; by default that of this file."
+        default=None,
+        description="Folder that the agent runs in; by default the folder of this file.",
     )
     timeout_seconds: Seconds = Field(
         default=DEFAULT_TIMEOUT_SECONDS,
-        description="Seconds after which it is stopped. `timeout` says the same.",
+        description="Seconds after which the agent is stopped. Alias: `timeout`.",
     )
     files_format: Text = Field(
-        default="{path}", description="Each file in {FILES}, made of {path} and {basename}."
+        default="{path}", description="Format of each file in {FILES}, with {path} and {basename}."
     )
     env: list[VariableName] = Field(
         default=[],
-        description="Names of environment variables that it may see, beside the harmless ones.",
+        description="Names of environment variables that the agent may read.",
     )
-    jail: bool = Field(
+    sandbox: bool = Field(
         default=False,
-        description="Whether it runs in the jail of evaluators; its reply is then what it prints.",
+        description="Whether the agent runs in the sandbox of evaluators and prints its answer.",
     )
-    network: bool = Field(default=True, description="Whether it may use the network in the jail.")
-    provider_batching: bool = Field(default=False, description="One run for all cases: not here.")
+    network: bool = Field(
+        default=True, description="Whether the agent may use the network in the sandbox."
+    )
+    provider_batching: bool = Field(
+        default=False, description="Run all cases at once; not supported."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -75,10 +91,10 @@ class TargetSpec(LenientModel):
         for key, value in data.items():
             name = find_canonical_key(key)
             if name in renamed:
-                raise ValueError(f"{name} is given twice: keep one of its spellings")
+                raise ValueError(f"`{name}` is set twice, under different names; keep one of them")
             renamed[name] = value
         if "command" not in renamed:
-            raise ValueError("a target needs `command`, such as python3 agent.py {PROMPT}")
+            raise ValueError("`target` needs `command`, such as `python3 agent.py {PROMPT}`")
         return renamed
 
 
@@ -86,21 +102,22 @@ class TrialsSpec(StrictModel):
     """Several runs of each case."""
 
     count: Annotated[int, Field(ge=1, le=MAX_TRIALS)] = Field(
-        description="How often the agent is run for a case, at most."
+        description="Maximum number of runs per case."
     )
     strategy: TrialStrategy = Field(
         default="pass_at_k",
-        description="What counts: the best run, the mean, or the lower end of the 95 % confidence "
-        "interval of the mean.",
+        description="Aggregation of the runs: the best run, the mean, or the lower bound of the "
+        "95 % confidence interval of the mean.",
     )
     cost_limit_usd: NonNegative | None = Field(
-        default=None, description="No further run once those of a case have cost as much."
+        default=None,
+        description="Cost of the runs of a case, in US dollars, after which no more are started.",
     )
 
 
 def find_canonical_key(key: str) -> str:
     """The snake_case name of a target's key; AgentV also allows camelCase and aliases."""
-    name = _CAMEL_CASE_HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
+    name = _CAMEL_CASE_LETTER.sub(lambda letter: f"_{letter[1].lower()}", key)
     return TARGET_KEY_ALIASES.get(name, name)
 
 
@@ -127,13 +144,12 @@ class TargetReader(Struct, kw_only=True):
         if at is None or isinstance(value, str):
             return None
         if not isinstance(value, Mapping):
-            hint = "like {command: 'python3 agent.py {PROMPT}'}"
-            self._add_problem("target must be a name, or a mapping with `command`", at, hint=hint)
+            hint = "for example {command: 'python3 agent.py {PROMPT}'}"
+            self._add_problem("`target` must be a name or a mapping with `command`", at, hint=hint)
             return None
-        try:
-            spec = TargetSpec.model_validate(value)
-        except ValidationError as error:
-            self.problems += self._format_model_errors(error, at, TargetSpec)
+        spec, problems = read_part(self.document, TargetSpec, at=at, noun="target")
+        self.problems += problems
+        if spec is None:
             return None
         self.problems += self._find_target_problems(value, spec, at)
         try:
@@ -147,7 +163,7 @@ class TargetReader(Struct, kw_only=True):
             home=self.files.home,
             timeout_seconds=spec.timeout_seconds,
             variables=tuple(spec.env),
-            sandboxed=spec.jail,
+            sandboxed=spec.sandbox,
             network=spec.network,
             files_format=spec.files_format,
             place=self.document.place_of(at),
@@ -165,7 +181,7 @@ class TargetReader(Struct, kw_only=True):
                     warning = Problem(
                         message=f"`{path[-1]}` of a single case {verb} no effect",
                         place=place,
-                        hint="say it for the whole file",
+                        hint="set it for the whole file",
                         severity="warning",
                     )
                     self.problems.append(warning)
@@ -175,12 +191,9 @@ class TargetReader(Struct, kw_only=True):
         value = self.document.value(TRIALS_PATH)
         if value is None:
             return None
-        try:
-            spec = TrialsSpec.model_validate(value)
-        except ValidationError as error:
-            self.problems += self._format_model_errors(error, TRIALS_PATH, TrialsSpec)
-            return None
-        if spec.count == 1:
+        spec, problems = read_part(self.document, TrialsSpec, at=TRIALS_PATH, noun="mapping")
+        self.problems += problems
+        if spec is None or spec.count == 1:
             return None
         return TrialSettings(
             count=spec.count,
@@ -194,24 +207,24 @@ class TargetReader(Struct, kw_only=True):
     ) -> Iterator[Problem]:
         if spec.provider_batching:
             yield Problem(
-                message="`provider_batching` is not done by this version of agentci",
+                message="`provider_batching` is not supported by agentci",
                 place=self.document.place_of((*at, "provider_batching"), key=True),
-                hint="run the batch before, and name what it wrote as `outputs`",
+                hint="run the batch first, and list its results as `outputs`",
             )
         named = find_placeholders(make_command_template(spec))
-        if spec.jail and OUTPUT_FILE in named:
+        if spec.sandbox and OUTPUT_FILE in named:
             yield Problem(
-                message="in the jail the agent can write no {OUTPUT_FILE}",
-                place=self.document.place_of((*at, "jail"), key=True),
-                hint="let it print its reply",
+                message="an agent in the sandbox cannot write {OUTPUT_FILE}",
+                place=self.document.place_of((*at, "sandbox"), key=True),
+                hint="print the answer instead",
             )
         for name in named:
             if name not in PLACEHOLDERS:
                 yield Problem(
-                    message=f"there is no placeholder {{{name}}}, which stays as it is",
+                    message=f"unknown placeholder {{{name}}} is not replaced",
                     place=self.document.place_of(at),
                     hint=suggest_name(name, PLACEHOLDERS)
-                    or f"there is {join_with_or(PLACEHOLDERS)}",
+                    or f"known placeholders: {', '.join(PLACEHOLDERS)}",
                     severity="warning",
                 )
         known = [*TargetSpec.model_fields, *TARGET_KEY_ALIASES]
@@ -219,18 +232,11 @@ class TargetReader(Struct, kw_only=True):
             name = find_canonical_key(key)
             if name not in known and name not in IGNORED_TARGET_KEYS and not key.startswith("x-"):
                 yield Problem(
-                    message=f"unknown key {quote_name(key)}, which has no effect",
+                    message=f"unknown key {quote_name(key)} is ignored",
                     place=self.document.place_of((*at, key), key=True),
                     hint=suggest_name(key, known),
                     severity="warning",
                 )
-
-    def _format_model_errors(
-        self, error: ValidationError, at: KeyPath, model: type[TargetSpec] | type[TrialsSpec]
-    ) -> tuple[Problem, ...]:
-        """Describe errors by the JSON Schema, which has only the canonical keys."""
-        noun = "target" if model is TargetSpec else "mapping of trials"
-        return find_part_errors(self.document, model.model_json_schema(), error, at=at, noun=noun)
 
     def _add_problem(self, message: str, at: KeyPath, *, hint: str | None = None) -> None:
         place = self.document.place_of(at)

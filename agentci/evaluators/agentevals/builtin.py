@@ -3,6 +3,8 @@
 from msgspec import Struct, field
 
 from agentci.evaluators.agentevals.threshold import make_metric_identity, make_metric_judgement
+from agentci.evaluators.evaluator import check_response
+from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS
 from agentci.evaluators.metrics.registry import METRICS
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
@@ -33,19 +35,19 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
 
     def ask(self, case: Case) -> ComputeMetric | Skip:
         """Request the metric, or skip the case if a required eval case is missing."""
-        golden = case.expected.turns if case.expected else ()
-        if METRICS[self.metric].needs_expected and not golden:
-            return Skip(reason=case.unmatched_reason or "the golden case has no turns")
+        expected = case.expected.turns if case.expected else ()
+        if METRICS[self.metric].needs_expected and not expected:
+            return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
         return ComputeMetric(
-            metric=self.metric, actual=case.trace.turns, expected=golden, options=self.options
+            metric=self.metric, actual=case.trace.turns, expected=expected, options=self.options
         )
 
     def read(self, response: Response) -> Judgement:
         """Judge by the score and by the number of turns."""
-        if not isinstance(response, MetricResult):
-            raise TypeError(f"a metric was asked for, not {type(response).__name__}")
         return make_metric_judgement(
-            response, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
+            check_response(response, MetricResult),
+            self.identity,
+            turn_mismatch_fails=self.turn_mismatch_fails,
         )
 
 

@@ -14,6 +14,7 @@ from agentci.evaluators.agentevals.eval_protocol import (
     truncate_result,
 )
 from agentci.evaluators.agentevals.threshold import get_threshold
+from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
     describe_exit,
@@ -66,33 +67,32 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         return replace(self.run, stdin=given)
 
     def read(self, response: Response) -> Judgement:
-        """Judge by the program's own verdict if it gives one, else by its score.
+        """Return the judgement by the program's own status if it has one, else by its score.
 
         Raises:
             EvaluatorError: if the program failed or printed no result.
         """
-        if not isinstance(response, ProgramOutput):
-            raise TypeError(f"a program was asked for, not {type(response).__name__}")
+        output = check_response(response, ProgramOutput)
         try:
-            return self._judge(self._result(response))
+            return self._make_judgement(self._parse(output))
         except EvaluatorError as error:
-            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
+            raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
 
-    def _result(self, response: ProgramOutput) -> ParsedEvalResult:
-        if response.exit_code == 0:
-            return _parse_result(response)
+    def _parse(self, output: ProgramOutput) -> ParsedEvalResult:
+        if output.exit_code == 0:
+            return _parse_result(output)
         raise EvaluatorError(
-            describe_exit(response, network=self.run.network, in_image=bool(self.run.image))
+            describe_exit(output, network=self.run.network, in_image=bool(self.run.image))
         )
 
-    def _judge(self, result: ParsedEvalResult) -> Judgement:
+    def _make_judgement(self, result: ParsedEvalResult) -> Judgement:
         by_score = result.score >= get_threshold(self.identity)
         passed = by_score if result.status is None else PASSED_BY_STATUS[result.status]
         overruled = passed is not None and passed != by_score
         return Judgement(
             score=result.score,
             passed=passed,
-            reason=f"its own verdict is {result.status}" if overruled else None,
+            reason=f"the evaluator returned status {result.status}" if overruled else None,
             turn_scores=result.turn_scores,
             misses=tuple(_extract_problems(result.details)) if passed is False else (),
             reasoning=_extract_reasoning(result.details),
@@ -100,23 +100,25 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         )
 
 
-def _parse_result(response: ProgramOutput) -> ParsedEvalResult:
-    if not response.stdout.removeprefix(codecs.BOM_UTF8).strip():
-        raise EvaluatorError(describe_missing_output(response, EXAMPLE_RESULT))
+def _parse_result(output: ProgramOutput) -> ParsedEvalResult:
+    if not output.stdout.removeprefix(codecs.BOM_UTF8).strip():
+        raise EvaluatorError(describe_missing_output(output, EXAMPLE_RESULT))
     try:
-        result = parse_eval_result(parse_output(response.stdout))
+        document = parse_output(output.stdout)
     except EvaluatorError as error:
-        raise EvaluatorError(f"produced invalid JSON: {error}") from None
+        raise EvaluatorError(f"printed an invalid result: {error}") from None
     return truncate_result(
-        result, size=len(response.stdout), shown=(*PROBLEM_FIELDS, *REASON_FIELDS)
+        parse_eval_result(document),
+        size=len(output.stdout),
+        shown=(*PROBLEM_FIELDS, *REASON_FIELDS),
     )
 
 
 def _extract_problems(details: JsonObject) -> list[str]:
     return [
-        f"{prefix}{_format_problem(complaint)}"
+        f"{prefix}{_format_problem(problem)}"
         for key, prefix in PROBLEM_FIELDS.items()
-        for complaint in _as_list(details.get(key))
+        for problem in _as_list(details.get(key))
     ]
 
 
@@ -126,8 +128,8 @@ def _as_list(given: Json) -> list[Json]:
     return [given] if given else []
 
 
-def _format_problem(complaint: Json) -> str:
-    return complaint if isinstance(complaint, str) else dumps_readable(complaint)
+def _format_problem(problem: Json) -> str:
+    return problem if isinstance(problem, str) else dumps_readable(problem)
 
 
 def _extract_reasoning(details: JsonObject) -> str | None:

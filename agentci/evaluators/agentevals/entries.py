@@ -37,44 +37,44 @@ class ProcessEntry(RepeatableEntry, Entry):
     """Fields of evaluators whose code runs in its own processes."""
 
     threshold: Share = Field(
-        default=DEFAULT_THRESHOLD, description="Score that a case has to reach to pass."
+        default=DEFAULT_THRESHOLD, description="Minimum score of a case to pass."
     )
     timeout: Seconds = Field(
-        default=DEFAULT_TIMEOUT_SECONDS, description="Seconds after which the program is stopped."
+        default=DEFAULT_TIMEOUT_SECONDS, description="Time limit of the program in seconds."
     )
     executor: Text = Field(
         default="local",
-        description="Where the program runs: `local`, `docker`, or what a package brings.",
+        description="Where the program runs: `local`, `docker`, or an executor of a plugin.",
         examples=["local", "docker"],
     )
     image: Image | None = Field(
         default=None,
-        description="Image that the program runs in, with the interpreter and the packages in it; "
-        "for `executor: docker`, which needs it.",
+        description="Container image with the interpreter and the packages; required by "
+        "`executor: docker`.",
         examples=["python:3.12-slim"],
     )
     requirements: RequirementsMode = Field(
         default="auto",
-        description="Whether a `requirements.txt` in the folder of a Python program is installed "
-        "for it, into an environment of its own.",
+        description="Whether the `requirements.txt` in a Python program's folder is installed, "
+        "into a separate environment.",
     )
     env: list[VariableName] = Field(
         default=[],
-        description="Names of environment variables that the program may see, beside the harmless "
-        "ones; each in full, secrets too.",
+        description="Names of environment variables to pass to the program, including secrets, "
+        "besides the default ones; wildcards are not allowed.",
         examples=[["JUDGE_API_KEY"]],
     )
     memory_mb: Count = Field(
-        default=DEFAULT_MEMORY_MB, description="MiB of memory that each process of it may use."
+        default=DEFAULT_MEMORY_MB, description="Memory limit of each of its processes, in MiB."
     )
     processes: Count = Field(
         default=DEFAULT_PROCESSES,
-        description="Processes that it may have at a time, threads included.",
+        description="Limit on processes at a time, including threads.",
     )
     isolation: IsolationMode = Field(
         default="fork",
-        description="How a Python program begins: as a `fork` of a Python that has started and "
-        "imported what it imports, or by itself (`spawn`), which takes longer.",
+        description="How a Python program starts: as a `fork` of an interpreter that has already "
+        "imported the program's modules, or as a new process (`spawn`), which is slower.",
     )
     cache: Cached = False
 
@@ -83,7 +83,7 @@ class ProgramEntry(ProcessEntry):
     """Fields of evaluators that are programs."""
 
     config: dict[str, JsonValue] = Field(
-        default={}, description="Settings of your own, handed to the program as they are."
+        default={}, description="Settings for the program, passed unchanged in its input."
     )
 
 
@@ -92,46 +92,44 @@ class CodeEntry(ProgramEntry):
 
     type: Literal["code"] = Field(description="A program of your own.")
     path: Text = Field(
-        description="File of the program: .py, .js, .ts, or anything executable; "
-        "relative to this config."
+        description="Path of the program relative to this config: a .py, .js or .ts file, or "
+        "any executable."
     )
-    network: bool = Field(default=True, description="Whether it may use the network.")
+    network: bool = Field(default=True, description="Whether it can use the network.")
 
 
 class RemoteEntry(ProgramEntry):
-    """A program from elsewhere: it is fetched, verified and cached, then runs like your own."""
+    """A remote program: it is fetched, verified and cached, then runs like a local one."""
 
-    type: Literal["remote"] = Field(description="A program that is kept elsewhere.")
+    type: Literal["remote"] = Field(description="A remote program.")
     source: Text = Field(
         default="github",
-        description="Where it is kept: `github`, `url`, `local`, or what a package brings.",
+        description="Where it is stored: `github`, `url`, `local`, or a source of a plugin.",
         examples=["github", "url", "local"],
     )
     ref: Text = Field(
-        description="Path of the program in the repository; for `url` its address; for `local` "
-        "also its name in the index."
+        description="Path of the program in the repository; its address for `url`; its path, or "
+        "its name in the index, for `local`."
     )
     repo: Text | None = Field(
         default=None,
-        description="Repository, `owner/name`; for `local` the folder of an `index.yaml`. Without "
-        "it `AGENTEVALS_EVALUATOR_REPO`, else the community's.",
+        description="Repository, `owner/name`; for `local` the folder of an `index.yaml`. Defaults "
+        "to `AGENTEVALS_EVALUATOR_REPO`, else to the community's repository.",
     )
     branch: Text | None = Field(
         default=None,
-        description="Branch to follow. Without it `AGENTEVALS_EVALUATOR_BRANCH`, else `main`.",
+        description="Branch to follow. Defaults to `AGENTEVALS_EVALUATOR_BRANCH`, else to `main`.",
     )
-    rev: Text | None = Field(
-        default=None, description="Commit (or tag) to stay at, in place of a branch."
-    )
-    network: bool = Field(default=False, description="Whether it may use the network.")
+    rev: Text | None = Field(default=None, description="Commit or tag to use instead of a branch.")
+    network: bool = Field(default=False, description="Whether it can use the network.")
     sha256: Sha256 | None = Field(
-        default=None, description="Digest of the file that `ref` names; `url` needs it."
+        default=None, description="SHA-256 digest of the file at `ref`; required for `url`."
     )
 
     @model_validator(mode="after")
     def _with_one_revision(self) -> Self:
         if self.branch is not None and self.rev is not None:
-            raise ValueError("branch and rev say the same: keep one of them")
+            raise ValueError("`branch` and `rev` exclude each other; keep one of them")
         return self
 
 
@@ -141,38 +139,38 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
 
 
 class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
-    """A built-in metric of the recorded run; some metrics compare it with its eval case."""
+    """A built-in metric of the recorded run; some metrics compare it with the eval case."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")
     threshold: Share | None = Field(
         default=None,
-        description="Score that a case has to reach to pass; by default the config's, or 0.5.",
+        description="Minimum score of a case to pass; by default the config's, or 0.5.",
     )
     trajectory_match_type: MatchType | None = Field(
         default=None,
-        description="How tool calls are compared: EXACT (same calls, same order), IN_ORDER "
-        "(others may come between) or ANY_ORDER.",
+        description="How tool calls are compared: EXACT (same calls in the same order), IN_ORDER "
+        "(other calls may come between) or ANY_ORDER.",
     )
     on_turn_mismatch: OnTurnMismatch | None = Field(
         default=None,
-        description="Whether missing or unexpected turns fail a case whatever its score; by "
+        description="Whether missing or unexpected turns fail a case regardless of its score; by "
         "default as in `gate`.",
     )
     judge: JudgeSpec | None = Field(
         default=None,
-        description="Which model judges, for metrics that ask one, where that is not the config's.",
+        description="The judge model, for metrics that need one; by default the one of the config.",
     )
     judge_model: Text | None = Field(
-        default=None, description="The same in agentevals' words: the model that judges."
+        default=None, description="agentevals' name for `model` in `judge`."
     )
     rubrics: list[Text | dict[str, JsonValue]] | None = Field(
-        default=None, description="What a rubric-based metric looks for."
+        default=None, description="Criteria of a rubric-based metric."
     )
     credential_ref: Text | None = Field(
-        default=None, description="Credential of the judge, as agentevals names it."
+        default=None, description="agentevals' name for a stored credential; not supported."
     )
     judge_base_url: Text | None = Field(
-        default=None, description="Address of the judge's API, in agentevals' words."
+        default=None, description="agentevals' name for `base_url` in `judge`."
     )
 
     @model_validator(mode="before")
@@ -180,5 +178,5 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     def _in_snake_case(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for camel, snake in CAMEL_CASE.items():
             if camel in data and snake in data:
-                raise ValueError(f"{snake} and {camel} are one field: keep one of them")
+                raise ValueError(f"`{snake}` and `{camel}` are the same field; keep one of them")
         return {CAMEL_CASE.get(key, key): value for key, value in data.items()}

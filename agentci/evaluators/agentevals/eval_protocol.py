@@ -15,6 +15,7 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.json_text import dumps_compact, dumps_readable, make_strict
+from agentci._util.text.suggest import join_with_or
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case
 from agentci.model.json import Json, JsonObject
@@ -26,22 +27,22 @@ PROTOCOL_VERSION: Final = "1.1"
 
 def make_eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -> str:
     """Write EvalInput as compact JSON; every key is present, even without a value."""
-    asked: JsonObject = {
+    header: JsonObject = {
         "protocol_version": PROTOCOL_VERSION,
         "metric_name": name,
         "threshold": float(threshold),
         "config": config,
     }
-    return f"{dumps_compact(asked)[:-1]},{_format_case(IdentityKey(case))[1:]}"
+    return f"{dumps_compact(header)[:-1]},{_format_case(IdentityKey(case))[1:]}"
 
 
 @lru_cache(maxsize=4)
 def _format_case(same: IdentityKey[Case]) -> str:
     """Format the part of EvalInput that all programs share.
 
-    It is the same for each program that evaluates the case; programs follow one another.
+    The programs of a case run one after another, so that a small cache is enough.
     """
-    trace, golden = same.value.trace, same.value.expected
+    trace, expected = same.value.trace, same.value.expected
     return dumps_compact(
         {
             "invocations": [
@@ -49,7 +50,7 @@ def _format_case(same: IdentityKey[Case]) -> str:
                 for turn in trace.turns
             ],
             "expected_invocations": (
-                None if golden is None else [_format_invocation(turn) for turn in golden.turns]
+                None if expected is None else [_format_invocation(turn) for turn in expected.turns]
             ),
         }
     )
@@ -116,7 +117,8 @@ def parse_eval_result(document: JsonObject) -> ParsedEvalResult:
     """Parse a result; unknown fields are ignored.
 
     Raises:
-        EvaluatorError: if a field is missing or invalid.
+        EvaluatorError: if a field is missing or invalid; the message completes a sentence about
+            the program.
     """
     _check_version(document.get("protocol_version"))
     return ParsedEvalResult(
@@ -131,37 +133,43 @@ def _check_version(version: Json) -> None:
     ours = PROTOCOL_VERSION.partition(".")[0]
     if version is not None and str(version).partition(".")[0] != ours:
         raise EvaluatorError(
-            f"it speaks protocol {truncate.short(str(version), MAX_SHOWN)}, agentci speaks {ours}.x"
+            f"uses protocol `{truncate.short(str(version), MAX_SHOWN)}`; agentci supports {ours}.x"
         )
 
 
 def _parse_score(document: JsonObject) -> float:
     if "score" not in document:
-        raise EvaluatorError("score is missing; give a number from 0 to 1, also beside a status")
+        raise EvaluatorError(
+            "returned no `score`; a number between 0 and 1 is required, even with a `status`"
+        )
     given = document["score"]
     number = None if isinstance(given, bool) else _parse_number(given)
     if number is None or not 0 <= number <= 1:
-        raise EvaluatorError(f"score is {_format_value(given)}, not a number from 0 to 1")
+        kind = "a number " if number is None else ""
+        raise EvaluatorError(
+            f"returned score {_format_value(given)}; it must be {kind}between 0 and 1"
+        )
     return number
 
 
 def _parse_status(given: Json) -> ProgramStatus | None:
     if given is None:
         return None
-    for verdict in PROGRAM_STATUSES:
-        if given == verdict:
-            return verdict
-        if isinstance(given, str) and given.upper() == verdict:
-            raise EvaluatorError(f"status is {_format_value(given)}; write it as {verdict}")
+    for status in PROGRAM_STATUSES:
+        if given == status:
+            return status
+        if isinstance(given, str) and given.upper() == status:
+            raise EvaluatorError(f"returned status {_format_value(given)}; write it as {status}")
     raise EvaluatorError(
-        f"status is {_format_value(given)}, not one of {', '.join(PROGRAM_STATUSES)} or null"
+        f"returned status {_format_value(given)}; it must be"
+        f" {join_with_or((*PROGRAM_STATUSES, 'null'))}"
     )
 
 
 def _parse_turn_scores(given: Json) -> tuple[float | None, ...]:
     if not isinstance(given, list):
         raise EvaluatorError(
-            f"per_invocation_scores is {_format_value(given)}, not a list of numbers"
+            f"returned per_invocation_scores {_format_value(given)}; it must be a list of numbers"
         )
     return tuple(_parse_turn_score(score, index) for index, score in enumerate(given))
 
@@ -170,7 +178,9 @@ def _parse_turn_score(given: Json, index: int) -> float | None:
     number = _parse_number(given)
     if number is None and given is not None:
         where = f"per_invocation_scores[{index}]"
-        raise EvaluatorError(f"{where} is {_format_value(given)}, neither a number nor null")
+        raise EvaluatorError(
+            f"returned {where} {_format_value(given)}; it must be a number or null"
+        )
     return number
 
 
@@ -178,7 +188,9 @@ def _parse_details(given: Json) -> JsonObject:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise EvaluatorError(f"details is {_format_value(given)}, neither an object nor null")
+        raise EvaluatorError(
+            f"returned details {_format_value(given)}; it must be an object or null"
+        )
     return given
 
 
@@ -218,10 +230,12 @@ def truncate_result(
     if size <= MAX_KEPT_BYTES:
         return result
     note = (
-        f"the result has {format_count(size, 'byte')}; details of more than "
-        f"{MAX_KEPT_BYTES:,} are cut"
+        f"the result has {format_count(size, 'byte')}; its details are truncated because the limit "
+        f"is {MAX_KEPT_BYTES:,}"
     )
-    details = {name: _truncate_value(told) for name in shown if (told := result.details.get(name))}
+    details = {
+        name: _truncate_value(value) for name in shown if (value := result.details.get(name))
+    }
     return replace(
         result,
         turn_scores=result.turn_scores[:MAX_TURN_SCORES],

@@ -13,11 +13,10 @@ from agentci.evaluators.agentevals.threshold import (
     format_threshold,
     make_metric_judgement,
 )
-from agentci.evaluators.evaluator import extract_judgement
+from agentci.evaluators.evaluator import check_response, extract_judgement
 from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec
-from agentci.evaluators.metrics.judged.judged_metric import JudgedTurn, JudgedTurnScore
-from agentci.evaluators.metrics.judged.registry import JUDGED_METRICS
-from agentci.evaluators.metrics.metric import count_unpaired_turns, pair_turns
+from agentci.evaluators.metrics.judged import JUDGED_METRICS, JudgedTurn, JudgedTurnScore
+from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS, count_unpaired_turns, pair_turns
 from agentci.model.case import Case, Rubric
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
@@ -33,8 +32,8 @@ from agentci.model.requests import (
     Task,
 )
 
-NO_RUBRICS = "there are no rubrics to judge by: add `rubrics` to its entry, or to golden cases"
-NO_ANSWER = "the agent gave no answer that could be judged"
+NO_RUBRICS = "no rubrics found; add `rubrics` to the evaluator's entry or to the eval cases"
+NO_ANSWER = "the agent gave no answer"
 
 
 class JudgedEvaluator(Struct, frozen=True, kw_only=True):
@@ -42,21 +41,21 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
 
     Attributes:
         metric: its name in ``JUDGED_METRICS``.
-        wanted: the judge.
+        judge: the judge model.
         rubrics: those of its entry, for all turns.
         turn_mismatch_fails: see ``make_metric_judgement``.
     """
 
     identity: EvaluatorIdentity
     metric: str
-    wanted: RequiredJudge
+    judge: RequiredJudge
     rubrics: tuple[Rubric, ...] = ()
     turn_mismatch_fails: bool = True
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """Its judge."""
-        return (self.wanted,)
+        return (self.judge,)
 
     def ask(self, case: Case) -> Compose | Skip:
         """Request a verdict on every turn that the metric applies to.
@@ -67,23 +66,23 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         """
         metric = JUDGED_METRICS[self.metric]
         if metric.needs_expected and not (case.expected and case.expected.turns):
-            return Skip(reason=case.unmatched_reason or "the golden case has no turns")
-        asked = [
-            (number, matter, question)
-            for number, matter in enumerate(self._judged_turns(case), start=1)
-            if (question := metric.question(matter)) is not None
+            return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
+        prompts = [
+            (number, turn, prompt)
+            for number, turn in enumerate(self._judged_turns(case), start=1)
+            if (prompt := metric.make_prompt(turn)) is not None
         ]
-        if not asked:
+        if not prompts:
             return Skip(reason=NO_ANSWER)
-        panel = self.wanted.judge
+        judge = self.judge.judge
         return Compose(
             parts=tuple(
-                (f"{self.identity.name}, turn {number}", AskModel(prompt=question, judge=panel))
-                for number, _, question in asked
+                (f"{self.identity.name}, turn {number}", AskModel(prompt=prompt, judge=judge))
+                for number, _, prompt in prompts
             ),
             then=partial(
                 self._make_judgement,
-                [(number, matter) for number, matter, _ in asked],
+                [(number, turn) for number, turn, _ in prompts],
                 self._counts(case),
             ),
         )
@@ -95,15 +94,15 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
     def _judged_turns(self, case: Case) -> Iterator[JudgedTurn]:
         metric = JUDGED_METRICS[self.metric]
         if metric.needs_expected:
-            golden = case.expected.turns if case.expected else ()
+            expected_turns = case.expected.turns if case.expected else ()
             yield from (
-                JudgedTurn(turn=turn, golden=wanted)
-                for turn, wanted in pair_turns(case.trace.turns, golden)
+                JudgedTurn(turn=turn, expected=expected)
+                for turn, expected in pair_turns(case.trace.turns, expected_turns)
             )
             return
-        of_golden = case.expected.rubrics if case.expected else ()
+        case_rubrics = case.expected.rubrics if case.expected else ()
         for index, turn in enumerate(case.trace.turns):
-            own = of_golden[index] if index < len(of_golden) else ()
+            own = case_rubrics[index] if index < len(case_rubrics) else ()
             typed = (each for each in own if metric.rubric_type and each.type == metric.rubric_type)
             rubrics = (*self.rubrics, *typed)
             if metric.rubric_type:
@@ -118,24 +117,24 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
 
     def _make_judgement(
         self,
-        asked: Sequence[tuple[int, JudgedTurn]],
+        turns: Sequence[tuple[int, JudgedTurn]],
         counts: JsonObject,
-        replies: tuple[Response, ...],
+        responses: tuple[Response, ...],
     ) -> Task:
         metric = JUDGED_METRICS[self.metric]
-        rulings = [response for response in replies if isinstance(response, AggregateVerdict)]
+        verdicts = [check_response(each, AggregateVerdict) for each in responses]
         grades = [
-            metric.grade(ruling, matter) for ruling, (_, matter) in zip(rulings, asked, strict=True)
+            metric.grade(verdict, turn) for verdict, (_, turn) in zip(verdicts, turns, strict=True)
         ]
         measured = MetricResult(
             score=_weighted_mean(grades),
             turn_scores=tuple(grade.score for grade in grades),
             misses=tuple(
                 f"turn {number}: {miss}"
-                for grade, (number, _) in zip(grades, asked, strict=True)
+                for grade, (number, _) in zip(grades, turns, strict=True)
                 for miss in grade.misses
             ),
-            details={**_list_split_turns(asked, rulings), **counts},
+            details={**_list_split_turns(turns, verdicts), **counts},
         )
         return ConstantJudgement(
             judgement=make_metric_judgement(
@@ -155,15 +154,15 @@ def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
     ids = [each.id for each in rubrics]
     for rubric_id in ids:
         if ids.count(rubric_id) > 1:
-            raise EvaluatorError(f"two rubrics of one turn have the id {rubric_id!r}")
+            raise EvaluatorError(f"two rubrics of one turn have the id `{rubric_id}`")
 
 
 def _list_split_turns(
-    asked: Sequence[tuple[int, JudgedTurn]], rulings: Sequence[AggregateVerdict]
+    turns: Sequence[tuple[int, JudgedTurn]], verdicts: Sequence[AggregateVerdict]
 ) -> JsonObject:
     """List the turns on which the samples disagreed, if any."""
     numbers = [
-        number for ruling, (number, _) in zip(rulings, asked, strict=True) if ruling.is_split
+        number for verdict, (number, _) in zip(verdicts, turns, strict=True) if verdict.is_split
     ]
     return {"split_turns": numbers} if numbers else {}
 
@@ -187,9 +186,9 @@ def make_judged_evaluator(
     judge_place = place_of("judge" if entry.judge is not None else "name")
     if entry.credential_ref is not None:
         raise InputError.from_message(
-            "credential_ref names a credential of agentevals, which is not there",
+            "`credential_ref` is not supported: it names a credential stored by agentevals",
             place=place_of("credential_ref"),
-            hint="name the variable with the key: `judge: {api_key_env: ...}`",
+            hint="name the environment variable with the key: `judge: {api_key_env: ...}`",
         )
     threshold = DEFAULT_THRESHOLD if entry.threshold is None else entry.threshold
     return JudgedEvaluator(
@@ -204,11 +203,7 @@ def make_judged_evaluator(
             repetition=entry.repetition,
         ),
         metric=entry.name,
-        wanted=RequiredJudge(
-            judge=judges.panel(_make_judge_spec(entry), judge_place),
-            name=entry.name,
-            place=judge_place,
-        ),
+        judge=judges.require(_make_judge_spec(entry), name=entry.name, place=judge_place),
         rubrics=tuple(_parse_rubrics(entry.rubrics or [], place_of("rubrics"))),
         turn_mismatch_fails=turn_mismatch_fails,
     )
@@ -216,10 +211,10 @@ def make_judged_evaluator(
 
 def _make_judge_spec(entry: BuiltinEntry) -> JudgeSpec:
     """Merge the entry's ``judge`` with agentevals' own judge fields; ``judge`` takes precedence."""
-    theirs = {"model": entry.judge_model, "base_url": entry.judge_base_url}
-    given = {name: value for name, value in theirs.items() if value is not None}
+    fields = {"model": entry.judge_model, "base_url": entry.judge_base_url}
+    compatible = {name: value for name, value in fields.items() if value is not None}
     own = {} if entry.judge is None else entry.judge.model_dump(exclude_none=True)
-    return JudgeSpec.model_validate({**given, **own})
+    return JudgeSpec.model_validate({**compatible, **own})
 
 
 def _parse_rubrics(given: list[str | dict[str, JsonValue]], place: Place) -> Iterator[Rubric]:
@@ -236,6 +231,6 @@ def _parse_rubrics(given: list[str | dict[str, JsonValue]], place: Place) -> Ite
             else None
         )
         if not isinstance(rubric_id, str) or not isinstance(text, str):
-            message = f"rubric {number} has no id or no text"
+            message = f"rubric {number} has no {'text' if isinstance(rubric_id, str) else 'id'}"
             raise InputError.from_message(message, place=place, hint=RUBRIC_HINT)
         yield Rubric(id=rubric_id, text=text)

@@ -9,6 +9,7 @@ from agentci.model.case import Case, DatasetRow, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import replace
 
+# The reasons are agentevals', to the letter.
 NO_EVAL_SET: Final = "no eval set provided"
 NO_TURNS: Final = "no turns to match"
 NO_USER_INPUT: Final = "no user input to match"
@@ -19,14 +20,16 @@ AMBIGUOUS: Final = "ambiguous eval case"
 class EvalCaseMatcher:
     """Matches the traces of a run with eval cases, one trace at a time."""
 
-    def __init__(self, goldens: EvalSet | None, *, are_alone: bool) -> None:
+    def __init__(self, eval_set: EvalSet | None, *, has_one_trace: bool) -> None:
         """Index the eval cases.
 
         Args:
-            goldens: None without an eval set.
+            eval_set: None without an eval set.
             are_alone: whether the run has only one trace.
         """
-        self._index = None if goldens is None else EvalCaseIndex(goldens.cases, are_alone=are_alone)
+        self._index = (
+            None if eval_set is None else EvalCaseIndex(eval_set.cases, has_one_trace=has_one_trace)
+        )
         self._ids = _UniqueIds()
         self._covered: set[str] = set()
 
@@ -44,7 +47,7 @@ class EvalCaseMatcher:
         expected, recorded = len(found.turns), len(trace.turns)
         if expected != recorded:
             warning = (
-                f"{format_count(expected, 'turn')} expected by the golden case, {recorded} recorded"
+                f"the eval case has {format_count(expected, 'turn')}, the recorded run {recorded}"
             )
             trace = replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
@@ -53,12 +56,12 @@ class EvalCaseMatcher:
     def unmatched(self) -> tuple[EvalCase, ...]:
         """Eval cases with turns that no trace matched."""
         usable = () if self._index is None else self._index.usable
-        return tuple(golden for golden in usable if golden.id not in self._covered)
+        return tuple(each for each in usable if each.id not in self._covered)
 
 
-def has_multi_turn_case(goldens: EvalSet | None) -> bool:
+def has_multi_turn_case(eval_set: EvalSet | None) -> bool:
     """Return whether any eval case has several turns, so that traces must be grouped."""
-    return goldens is not None and any(len(golden.turns) > 1 for golden in goldens.cases)
+    return eval_set is not None and any(len(each.turns) > 1 for each in eval_set.cases)
 
 
 class EvalCaseIndex:
@@ -67,13 +70,13 @@ class EvalCaseIndex:
     If there is one trace and one usable eval case, they match whatever the user asked.
     """
 
-    def __init__(self, goldens: Iterable[EvalCase], *, are_alone: bool) -> None:
-        self.usable = tuple(golden for golden in goldens if golden.turns)
-        self._by_id = {golden.id: golden for golden in reversed(self.usable)}
+    def __init__(self, eval_cases: Iterable[EvalCase], *, has_one_trace: bool) -> None:
+        self.usable = tuple(each for each in eval_cases if each.turns)
+        self._by_id = {each.id: each for each in reversed(self.usable)}
         self._by_text: defaultdict[str, list[EvalCase]] = defaultdict(list)
-        for golden in self.usable:
-            self._by_text[_normalize_text(golden.turns[0].user_text)].append(golden)
-        self._only = self.usable[0] if are_alone and len(self.usable) == 1 else None
+        for each in self.usable:
+            self._by_text[_normalize_text(each.turns[0].user_text)].append(each)
+        self._only = self.usable[0] if has_one_trace and len(self.usable) == 1 else None
 
     def find(self, trace: Trace) -> EvalCase | str:
         """Find the eval case of a trace, or return the reason why there is none."""
@@ -94,7 +97,7 @@ class EvalCaseIndex:
 
 def _choose_by_turn_count(candidates: Sequence[EvalCase], turns: int) -> EvalCase | str:
     if len(candidates) > 1:
-        candidates = [golden for golden in candidates if len(golden.turns) == turns]
+        candidates = [each for each in candidates if len(each.turns) == turns]
     return candidates[0] if len(candidates) == 1 else AMBIGUOUS
 
 

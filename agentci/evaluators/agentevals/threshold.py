@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from agentci._util.text.format import format_criterion
 from agentci.evaluators.metrics.metric import describe_turn_mismatch
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
@@ -56,4 +57,4 @@ def get_threshold(identity: EvaluatorIdentity) -> float:
 
 def format_threshold(threshold: float) -> str:
     """Format a threshold for reports."""
-    return f"at least {threshold:g}"
+    return format_criterion(threshold)

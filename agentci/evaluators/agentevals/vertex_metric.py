@@ -8,7 +8,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agentci._util.child_programs import ADK_MEASURE_PATH
-from agentci._util.text.format import format_number as shown
+from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.threshold import (
@@ -16,8 +16,13 @@ from agentci.evaluators.agentevals.threshold import (
     make_metric_identity,
     make_metric_judgement,
 )
-from agentci.evaluators.evaluator import extract_judgement
-from agentci.evaluators.metrics.metric import HostedMetric, count_unpaired_turns, pair_turns
+from agentci.evaluators.evaluator import check_response, extract_judgement
+from agentci.evaluators.metrics.metric import (
+    NO_EXPECTED_TURNS,
+    HostedMetric,
+    count_unpaired_turns,
+    pair_turns,
+)
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, INSTALL_ADK
 from agentci.evaluators.program_output import describe_exit
 from agentci.model.case import Case
@@ -64,7 +69,7 @@ class AdkResult(AdkScore):
     """The output of ``execution/child/adk/measure.py``: a result, or the reason for its absence."""
 
     turns: tuple[AdkScore, ...] = ()
-    refusal: str | None = None
+    error: str | None = None
 
 
 def parse_adk_result(stdout: bytes) -> AdkResult:
@@ -78,7 +83,7 @@ def parse_adk_result(stdout: bytes) -> AdkResult:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        message = f"Google's ADK gave no result{where and f' ({where})'}: {first['msg']}"
+        message = f"invalid result of Google's ADK{where and f' at `{where}`'}: {first['msg']}"
         raise EvaluatorError(message) from None
 
 
@@ -151,7 +156,7 @@ NOT_INSTALLED: Final = ("ImportError", "ModuleNotFoundError")
 # ADK's ids of the notes that belong to no rubric.
 EXPLANATION_NOTE: Final = "explanation"
 ERROR_NOTE: Final = "error"
-UNEXPLAINED: Final = "Google's ADK gives no reason"
+NO_REASON: Final = "no reason reported"
 
 
 class HostedEvaluator(Struct, frozen=True, kw_only=True):
@@ -177,27 +182,28 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: if there are no turns.
         """
-        golden = case.expected.turns if case.expected and self._metric.needs_expected else ()
-        if self._metric.needs_expected and not golden:
-            return Skip(reason=case.unmatched_reason or "the golden case has no turns")
+        expected = case.expected.turns if case.expected and self._metric.needs_expected else ()
+        if self._metric.needs_expected and not expected:
+            return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
         # For a metric that compares nothing, each turn is paired with itself.
-        paired = pair_turns(case.trace.turns, golden or case.trace.turns)
-        asked: JsonObject = {
+        pairs = pair_turns(case.trace.turns, expected or case.trace.turns)
+        measurement: JsonObject = {
             "metric": self.metric,
             "threshold": self._metric.to_scale(get_threshold(self.identity)),
-            "actual": format_invocations([actual for actual, _ in paired]),
-            "golden": format_invocations([wanted for _, wanted in paired]) if golden else None,
+            "actual": format_invocations([turn for turn, _ in pairs]),
+            "expected": format_invocations([turn for _, turn in pairs]) if expected else None,
         }
         run = RunProgram(
             program=MEASURE_PROGRAM,
-            stdin=dumps_compact(asked),
+            stdin=dumps_compact(measurement),
             timeout_seconds=TIMEOUT_SECONDS,
             variables=CREDENTIAL_VARIABLES,
             key_file=CREDENTIALS_FILE_VARIABLE,
             isolation="spawn",
         )
-        counts = count_unpaired_turns(case.trace.turns, golden) if golden else {}
-        return Compose(parts=((self.metric, run),), then=partial(self._judged, len(paired), counts))
+        counts = count_unpaired_turns(case.trace.turns, expected) if expected else {}
+        then = partial(self._make_judgement, len(pairs), counts)
+        return Compose(parts=((self.metric, run),), then=then)
 
     def read(self, response: Response) -> Judgement:
         """Return the judgement of the measurement."""
@@ -207,17 +213,18 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
     def _metric(self) -> HostedMetric:
         return HOSTED_METRICS[self.metric]
 
-    def _judged(self, turns: int, counts: JsonObject, replies: tuple[Response, ...]) -> Task:
-        [response] = replies
-        if not isinstance(response, ProgramOutput):
-            raise TypeError(f"a program was run, and {type(response).__name__} came")
-        if response.exit_code != 0:
+    def _make_judgement(
+        self, turns: int, counts: JsonObject, responses: tuple[Response, ...]
+    ) -> Task:
+        [response] = responses
+        output = check_response(response, ProgramOutput)
+        if output.exit_code != 0:
             raise EvaluatorError(
-                f"Google's ADK {describe_exit(response, network=True, in_image=False)}"
+                f"Google's ADK {describe_exit(output, network=True, in_image=False)}"
             )
-        result = parse_adk_result(response.stdout)
-        if result.refusal is not None:
-            raise EvaluatorError(_format_refusal(result.refusal))
+        result = parse_adk_result(output.stdout)
+        if result.error is not None:
+            raise EvaluatorError(_format_adk_error(result.error))
         measured = self._measurement(result, turns, counts)
         return ConstantJudgement(
             judgement=make_metric_judgement(
@@ -231,13 +238,13 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         A mean over fewer turns could hide a failure, so every turn must have a score.
         """
         if len(result.turns) != turns:
-            raise EvaluatorError(f"of {turns} turns, Google's ADK judged {len(result.turns)}")
+            raise EvaluatorError(f"Google's ADK scored {len(result.turns)} of {turns} turns")
         numbered = [(f"turn {number}: ", each) for number, each in enumerate(result.turns, start=1)]
         if self._metric.scores_conversation:  # ADK reports that score with the last turn
             numbered = [("", result.turns[-1])]
-        scores = tuple(self._share(each, where) for where, each in numbered)
+        scores = tuple(self._normalize(each, where) for where, each in numbered)
         return MetricResult(
-            score=self._share(result, ""),
+            score=self._normalize(result, ""),
             turn_scores=() if self._metric.scores_conversation else scores,
             misses=tuple(
                 f"{where}{miss}"
@@ -247,7 +254,7 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
             details=counts,
         )
 
-    def _share(self, found: AdkScore, where: str) -> float:
+    def _normalize(self, found: AdkScore, where: str) -> float:
         """Convert a score to 0 to 1.
 
         Raises:
@@ -255,16 +262,16 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         """
         if found.score is None or found.status == NOT_EVALUATED:
             why = next((each.rationale for each in found.notes if each.id == ERROR_NOTE), None)
-            raise EvaluatorError(f"{where}not evaluated: {why or UNEXPLAINED}")
+            raise EvaluatorError(f"{where}Google's ADK returned no score: {why or NO_REASON}")
         metric = self._metric
         if not metric.lowest <= found.score <= metric.highest:
             raise EvaluatorError(
-                f"{where}the score is {shown(found.score)},"
-                f" not from {shown(metric.lowest)} to {shown(metric.highest)}"
+                f"{where}Google's ADK returned score {format_number(found.score)}; it must be"
+                f" between {format_number(metric.lowest)} and {format_number(metric.highest)}"
             )
         return metric.normalize(found.score)
 
-    def _misses(self, found: AdkScore, share: float) -> Iterator[str]:
+    def _misses(self, found: AdkScore, score: float) -> Iterator[str]:
         """Yield the rubrics that failed, and the explanation of a score below the threshold."""
         for note in found.notes:
             if note.score == 0:
@@ -272,14 +279,14 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
             elif (
                 note.id == EXPLANATION_NOTE
                 and note.rationale
-                and share < get_threshold(self.identity)
+                and score < get_threshold(self.identity)
             ):
                 yield note.rationale
 
 
-def _format_refusal(refusal: str) -> str:
-    hint = f" ({INSTALL_ADK})" if refusal.startswith(NOT_INSTALLED) else ""
-    return f"Google's ADK cannot judge: {refusal}{hint}"
+def _format_adk_error(error: str) -> str:
+    hint = f"; install it: {INSTALL_ADK}" if error.startswith(NOT_INSTALLED) else ""
+    return f"Google's ADK failed: {error}{hint}"
 
 
 def make_hosted_evaluator(

@@ -161,4 +161,4 @@ def make_required_judge(name: str, own: JudgeSpec | None, context: AgentvContext
         InputError: no judge model is configured.
     """
     place = context.find_place("type" if own is None else "judge")
-    return RequiredJudge(judge=context.judges.panel(own, place), name=name, place=place)
+    return context.judges.require(own, name=name, place=place)

@@ -361,8 +361,7 @@ def _make_target_judge(entry: CodeJudgeEntry, context: AgentvContext) -> Require
             hint="remove `cache`",
         )
     place = context.find_place("target" if entry.judge is None else "judge")
-    panel = context.judges.panel(entry.judge, place)
-    return RequiredJudge(judge=panel, name=entry.name, place=place)
+    return context.judges.require(entry.judge, name=entry.name, place=place)
 
 
 def _check_image(entry: CodeJudgeEntry, context: AgentvContext) -> None:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
+from agentci._util.text.format import format_criterion
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.model.case import AgentvCase, Case
 from agentci.model.json import JsonObject
@@ -82,7 +83,7 @@ def format_verdict(score: float) -> str:
 
 def format_pass_score(pass_score: float) -> str:
     """Describe the threshold."""
-    return f"at least {pass_score:g}"
+    return format_criterion(pass_score)
 
 
 def clamp_score(score: float) -> float:

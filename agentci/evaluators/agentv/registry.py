@@ -32,8 +32,11 @@ E = TypeVar("E", bound=AgentvEntry)
 
 def normalize_type_name(name: str) -> str:
     """Return a type's name in ``AGENTV_TYPES``, given any spelling or alias."""
-    spelt = name.replace("-", "_")
-    return next((each for each, kind in AGENTV_TYPES.items() if spelt in kind.aliases), spelt)
+    normalized = name.replace("-", "_")
+    return next(
+        (each for each, kind in AGENTV_TYPES.items() if normalized in kind.aliases),
+        normalized,
+    )
 
 
 def list_type_names(name: str) -> tuple[str, ...]:

@@ -1,15 +1,16 @@
 """The interface of a metric, a pure function over turns, and functions that metrics share."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_count as count_of
 from agentci.errors import EvaluatorError
 from agentci.model.json import JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import Turn
+
+NO_EXPECTED_TURNS: Final = "the eval case has no turns"
 
 
 class HostedMetric(Struct, frozen=True, kw_only=True):
@@ -17,7 +18,7 @@ class HostedMetric(Struct, frozen=True, kw_only=True):
 
     Attributes:
         purpose: what it measures, in one sentence.
-        needs_golden: whether it compares each turn with an expected turn.
+        needs_expected: whether it compares each turn with an expected turn.
         scores_conversation: whether it scores the whole conversation rather than each turn.
         lowest, highest: the ends of its scale.
     """
@@ -38,24 +39,29 @@ class HostedMetric(Struct, frozen=True, kw_only=True):
 
 
 def describe_turn_mismatch(pairs: int, counts: JsonObject) -> str | None:
-    """Describe how many turns have no partner; None if all have one.
+    """Describe the turns without a partner; None if all have one.
 
     Args:
-        pairs: number of paired turns.
+        pairs: number of paired turns, which are the first ones.
         counts: the unpaired turns, from ``count_unpaired_turns``.
     """
     missing, unexpected = (
         count if isinstance(count := counts.get(key), int) else 0
         for key in ("missing_turns", "unexpected_turns")
     )
-    if missing:
-        what = f"{missing} missing"
-    elif unexpected:
-        what = f"{unexpected} more recorded"
-    else:
+    unpaired = missing + unexpected
+    if not unpaired:
         return None
-    expected = count_of(pairs + missing, "turn")
-    return f"{expected} expected, {what}: the score is that of the first {pairs}"
+    total = pairs + unpaired
+    return (
+        f"{_format_turns(pairs + 1, total).capitalize()} of {total}"
+        f" {'is' if unpaired == 1 else 'are'} {'missing' if missing else 'unexpected'};"
+        f" only {_format_turns(1, pairs)} {'was' if pairs == 1 else 'were'} scored"
+    )
+
+
+def _format_turns(first: int, last: int) -> str:
+    return f"turn {first}" if first == last else f"turns {first} to {last}"
 
 
 class Metric(Protocol):
@@ -72,7 +78,7 @@ class Metric(Protocol):
         ...
 
     def measure(
-        self, actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject, /
+        self, actual: Sequence[Turn], expected: Sequence[Turn], options: JsonObject, /
     ) -> MetricResult:
         """Compare turns paired by index; unpaired turns are only counted.
 
@@ -82,17 +88,17 @@ class Metric(Protocol):
         ...
 
 
-def pair_turns(actual: Sequence[Turn], golden: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
+def pair_turns(actual: Sequence[Turn], expected: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
     """Pair recorded and expected turns by index, up to the end of the shorter list.
 
     Raises:
         EvaluatorError: if one of the lists is empty.
     """
     if not actual:
-        raise EvaluatorError("no turns were found in the recording")
-    if not golden:
-        raise EvaluatorError("no golden turns to compare with")
-    return list(zip(actual, golden, strict=False))
+        raise EvaluatorError("no turns found in the recorded run")
+    if not expected:
+        raise EvaluatorError(NO_EXPECTED_TURNS)
+    return list(zip(actual, expected, strict=False))
 
 
 def mean(scores: Sequence[float]) -> float:
@@ -100,11 +106,11 @@ def mean(scores: Sequence[float]) -> float:
     return sum(scores) / len(scores)
 
 
-def count_unpaired_turns(actual: Sequence[Turn], golden: Sequence[Turn]) -> dict[str, int]:
+def count_unpaired_turns(actual: Sequence[Turn], expected: Sequence[Turn]) -> dict[str, int]:
     """Count the turns without a partner; empty if there are none."""
-    if len(actual) == len(golden):
+    if len(actual) == len(expected):
         return {}
     return {
-        "missing_turns": max(0, len(golden) - len(actual)),
-        "unexpected_turns": max(0, len(actual) - len(golden)),
+        "missing_turns": max(0, len(expected) - len(actual)),
+        "unexpected_turns": max(0, len(actual) - len(expected)),
     }

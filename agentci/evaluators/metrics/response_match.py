@@ -29,34 +29,36 @@ SYLLABLES: Final = (range(0x4E00, 0xA000), range(0x3040, 0x3100), range(0xAC00, 
 UNSPACED: Final = (range(0x0E00, 0x0F00), range(0x1780, 0x1800), range(0x1000, 0x10A0))
 
 
-def measure(actual: Sequence[Turn], golden: Sequence[Turn], _options: JsonObject) -> MetricResult:
+def measure(actual: Sequence[Turn], expected: Sequence[Turn], _options: JsonObject) -> MetricResult:
     """Score each response against the expected one.
 
     The parts of an expected response are joined by line breaks, those of a recorded response
     without a separator, as in agentevals 0.11.0.
     """
     texts = [
-        (mine.final_text or "", "\n".join(its.answer_parts))
-        for mine, its in pair_turns(actual, golden)
+        (turn.final_text or "", "\n".join(expected_turn.answer_parts))
+        for turn, expected_turn in pair_turns(actual, expected)
     ]
-    scores = tuple(rouge_1(mine, its) for mine, its in texts)
+    scores = tuple(rouge_1(text, reference) for text, reference in texts)
     return MetricResult(
         score=mean(scores),
         turn_scores=scores,
         misses=tuple(
-            f"turn {number}: expected {truncate.quote_truncated(its, SHOWN_CHARACTERS)}, "
-            f"got {truncate.quote_truncated(mine, SHOWN_CHARACTERS)} ({score:.2f})"
-            for number, ((mine, its), score) in enumerate(zip(texts, scores, strict=True), start=1)
+            f"turn {number}: expected {truncate.quote_truncated(reference, SHOWN_CHARACTERS)}, "
+            f"got {truncate.quote_truncated(text, SHOWN_CHARACTERS)} ({score:.2f})"
+            for number, ((text, reference), score) in enumerate(
+                zip(texts, scores, strict=True), start=1
+            )
             if score < 1
         ),
-        details=count_unpaired_turns(actual, golden),
+        details=count_unpaired_turns(actual, expected),
     )
 
 
 def rouge_1(candidate: str, reference: str) -> float:
     """Compute ROUGE-1 of two texts, 0 to 1."""
-    found, wanted = Counter(split_words(candidate)), Counter(split_words(reference))
-    return f_measure((found & wanted).total(), found.total(), wanted.total())
+    found, expected = Counter(split_words(candidate)), Counter(split_words(reference))
+    return f_measure((found & expected).total(), found.total(), expected.total())
 
 
 def split_words(text: str) -> list[str]:

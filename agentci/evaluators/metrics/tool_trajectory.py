@@ -19,13 +19,13 @@ needs_expected: Final = True
 SHOWN_CHARACTERS: Final = 200
 
 
-def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject) -> MetricResult:
+def measure(actual: Sequence[Turn], expected: Sequence[Turn], options: JsonObject) -> MetricResult:
     """Score each turn 1 or 0.
 
     The option ``match_type`` is a ``MatchType`` in any case; the default is EXACT.
     """
     match_type = _read_match_type(options)
-    compared = [_compare(mine, its, match_type) for mine, its in pair_turns(actual, golden)]
+    compared = [_compare(*turns, match_type) for turns in pair_turns(actual, expected)]
     scores = tuple(float(each.is_match) for each in compared)
     return MetricResult(
         score=mean(scores),
@@ -37,7 +37,7 @@ def measure(actual: Sequence[Turn], golden: Sequence[Turn], options: JsonObject)
         ),
         details={
             "comparisons": [each.as_json for each in compared],
-            **count_unpaired_turns(actual, golden),
+            **count_unpaired_turns(actual, expected),
         },
     )
 
@@ -73,11 +73,11 @@ def _read_match_type(options: JsonObject) -> str:
     match_type = str(options.get("match_type") or "EXACT").upper()
     if match_type not in MATCHERS:
         known = ", ".join(MATCHERS)
-        raise EvaluatorError(f"the match type is {match_type!r}, not one of {known}")
+        raise EvaluatorError(f"unknown match type `{match_type}`; it must be one of {known}")
     return match_type
 
 
-def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
+def _compare(actual: Turn, expected: Turn, match_type: str) -> _Comparison:
     """Compare the calls of two turns.
 
     A recorded call without arguments has ``{}``; a bare argument is wrapped. Expected calls stay
@@ -88,34 +88,34 @@ def _compare(actual: Turn, golden: Turn, match_type: str) -> _Comparison:
     return _Comparison(
         turn_id=actual.id,
         actual=made,
-        expected=golden.tool_calls,
-        order=order if len(golden.tool_calls) > 1 else "",
-        is_match=matches(made, golden.tool_calls),
+        expected=expected.tool_calls,
+        order=order if len(expected.tool_calls) > 1 else "",
+        is_match=matches(made, expected.tool_calls),
     )
 
 
-def _match_exactly(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) -> bool:
-    return len(made) == len(wanted) and all(map(_are_equal, made, wanted))
+def _match_exactly(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> bool:
+    return len(made) == len(expected) and all(map(_are_equal, made, expected))
 
 
-def _match_in_order(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) -> bool:
+def _match_in_order(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> bool:
     rest = iter(made)
-    return all(any(_are_equal(call, sought) for call in rest) for sought in wanted)
+    return all(any(_are_equal(call, each) for call in rest) for each in expected)
 
 
-def _match_in_any_order(made: Sequence[ToolCall], wanted: Sequence[ToolCall]) -> bool:
+def _match_in_any_order(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> bool:
     rest = list(made)
-    for sought in wanted:
-        found = next((i for i, call in enumerate(rest) if _are_equal(call, sought)), None)
+    for each in expected:
+        found = next((i for i, call in enumerate(rest) if _are_equal(call, each)), None)
         if found is None:
             return False
         del rest[found]
     return True
 
 
-def _are_equal(made: ToolCall, wanted: ToolCall) -> bool:
+def _are_equal(made: ToolCall, expected: ToolCall) -> bool:
     """Compare as Python does: ``1 == 1.0 == True``; key order and ids are ignored."""
-    return made.name == wanted.name and made.args == wanted.args
+    return made.name == expected.name and made.args == expected.args
 
 
 Matcher = Callable[[Sequence[ToolCall], Sequence[ToolCall]], bool]
@@ -136,9 +136,9 @@ def _format_calls(tool_calls: Sequence[ToolCall]) -> str:
 def _format_call(call: ToolCall) -> str:
     """Format a call as code: ``get_weather(city='Paris')``."""
     if not isinstance(call.args, Mapping):
-        return f"{call.name}(arguments left out, which matches no call)"
-    named = (f"{key}={SHORT_REPR.repr(value)}" for key, value in call.args.items())
-    return f"{call.name}({', '.join(named)})"
+        return f"{call.name}(without `args`, which matches no call)"
+    arguments = (f"{key}={SHORT_REPR.repr(value)}" for key, value in call.args.items())
+    return f"{call.name}({', '.join(arguments)})"
 
 
 SHORT_REPR = Repr()

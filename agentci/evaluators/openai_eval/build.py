@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, TypedDict, assert_never
 
+from agentci._util.text.format import format_criterion
 from agentci._util.text.suggest import join_with_or
 from agentci._util.text.templates import list_template_paths
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, format_threshold
+from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
 from agentci.evaluators.grader_protocol import SAMPLE
@@ -23,7 +24,11 @@ from agentci.evaluators.openai_eval.entries import (
     StringCheckSpec,
     TextSimilaritySpec,
 )
-from agentci.evaluators.openai_eval.evaluator import EvalsApiEvaluator, OpenAIEvaluator
+from agentci.evaluators.openai_eval.evaluator import (
+    EXPECTED_FIELD,
+    EvalsApiEvaluator,
+    OpenAIEvaluator,
+)
 from agentci.evaluators.openai_eval.formula import parse_formula
 from agentci.evaluators.openai_eval.graders import (
     GRADE_PROGRAM,
@@ -39,10 +44,9 @@ from agentci.evaluators.openai_eval.model_graders import (
     LabelModelGrader,
     ScoreModelGrader,
 )
-from agentci.evaluators.openai_eval.template_data import EXPECTED_FIELD
 from agentci.model.json import JsonObject
 from agentci.model.judgement import NO_REPETITION, EvaluatorIdentity, Repetition
-from agentci.model.judges import JudgeConfig, ModelSettings, RequiredJudge
+from agentci.model.judges import ModelSettings, RequiredJudge
 from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
 from agentci.model.requests import EvalsService, RequiredService
@@ -54,7 +58,7 @@ DEFAULT_PROVIDER: Final = "openai"
 EMBEDDING_PROVIDERS: Final = ("openai", "azure")
 
 
-class GraderPanels:
+class GraderModels:
     """The models that the graders of an entry use."""
 
     def __init__(self, entry: OpenAIEvalEntry, context: EvaluatorContext) -> None:
@@ -63,7 +67,7 @@ class GraderPanels:
         self._grader_place = context.find_place("grader")
         self._place = context.find_place("grader" if entry.judge is None else "judge")
 
-    def panel(self, spec: ModelGraderSpec) -> JudgeConfig:
+    def require_judge(self, spec: ModelGraderSpec) -> RequiredJudge:
         """Return the judge model of a grader with a prompt.
 
         Raises:
@@ -73,13 +77,11 @@ class GraderPanels:
         if "model" in fields and self._names_no_service():
             fields["provider"] = DEFAULT_PROVIDER
         own = {} if self._entry.judge is None else self._entry.judge.model_dump(exclude_none=True)
-        return self._judges.panel(JudgeSpec.model_validate({**fields, **own}), self._place)
+        return self._judges.require(
+            JudgeSpec.model_validate({**fields, **own}), name=self._entry.name, place=self._place
+        )
 
-    def wanted(self, spec: ModelGraderSpec) -> RequiredJudge:
-        """Return the judge model as a prerequisite, checked before any case is graded."""
-        return RequiredJudge(judge=self.panel(spec), name=self._entry.name, place=self._place)
-
-    def for_embeddings(self) -> JudgeConfig:
+    def require_embedding_model(self) -> RequiredJudge:
         """Return the model that makes embeddings.
 
         Raises:
@@ -87,24 +89,26 @@ class GraderPanels:
                 supported.
         """
         # --judge-model does not apply to embedding models.
-        panel = (
-            replace(self._judges, model="").panel(self._entry.judge, self._place)
+        required = (
+            replace(self._judges, model="").require(
+                self._entry.judge, name=self._entry.name, place=self._place
+            )
             if any(each is not None and each.embedding_model for each in self._judge_specs())
             else None
         )
-        if panel is None or not panel.settings.embedding_model:
+        if required is None or not required.judge.settings.embedding_model:
             raise MissingJudgeError.from_message(
-                "cosine compares embeddings, and no `judge` says which model makes them",
+                "`cosine` needs an embedding model",
                 place=self._grader_place,
-                hint="add `judge: {embedding_model: ...}`; or take `cosine_tf`, which compares "
-                "counts of words, or `backend: remote`",
+                hint="add `judge: {embedding_model: ...}`, or use `cosine_tf`, which compares word "
+                "counts, or `backend: remote`",
             )
-        settings = panel.settings
+        settings = required.judge.settings
         if settings.provider not in EMBEDDING_PROVIDERS:
             raise InputError.from_message(
-                f"agentci asks the provider {settings.provider!r} for no embeddings",
+                f"embeddings of provider `{settings.provider}` are not supported",
                 place=self._place,
-                hint=f"give the entry a `judge` of its own; providers are "
+                hint=f"add a `judge` to the entry with provider "
                 f"{join_with_or(EMBEDDING_PROVIDERS)}",
             )
         embedding = ModelSettings(
@@ -117,11 +121,7 @@ class GraderPanels:
             output_tokens=0,
             prices=settings.prices,
         )
-        return replace(panel, settings=embedding, samples=1)
-
-    def wanted_for_embeddings(self) -> RequiredJudge:
-        """Return the embedding model as a prerequisite, checked before any case is graded."""
-        return RequiredJudge(judge=self.for_embeddings(), name=self._entry.name, place=self._place)
+        return replace(required, judge=replace(required.judge, settings=embedding, samples=1))
 
     def _judge_specs(self) -> tuple[JudgeSpec | None, ...]:
         return (self._judges.shared, self._entry.judge)
@@ -155,27 +155,28 @@ class ScoreBounds(TypedDict, total=False):
 
 
 def make_testing_criterion(
-    spec: AnyGraderSpec, *, name: str, least: float, place: Place
+    spec: AnyGraderSpec, *, name: str, threshold: float, place: Place
 ) -> JsonObject:
     """Make the testing criterion of the Evals API for a grader.
 
     Args:
         name: the entry's name, for a grader without its own.
-        least: the threshold, from 0 to 1.
+        threshold: from 0 to 1.
 
     Raises:
         InputError: services do not support the grader.
     """
     if problem := _find_unsupported(spec):
-        hint = "without `backend` agentci grades by itself"
         raise InputError.from_message(
-            f"a service cannot grade this: {problem}", place=place, hint=hint
+            f"`backend: remote` does not support this grader: {problem}",
+            place=place,
+            hint="remove `backend` to grade locally",
         )
     criterion = {"name": name, **spec.model_dump(exclude_none=True)}
     if isinstance(spec, ScoredGraderSpec):
         bounds = get_score_bounds(spec)
         low, high = bounds.get("low", 0.0), bounds.get("high", 1.0)
-        criterion["pass_threshold"] = low + least * (high - low)
+        criterion["pass_threshold"] = low + threshold * (high - low)
     return criterion
 
 
@@ -205,12 +206,12 @@ def _find_unsupported(spec: AnyGraderSpec) -> str | None:
     if isinstance(spec, MultiGraderSpec):
         return "`multi` is not allowed in evals"
     if isinstance(spec, ModelGraderSpec) and spec.model is None:
-        return "the grader has to name its `model`"
+        return "it has no `model`"
     if isinstance(spec, TextSimilaritySpec) and spec.evaluation_metric == LOCAL_ONLY_METRIC:
-        return f"{LOCAL_ONLY_METRIC} is a metric of agentci"
+        return f"`{LOCAL_ONLY_METRIC}` is a metric of agentci"
     used = {path for text in iterate_templates(spec) for path in list_template_paths(text)}
     if any(SAMPLE in (namespace, *steps[:1]) for namespace, steps in used):
-        return f"only items are sent, and a template names `{SAMPLE}`"
+        return f"a template uses `{SAMPLE}`, which is not sent to the service"
     return None
 
 
@@ -229,7 +230,7 @@ def build_openai_eval(
     specs = [*_iterate_specs(entry.grader)]
     _check_cache(entry, specs, context)
     threshold = _find_threshold(entry)
-    least = 1.0 if threshold is None else threshold
+    passing_score = 1.0 if threshold is None else threshold
     identity = EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
@@ -248,26 +249,26 @@ def build_openai_eval(
         at = context.find_place("base_url")
         return EvalsApiEvaluator(
             identity=identity,
-            wanted=RequiredService(service=service, name=entry.name, place=at),
+            service=RequiredService(service=service, name=entry.name, place=at),
             criterion=make_testing_criterion(
-                entry.grader, name=entry.name, least=least, place=place
+                entry.grader, name=entry.name, threshold=passing_score, place=place
             ),
             timeout_seconds=entry.timeout,
-            threshold=least,
+            threshold=passing_score,
             turn_mismatch_fails=context.turn_mismatch_fails,
             **get_score_bounds(entry.grader),
         )
-    panels = GraderPanels(entry, context)
+    models = GraderModels(entry, context)
     caller = RequiredProgram(program=GRADE_PROGRAM, name=entry.name, place=place)
     return OpenAIEvaluator(
         identity=identity,
-        grader=_build_grader(entry.grader, entry, panels),
+        grader=_build_grader(entry.grader, entry, models),
         needs=(
-            *(panels.wanted(spec) for spec in specs if isinstance(spec, ModelGraderSpec)),
-            *(panels.wanted_for_embeddings() for spec in specs if _uses_embeddings(spec)),
+            *(models.require_judge(spec) for spec in specs if isinstance(spec, ModelGraderSpec)),
+            *(models.require_embedding_model() for spec in specs if _uses_embeddings(spec)),
             *(caller for spec in specs if isinstance(spec, PythonGraderSpec)),
         ),
-        threshold=least,
+        threshold=passing_score,
         turn_mismatch_fails=context.turn_mismatch_fails,
     )
 
@@ -312,13 +313,13 @@ def _find_threshold(entry: OpenAIEvalEntry) -> float | None:
 def _describe_threshold(spec: AnyGraderSpec, threshold: float | None) -> str:
     if isinstance(spec, LabelModelSpec):
         return f"label in {', '.join(spec.passing_labels)}"
-    return "1" if threshold is None else format_threshold(threshold)
+    return format_criterion(1 if threshold is None else threshold)
 
 
-def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, panels: GraderPanels) -> TurnGrader:
+def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, models: GraderModels) -> TurnGrader:
     match spec:
         case TextSimilaritySpec():
-            return _build_similarity_grader(spec, panels)
+            return _build_similarity_grader(spec, models)
         case StringCheckSpec():
             operation = spec.operation
             return StringCheckGrader(
@@ -331,34 +332,36 @@ def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, panels: GraderPan
         case MultiGraderSpec():
             return MultiGrader(
                 members={
-                    name: _build_grader(each, entry, panels) for name, each in spec.members.items()
+                    name: _build_grader(each, entry, models) for name, each in spec.members.items()
                 },
                 formula=parse_formula(spec.calculate_output),
             )
         case LabelModelSpec() | ScoreModelSpec():
-            return _build_model_grader(spec, panels)
+            return _build_model_grader(spec, models)
         case _:
             assert_never(spec)
 
 
-def _build_similarity_grader(spec: TextSimilaritySpec, panels: GraderPanels) -> TurnGrader:
-    mine, its, metric = spec.input, spec.reference, spec.evaluation_metric
-    if metric == COSINE:
-        return CosineGrader(input=mine, reference=its, panel=panels.for_embeddings())
-    return SimilarityGrader(input=mine, reference=its, metric=metric)
+def _build_similarity_grader(spec: TextSimilaritySpec, models: GraderModels) -> TurnGrader:
+    if spec.evaluation_metric == COSINE:
+        model = models.require_embedding_model().judge
+        return CosineGrader(input=spec.input, reference=spec.reference, model=model)
+    return SimilarityGrader(
+        input=spec.input, reference=spec.reference, metric=spec.evaluation_metric
+    )
 
 
-def _build_model_grader(spec: LabelModelSpec | ScoreModelSpec, panels: GraderPanels) -> TurnGrader:
+def _build_model_grader(spec: LabelModelSpec | ScoreModelSpec, models: GraderModels) -> TurnGrader:
     prompt = GraderPrompt(messages=tuple((each.role, each.text) for each in spec.input))
-    panel = panels.panel(spec)
+    judge = models.require_judge(spec).judge
     if isinstance(spec, ScoreModelSpec):
         low, high = spec.range
-        return ScoreModelGrader(prompt=prompt, low=low, high=high, panel=panel)
+        return ScoreModelGrader(prompt=prompt, low=low, high=high, judge=judge)
     return LabelModelGrader(
         prompt=prompt,
         labels=tuple(spec.labels),
         passing=tuple(spec.passing_labels),
-        panel=panel,
+        judge=judge,
     )
 
 

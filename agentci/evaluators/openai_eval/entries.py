@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.text.templates import list_template_paths
 from agentci.evaluators.fields import (
     Count,
@@ -20,10 +20,9 @@ from agentci.evaluators.fields import (
     Text,
     VariableName,
 )
-from agentci.evaluators.grader_protocol import SAMPLE
+from agentci.evaluators.grader_protocol import ITEM, SAMPLE, SAMPLE_FIELDS
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.evaluators.openai_eval.formula import parse_formula
-from agentci.evaluators.openai_eval.template_data import ITEM, SAMPLE_FIELDS
 
 MAX_SOURCE_BYTES: Final = 256 * 1024  # OpenAI's limit
 
@@ -43,17 +42,21 @@ def _check_template(template: str) -> str:
     for namespace, steps in places:
         if namespace not in (ITEM, SAMPLE):
             raise ValueError(
-                f"the template names {quote_name(namespace)}: write `{ITEM}.{namespace}`, or"
-                f" `{SAMPLE}.` and what the agent did"
+                f"unknown placeholder {quote_name(namespace)} in the template; write"
+                f" `{ITEM}.{namespace}`, or `{SAMPLE}.FIELD` for the agent's output"
             )
         if namespace == SAMPLE and steps and steps[0] not in SAMPLE_FIELDS:
             hint = (
                 suggest_name(f"{steps[0]}", SAMPLE_FIELDS)
-                or f"there is {join_with_or(SAMPLE_FIELDS)}"
+                or f"its fields are {', '.join(SAMPLE_FIELDS)}"
             )
-            raise ValueError(f"the template names {quote_name(f'{steps[0]}')} of {SAMPLE}; {hint}")
+            field = quote_name(f"{steps[0]}")
+            raise ValueError(f"unknown field {field} of `{SAMPLE}` in the template; {hint}")
     if len(_PLACEHOLDER_START.findall(template)) > len(places):
-        raise ValueError("a place of a template is written `{{ item.name }}`, and no more")
+        raise ValueError(
+            "unsupported placeholder in the template; only `{{ item.name }}` is supported, without"
+            " expressions"
+        )
     return template
 
 
@@ -64,13 +67,13 @@ def _check_formula(formula: str) -> str:
 
 def _check_python(source: str) -> str:
     if len(source.encode("utf-8", "surrogatepass")) > MAX_SOURCE_BYTES:
-        raise ValueError(f"the source has more than {MAX_SOURCE_BYTES:,} bytes")
+        raise ValueError(f"the source is larger than {MAX_SOURCE_BYTES:,} bytes")
     try:
         with warnings.catch_warnings(action="ignore"):  # the author's own tools report them
             ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         what = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else f"{error}"
-        raise ValueError(f"the source is no Python: {what}") from None
+        raise ValueError(f"invalid Python source: {what}") from None
     return source
 
 
@@ -104,7 +107,7 @@ class GraderSpec(StrictModel):
 
     type: str
     name: Text | None = Field(
-        default=None, description="Name of the grader, which formulas over a list need."
+        default=None, description="Name of the grader; required in a list of graders."
     )
 
 
@@ -113,7 +116,7 @@ class ScoredGraderSpec(GraderSpec):
 
     pass_threshold: Share | None = Field(
         default=None,
-        description="Score that a turn has to reach; the entry's `threshold` by default.",
+        description="Minimum score of a turn to pass; by default the entry's `threshold`.",
     )
 
     @property
@@ -125,29 +128,29 @@ class ScoredGraderSpec(GraderSpec):
 class TextSimilaritySpec(ScoredGraderSpec):
     """How similar two texts are."""
 
-    type: Literal["text_similarity"] = Field(description="How alike two texts are.")
-    evaluation_metric: SimilarityMetricName = Field(description="What they are compared by.")
+    type: Literal["text_similarity"] = Field(description="Similarity of two texts.")
+    evaluation_metric: SimilarityMetricName = Field(description="The similarity metric.")
     input: TemplateText = Field(
-        default=ACTUAL_TEMPLATE, description="Template of the text that is judged."
+        default=ACTUAL_TEMPLATE, description="Template of the text to evaluate."
     )
     reference: TemplateText = Field(
-        default=EXPECTED_TEMPLATE, description="Template of the text that it is compared with."
+        default=EXPECTED_TEMPLATE, description="Template of the text to compare it with."
     )
 
 
 class StringCheckSpec(GraderSpec):
     """Whether a text equals or contains another."""
 
-    type: Literal["string_check"] = Field(description="Whether a text is, or contains, another.")
+    type: Literal["string_check"] = Field(description="Whether a text equals or contains another.")
     operation: Literal["eq", "ne", "like", "ilike"] = Field(
-        description="`eq` and `ne` compare, `like` looks for the reference in the input, `ilike` "
-        "does so whatever the case."
+        description="`eq`: equal; `ne`: not equal; `like`: the input contains the reference; "
+        "`ilike`: likewise, ignoring case."
     )
     input: TemplateText = Field(
-        default=ACTUAL_TEMPLATE, description="Template of the text that is judged."
+        default=ACTUAL_TEMPLATE, description="Template of the text to evaluate."
     )
     reference: TemplateText = Field(
-        default=EXPECTED_TEMPLATE, description="Template of the text that it is compared with."
+        default=EXPECTED_TEMPLATE, description="Template of the text to compare it with."
     )
 
 
@@ -156,10 +159,10 @@ class PythonGraderSpec(ScoredGraderSpec):
 
     type: Literal["python"] = Field(description="A Python function that returns a score.")
     source: PythonSource = Field(
-        description="Python that defines `grade(sample, item)`, which returns 0 to 1."
+        description="Python source that defines `grade(sample, item)`, which returns 0 to 1."
     )
     image_tag: Text | None = Field(
-        default=None, description="Read by OpenAI; here the function has the Python of agentci."
+        default=None, description="Ignored: the function runs in agentci's Python."
     )
 
 
@@ -171,10 +174,10 @@ class TextPart(StrictModel):
 
 
 class GraderMessage(StrictModel):
-    """A message to the model that grades."""
+    """A message to the judge model."""
 
     type: Literal["message"] = Field(default="message", description="A message.")
-    role: Literal["user", "assistant", "system", "developer"] = Field(description="Whose it is.")
+    role: Literal["user", "assistant", "system", "developer"] = Field(description="Its role.")
     content: TemplateText | TextPart | list[TextPart] = Field(description="Template of its text.")
 
     @property
@@ -193,19 +196,19 @@ GraderMessages: TypeAlias = Annotated[list[GraderMessage], Field(min_length=1)]
 
 
 class SamplingParams(StrictModel):
-    """Sampling parameters of the model that grades."""
+    """Sampling parameters of the judge model."""
 
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
-        default=None, description="Sent where it is set; many models take none."
+        default=None, description="Sampling temperature; not sent by default."
     )
-    reasoning_effort: Text | None = Field(
-        default=None, description="How long a model that reasons may think."
-    )
+    reasoning_effort: Text | None = Field(default=None, description="Reasoning effort.")
     max_completions_tokens: Count | None = Field(
-        default=None, description="Tokens of one reply, thoughts included."
+        default=None, description="Token limit of one response, including reasoning tokens."
     )
-    seed: JsonValue = Field(default=None, description="Not sent: replies are not repeatable by it.")
-    top_p: JsonValue = Field(default=None, description="Not sent.")
+    seed: JsonValue = Field(
+        default=None, description="Ignored: it does not make responses repeatable."
+    )
+    top_p: JsonValue = Field(default=None, description="Ignored.")
 
 
 class ModelGraderSpec(GraderSpec):
@@ -213,16 +216,17 @@ class ModelGraderSpec(GraderSpec):
 
     model: Text | None = Field(
         default=None,
-        description="Model that grades, of the service that `judge` names, OpenAI's by default; "
-        "without it that of `judge`.",
+        description="Judge model, at the provider of `judge` (OpenAI by default); by default the "
+        "model of `judge`.",
     )
-    input: GraderMessages = Field(description="The messages that say what to grade, and how.")
+    input: GraderMessages = Field(description="Messages with the instructions and placeholders.")
 
     @model_validator(mode="after")
     def _of_something(self) -> Self:
         if not any(list_template_paths(each.text) for each in self.input):
             raise ValueError(
-                "no message names what is to be graded: write `{{ item.actual_response }}` in one"
+                "no message has a placeholder for the content to grade; add"
+                " `{{ item.actual_response }}` to one"
             )
         return self
 
@@ -233,14 +237,14 @@ class LabelModelSpec(ModelGraderSpec):
     type: Literal["label_model"] = Field(description="A model that gives a label.")
     labels: Annotated[list[Text], Field(min_length=1)] = Field(description="The labels.")
     passing_labels: Annotated[list[Text], Field(min_length=1)] = Field(
-        description="Those with which a turn passes."
+        description="The labels with which a turn passes."
     )
 
     @model_validator(mode="after")
     def _known_labels(self) -> Self:
         for label in self.passing_labels:
             if label not in self.labels:
-                raise ValueError(f"the passing label {quote_name(label)} is none of the labels")
+                raise ValueError(f"the passing label {quote_name(label)} is not in `labels`")
         return self
 
 
@@ -249,15 +253,15 @@ class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
 
     type: Literal["score_model"] = Field(description="A model that gives a number.")
     range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] = Field(
-        default=[0, 1], description="The least and the greatest number; scores are shares of that."
+        default=[0, 1], description="Lowest and highest number; scores are scaled from it to 0-1."
     )
     pass_threshold: FiniteFloat | None = Field(
         default=None,
-        description="Number that a turn has to reach, within `range`; by default the entry's "
-        "`threshold`, which is a share of it.",
+        description="Minimum number of a turn to pass, within `range`; by default the entry's "
+        "`threshold`, scaled to `range`.",
     )
     sampling_params: SamplingParams | None = Field(
-        default=None, description="How the model is asked."
+        default=None, description="Sampling parameters of the model."
     )
 
     @property
@@ -274,9 +278,9 @@ class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
     def _within_its_range(self) -> Self:
         low, high = self.range
         if low >= high:
-            raise ValueError("range begins with its least number")
+            raise ValueError("`range` must be [lowest, highest]")
         if self.pass_threshold is not None and not low <= self.pass_threshold <= high:
-            raise ValueError(f"pass_threshold is not within the range, {low:g} to {high:g}")
+            raise ValueError(f"`pass_threshold` is not within the range {low:g} to {high:g}")
         return self
 
 
@@ -297,11 +301,10 @@ class MultiGraderSpec(ScoredGraderSpec):
         Annotated[dict[str, MemberSpec], Field(min_length=1)]
         | Annotated[list[MemberSpec], Field(min_length=1)]
     ) = Field(
-        description="The graders, by the names that the formula has for them; or a list of graders "
-        "that have a `name`."
+        description="The graders by their names in the formula, or a list of graders with a `name`."
     )
     calculate_output: FormulaText = Field(
-        description="The formula: numbers, names, `+ - * / ^`, `min` `max` `abs` `floor` `ceil` "
+        description="Formula of numbers, names, `+ - * / ^`, `min` `max` `abs` `floor` `ceil` "
         "`exp` `sqrt` `log`."
     )
 
@@ -316,10 +319,10 @@ class MultiGraderSpec(ScoredGraderSpec):
     def _of_its_graders(self) -> Self:
         known = list(self.members)
         if "" in known or len(known) < len(self.graders):
-            raise ValueError("every grader of a list needs a `name` of its own")
+            raise ValueError("every grader in a list needs a unique `name`")
         for name in sorted(parse_formula(self.calculate_output).names.difference(known)):
-            hint = suggest_name(name, known) or f"there is {join_with_or(known)}"
-            raise ValueError(f"the formula names {quote_name(name)}, which is no grader; {hint}")
+            hint = suggest_name(name, known) or f"the graders are {', '.join(known)}"
+            raise ValueError(f"unknown grader {quote_name(name)} in the formula; {hint}")
         return self
 
 
@@ -338,53 +341,53 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     """A grader of OpenAI's Evals API that grades every turn."""
 
     type: Literal["openai_eval"] = Field(description="A grader of OpenAI's Evals API.")
-    grader: AnyGraderSpec = Field(description="What grades every turn.")
+    grader: AnyGraderSpec = Field(description="The grader.")
     threshold: Share | None = Field(
         default=None,
-        description="Score that every turn has to reach to pass; by default the grader's "
+        description="Minimum score of every turn for a case to pass; by default the grader's "
         "`pass_threshold`, or 0.5.",
     )
     timeout: Seconds = Field(
         default=DEFAULT_TIMEOUT_SECONDS,
-        description="Seconds after which a call of a `python` grader, or a remote run, is "
-        "given up.",
+        description="Time limit of one call of a `python` grader, or of one remote run, in "
+        "seconds.",
     )
     cache: Annotated[
         bool,
         Field(
-            description="For `python` graders: whether the response is reused while the source, "
-            "the Python and the input are the same."
+            description="For `python` graders: whether to cache the response; it is reused while "
+            "the source, the Python interpreter and the input are the same."
         ),
     ] = False
     judge: JudgeSpec | None = Field(
-        default=None, description="Which model grades, where that is not the one of the config."
+        default=None, description="The judge model; by default the one of the config."
     )
     backend: Literal["local", "remote"] = Field(
         default="local",
-        description="Where it is graded: `local`, by agentci itself, or `remote`, by a service of "
+        description="Where grading happens: `local`, in agentci, or `remote`, in a service with "
         "the Evals API.",
     )
     base_url: Text | None = Field(
         default=None,
-        description="Address of the service for `backend: remote`, `/openai/v1` included.",
+        description="URL of the service for `backend: remote`, including `/openai/v1`.",
         examples=["https://RESOURCE.openai.azure.com/openai/v1"],
     )
     api_key_env: VariableName | None = Field(
         default=None,
-        description="Name of the environment variable that holds the key of the service.",
+        description="Name of the environment variable with the service's API key.",
     )
 
     @model_validator(mode="after")
     def _with_one_threshold(self) -> Self:
         own = self.grader.own_threshold if isinstance(self.grader, ScoredGraderSpec) else None
         if own is not None and self.threshold not in (None, own):
-            raise ValueError("threshold and pass_threshold say the same: keep one of them")
+            raise ValueError("`threshold` and `pass_threshold` contradict; keep one of them")
         return self
 
     @model_validator(mode="after")
     def _somewhere(self) -> Self:
         if self.backend == "local" and (self.base_url or self.api_key_env):
-            raise ValueError("base_url and api_key_env are for `backend: remote`")
+            raise ValueError("`base_url` and `api_key_env` require `backend: remote`")
         if self.backend == "remote" and not self.base_url:
-            raise ValueError("`backend: remote` needs a base_url")
+            raise ValueError("`backend: remote` requires `base_url`")
         return self

@@ -1,18 +1,22 @@
 """``type: openai_eval``: a grader over every turn, run locally or by an Evals API service."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import TypeAlias
+from itertools import islice, zip_longest
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
-from agentci.evaluators.evaluator import extract_judgement
-from agentci.evaluators.grader_protocol import SAMPLE
-from agentci.evaluators.metrics.metric import describe_turn_mismatch, mean
+from agentci.evaluators.evaluator import check_response, extract_judgement
+from agentci.evaluators.grader_protocol import ITEM, SAMPLE, make_item, make_sample
+from agentci.evaluators.metrics.metric import (
+    NO_EXPECTED_TURNS,
+    count_unpaired_turns,
+    describe_turn_mismatch,
+    mean,
+)
 from agentci.evaluators.openai_eval.graders import TurnGrade, TurnGrader
-from agentci.evaluators.openai_eval.template_data import ITEM, select_graded_turns
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
@@ -28,13 +32,69 @@ from agentci.model.requests import (
     Skip,
     Task,
 )
+from agentci.model.trace import Turn
+from agentci.model.values import replace
+
+# agentevals' names for the two texts.
+ACTUAL_FIELD: Final = "actual_response"
+EXPECTED_FIELD: Final = "expected_response"
+
+
+class GradedTurns(Struct, frozen=True, kw_only=True):
+    """The turns of a case that are graded.
+
+    Attributes:
+        rows: the template namespaces of each turn.
+        counts: counts of unpaired turns; empty if the grader does not compare turns.
+    """
+
+    rows: tuple[Mapping[str, JsonObject], ...]
+    counts: JsonObject
+
+
+def select_graded_turns(case: Case, *, compares: bool) -> GradedTurns | Skip:
+    """Pair the turns of a case with the expected turns.
+
+    Args:
+        compares: whether turns without an expected turn are left out.
+    """
+    actual, expected = case.trace.turns, case.expected.turns if case.expected else ()
+    if compares and not expected:
+        return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
+    graded = actual[: len(expected)] if compares else actual
+    return GradedTurns(
+        rows=tuple(
+            make_template_row(case, turn, expected_turn)
+            for turn, expected_turn in zip_longest(graded, expected[: len(graded)])
+        ),
+        counts=count_unpaired_turns(actual, expected) if compares else {},
+    )
+
+
+def make_template_row(case: Case, turn: Turn, expected: Turn | None) -> Mapping[str, JsonObject]:
+    """Make the template namespaces for one turn of a case; a missing text is empty.
+
+    Dataset columns override the expected response, but not the recorded values.
+    """
+    eval_case = None
+    if case.expected is not None and expected is not None:
+        eval_case = replace(case.expected, turns=(expected,))
+    one = replace(case, trace=replace(case.trace, turns=(turn,)), expected=eval_case)
+    sample = make_sample(one)
+    item: JsonObject = {
+        EXPECTED_FIELD: (expected and expected.final_text) or "",
+        **make_item(one),
+        ACTUAL_FIELD: turn.final_text or "",
+        SAMPLE: sample,
+    }
+    return {ITEM: item, SAMPLE: sample}
 
 
 def combine_turn_grades(
     grades: Sequence[TurnGrade],
     passed: Sequence[bool],
     *,
-    least: float,
+    threshold: float,
     counts: JsonObject,
     turn_mismatch_fails: bool,
 ) -> Judgement:
@@ -42,7 +102,7 @@ def combine_turn_grades(
 
     Args:
         passed: whether each turn passes, in the order of ``grades``.
-        least: the passing score.
+        threshold: the passing score.
         counts: counts of unpaired turns.
         turn_mismatch_fails: whether unpaired turns fail the case.
     """
@@ -56,8 +116,8 @@ def combine_turn_grades(
     mismatch = describe_turn_mismatch(len(grades), counts) if turn_mismatch_fails else None
     reason = mismatch
     if misses:
-        short = f"{format_count(len(misses), 'turn')} of {len(grades)} fell short"
-        reason = short if score >= least else None
+        failed = f"{len(misses)} of {format_count(len(grades), 'turn')} failed"
+        reason = failed if score >= threshold else None
     return Judgement(
         score=score,
         passed=not misses and mismatch is None,
@@ -108,25 +168,25 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
 
     def ask(self, case: Case) -> Compose | Skip:
         """Run the tasks that the grader needs for each turn, then grade the turns."""
-        lined_up = select_graded_turns(case, compares=self.identity.needs_expected)
-        if isinstance(lined_up, Skip):
-            return lined_up
-        asked = [(row, self.grader.make_tasks(row)) for row in lined_up.rows]
+        turns = select_graded_turns(case, compares=self.identity.needs_expected)
+        if isinstance(turns, Skip):
+            return turns
+        rows = [(row, self.grader.make_tasks(row)) for row in turns.rows]
 
-        def judge(replies: Sequence[Response]) -> ConstantJudgement:
-            grades = [*self._grades(asked, replies)]
+        def combine(responses: Sequence[Response]) -> ConstantJudgement:
+            grades = [*self._grades(rows, responses)]
             judgement = combine_turn_grades(
                 grades,
                 [each.score >= self.threshold for each in grades],
-                least=self.threshold,
-                counts=lined_up.counts,
+                threshold=self.threshold,
+                counts=turns.counts,
                 turn_mismatch_fails=self.turn_mismatch_fails,
             )
             return ConstantJudgement(judgement=judgement)
 
         return Compose(
-            parts=tuple((self.identity.name, task) for _, tasks in asked for task in tasks),
-            then=judge,
+            parts=tuple((self.identity.name, task) for _, tasks in rows for task in tasks),
+            then=combine,
         )
 
     def read(self, response: Response) -> Judgement:
@@ -134,10 +194,10 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
         return extract_judgement(response)
 
     def _grades(
-        self, asked: Sequence[RowTasks], replies: Sequence[Response]
+        self, rows: Sequence[RowTasks], responses: Sequence[Response]
     ) -> Iterator[TurnGrade]:
-        rest = iter(replies)
-        for number, (row, tasks) in enumerate(asked, start=1):
+        rest = iter(responses)
+        for number, (row, tasks) in enumerate(rows, start=1):
             try:
                 yield self.grader.grade(row, tuple(islice(rest, len(tasks))))
             except EvaluatorError as error:
@@ -148,13 +208,14 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
     """Has every turn graded by an Evals API service, which decides what passes.
 
     Attributes:
+        service: the service.
         criterion: the grader as the API defines it.
         low, high: the bounds of the grader's scores.
         threshold, turn_mismatch_fails: as in ``OpenAIEvaluator``.
     """
 
     identity: EvaluatorIdentity
-    wanted: RequiredService
+    service: RequiredService
     criterion: JsonObject
     timeout_seconds: float
     threshold: float
@@ -165,35 +226,34 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """The service."""
-        return (self.wanted,)
+        return (self.service,)
 
     def ask(self, case: Case) -> Compose | Skip:
         """Have all turns graded in one request."""
-        lined_up = select_graded_turns(case, compares=self.identity.needs_expected)
-        if isinstance(lined_up, Skip):
-            return lined_up
+        turns = select_graded_turns(case, compares=self.identity.needs_expected)
+        if isinstance(turns, Skip):
+            return turns
         request = GradeWithService(
-            service=self.wanted.service,
+            service=self.service.service,
             name=f"agentci {self.identity.name}",
             criterion=self.criterion,
-            items=tuple(map(_make_sent_item, lined_up.rows)),
+            items=tuple(map(_make_sent_item, turns.rows)),
             timeout_seconds=self.timeout_seconds,
         )
 
-        def judge(replies: tuple[Response, ...]) -> ConstantJudgement:
-            [response] = replies
-            if not isinstance(response, ServiceGrades):
-                raise TypeError(f"a service was asked, and {type(response).__name__} came")
+        def combine(responses: tuple[Response, ...]) -> ConstantJudgement:
+            [response] = responses
+            grades = check_response(response, ServiceGrades).grades
             judgement = combine_turn_grades(
-                [self._grade(each) for each in response.grades],
-                [each.passed for each in response.grades],
-                least=self.threshold,
-                counts=lined_up.counts,
+                [self._grade(each) for each in grades],
+                [each.passed for each in grades],
+                threshold=self.threshold,
+                counts=turns.counts,
                 turn_mismatch_fails=self.turn_mismatch_fails,
             )
             return ConstantJudgement(judgement=judgement)
 
-        return Compose(parts=((self.identity.name, request),), then=judge)
+        return Compose(parts=((self.identity.name, request),), then=combine)
 
     def read(self, response: Response) -> Judgement:
         """Return the judgement."""
@@ -201,19 +261,20 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
 
     def _grade(self, grade: ServiceGrade) -> TurnGrade:
         if not self.low <= grade.score <= self.high:
-            bounds = f"{format_number(self.low)} to {format_number(self.high)}"
+            bounds = f"{format_number(self.low)} and {format_number(self.high)}"
             raise EvaluatorError(
-                f"the service gave {format_number(grade.score)}, not a score of {bounds}"
+                f"the service returned score {format_number(grade.score)}; it must be between"
+                f" {bounds}"
             )
         reason = grade.details.get("reason")
         return TurnGrade(
             score=(grade.score - self.low) / (self.high - self.low),
-            summary=f"the service gave {format_number(grade.score)}",
+            summary=f"the service returned score {format_number(grade.score)}",
             details=grade.details,
             reasoning=reason if isinstance(reason, str) else "",
         )
 
 
 def _make_sent_item(row: Mapping[str, JsonObject]) -> JsonObject:
-    """Return what is sent of a turn: its texts and dataset columns, without the sample."""
+    """Return the part of a row that is sent: its texts and dataset columns, without the sample."""
     return {name: value for name, value in row[ITEM].items() if name != SAMPLE}

@@ -60,11 +60,11 @@ class Formula(Struct, frozen=True, kw_only=True):
         try:
             value = _evaluate_term(self._term, scores)
         except ZeroDivisionError:
-            raise ValueError("it divides by zero") from None
+            raise ValueError("division by zero") from None
         except (ValueError, OverflowError):
             value = math.nan
         if not math.isfinite(value):
-            raise ValueError("it comes to no finite number")
+            raise ValueError("the result is not a finite number")
         return value
 
 
@@ -75,14 +75,16 @@ def parse_formula(text: str) -> Formula:
         ValueError: the formula is invalid; the message has the reason.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(f"a formula has at most {MAX_CHARACTERS:,} characters")
+        raise ValueError(
+            f"the formula has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}"
+        )
     source = text.strip().replace("^", "**")
     names: set[str] = set()
     try:
         term = _parse_term(_parse_expression(source), names, MAX_DEPTH)
     except _UnsupportedSyntaxError as error:
         part = truncate.short(ast.get_source_segment(source, error.node) or source, MAX_SHOWN)
-        raise ValueError(f"`{part}` is nothing that a formula may say") from None
+        raise ValueError(f"unsupported expression `{part}` in the formula") from None
     return Formula(text=text, names=frozenset(names), _term=term)
 
 
@@ -99,13 +101,15 @@ def _parse_expression(source: str) -> ast.expr:
         with warnings.catch_warnings(action="ignore"):  # such as Python's style warnings
             return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError("it is no formula, such as `0.5 * first + 0.5 * second`") from None
+        raise ValueError(
+            "invalid formula; write for example `0.5 * first + 0.5 * second`"
+        ) from None
 
 
 def _parse_term(node: ast.expr, names: set[str], levels: int) -> _Term:
     function: Callable[..., float]
     if not levels:
-        raise ValueError(f"a formula is nested at most {MAX_DEPTH} levels deep")
+        raise ValueError(f"the formula is nested more than {MAX_DEPTH} levels deep")
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return _parse_number(value)
@@ -127,7 +131,7 @@ def _parse_number(value: float) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError("a number in it is too large") from None
+        raise ValueError("a number in the formula is too large") from None
 
 
 def _find_function(name: str, arguments: int) -> Callable[..., float]:
@@ -136,9 +140,10 @@ def _find_function(name: str, arguments: int) -> Callable[..., float]:
     if name in _VARIADIC_FUNCTIONS and arguments:
         return _VARIADIC_FUNCTIONS[name] if arguments > 1 else float
     if name in _UNARY_FUNCTIONS or name in _VARIADIC_FUNCTIONS:
-        raise ValueError(f"{name} takes {'one number' if name in _UNARY_FUNCTIONS else 'numbers'}")
+        count = "one number" if name in _UNARY_FUNCTIONS else "at least one number"
+        raise ValueError(f"`{name}` takes {count}")
     raise ValueError(
-        f"there is no function {name!r}; there is "
+        f"unknown function `{name}` in the formula; the functions are "
         f"{', '.join((*_VARIADIC_FUNCTIONS, *_UNARY_FUNCTIONS))}"
     )
 

@@ -11,6 +11,7 @@ from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.templates import MissingPlaceholderError, fill_placeholders
 from agentci.errors import EvaluatorError
+from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.grader_protocol import parse_grade
 from agentci.evaluators.openai_eval.formula import Formula
 from agentci.evaluators.similarity.measures import SIMILARITIES
@@ -60,7 +61,7 @@ class TurnGrader(Protocol):
         """
         ...
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Grade ``row`` with the responses to its tasks, in the same order.
 
         Raises:
@@ -94,14 +95,14 @@ class SimilarityGrader(ComparisonGrader, frozen=True, kw_only=True):
 
     metric: str
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Compute the similarity."""
-        del replies
-        mine, its = self.texts(row)
-        score = SIMILARITIES[self.metric](mine, its)
+        del responses
+        text, reference = self.texts(row)
+        score = SIMILARITIES[self.metric](text, reference)
         return TurnGrade(
             score=score,
-            summary=f"{self.metric} {score:.2f}: expected {_quote(its)}, got {_quote(mine)}",
+            summary=f"{self.metric} {score:.2f}: expected {_quote(reference)}, got {_quote(text)}",
             details={
                 "evaluation_metric": self.metric,
                 **({"synonyms": False} if self.metric == METEOR else {}),
@@ -114,14 +115,14 @@ class StringCheckGrader(ComparisonGrader, frozen=True, kw_only=True):
 
     operation: str
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Score 1 if the operation holds, else 0."""
-        del replies
-        mine, its = self.texts(row)
-        holds, wanted = OPERATIONS[self.operation]
+        del responses
+        text, reference = self.texts(row)
+        holds, expected = OPERATIONS[self.operation]
         return TurnGrade(
-            score=float(holds(mine, its)),
-            summary=f"{self.operation}: expected {wanted}{_quote(its)}, got {_quote(mine)}",
+            score=float(holds(text, reference)),
+            summary=f"{self.operation}: expected {expected}{_quote(reference)}, got {_quote(text)}",
             details={"operation": self.operation},
         )
 
@@ -130,36 +131,30 @@ class CosineGrader(ComparisonGrader, frozen=True, kw_only=True):
     """``text_similarity`` by embeddings; a negative cosine or an empty text scores 0.
 
     Attributes:
-        panel: the model that makes embeddings.
+        model: the model that makes embeddings.
     """
 
-    panel: JudgeConfig
+    model: JudgeConfig
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
         """Have the embeddings compared, unless a text is empty, which services reject."""
         texts = self.texts(row)
-        return (CompareEmbeddings(texts=texts, judge=self.panel),) if all(texts) else ()
+        return (CompareEmbeddings(texts=texts, judge=self.model),) if all(texts) else ()
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Score the cosine."""
-        mine, its = self.texts(row)
-        cosine = _read_cosine(replies[0]) if replies else 0.0
-        note = " (counts as 0)" if cosine < 0 else "" if replies else " (a text is empty)"
+        text, reference = self.texts(row)
+        cosine = check_response(responses[0], EmbeddingSimilarity).cosine if responses else 0.0
+        note = " (counts as 0)" if cosine < 0 else "" if responses else " (a text is empty)"
         return TurnGrade(
             score=max(0.0, cosine),
-            summary=f"cosine {cosine:.2f}{note}: expected {_quote(its)}, got {_quote(mine)}",
+            summary=f"cosine {cosine:.2f}{note}: expected {_quote(reference)}, got {_quote(text)}",
             details={
                 "evaluation_metric": "cosine",
-                "model": self.panel.settings.model,
+                "model": self.model.settings.model,
                 "cosine": cosine,
             },
         )
-
-
-def _read_cosine(response: Response) -> float:
-    if not isinstance(response, EmbeddingSimilarity):
-        raise TypeError(f"embeddings were asked for, and {type(response).__name__} came")
-    return response.cosine
 
 
 def fill_template(template: str, row: JsonObject) -> str:
@@ -173,16 +168,21 @@ def fill_template(template: str, row: JsonObject) -> str:
     except MissingPlaceholderError as error:
         raise EvaluatorError(str(error)) from None
     if len(text) > MAX_CHARACTERS:
-        raise EvaluatorError(f"texts of more than {MAX_CHARACTERS:,} characters are not compared")
+        raise EvaluatorError(
+            f"the text has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}"
+        )
     return text
 
 
 # The test of input and reference, and a description of what is expected of the input.
 OPERATIONS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
-    "eq": (lambda mine, its: mine == its, ""),
-    "ne": (lambda mine, its: mine != its, "anything but "),
-    "like": (lambda mine, its: its in mine, "a text with "),
-    "ilike": (lambda mine, its: its.lower() in mine.lower(), "a text with, in any case, "),
+    "eq": (lambda text, reference: text == reference, ""),
+    "ne": (lambda text, reference: text != reference, "any text except "),
+    "like": (lambda text, reference: reference in text, "a text that contains "),
+    "ilike": (
+        lambda text, reference: reference.lower() in text.lower(),
+        "a text that contains (ignoring case) ",
+    ),
 }
 
 
@@ -218,25 +218,25 @@ class PythonGrader(Struct, frozen=True, kw_only=True):
         )
         return (call,)
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Read the returned score.
 
         Raises:
             EvaluatorError: the function failed or did not return a score from 0 to 1.
         """
         del row
-        [response] = replies
-        if not isinstance(response, ProgramOutput):
-            raise TypeError(f"a function was called, and {type(response).__name__} came")
+        [response] = responses
+        output = check_response(response, ProgramOutput)
         try:
-            score = parse_grade(response, network=NETWORK).score
+            score = parse_grade(output, network=NETWORK).score
         except EvaluatorError as error:
-            raise EvaluatorError(f"{FUNCTION_NAME} {error}") from None
+            raise EvaluatorError(f"`{FUNCTION_NAME}` {error}") from None
         if not 0 <= score <= 1:
             raise EvaluatorError(
-                f"{FUNCTION_NAME} returned {format_number(score)}, not a score from 0 to 1"
+                f"`{FUNCTION_NAME}` returned score {format_number(score)}; it must be between 0"
+                " and 1"
             )
-        return TurnGrade(score=score, summary=f"{FUNCTION_NAME} returned {score:.2f}")
+        return TurnGrade(score=score, summary=f"`{FUNCTION_NAME}` returned score {score:.2f}")
 
 
 # Rounding error by which sums of shares may exceed 0 to 1.
@@ -253,19 +253,19 @@ class MultiGrader(Struct, frozen=True, kw_only=True):
         """Return the tasks of all members, in order."""
         return tuple(task for each in self.members.values() for task in each.make_tasks(row))
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Compute the formula.
 
         Raises:
             EvaluatorError: a member cannot grade, or the result is not a score from 0 to 1.
         """
-        grades = dict(self._grades(row, iter(replies)))
+        grades = dict(self._grades(row, iter(responses)))
         scores = {name: each.score for name, each in grades.items()}
         score = self._value(scores)
         listed = ", ".join(f"{name} {each:.2f}" for name, each in scores.items())
         return TurnGrade(
             score=score,
-            summary=f"{score:.2f} of {listed}",
+            summary=f"score {score:.2f} from {listed}",
             details={
                 "scores": scores,
                 "graders": {name: each.details for name, each in grades.items()},
@@ -276,10 +276,10 @@ class MultiGrader(Struct, frozen=True, kw_only=True):
         )
 
     def _grades(
-        self, row: JsonObject, replies: Iterator[Response]
+        self, row: JsonObject, responses: Iterator[Response]
     ) -> Iterator[tuple[str, TurnGrade]]:
         for name, member in self.members.items():
-            own = [next(replies) for _ in member.make_tasks(row)]
+            own = [next(responses) for _ in member.make_tasks(row)]
             try:
                 yield name, member.grade(row, own)
             except EvaluatorError as error:
@@ -289,9 +289,10 @@ class MultiGrader(Struct, frozen=True, kw_only=True):
         try:
             value = self.formula.value(scores)
         except ValueError as error:
-            raise EvaluatorError(f"no score comes of `{self.formula.text}`: {error}") from None
+            raise EvaluatorError(f"cannot compute `{self.formula.text}`: {error}") from None
         if not -TOLERANCE <= value <= 1 + TOLERANCE:
             raise EvaluatorError(
-                f"`{self.formula.text}` comes to {format_number(value)}, not to a score from 0 to 1"
+                f"the result of `{self.formula.text}` is {format_number(value)}; it must be between"
+                " 0 and 1"
             )
         return min(1.0, max(0.0, value))

@@ -9,6 +9,7 @@ from agentci._util.text.format import format_number
 from agentci._util.text.suggest import join_with_or
 from agentci._util.text.templates import MissingPlaceholderError, fill_placeholders
 from agentci.errors import EvaluatorError
+from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.openai_eval.graders import TurnGrade
 from agentci.evaluators.prompts.questions import make_question
 from agentci.model.json import JsonObject
@@ -16,8 +17,8 @@ from agentci.model.judges import AggregateVerdict, AskModel, JudgeConfig, JudgeP
 from agentci.model.requests import Response, Task
 
 INSTRUCTIONS: Final = (
-    "You grade what an AI agent did, as the messages below ask you to. Where they say [name], they"
-    " mean the text of that name, which is given to you as data."
+    "Grade the work of an AI agent as instructed in the messages below. [name] in a message refers"
+    " to the text of that name, which is provided as data."
 )
 
 
@@ -43,13 +44,13 @@ class GraderPrompt(Struct, frozen=True, kw_only=True):
             return f"[{path}]"
 
         try:
-            told = [
+            messages = [
                 f"{role}: {fill_placeholders(text, row, show=name)}" for role, text in self.messages
             ]
         except MissingPlaceholderError as error:
             raise EvaluatorError(str(error)) from None
         template = "\n\n".join(f"{{{{ {path} }}}}" for path in names)
-        return make_question("\n\n".join((INSTRUCTIONS, *told)), template, row, form)
+        return make_question("\n\n".join((INSTRUCTIONS, *messages)), template, row, form)
 
 
 class LabelModelGrader(Struct, frozen=True, kw_only=True):
@@ -58,23 +59,23 @@ class LabelModelGrader(Struct, frozen=True, kw_only=True):
     prompt: GraderPrompt
     labels: tuple[str, ...]
     passing: tuple[str, ...]
-    panel: JudgeConfig
+    judge: JudgeConfig
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
         """Have a model choose a label."""
         form = ScoreSchema(kind="label", value_name="label", labels=self.labels)
-        return (AskModel(prompt=self.prompt.question(row, form), judge=self.panel),)
+        return (AskModel(prompt=self.prompt.question(row, form), judge=self.judge),)
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Score whether the label is a passing one."""
         del row
-        ruling = _read_ruling(replies)
-        label = str(ruling.value)
+        verdict = _read_verdict(responses)
+        label = str(verdict.value)
         return TurnGrade(
             score=float(label in self.passing),
-            summary=f"label {label!r}, wanted {join_with_or([*map(repr, self.passing)])}",
-            details={"label": label, **_format_votes(ruling)},
-            reasoning=ruling.representative_verdict.reason,
+            summary=f"label `{label}`; expected {join_with_or(self.passing)}",
+            details={"label": label, **_format_votes(verdict)},
+            reasoning=verdict.representative_verdict.reason,
         )
 
 
@@ -84,35 +85,34 @@ class ScoreModelGrader(Struct, frozen=True, kw_only=True):
     prompt: GraderPrompt
     low: float
     high: float
-    panel: JudgeConfig
+    judge: JudgeConfig
 
     def make_tasks(self, row: JsonObject) -> tuple[Task, ...]:
         """Have a model choose a number."""
         form = ScoreSchema(value_name="result", low=self.low, high=self.high)
-        return (AskModel(prompt=self.prompt.question(row, form), judge=self.panel),)
+        return (AskModel(prompt=self.prompt.question(row, form), judge=self.judge),)
 
-    def grade(self, row: JsonObject, replies: Sequence[Response]) -> TurnGrade:
+    def grade(self, row: JsonObject, responses: Sequence[Response]) -> TurnGrade:
         """Scale the number to a score."""
         del row
-        ruling = _read_ruling(replies)
-        value = float(ruling.value)
+        verdict = _read_verdict(responses)
+        value = float(verdict.value)
         return TurnGrade(
             score=(value - self.low) / (self.high - self.low),
             summary=(
-                f"{format_number(value)} of {format_number(self.low)} to {format_number(self.high)}"
+                f"{format_number(value)} on a scale of {format_number(self.low)} to"
+                f" {format_number(self.high)}"
             ),
-            details={"result": value, **_format_votes(ruling)},
-            reasoning=ruling.representative_verdict.reason,
+            details={"result": value, **_format_votes(verdict)},
+            reasoning=verdict.representative_verdict.reason,
         )
 
 
-def _read_ruling(replies: Sequence[Response]) -> AggregateVerdict:
-    [response] = replies
-    if not isinstance(response, AggregateVerdict):
-        raise TypeError(f"a model was asked, and {type(response).__name__} came")
-    return response
+def _read_verdict(responses: Sequence[Response]) -> AggregateVerdict:
+    [response] = responses
+    return check_response(response, AggregateVerdict)
 
 
-def _format_votes(ruling: AggregateVerdict) -> JsonObject:
+def _format_votes(verdict: AggregateVerdict) -> JsonObject:
     """Return the value of every sample if they differ."""
-    return {"votes": [each.value for each in ruling.verdicts]} if ruling.is_split else {}
+    return {"votes": [each.value for each in verdict.verdicts]} if verdict.is_split else {}

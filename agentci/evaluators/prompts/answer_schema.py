@@ -35,7 +35,7 @@ def make_answer_schema(form: VerdictSchema) -> JsonObject:
 def describe_answer_format(form: VerdictSchema) -> str:
     """Describe the schema as text, including bounds."""
     shape = _describe_checklist(form) if isinstance(form, ChecklistSchema) else _describe_form(form)
-    return f"Reply with one JSON object and nothing else: {shape}"
+    return f"Respond with one JSON object and nothing else: {shape}"
 
 
 def get_mark_field(form: ChecklistSchema) -> str:
@@ -73,18 +73,18 @@ def _make_object_schema(properties: JsonObject) -> JsonObject:
 
 
 def _describe_form(form: ScoreSchema) -> str:
-    notes = "".join(f' "{name}": [up to 4 short texts],' for name in form.notes)
+    notes = "".join(f' "{name}": [up to 4 short strings],' for name in form.notes)
     return (
-        f'{{"{form.reason_name}": "your reasons, in a few sentences",{notes}'
+        f'{{"{form.reason_name}": "your reasoning in a few sentences",{notes}'
         f' "{form.value_name}": {_describe_value(form)}}}'
     )
 
 
 def _describe_checklist(form: ChecklistSchema) -> str:
     return (
-        f'{{"{CHECKS}": [for each of them {{"{ID}": its id, "{REASONING}": "your reasons, in a'
+        f'{{"{CHECKS}": [for each item {{"{ID}": its id, "{REASONING}": "your reasoning in one'
         f' sentence", "{get_mark_field(form)}": {_describe_value(form)}}}],'
-        f' "{OVERALL}": "what they come to, in a sentence"}}'
+        f' "{OVERALL}": "a summary in one sentence"}}'
     )
 
 

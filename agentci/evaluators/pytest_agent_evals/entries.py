@@ -19,14 +19,14 @@ class GraderEntry(ProcessEntry):
 
     type: Literal["grader"] = Field(description="A Python function that returns a score.")
     grader: GraderReference = Field(
-        description="File and function, `FILE.py:FUNCTION`; relative to this config. Without a "
-        "function it is `grade`.",
+        description="File and function, `FILE.py:FUNCTION`, relative to this config. The default "
+        "function is `grade`.",
         examples=["graders.py:is_short"],
     )
     timeout: Seconds = Field(
-        default=GRADER_SECONDS, description="Seconds after which a call is stopped."
+        default=GRADER_SECONDS, description="Time limit of one call in seconds."
     )
-    network: bool = Field(default=True, description="Whether it may use the network.")
+    network: bool = Field(default=True, description="Whether it can use the network.")
 
     @property
     def file(self) -> str:
@@ -51,22 +51,24 @@ class PromptEntry(RepeatableEntry, Entry):
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")
     prompt: Text = Field(
-        description="The prompt, or a file with it, relative to this config: a Jinja2 template of "
-        "`query`, `response`, `tool_calls`, `tool_definitions` and the columns of the dataset.",
+        description="The prompt, or the path of a file relative to this config. It is a Jinja2 "
+        "template with the variables `query`, `response`, `tool_calls`, `tool_definitions` and the "
+        "columns of the dataset.",
         examples=["relevance.md"],
     )
     threshold: Threshold = Field(
-        description="What passes: a number, from which on the judge's own passes, or `true` or "
-        "`false`, which is what it has to say."
+        description="What passes: the lowest passing number, or the passing value, `true` or "
+        "`false`."
     )
     scale: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
         default=None,
-        description="Lowest and highest number that the judge may give; 0 and 1 where `threshold` "
-        "is a number with decimals between them, else unknown, and then there is no score.",
+        description="Lowest and highest number of the judge model. Defaults to 0 and 1 if "
+        "`threshold` is a decimal number between them. Otherwise it is unknown, and results have "
+        "no score.",
         examples=[[1, 5]],
     )
     judge: JudgeSpec | None = Field(
-        default=None, description="Which model judges, where that is not the one of the config."
+        default=None, description="The judge model; by default the one of the config."
     )
 
     @model_validator(mode="after")
@@ -75,7 +77,7 @@ class PromptEntry(RepeatableEntry, Entry):
             return self
         low, high = self.scale
         if isinstance(self.threshold, bool):
-            raise ValueError("scale is for numbers, and threshold is none")  # noqa: TRY004
+            raise ValueError("`scale` requires a numeric `threshold`")  # noqa: TRY004
         if not low < high or not low <= self.threshold <= high:
-            raise ValueError("scale is [lowest, highest], with threshold on it")
+            raise ValueError("`scale` must be [lowest, highest] and include the `threshold`")
         return self

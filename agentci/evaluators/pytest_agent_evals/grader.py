@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
-from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.build import (
     installs_requirements,
@@ -16,6 +16,7 @@ from agentci.evaluators.agentevals.build import (
 )
 from agentci.evaluators.agentevals.eval_protocol import ParsedEvalResult, truncate_result
 from agentci.evaluators.agentevals.threshold import get_threshold
+from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.evaluator_type import EvaluatorContext, TextFile
 from agentci.evaluators.grader_protocol import FunctionGrade, make_grade_arguments, parse_grade
 from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
@@ -42,9 +43,10 @@ def check_function_exists(file: TextFile, name: str, place: Place) -> None:
         return
     known = _FUNCTION_DEFINITION.findall(file.text)
     raise InputError.from_message(
-        f"{file.name} defines no function {quote_name(name)}",
+        f"no function {quote_name(name)} in {file.name}",
         place=place,
-        hint=suggest_name(name, known) or (f"there is {join_with_or(known)}" if known else None),
+        hint=suggest_name(name, known)
+        or (f"its functions are {', '.join(known)}" if known else None),
     )
 
 
@@ -84,10 +86,9 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
             EvaluatorError: the function failed or returned no score from 0 to 1; this does not
                 count as 0.
         """
-        if not isinstance(response, ProgramOutput):
-            raise TypeError(f"a grader was asked for, not {type(response).__name__}")
+        output = check_response(response, ProgramOutput)
         try:
-            grade = parse_grade(response, network=self.run.network, in_image=bool(self.run.image))
+            grade = parse_grade(output, network=self.run.network, in_image=bool(self.run.image))
             return make_grade_judgement(grade, threshold=get_threshold(self.identity))
         except EvaluatorError as error:
             raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
@@ -100,7 +101,9 @@ def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement
         EvaluatorError: the score is not from 0 to 1.
     """
     if not 0 <= grade.score <= 1:
-        raise EvaluatorError(f"returned {format_number(grade.score)}, not a score from 0 to 1")
+        raise EvaluatorError(
+            f"returned score {format_number(grade.score)}; it must be between 0 and 1"
+        )
     result = ParsedEvalResult(score=grade.score, status=None, turn_scores=(), details=grade.details)
     details = truncate_result(result, size=grade.size, shown=REASON_FIELDS).details
     reasons = (details.get(name) for name in REASON_FIELDS)

@@ -10,8 +10,8 @@ from agentci.model.problem import Problem
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 
-NO_RECORDING: Final = "no recording is of this row"
-NO_RESPONSE: Final = "the row has no `response`, and there are no recordings to look for one in"
+NO_RECORDED_RUN: Final = "no recorded run matches this row"
+NO_RESPONSE: Final = "the row has no `response`, and no recorded runs are given"
 
 
 class RowMatcher:
@@ -31,8 +31,8 @@ class RowMatcher:
             carries_runs: whether rows hold the responses, so that there are no recorded runs.
         """
         self._rows = {row.id: row for row in dataset.rows}
-        self._index = EvalCaseIndex(map(_make_row_case, self._rows.values()), are_alone=False)
-        self._lack = NO_RESPONSE if carries_runs else NO_RECORDING
+        self._index = EvalCaseIndex(map(_make_row_case, self._rows.values()), has_one_trace=False)
+        self._missing_run_reason = NO_RESPONSE if carries_runs else NO_RECORDED_RUN
         self.problems: list[Problem] = []
 
     def cases(self, traces: Iterable[Trace], matching: EvalCaseMatcher) -> Iterator[Case]:
@@ -48,7 +48,7 @@ class RowMatcher:
                 yield matching.make_case(trace)
         for row in left.values():
             case = matching.make_case(make_row_trace(row), row)
-            yield case if row.turn else replace(case, missing_run_reason=self._lack)
+            yield case if row.turn else replace(case, missing_run_reason=self._missing_run_reason)
 
 
 def _make_row_case(row: DatasetRow) -> EvalCase:
@@ -63,10 +63,10 @@ def make_row_trace(row: DatasetRow) -> Trace:
 
 
 def _make_unmatched_problem(trace: Trace) -> Problem:
-    asked = f" ({quote_name(trace.turns[0].user_text)})" if trace.turns else ""
+    query = f" (first message: {quote_name(trace.turns[0].user_text)})" if trace.turns else ""
     return Problem(
-        message=f"a recording is of no row of the dataset{asked}",
+        message=f"a recorded run matches no row of the dataset{query}",
         place=trace.place,
-        hint="it begins with the query of a row, or names its id as its eval case",
+        hint="its first message must be the query of a row, or its eval case the id of one",
         severity="warning",
     )

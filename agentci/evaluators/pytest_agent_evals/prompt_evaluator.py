@@ -11,6 +11,7 @@ from agentci._util.child_programs import RENDER_PATH
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.grader_protocol import make_item, make_sample
 from agentci.evaluators.program_output import format_log_tail, parse_output
@@ -61,8 +62,8 @@ class PromptThreshold(Struct, frozen=True, kw_only=True):
     def description(self) -> str:
         """The threshold in reports."""
         if isinstance(self.threshold, bool):
-            return "true" if self.threshold else "false"
-        return f"at least {format_number(self.threshold)}"
+            return f"{RESULT} is {'true' if self.threshold else 'false'}"
+        return f"{RESULT} >= {format_number(self.threshold)}"
 
     def is_passed_by(self, value: JudgeValue) -> bool:
         """Return whether ``value`` passes."""
@@ -84,12 +85,12 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
     identity: EvaluatorIdentity
     template: str
     bar: PromptThreshold
-    wanted: RequiredJudge
+    judge: RequiredJudge
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """The judge model."""
-        return (self.wanted,)
+        return (self.judge,)
 
     def ask(self, case: Case) -> Compose:
         """Fill in the template, then send the prompt to the model.
@@ -108,26 +109,24 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
             # It is ours, and its response depends only on stdin.
             cached=True,
         )
-        return Compose(parts=((self.identity.name, filled),), then=self._question)
+        return Compose(parts=((self.identity.name, filled),), then=self._make_request)
 
     def read(self, response: Response) -> Judgement:
         """Make a judgement from the model's verdict."""
-        if not isinstance(response, AggregateVerdict):
-            raise TypeError(f"a model was asked, and {type(response).__name__} came")
-        value = response.value
+        verdict = check_response(response, AggregateVerdict)
+        value = verdict.value
         if isinstance(value, str):
-            raise TypeError("a label came, and none was asked for")
-        return make_prompt_judgement(value, response.representative_verdict.reason, self.bar)
+            raise TypeError(f"expected a number or a boolean, got the label {value}")
+        return make_prompt_judgement(value, verdict.representative_verdict.reason, self.bar)
 
-    def _question(self, replies: Sequence[Response]) -> AskModel:
-        [response] = replies
-        if not isinstance(response, ProgramOutput):
-            raise TypeError(f"a template was to be filled, and {type(response).__name__} came")
+    def _make_request(self, responses: Sequence[Response]) -> AskModel:
+        [response] = responses
         try:
-            question = make_question_from_template(*parse_filled_template(response), self.bar.form)
+            template = parse_filled_template(check_response(response, ProgramOutput))
+            prompt = make_question_from_template(*template, self.bar.form)
         except EvaluatorError as error:
-            raise EvaluatorError(f"Custom evaluator '{self.identity.name}' {error}") from None
-        return AskModel(prompt=question, judge=self.wanted.judge)
+            raise EvaluatorError(f"Evaluator `{self.identity.name}`: {error}") from None
+        return AskModel(prompt=prompt, judge=self.judge.judge)
 
 
 def make_prompt_variables(case: Case) -> JsonObject:
@@ -147,14 +146,12 @@ def parse_filled_template(response: ProgramOutput) -> tuple[str, list[tuple[str,
         EvaluatorError: the template could not be filled in.
     """
     if response.exit_code != 0:
-        raise EvaluatorError(
-            f"has a prompt that cannot be filled: {format_log_tail(response.stderr)}"
-        )
+        raise EvaluatorError(f"cannot fill the prompt template: {format_log_tail(response.stderr)}")
     match parse_output(response.stdout):
         case {"text": str(text), "values": list(values)}:
-            return text, [(str(name), str(told)) for name, told in values]
+            return text, [(str(name), str(value)) for name, value in values]
         case other:
-            raise TypeError(f"a filled template came as {other}")
+            raise TypeError(f"expected a filled template, got {other}")
 
 
 def make_prompt_judgement(value: JudgeValue, reason: str, bar: PromptThreshold) -> Judgement:
@@ -164,7 +161,7 @@ def make_prompt_judgement(value: JudgeValue, reason: str, bar: PromptThreshold) 
     return Judgement(
         score=bar.score(value),
         passed=passed,
-        misses=() if passed else (f"the judge said {said}, not {bar.description}",),
+        misses=() if passed else (f"the judge returned {said}, required: {bar.description}",),
         reasoning=reason or None,
         details={RESULT: value},
     )
@@ -191,23 +188,19 @@ def build_prompt(entry: PromptEntry, context: EvaluatorContext) -> PromptEvaluat
         template,
         bar,
         place=context.place,
-        wanted=RequiredJudge(
-            judge=context.judges.panel(entry.judge, judge_place),
-            name=entry.name,
-            place=judge_place,
-        ),
+        judge=context.judges.require(entry.judge, name=entry.name, place=judge_place),
     )
     identity = replace(evaluator.identity, required=entry.required, repetition=entry.repetition)
     return replace(evaluator, identity=identity)
 
 
 def make_prompt_evaluator(
-    template: str, bar: PromptThreshold, *, place: Place, wanted: RequiredJudge
+    template: str, bar: PromptThreshold, *, place: Place, judge: RequiredJudge
 ) -> PromptEvaluator:
-    """Make the evaluator for ``template``, named after ``wanted``."""
+    """Make the evaluator for ``template``, with the name in ``judge``."""
     return PromptEvaluator(
         identity=EvaluatorIdentity(
-            name=wanted.name,
+            name=judge.name,
             type="prompt",
             criterion=bar.description,
             threshold=None if isinstance(bar.threshold, bool) else bar.score(bar.threshold),
@@ -216,7 +209,7 @@ def make_prompt_evaluator(
         ),
         template=template,
         bar=bar,
-        wanted=wanted,
+        judge=judge,
     )
 
 
@@ -250,15 +243,17 @@ def check_prompt_template(template: str, place: Place, *, line_counts: bool = Fa
         tree = Environment().parse(template)  # noqa: S701 (autoescape is not needed: nothing is rendered)
     except TemplateSyntaxError as error:
         at = Place(file=place.file, line=error.lineno) if line_counts else place
-        where = "" if line_counts else f" on its line {error.lineno}"
+        where = "" if line_counts else f" on line {error.lineno}"
         raise InputError.from_message(
-            f"the prompt is no template{where}: {error.message}", place=at
+            f"template syntax error in the prompt{where}: {error.message}", place=at
         ) from None
     except RecursionError:
-        raise InputError.from_message("the prompt is nested too deeply", place=place) from None
+        raise InputError.from_message(
+            "the prompt template is nested too deeply", place=place
+        ) from None
     if not find_undeclared_variables(tree):
         raise InputError.from_message(
-            "the prompt names no variable: the judge would see nothing of the answer",
+            "the prompt uses no variable, so that the judge model would not see the response",
             place=place,
-            hint="name what is judged, such as {{response}}",
+            hint="add the content to evaluate, such as {{response}}",
         )

@@ -52,9 +52,9 @@ def bleu(candidate: str, reference: str) -> float:
 
     It uses 13a tokens, n-grams of 1 to 4 (fewer for a shorter candidate) and exponential smoothing.
     """
-    found, wanted = tokenize_13a(candidate), tokenize_13a(reference)
+    found, expected = tokenize_13a(candidate), tokenize_13a(reference)
     orders = range(1, min(MAX_NGRAM_LENGTH, len(found)) + 1)
-    hits = [(count_ngrams(found, n) & count_ngrams(wanted, n)).total() for n in orders]
+    hits = [(count_ngrams(found, n) & count_ngrams(expected, n)).total() for n in orders]
     if not any(hits):
         return 0.0
     logs, smoothing = 0.0, 1.0
@@ -63,25 +63,25 @@ def bleu(candidate: str, reference: str) -> float:
         if not hit:
             smoothing *= 2
         logs += math.log(hit / total if hit else 1 / (smoothing * total))
-    brevity = math.exp(min(0.0, 1 - len(wanted) / len(found)))
+    brevity = math.exp(min(0.0, 1 - len(expected) / len(found)))
     return brevity * math.exp(logs / len(hits))
 
 
 def gleu(candidate: str, reference: str) -> float:
     """Compute Google's BLEU: the lesser of precision and recall of n-grams of 1 to 4."""
-    found, wanted = (_count_all_ngrams(tokenize_13a(text)) for text in (candidate, reference))
-    return (found & wanted).total() / max(found.total(), wanted.total(), 1)
+    found, expected = (_count_all_ngrams(tokenize_13a(text)) for text in (candidate, reference))
+    return (found & expected).total() / max(found.total(), expected.total(), 1)
 
 
 def rouge_n(candidate: str, reference: str, n: int) -> float:
     """Compute ROUGE-N: the F-measure of n-grams, without stemming."""
-    found, wanted = (count_ngrams(tokenize_rouge(text), n) for text in (candidate, reference))
-    return f_measure((found & wanted).total(), found.total(), wanted.total())
+    found, expected = (count_ngrams(tokenize_rouge(text), n) for text in (candidate, reference))
+    return f_measure((found & expected).total(), found.total(), expected.total())
 
 
-def f_measure(hits: int, found: int, wanted: int) -> float:
+def f_measure(hits: int, found: int, expected: int) -> float:
     """Compute the F-measure; the order of operations gives the same floats as rouge-score."""
-    precision, recall = hits / max(found, 1), hits / max(wanted, 1)
+    precision, recall = hits / max(found, 1), hits / max(expected, 1)
     return 2 * precision * recall / (precision + recall) if hits else 0.0
 
 
@@ -111,15 +111,15 @@ def rouge_l(candidate: str, reference: str) -> float:
     """Compute ROUGE-L: the F-measure of the longest common subsequence of unstemmed words."""
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (likewise)
 
-    found, wanted = tokenize_rouge(candidate), tokenize_rouge(reference)
-    return f_measure(LCSseq.similarity(found, wanted), len(found), len(wanted))
+    found, expected = tokenize_rouge(candidate), tokenize_rouge(reference)
+    return f_measure(LCSseq.similarity(found, expected), len(found), len(expected))
 
 
 def cosine_tf(candidate: str, reference: str) -> float:
     """Compute the cosine between word counts, ignoring case, for any script with spaces."""
-    found, wanted = (Counter(_WORD.findall(text.casefold())) for text in (candidate, reference))
-    product = sum(count * wanted[word] for word, count in found.items())
-    squares = (sum(count**2 for count in each.values()) for each in (found, wanted))
+    found, expected = (Counter(_WORD.findall(text.casefold())) for text in (candidate, reference))
+    product = sum(count * expected[word] for word, count in found.items())
+    squares = (sum(count**2 for count in each.values()) for each in (found, expected))
     # Rounding may give slightly more than 1 for equal texts.
     return min(1.0, product / math.sqrt(math.prod(squares))) if product else 0.0
 
@@ -136,30 +136,30 @@ AlignedPair: TypeAlias = tuple[int, int]
 
 def meteor(candidate: str, reference: str) -> float:
     """Compute METEOR: the F-measure of aligned words, less a penalty per chunk, ignoring case."""
-    found, wanted = (tokenize_13a(text.lower()) for text in (candidate, reference))
-    pairs = _align_words(list(enumerate(found)), list(enumerate(wanted)))
+    found, expected = (tokenize_13a(text.lower()) for text in (candidate, reference))
+    pairs = _align_words(list(enumerate(found)), list(enumerate(expected)))
     if not pairs:
         return 0.0
-    precision, recall = len(pairs) / len(found), len(pairs) / len(wanted)
+    precision, recall = len(pairs) / len(found), len(pairs) / len(expected)
     f_mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
-    chunks = 1 + sum((mine + 1, its + 1) != after for (mine, its), after in pairwise(pairs))
+    chunks = 1 + sum((first + 1, second + 1) != after for (first, second), after in pairwise(pairs))
     return (1 - GAMMA * math.pow(chunks / len(pairs), BETA)) * f_mean
 
 
-def _align_words(found: PlacedWords, wanted: PlacedWords) -> list[AlignedPair]:
+def _align_words(found: PlacedWords, expected: PlacedWords) -> list[AlignedPair]:
     """Pair equal words, then words of the same stem, in the order of the candidate."""
-    same, found, wanted = _match_words(found, wanted)
-    stems = ([(place, stem(word)) for place, word in each] for each in (found, wanted))
+    same, found, expected = _match_words(found, expected)
+    stems = ([(place, stem(word)) for place, word in each] for each in (found, expected))
     alike, _, _ = _match_words(*stems)
     return sorted(same + alike)
 
 
 def _match_words(
-    found: PlacedWords, wanted: PlacedWords
+    found: PlacedWords, expected: PlacedWords
 ) -> tuple[list[AlignedPair], PlacedWords, PlacedWords]:
     """Pair equal words from the end; return the pairs and what is left on both sides."""
     free: defaultdict[str, list[int]] = defaultdict(list)
-    for place, word in wanted:
+    for place, word in expected:
         free[word].append(place)
     pairs, left = [], []
     for place, word in reversed(found):
@@ -168,16 +168,16 @@ def _match_words(
         else:
             left.append((place, word))
     taken = {place for _, place in pairs}
-    return pairs, left[::-1], [each for each in wanted if each[0] not in taken]
+    return pairs, left[::-1], [each for each in expected if each[0] not in taken]
 
 
-def cosine_similarity(mine: Sequence[float], its: Sequence[float]) -> float:
+def cosine_similarity(first: Sequence[float], second: Sequence[float]) -> float:
     """Compute the cosine between two vectors of the same length, -1 to 1.
 
     Raises:
         ValueError: if a vector is all zeros and so has no direction.
     """
-    a, b = _scale_vector(mine), _scale_vector(its)
+    a, b = _scale_vector(first), _scale_vector(second)
     product, squares = _dot_product(a, b), _dot_product(a, a) * _dot_product(b, b)
     # Rounding may give slightly more than 1.
     return max(-1.0, min(1.0, product / math.sqrt(squares)))

@@ -1,6 +1,6 @@
 """The requirements of an evaluator: parsed from its file, or pinned by a lock.
 
-The grammar is narrower than that of installers. An installer gets a file written from the parsed
+Fewer lines are allowed than installers read. An installer gets a file written from the parsed
 lines, so that it cannot interpret the original differently. Lines that use something of the machine
 (a path, another file, a variable) are refused, because the files of evaluators may come from
 elsewhere.
@@ -9,28 +9,30 @@ elsewhere.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci.errors import EvaluatorError
 
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
 MAX_SHOWN_CHARS: Final = 120
 
-NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-EXTRAS: Final = r"(?:\s*\[[A-Za-z0-9._,\s-]*\])?"
-MARKER: Final = r"(?:\s*;[A-Za-z0-9_\s.'\"<>=!~(),*+-]+)?"
-VERSION: Final = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+"
-VERSIONS: Final = rf"(?:\s*\(?\s*{VERSION}(?:\s*,\s*{VERSION})*\s*,?\s*\)?)?"
-
 HTTPS_URL: Final = re.compile(r"https://[!-~]+")
-NAMED_PACKAGE: Final = re.compile(rf"({NAME}){EXTRAS}{VERSIONS}{MARKER}")
-DIRECT_PACKAGE: Final = re.compile(rf"(?:({NAME}){EXTRAS}\s*@\s*)?(?:git\+)?https://[!-~]+{MARKER}")
+PACKAGE_URL: Final = re.compile(r"(?:git\+)?https://[!-~]+")
+# Characters of a package from an index, before its marker: an installer may take others for a path.
+INDEX_PACKAGE: Final = re.compile(r"[A-Za-z0-9 \[\]()._,*+!<>=~-]+")
 HASH: Final = re.compile(r"--hash[= ]sha(?:256|384|512):[0-9a-f]+")
 COMMENT: Final = re.compile(r"(?:^| )#.*$")
 # An installer treats such a name as a file if one exists.
 ARCHIVE: Final = re.compile(r".*\.(?:whl|zip|tar|tgz|tbz|txz|tlz|tar\.[a-z0-9]+)", re.IGNORECASE)
+# Longer requirements are refused without parsing.
+MAX_PACKAGE_CHARS: Final = 10_000
+# Stands for the missing name of a URL.
+UNNAMED: Final = "unnamed-url"
 
 URL_OPTIONS: Final = {
     "-i": "--index-url",
@@ -43,8 +45,8 @@ NAME_OPTIONS: Final = frozenset({"--only-binary", "--no-binary"})
 PACKAGE_LIST: Final = re.compile(r"[A-Za-z0-9._,:-]+")
 FLAG_OPTIONS: Final = frozenset({"--no-index", "--prefer-binary", "--require-hashes"})
 
-OTHER_FILE_REASON: Final = "reads another file; write its lines in place of it"
-FOLDER_REASON: Final = "installs a folder of the machine; name a published package"
+OTHER_FILE_REASON: Final = "includes another file; copy its lines instead"
+FOLDER_REASON: Final = "installs a local folder; name a published package"
 REFUSED_OPTIONS: Final = {
     "-r": OTHER_FILE_REASON,
     "--requirement": OTHER_FILE_REASON,
@@ -52,8 +54,8 @@ REFUSED_OPTIONS: Final = {
     "--constraint": OTHER_FILE_REASON,
     "-e": FOLDER_REASON,
     "--editable": FOLDER_REASON,
-    "--pre": "takes any version that is not finished; name the one that is meant, as in ==2.0rc1",
-    "--trusted-host": "would take packages from a server that cannot show who it is",
+    "--pre": "allows all pre-releases; name the version instead, as in ==2.0rc1",
+    "--trusted-host": "disables the TLS check of a server; use a server with a valid certificate",
 }
 
 
@@ -103,21 +105,22 @@ def parse_requirements(text: str) -> RequirementLines:
     for number, line in _join_lines(text):
         try:
             if "${" in line:
-                raise EvaluatorError("reads a variable of the environment; write its value")
+                raise EvaluatorError("uses an environment variable; write its value")
             if line.startswith("-"):
                 options.extend(_parse_options(line))
             else:
                 packages.append(_parse_package(line))
         except EvaluatorError as error:
-            message = f"needs packages that are not installed: requirements.txt line {number}"
             shown = truncate.short(line, MAX_SHOWN_CHARS)
-            raise EvaluatorError(f"{message}, {shown!r}, {error}") from None
+            raise _make_error(f"line {number}: {shown!r} {error}") from None
     return RequirementLines(packages=tuple(packages), options=tuple(options))
 
 
 def normalize_name(name: str) -> str:
     """Normalize a package name, so that all its spellings compare equal."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 (few runs install packages)
+
+    return canonicalize_name(name)
 
 
 def _join_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -145,47 +148,83 @@ def _parse_options(line: str) -> Iterator[str]:
         if word in FLAG_OPTIONS:
             yield word
         elif option in URL_OPTIONS:
-            address = value if given else next(words, "")
-            if not HTTPS_URL.fullmatch(address):
-                raise EvaluatorError("names no https:// address")
-            yield f"{URL_OPTIONS[option]} {address}"
+            url = value if given else next(words, "")
+            if not HTTPS_URL.fullmatch(url):
+                raise EvaluatorError("needs an https:// URL")
+            yield f"{URL_OPTIONS[option]} {url}"
         elif option in NAME_OPTIONS:
             names = value if given else next(words, "")
             if not PACKAGE_LIST.fullmatch(names):
-                raise EvaluatorError("names no packages")
+                raise EvaluatorError("needs package names")
             yield f"{option} {names}"
         else:
             raise EvaluatorError(REFUSED_OPTIONS.get(option, f"has an unknown option, {option}"))
 
 
 def _parse_package(line: str) -> RequiredPackage:
-    wanted, *hashes = re.split(r" (?=--)", line)
-    for each in hashes:
-        if not HASH.fullmatch(each):
-            raise EvaluatorError("has an option other than --hash")
-    named = NAMED_PACKAGE.fullmatch(wanted)
-    direct = DIRECT_PACKAGE.fullmatch(wanted)
-    found = named or direct
-    if found is None or (named and ARCHIVE.fullmatch(named[1])):
+    specification, *hashes = _split_hashes(line)
+    if not all(map(HASH.fullmatch, hashes)):
+        raise EvaluatorError("has an option other than --hash")
+    requirement = _parse_requirement(specification)
+    if requirement is None:
         raise EvaluatorError(
-            "is no package of an index, nor an https:// or git+https:// address;"
-            " name a published package"
+            "is not a valid requirement; name a published package, or an https:// or git+https://"
+            " URL"
         )
+    is_named = requirement.name != UNNAMED
     return RequiredPackage(
-        name=normalize_name(found[1] or ""),
+        name=normalize_name(requirement.name) if is_named else "",
         line=line,
-        direct=named is None,
+        direct=requirement.url is not None,
         hashed=bool(hashes),
     )
+
+
+def _split_hashes(line: str) -> list[str]:
+    """Split a line into the requirement and its options."""
+    return re.split(r" (?=--)", line)
+
+
+def _parse_requirement(specification: str) -> "Requirement | None":
+    """Parse a requirement, a URL without a name as ``UNNAMED``; None if it is not allowed."""
+    # Few runs install packages.
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 (see above)
+
+    is_line = specification.isascii() and specification.isprintable()
+    if not is_line or len(specification) > MAX_PACKAGE_CHARS:
+        return None
+    has_name = not PACKAGE_URL.match(specification)
+    try:
+        requirement = Requirement(specification if has_name else f"{UNNAMED} @ {specification}")
+    except InvalidRequirement:
+        return None
+    if requirement.url is not None:
+        return requirement if PACKAGE_URL.fullmatch(requirement.url) else None
+    package = specification.partition(";")[0].strip()
+    is_path = not INDEX_PACKAGE.fullmatch(package) or ARCHIVE.fullmatch(package)
+    return None if is_path else requirement
 
 
 SDK_PACKAGE: Final = "agentevals-evaluator-sdk"
 # Older versions use another protocol.
 SDK_LINE: Final = f"{SDK_PACKAGE}>=0.1.1"
 
-LOCKED_LINE: Final = re.compile(
-    rf"{NAME}{EXTRAS}==[A-Za-z0-9.!+_-]+{MARKER}(?: --hash=sha256:[0-9a-f]{{64}})+"
-)
+LOCK_HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+
+
+def is_locked_line(line: str) -> bool:
+    """Whether a line has the form ``name==1.2 --hash=sha256:...``, with or without a marker."""
+    specification, *hashes = _split_hashes(line)
+    requirement = _parse_requirement(specification)
+    if requirement is None or requirement.url is not None or not hashes:
+        return False
+    versions = [(each.operator, each.version) for each in requirement.specifier]
+    return (
+        len(versions) == 1
+        and versions[0][0] == "=="
+        and not versions[0][1].endswith("*")
+        and all(map(LOCK_HASH.fullmatch, hashes))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,10 +256,10 @@ class Requirements:
         if self.locked:
             check_lockable(lines)
         for line in self.locked:
-            if not LOCKED_LINE.fullmatch(line):
+            if not is_locked_line(line):
                 raise EvaluatorError(
-                    f"needs a package that is not locked by its hash, {line!r};"
-                    " run `agentci lock` again"
+                    f"has an invalid line in agentci.lock: {line!r} needs an exact version and a"
+                    " sha256; run `agentci lock` again"
                 )
         return lines
 
@@ -236,10 +275,9 @@ class Requirements:
         lines = self.parse_lines()
         if self.locked:
             return (*lines.options, *sorted(set(self.locked)))
-        strictly = (
-            ("--require-hashes",) if lines.hashed else ()
-        )  # uv needs the option; pip infers it from one hash
-        return (*lines.options, *strictly, *list_wanted_lines(lines))
+        # uv needs the option; pip infers it from one hash.
+        strict_options = ("--require-hashes",) if lines.hashed else ()
+        return (*lines.options, *strict_options, *list_wanted_lines(lines))
 
 
 def decode_requirements(content: bytes, *, locked: tuple[str, ...] = ()) -> Requirements:
@@ -251,9 +289,11 @@ def decode_requirements(content: bytes, *, locked: tuple[str, ...] = ()) -> Requ
     try:
         return Requirements(text=content.decode("utf-8-sig"), locked=locked)
     except UnicodeDecodeError:
-        raise EvaluatorError(
-            "needs packages that are not installed: requirements.txt is not UTF-8; save it as that"
-        ) from None
+        raise _make_error("not UTF-8; save it as UTF-8") from None
+
+
+def _make_error(reason: str) -> EvaluatorError:
+    return EvaluatorError(f"has a requirements.txt that cannot be used: {reason}")
 
 
 def list_wanted_lines(lines: RequirementLines) -> tuple[str, ...]:
@@ -273,6 +313,6 @@ def check_lockable(lines: RequirementLines) -> None:
     for each in lines.packages:
         if each.direct:
             raise EvaluatorError(
-                f"needs a package that cannot be locked, {each.line!r}: it comes from an address"
-                " of its own; name one of an index"
+                f"needs a package that cannot be locked: {each.line!r} is a URL; name a package of"
+                " an index"
             )

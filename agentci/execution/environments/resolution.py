@@ -17,9 +17,9 @@ from agentci.execution.environments.installers import (
     make_install_error,
 )
 from agentci.execution.environments.requirements import (
-    LOCKED_LINE,
     Requirements,
     check_lockable,
+    is_locked_line,
     list_wanted_lines,
     normalize_name,
 )
@@ -100,7 +100,7 @@ def _format_locked_line(package: str, hashes: Iterable[str]) -> str:
 def _check_locked(lines: Iterable[str]) -> tuple[str, ...]:
     checked = tuple(sorted(set(lines)))
     for line in checked:
-        if not LOCKED_LINE.fullmatch(line):
+        if not is_locked_line(line):
             raise make_install_error(
                 f"{line.partition(' --hash')[0]} cannot be locked: its index provides no sha256"
             )

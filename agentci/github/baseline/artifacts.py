@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from agentci._util.archives import read_zip_member
 from agentci._util.git_files import COMMIT_HASH
-from agentci._util.zip_archive import read_zip_member
 from agentci.errors import GitHubError
 from agentci.github.api_client import PAGE_ITEMS, GitHubApi
 from agentci.github.context import GitHubContext

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.archives import ArchiveError, make_zip_archive, read_zip_member
 from agentci._util.cache_folder import (
     BASELINES_FOLDER,
     ENTRY_PATTERNS,
@@ -28,7 +29,6 @@ from agentci._util.files import (
     remove_stale_temporaries,
     write_file_atomically,
 )
-from agentci._util.zip_archive import ArchiveError, make_zip_archive, read_zip_member
 from agentci.errors import UnreachableError
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
 

@@ -5,10 +5,10 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from agentci._util.archives import ArchiveError
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
-from agentci._util.zip_archive import ArchiveError
 from agentci.config.settings import Settings
 from agentci.errors import GitHubError, InputError, UnreachableError
 from agentci.github.baseline.artifacts import ArtifactMissingError, WorkflowRun, WorkflowRuns

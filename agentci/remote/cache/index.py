@@ -40,7 +40,7 @@ class CachedEvaluator(Struct, frozen=True, kw_only=True):
     digests: Mapping[str, str]
 
 
-# Above the limits of every source: agentci writes no larger entry.
+# Above the limits of every source, so no valid evaluator is larger.
 MAX_FILES: Final = 2000
 MAX_BYTES: Final = 64 * 1024**2
 
@@ -72,7 +72,7 @@ class Manifest:
     def digest(self) -> str:
         """Digest of all files; evaluators with the same files at the same paths share it."""
         listed: list[Json] = [
-            [path, mark.sha256, mark.executable] for path, mark in self.files.items()
+            [path, digest.sha256, digest.executable] for path, digest in self.files.items()
         ]
         return _hash_json(listed)
 
@@ -89,7 +89,7 @@ def make_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Manifest:
 
 
 def hash_key(key: EvaluatorKey) -> str:
-    """Return the sha256 that stands for ``key`` in file names."""
+    """Return the sha256 that identifies ``key`` in file names."""
     return _hash_json([key.source, key.repository, key.commit, key.ref])
 
 
@@ -97,9 +97,9 @@ def find_paths_problem(entry: str, paths: Collection[str]) -> str | None:
     """Return why ``paths`` cannot be the files of one folder, or None if they can."""
     if len(paths) > MAX_FILES:
         return f"there are more than {MAX_FILES:,} files"
-    odd = next(filter(_is_invalid_path, paths), None)
-    if odd is not None:
-        return f"{odd!r} is no path inside a folder"
+    invalid = next(filter(_is_invalid_path, paths), None)
+    if invalid is not None:
+        return f"{invalid!r} is not a path inside the folder"
     both = next((path for path in sorted(find_parent_folders(paths)) if path in paths), None)
     if both is not None:
         return f"{both!r} is both a file and a folder"
@@ -142,25 +142,25 @@ _KEY_FIELDS: Final = ("source", "repository", "commit", "ref")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def render_index(inventory: Manifest) -> bytes:
+def render_index(manifest: Manifest) -> bytes:
     """Render a manifest as an index file."""
     document = {
         "version": VERSION,
-        "key": {name: getattr(inventory.key, name) for name in _KEY_FIELDS},
-        "entry": inventory.entry,
+        "key": {name: getattr(manifest.key, name) for name in _KEY_FIELDS},
+        "entry": manifest.entry,
         "files": {
-            path: {"sha256": mark.sha256, "executable": mark.executable}
-            for path, mark in inventory.files.items()
+            path: {"sha256": digest.sha256, "executable": digest.executable}
+            for path, digest in manifest.files.items()
         },
     }
     return f"{json.dumps(document, indent=1)}\n".encode()
 
 
-def survives_round_trip(inventory: Manifest) -> bool:
+def survives_round_trip(manifest: Manifest) -> bool:
     """Whether the manifest is unchanged after writing and parsing it."""
-    content = render_index(inventory)
+    content = render_index(manifest)
     try:
-        return len(content) <= MAX_INDEX_BYTES and _parse_index(content) == inventory
+        return len(content) <= MAX_INDEX_BYTES and _parse_index(content) == manifest
     except (InputError, _InvalidIndexError):
         return False
 
@@ -174,23 +174,23 @@ def read_index(path: Path) -> Manifest | None:
     """Read an index file as untrusted input; None if it does not exist.
 
     Raises:
-        CorruptionError: if agentci did not write it so, or if it is under another name.
+        CorruptionError: if its content is invalid, or belongs to another file name.
         UnreachableError: if too many files are open or memory runs out.
     """
     content = read_cache_file(path, "its entry in the index", limit_bytes=MAX_INDEX_BYTES)
     if content is None:
         return None
     try:
-        inventory = _parse_index(content)
+        manifest = _parse_index(content)
     except InputError as error:
         raise CorruptionError(
             f"its entry in the index: {error.problems[0].message}", path
         ) from None
     except _InvalidIndexError as error:
         raise CorruptionError(f"its entry in the index: {error}", path) from None
-    if format_index_name(inventory.key) != path.name:
-        raise CorruptionError("its entry in the index lies under the name of another", path)
-    return inventory
+    if format_index_name(manifest.key) != path.name:
+        raise CorruptionError("its entry in the index has the file name of another entry", path)
+    return manifest
 
 
 class _InvalidIndexError(Exception):
@@ -202,19 +202,19 @@ def _parse_index(content: bytes) -> Manifest:
     value = read_json(content, file="index").value
     document = _require_keys(value, "version", "key", "entry", "files")
     if document["version"] is True or document["version"] != VERSION:
-        raise _InvalidIndexError(f"it is not of version {VERSION}")
+        raise _InvalidIndexError(f"its version is not {VERSION}")
     key = _require_keys(document["key"], *_KEY_FIELDS)
     entry = _require_text(document["entry"])
     files = document["files"]
     if not isinstance(files, Mapping):
-        raise _InvalidIndexError("its files are no object")
-    unfit = find_paths_problem(entry, files)
-    if unfit is not None:
-        raise _InvalidIndexError(unfit)
+        raise _InvalidIndexError("`files` is not an object")
+    reason = find_paths_problem(entry, files)
+    if reason is not None:
+        raise _InvalidIndexError(reason)
     return Manifest(
         key=EvaluatorKey(**{name: _require_text(key[name]) for name in _KEY_FIELDS}),
         entry=entry,
-        files={path: _parse_digest(mark) for path, mark in sorted(files.items())},
+        files={path: _parse_digest(digest) for path, digest in sorted(files.items())},
     )
 
 
@@ -222,18 +222,18 @@ def _parse_digest(value: Json) -> FileDigest:
     fields = _require_keys(value, "sha256", "executable")
     sha256, executable = _require_text(fields["sha256"]), fields["executable"]
     if not _SHA256.fullmatch(sha256) or not isinstance(executable, bool):
-        raise _InvalidIndexError("a file has no sha256, or is neither executable nor not")
+        raise _InvalidIndexError("a file has an invalid sha256 or `executable` flag")
     return FileDigest(sha256=sha256, executable=executable)
 
 
 def _require_keys(value: Json, *names: str) -> JsonObject:
     """Return an object that has exactly these keys."""
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise _InvalidIndexError(f"an object must have the keys {', '.join(names)}, and no other")
+        raise _InvalidIndexError(f"an object must have the keys {', '.join(names)} and no others")
     return value
 
 
 def _require_text(value: Json) -> str:
     if not isinstance(value, str):
-        raise _InvalidIndexError("a text is something else")
+        raise _InvalidIndexError("a text field has another type")
     return value

@@ -59,7 +59,7 @@ class CacheEntry(Struct, frozen=True, kw_only=True):
     """One entry of the cache, for listings.
 
     Attributes:
-        name: of its file in the index.
+        name: file name in the index folder.
         key: None if unreadable.
         evaluator: None if the entry is corrupt.
         size_bytes: of all its files; 0 if the entry is corrupt.
@@ -116,23 +116,23 @@ class EvaluatorCache:
             PermanentFetchError: if its files cannot be stored in one folder.
             UnreachableError: if writing fails; no partial entry remains.
         """
-        inventory = _make_checked_manifest(key, snapshot)
+        manifest = _make_checked_manifest(key, snapshot)
         try:
             self._make_folders()
-            tree = self._trees / inventory.digest
+            tree = self._trees / manifest.digest
             made = None
-            if not is_intact(tree, inventory.files):
+            if not is_intact(tree, manifest.files):
                 made = write_tree(self._trees, snapshot.files, owner=self._owner)
             with hold_cache_lock(self.folder, _WRITE_LOCK_NAME, owner=self._owner):
                 if made is not None:
-                    install_tree(made, tree, inventory.files)
-                self._write_index(inventory)
+                    install_tree(made, tree, manifest.files)
+                self._write_index(manifest)
         except OSError as error:
             raise UnreachableError(
-                f"the cache {self.folder} cannot be written to: {error.strerror or error}",
-                hint="make room or let it be written to, or name another folder with --cache-dir",
+                f"the cache {self.folder} is not writable: {error.strerror or error}",
+                hint="free disk space, make it writable, or choose another one with `--cache-dir`",
             ) from None
-        return self._make_cached_evaluator(inventory)
+        return self._make_cached_evaluator(manifest)
 
     def lock(self, key: EvaluatorKey) -> AbstractContextManager[None]:
         """Lock ``key`` among all threads and processes, so that one of them fetches it."""
@@ -153,17 +153,17 @@ class EvaluatorCache:
     def _verify_entry(self, path: Path) -> CacheEntry:
         key = None
         try:
-            inventory = read_index(path)
-            if inventory is None:
-                return CacheEntry(name=path.name, corruption="it was removed just now")
-            key = inventory.key
-            size = verify_tree(self._trees / inventory.digest, inventory.files)
+            manifest = read_index(path)
+            if manifest is None:
+                return CacheEntry(name=path.name, corruption="it was just removed")
+            key = manifest.key
+            size = verify_tree(self._trees / manifest.digest, manifest.files)
         except CorruptionError as damage:
             return CacheEntry(name=path.name, key=key, corruption=str(damage))
         return CacheEntry(
             name=path.name,
             key=key,
-            evaluator=self._make_cached_evaluator(inventory),
+            evaluator=self._make_cached_evaluator(manifest),
             size_bytes=size,
         )
 
@@ -174,14 +174,14 @@ class EvaluatorCache:
             CorruptionError: if a file differs from what was written.
         """
         self._check_folders()
-        inventory = read_index(path)
-        if inventory is None:
+        manifest = read_index(path)
+        if manifest is None:
             return None
-        verify_tree(self._trees / inventory.digest, inventory.files)
-        return self._make_cached_evaluator(inventory)
+        verify_tree(self._trees / manifest.digest, manifest.files)
+        return self._make_cached_evaluator(manifest)
 
     def _check_folders(self) -> None:
-        """Check that the cache's own folders are real folders, since a link could lead elsewhere.
+        """Check that the cache's own folders are real ones, since links could lead outside of it.
 
         Raises:
             CorruptionError: if one of them is not a folder.
@@ -195,12 +195,12 @@ class EvaluatorCache:
                 if not stat.S_ISDIR(mode):
                     raise CorruptionError(f"{folder.name} is not a folder", folder)
 
-    def _write_index(self, inventory: Manifest) -> None:
+    def _write_index(self, manifest: Manifest) -> None:
         """Write the index file of an evaluator, replacing any file or folder there."""
-        path = self._index / format_index_name(inventory.key)
+        path = self._index / format_index_name(manifest.key)
         if path.is_dir():
             remove_path(path)
-        write_file_atomically(path, render_index(inventory), owner=self._owner)
+        write_file_atomically(path, render_index(manifest), owner=self._owner)
 
     def _make_folders(self) -> None:
         """Create all folders and remove stale temporary files of killed processes."""
@@ -215,12 +215,12 @@ class EvaluatorCache:
             remove_stale_temporaries(folder)
         remove_stale_temporaries(self.folder)
 
-    def _make_cached_evaluator(self, inventory: Manifest) -> CachedEvaluator:
-        folder = self._trees / inventory.digest
+    def _make_cached_evaluator(self, manifest: Manifest) -> CachedEvaluator:
+        folder = self._trees / manifest.digest
         return CachedEvaluator(
-            path=folder / inventory.entry,
+            path=folder / manifest.entry,
             folder=folder,
-            digests={path: mark.sha256 for path, mark in inventory.files.items()},
+            digests={path: digest.sha256 for path, digest in manifest.files.items()},
         )
 
 
@@ -236,21 +236,24 @@ def _make_checked_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Mani
     Raises:
         PermanentFetchError: if it cannot be stored.
     """
-    unfit = find_paths_problem(snapshot.entry, snapshot.files)
+    reason = find_paths_problem(snapshot.entry, snapshot.files)
     if sum(len(file.content) for file in snapshot.files.values()) > MAX_BYTES:
-        unfit = f"it is larger than {MAX_BYTES // 1024**2} MiB"
-    if unfit is None:
-        inventory = make_manifest(key, snapshot)
-        if survives_round_trip(inventory):
-            return inventory
-        unfit = "its names are too long, or no text"
-    raise PermanentFetchError(f"{key.ref} cannot be kept: {unfit}")
+        reason = f"it is larger than {MAX_BYTES // 1024**2} MiB"
+    if reason is None:
+        manifest = make_manifest(key, snapshot)
+        if survives_round_trip(manifest):
+            return manifest
+        reason = "its names are too long or not valid UTF-8"
+    raise PermanentFetchError(f"{key.ref} cannot be cached: {reason}")
 
 
 class ClearedCache(Struct, frozen=True, kw_only=True):
-    """What was removed from a cache.
+    """Result of clearing a cache.
 
     Attributes:
+        evaluators: number of removed evaluators.
+        environments: number of removed environments.
+        freed_bytes: size of all removed files.
         remaining: paths that could not be removed.
     """
 

@@ -29,7 +29,7 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
     """Check that ``tree`` holds exactly ``files``, byte for byte.
 
     Returns:
-        the size of all files in bytes.
+        The size of all files in bytes.
 
     Raises:
         CorruptionError: if a file is missing, unexpected or different.
@@ -39,10 +39,10 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
     missing = set(files)
     with detect_corruption(tree, "its folder"):
         if not stat.S_ISDIR(tree.lstat().st_mode):
-            raise CorruptionError("its folder is none", tree)
+            raise CorruptionError("its folder is not a folder", tree)
         for name, path in _list_files(tree, find_parent_folders(files)):
             if name not in missing:
-                raise CorruptionError(f"{name} does not belong to it", tree)
+                raise CorruptionError(f"{name} is not part of it", tree)
             missing.remove(name)
             with detect_corruption(tree, name):
                 size += _verify_file(tree, name, path, files[name], MAX_BYTES - size)
@@ -52,7 +52,7 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
 
 
 def is_intact(tree: Path, files: Mapping[str, FileDigest]) -> bool:
-    """Whether ``verify_tree`` succeeds."""
+    """Whether ``tree`` holds exactly ``files``, as checked by :func:`verify_tree`."""
     try:
         verify_tree(tree, files)
     except CorruptionError:
@@ -124,7 +124,7 @@ def _list_files(tree: Path, folders: set[str]) -> Iterator[tuple[str, os.DirEntr
 
 
 def _verify_file(
-    tree: Path, name: str, found: os.DirEntry[str], mark: FileDigest, limit_bytes: int
+    tree: Path, name: str, found: os.DirEntry[str], digest: FileDigest, limit_bytes: int
 ) -> int:
     """Check one file and return its size in bytes."""
     if not found.is_file(follow_symlinks=False):
@@ -134,8 +134,8 @@ def _verify_file(
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise CorruptionError(f"{name} is too large", tree)
-    if hashlib.sha256(content).hexdigest() != mark.sha256:
-        raise CorruptionError(f"{name} has another content", tree)
-    if mark.executable and not mode & stat.S_IXUSR:
+    if hashlib.sha256(content).hexdigest() != digest.sha256:
+        raise CorruptionError(f"{name} has unexpected content", tree)
+    if digest.executable and not mode & stat.S_IXUSR:
         raise CorruptionError(f"{name} is not executable", tree)
     return len(content)

@@ -14,8 +14,8 @@ from agentci.model.problem import Place, Problem
 from agentci.model.values import replace
 
 HEADER: Final = (
-    "# Written by `agentci lock`: what evaluators from elsewhere consist of.\n"
-    "# Commit it, and review changes of it as you would review code.\n"
+    "# Written by `agentci lock`: pinned contents of remote evaluators.\n"
+    "# Commit this file, and review its changes like code.\n"
 )
 SCHEMA_ID: Final = "lock.schema.json"
 LOCK_FILE_HINT: Final = "correct it, or remove it and run `agentci lock`"
@@ -26,34 +26,36 @@ Hash: TypeAlias = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 class EvaluatorSpec(StrictModel):
     """One remote evaluator."""
 
-    source: Text = Field(description="The source that it comes from.")
-    repository: str = Field(description="Where the source keeps it.")
-    revision: str = Field(description="Branch, tag or commit that the config names.")
-    ref: Text = Field(description="Path of the program, or its address.")
-    commit: Text = Field(description="What the revision meant when it was locked.")
+    source: Text = Field(description="Source that provides the evaluator, for example `github`.")
+    repository: str = Field(
+        description="Repository in the source, for example `owner/name`; empty if it has none."
+    )
+    revision: str = Field(description="Branch, tag or commit in the config; empty if it has none.")
+    ref: Text = Field(description="Path or URL of the program.")
+    commit: Text = Field(description="Commit of the revision when it was locked.")
     files: dict[str, Sha256] = Field(
         min_length=1, description="sha256 of every file, by path in the program's folder."
     )
-    executables: list[Text] = Field(default=[], description="Files that can be run.")
+    executables: list[Text] = Field(default=[], description="Paths of executable files.")
 
 
 class RequirementsSpec(StrictModel):
     """The resolved packages of one requirements file."""
 
-    file: Text = Field(description="Where it lay when it was locked.")
-    sha256: Sha256 = Field(description="Digest of its content.")
+    file: Text = Field(description="Path of the file when it was locked.")
+    sha256: Sha256 = Field(description="sha256 of the file.")
     packages: dict[Text, list[Hash]] = Field(
-        description="Packages with their versions, and the hashes of their files."
+        description="Hashes of the distribution files, by package with its version."
     )
 
 
 class LockSpec(StrictModel):
-    """Contents of remote evaluators: commits, file digests and packages."""
+    """Lock file of remote evaluators: commits, file digests and packages."""
 
     version: ConfigVersion = Field(description="Version of this format.")
     evaluators: list[EvaluatorSpec] = Field(default=[], description="Remote evaluators.")
     requirements: list[RequirementsSpec] = Field(
-        default=[], description="Requirements of evaluators."
+        default=[], description="Resolved requirements files of evaluators."
     )
 
 
@@ -96,7 +98,7 @@ def _make_lock_error(problems: Iterable[Problem]) -> InputError:
 
 
 def _find_duplicates(lock: Lock) -> Iterator[str]:
-    """Yield entries that occur more than once, since it is unclear which one counts."""
+    """Yield the names of entries that occur more than once, which makes a lock ambiguous."""
     programs = Counter(each.key for each in lock.programs)
     requirements = Counter(each.sha256 for each in lock.requirements)
     yield from (named[-1] for named, count in programs.items() if count > 1)

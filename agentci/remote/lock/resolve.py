@@ -28,18 +28,18 @@ class LockResult(Struct, frozen=True, kw_only=True):
 
 def lock_programs(
     wanted: Sequence[RequiredProgram],
-    stock: FetchOptions,
+    options: FetchOptions,
     *,
     workshop: InstallerRunner,
     workspace: Workspace,
 ) -> LockResult:
-    """Lock all programs; entries of the lock in ``stock`` are kept, others are resolved now.
+    """Lock all programs; entries of the lock in ``options`` are kept, others are resolved now.
 
     Raises:
         InputError: if a program cannot be fetched or resolved; lists every problem.
     """
     outcomes = parallel_map(
-        lambda each: _lock_one(each, stock, workshop=workshop, workspace=workspace), wanted
+        lambda each: _lock_one(each, options, workshop=workshop, workspace=workspace), wanted
     )
     problems = [each for each in outcomes if isinstance(each, Problem)]
     if problems:
@@ -67,7 +67,11 @@ class _LockedParts(Struct, frozen=True, kw_only=True):
 
 
 def _lock_one(
-    wanted: RequiredProgram, stock: FetchOptions, *, workshop: InstallerRunner, workspace: Workspace
+    wanted: RequiredProgram,
+    options: FetchOptions,
+    *,
+    workshop: InstallerRunner,
+    workspace: Workspace,
 ) -> _LockedParts | Problem:
     program = wanted.program
     try:
@@ -76,14 +80,14 @@ def _lock_one(
             file = None if program.requirements is None else Path(program.requirements)
             shown = "" if file is None else workspace.display_path(file)
         else:
-            locked, file = _lock_remote_program(program, stock)
+            locked, file = _lock_remote_program(program, options)
             locked = None if program.is_local else locked
             shown = "" if file is None else f"{program.ref.rpartition('/')[0]}/{file.name}"
         if file is None:
             return _LockedParts(program=locked, requirements=None)
         content = read_requirements(file)
         digest = hashlib.sha256(content).hexdigest()
-        known = None if stock.lock is None else stock.lock.find_requirements(digest)
+        known = None if options.lock is None else options.lock.find_requirements(digest)
         if known is not None:
             return _LockedParts(program=locked, requirements=known)
         resolution = resolve_requirements(decode_requirements(content), runner=workshop)
@@ -91,7 +95,7 @@ def _lock_one(
         return Problem(message=str(error), place=wanted.place, hint=error.hint)
     except EvaluatorError as error:
         return Problem(message=f"{wanted.name} {error}", place=wanted.place)
-    notice = f"{shown} is locked for this platform alone; install uv to lock it for all"
+    notice = f"{shown} is locked only for this platform; install uv to lock it for all platforms"
     return _LockedParts(
         program=locked,
         requirements=LockedRequirements(
@@ -102,9 +106,9 @@ def _lock_one(
 
 
 def _lock_remote_program(
-    program: RemoteProgram, stock: FetchOptions
+    program: RemoteProgram, options: FetchOptions
 ) -> tuple[LockedProgram, Path | None]:
-    fetched = fetch_program(program, stock)
+    fetched = fetch_program(program, options)
     source, repository, revision, ref = make_program_key(program)
     folder = fetched.cached.folder
     locked = LockedProgram(

@@ -84,7 +84,9 @@ class GitHubSource:
         modes are then unknown, so files that begin with ``#!`` are executable.
         """
         if not COMMIT.fullmatch(commit):
-            raise PermanentFetchError(f"{quote_path(commit)} is no commit", hint="it has 40 digits")
+            raise PermanentFetchError(
+                f"{quote_path(commit)} is not a commit", hint="a commit has 40 hexadecimal digits"
+            )
         if paths:
             files = self._fetch_named(program, commit, paths)
         else:
@@ -100,7 +102,7 @@ class GitHubSource:
             self._repository, self._branch, INDEX_NAME, limit_bytes=MAX_INDEX_BYTES
         )
         if content is None:
-            raise PermanentFetchError(f"there is no {where}", hint=self._client.access_hint())
+            raise PermanentFetchError(f"{where} not found", hint=self._client.access_hint())
         return parse_index(
             content, name=where, source=NAME, is_usable=lambda path: find_ref_problem(path) is None
         )
@@ -114,7 +116,7 @@ class GitHubSource:
             raise PermanentFetchError(
                 f"{quote_path(name)} is not among the files of {quote_path(program.ref)}"
             )
-        expected, tally = SizeBudget(), SizeBudget()
+        expected, budget = SizeBudget(), SizeBudget()
         for path in paths:
             expected.add(path, 0)
 
@@ -124,7 +126,7 @@ class GitHubSource:
             if content is None:
                 message = f"{quote_path(whole)} is not in {program.repository} at {commit}"
                 raise PermanentFetchError(message, hint=self._client.access_hint())
-            tally.add(path, len(content))
+            budget.add(path, len(content))
             return ProgramFile(content=content, executable=has_shebang(content))
 
         return dict(zip(paths, parallel_map(fetch_one, paths), strict=True))
@@ -132,10 +134,10 @@ class GitHubSource:
     def _fetch_listed(self, program: RemoteProgram, commit: str) -> Mapping[str, ProgramFile]:
         entries = self._list_entries(program, commit)
         check_paths(entries)
-        tally = SizeBudget()
+        budget = SizeBudget()
         for path, entry in entries.items():
             check_regular_file(entry)
-            tally.add(path, entry.size)
+            budget.add(path, entry.size)
 
         def fetch_one(entry: GitTreeEntry) -> ProgramFile:
             content = self._load_verified(program.repository, commit, entry)
@@ -166,12 +168,12 @@ class GitHubSource:
             content = self._client.load_file(repository, commit, entry.path)
             if content is None:
                 message = (
-                    f"{quote_path(entry.path)} is listed in {repository}, but cannot be loaded"
+                    f"{quote_path(entry.path)} is listed in {repository}, but cannot be downloaded"
                 )
                 raise UnreachableError(message, hint=self._client.access_hint())
             if compute_blob_sha(content) == entry.sha:
                 return content
         raise UnreachableError(
-            f"{quote_path(entry.path)} of {repository} came with another content than git has",
-            hint="a proxy or a portal may answer in place of GitHub",
+            f"{quote_path(entry.path)} of {repository} has other content than in git",
+            hint="a proxy or a captive portal may have answered instead of GitHub",
         )

@@ -81,8 +81,8 @@ def walk_tree(
 ) -> tuple[GitTreeEntry, ...]:
     """List the folders on the way to ``folder``, and everything below it.
 
-    This is for repositories that are too large for one listing. For the root (""), only its own
-    entries are listed.
+    Use it for repositories that are too large for one listing. For the root (""), list only its own
+    entries.
 
     Raises:
         PermanentFetchError: if there are too many folders below it.
@@ -100,7 +100,9 @@ def walk_tree(
     while left:
         walked += 1
         if walked > MAX_FILES:
-            raise PermanentFetchError(f"{quote_path(folder)} holds more than {MAX_FILES} folders")
+            raise PermanentFetchError(
+                f"{quote_path(folder)} contains more than {MAX_FILES} folders"
+            )
         here = list_folder(left.pop())
         found += here
         left += [entry for entry in here if entry.mode == FOLDER]
@@ -115,10 +117,10 @@ def check_regular_file(entry: GitTreeEntry) -> None:
     """
     if entry.mode == _LINK:
         message = f"{quote_path(entry.path)} is a symbolic link"
-        raise PermanentFetchError(message, hint="keep the file itself in the program's folder")
+        raise PermanentFetchError(message, hint="replace it by the file itself")
     if entry.mode == _SUBMODULE:
         message = f"{quote_path(entry.path)} is a submodule"
-        raise PermanentFetchError(message, hint="keep its files in the program's folder")
+        raise PermanentFetchError(message, hint="copy its files into the program's folder")
 
 
 def compute_blob_sha(content: bytes) -> str:
@@ -133,9 +135,9 @@ def _parse_tree_entries(data: Any) -> Iterator[GitTreeEntry]:
             path=each["path"], mode=each["mode"], sha=each["sha"], size=each.get("size") or 0
         )
         if not all(isinstance(text, str) for text in (entry.path, entry.mode, entry.sha)):
-            raise TypeError("a path, mode or sha is no text")
+            raise TypeError("`path`, `mode` or `sha` is not a string")
         if type(entry.size) is not int or entry.size < 0:
-            raise TypeError("a size is no number of bytes")
+            raise TypeError("`size` is not a number of bytes")
         yield entry
 
 
@@ -149,9 +151,7 @@ _SHA: Final = "application/vnd.github.sha"
 
 _VARIABLES: Final = "AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN"
 _SET_TOKEN_HINT: Final = f"for a private repository set {_VARIABLES} to a token that may read it"
-_TOKEN_HINT: Final = (
-    f"the token in {_VARIABLES} must be valid and be allowed to read the repository"
-)
+_TOKEN_HINT: Final = f"the token in {_VARIABLES} must be valid and able to read the repository"
 _MAX_MESSAGE_SHOWN: Final = 200
 
 
@@ -167,7 +167,7 @@ class GitHubSourceClient:
         self._trees: OncePerKey[tuple[str, str, bool], GitTree] = OncePerKey()
 
     def find_commit(self, repository: str, revision: str) -> str:
-        """Return the commit that ``revision`` means now.
+        """Return the commit that ``revision`` currently points to.
 
         Raises:
             FetchError: if it does not exist, or if GitHub cannot be reached.
@@ -194,7 +194,7 @@ class GitHubSourceClient:
         listed = self.list_tree(repository, tree.sha, recursive=False)
         if listed.truncated:
             raise PermanentFetchError(
-                f"the folder {quote_path(tree.path or '/')} of {repository} holds too "
+                f"the folder {quote_path(tree.path or '/')} of {repository} contains too "
                 "many files to list"
             )
         start = f"{tree.path}/" if tree.path else ""
@@ -227,35 +227,37 @@ class GitHubSourceClient:
         url = self._build_url(repository, f"commits/{quote(revision, safe='')}")
         response = self._get(url, _SHA, MAX_COMMIT_BYTES)
         if response.status == 404:  # noqa: PLR2004 (not found)
-            message = f"{repository} is not found, or has no {quote_path(revision)}"
+            message = (
+                f"{repository} does not exist, is not accessible, or has no {quote_path(revision)}"
+            )
             raise PermanentFetchError(message, hint=self.access_hint())
         if response.status == 422:  # noqa: PLR2004 (unknown revision)
             raise PermanentFetchError(
                 f"{repository} has no branch, tag or commit {quote_path(revision)}",
-                hint="`branch` or `rev` names it in a config",
+                hint="check `branch` or `rev` in the config",
             )
         what = f"{quote_path(revision)} of {repository}"
         commit = self._require_content(response, url, what).decode("utf-8", "replace").strip()
         if not COMMIT.fullmatch(commit):
-            raise UnreachableError(f"{format_host(url)} answered with no commit for {what}")
+            raise UnreachableError(f"{format_host(url)} returned no commit for {what}")
         return commit
 
     def _list_tree(self, repository: str, sha: str, recursive: bool) -> GitTree:  # noqa: FBT001
         url = self._build_url(repository, f"git/trees/{sha}{'?recursive=1' if recursive else ''}")
         response = self._get(url, _JSON, MAX_TREE_BYTES)
         if response.status in {404, 422}:
-            message = f"{repository} is not found, or has no commit {sha}"
+            message = f"{repository} does not exist, is not accessible, or has no commit {sha}"
             raise PermanentFetchError(message, hint=self.access_hint())
         content = self._require_content(response, url, f"the files of {repository}")
         try:
             return parse_tree(content)
         except ValueError:
             raise UnreachableError(
-                f"{format_host(url)} answered with no listing for the files of {repository}"
+                f"{format_host(url)} returned an invalid file list of {repository}"
             ) from None
 
-    def _build_url(self, repository: str, question: str) -> str:
-        return f"{self._context.github_api}/repos/{repository}/{question}"
+    def _build_url(self, repository: str, path: str) -> str:
+        return f"{self._context.github_api}/repos/{repository}/{path}"
 
     def _get(self, url: str, accept: str, limit_bytes: int) -> HttpResponse:
         headers = {"Accept": accept}
@@ -274,15 +276,15 @@ class GitHubSourceClient:
 
     def _make_error(self, response: HttpResponse, url: str, what: str) -> FetchError:
         host, has_token = format_host(url), bool(self._token(url))
-        said = _parse_message(response)
+        reason = _parse_message(response)
         if response.status == 401:  # noqa: PLR2004 (missing or invalid token)
             return UnreachableError(
-                f"{host} wants a valid token for {what}{said}", hint=_TOKEN_HINT
+                f"{host} requires a valid token for {what}{reason}", hint=_TOKEN_HINT
             )
         if response.status == 403:  # noqa: PLR2004 (no permission)
             hint = _TOKEN_HINT if has_token else _SET_TOKEN_HINT
-            return UnreachableError(f"{host} does not allow to read {what}{said}", hint=hint)
-        message = f"{host} answered {response.status} for {what}{said}"
+            return UnreachableError(f"{host} denies read access to {what}{reason}", hint=hint)
+        message = f"{host} returned status {response.status} for {what}{reason}"
         kind = PermanentFetchError if 400 <= response.status < 500 else UnreachableError  # noqa: PLR2004
         return kind(message)
 
@@ -290,11 +292,11 @@ class GitHubSourceClient:
 def _parse_message(response: HttpResponse) -> str:
     """Return the message of GitHub's error response, in parentheses; "" if there is none."""
     try:
-        said = json.loads(response.content)["message"]
+        reason = json.loads(response.content)["message"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     return (
-        f" ({truncate.short(' '.join(said.split()), _MAX_MESSAGE_SHOWN)})"
-        if isinstance(said, str)
+        f" ({truncate.short(' '.join(reason.split()), _MAX_MESSAGE_SHOWN)})"
+        if isinstance(reason, str)
         else ""
     )

@@ -13,7 +13,7 @@ from agentci.model.program import CatalogEntry
 INDEX_NAME: Final = "index.yaml"
 MAX_INDEX_BYTES: Final = 1024**2
 
-# Fits a line in a terminal and a table cell.
+# Limits of one entry, so that a table of evaluators stays readable.
 MAX_TEXT: Final = 500
 MAX_TAGS: Final = 20
 
@@ -38,7 +38,7 @@ def parse_index(
     entries = _read_entries(content, name)
     listings = tuple(_parse_listings(entries, source, is_usable))
     if entries and not listings:
-        raise PermanentFetchError(f"{name} has no entry with a usable path", hint=_FORMAT_HINT)
+        raise PermanentFetchError(f"{name} has no entry with a valid `path`", hint=_FORMAT_HINT)
     return listings
 
 
@@ -54,7 +54,7 @@ def _read_entries(content: bytes, name: str) -> list[Json]:
         raise PermanentFetchError(message, hint=_FORMAT_HINT) from None
     entries = data.get("evaluators")
     if not isinstance(entries, list):
-        raise PermanentFetchError(f"{name} has no list of evaluators", hint=_FORMAT_HINT)
+        raise PermanentFetchError(f"{name} has no `evaluators` list", hint=_FORMAT_HINT)
     return entries
 
 

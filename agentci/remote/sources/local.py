@@ -42,7 +42,7 @@ class LocalSource:
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Find a program by name or path in the index; see :class:`Source`."""
         if program.revision:
-            message = "a folder of the workspace has no revision"
+            message = "a local evaluator has no revision"
             raise PermanentFetchError(message, hint="remove `branch` and `rev`")
         listings = self._read_index(self._folder(program))
         sha256 = program.sha256 and normalize_sha256(program.sha256)
@@ -52,7 +52,7 @@ class LocalSource:
         names = [name for listing in listings for name in (listing.name, listing.ref)]
         raise PermanentFetchError(
             f"{quote_path(program.ref)} is not listed in {self._format_index_name(program)}",
-            hint=suggest_name(program.ref, names) or "add its name and its path there",
+            hint=suggest_name(program.ref, names) or "add its name and path to the index",
         )
 
     def resolve(self, program: RemoteProgram) -> str:
@@ -73,8 +73,8 @@ class LocalSource:
         files = self._read_files(program)
         if _hash_files(files) != commit:
             raise PermanentFetchError(
-                f"the folder of {quote_path(program.ref)} is no longer what it was",
-                hint="if the change is wanted, `agentci lock` writes it down",
+                f"the folder of {quote_path(program.ref)} has changed",
+                hint="if the change is intended, run `agentci lock`",
             )
         return make_snapshot(split_ref(program.ref)[1], files)
 
@@ -99,7 +99,7 @@ class LocalSource:
             content = read_file(file, name=name, limit_bytes=MAX_INDEX_BYTES)
         except InputError as error:
             message = error.problems[0].message
-            hint = f"`repo` names the folder that holds {INDEX_NAME}"
+            hint = f"set `repo` to the folder with {INDEX_NAME}"
             raise PermanentFetchError(message, hint=hint) from None
         return parse_index(
             content,
@@ -115,9 +115,9 @@ class LocalSource:
         if not is_file(top / program.ref):
             message = (
                 f"{quote_path(program.ref)}, which {self._format_index_name(program)} "
-                "lists, is no file"
+                "lists, is not a file"
             )
-            raise PermanentFetchError(message, hint="correct its path there")
+            raise PermanentFetchError(message, hint="correct its path in the index")
         if not start.is_relative_to(top):
             raise _make_escape_error(program.ref)
         if folder:
@@ -126,11 +126,11 @@ class LocalSource:
             beside = (each for each in (name, *ROOT_COMPANION_FILES) if is_file(top / each))
             found = {each: top / each for each in beside}
         if name not in found:
-            message = f"{quote_path(program.ref)} is hidden, and hidden files stay behind"
+            message = f"{quote_path(program.ref)} is hidden, and hidden files are not copied"
             raise PermanentFetchError(message, hint="rename it")
         check_paths(found)
-        tally = SizeBudget()
-        return {path: _read_program_file(file, path, start, tally) for path, file in found.items()}
+        budget = SizeBudget()
+        return {path: _read_program_file(file, path, start, budget) for path, file in found.items()}
 
 
 def _hash_files(files: Mapping[str, ProgramFile]) -> str:
@@ -158,12 +158,12 @@ def _walk(folder: Path, start: Path) -> Iterator[tuple[str, Path]]:
             yield name, path
         elif path.is_symlink():
             message = f"{quote_path(name)} is a link to a folder"
-            raise PermanentFetchError(message, hint="keep the folder itself beside the program")
+            raise PermanentFetchError(message, hint="copy the folder next to the program")
         else:
             yield from _walk(path, start)
 
 
-def _read_program_file(file: Path, path: str, start: Path, tally: SizeBudget) -> ProgramFile:
+def _read_program_file(file: Path, path: str, start: Path, budget: SizeBudget) -> ProgramFile:
     if not resolve_path(file).is_relative_to(start):
         raise _make_escape_error(path)
     try:
@@ -171,7 +171,7 @@ def _read_program_file(file: Path, path: str, start: Path, tally: SizeBudget) ->
         # Checked before opening: opening a pipe without a writer would block.
         if not S_ISREG(status.st_mode):
             raise PermanentFetchError(f"{quote_path(path)} is not a regular file")
-        tally.add(path, status.st_size)
+        budget.add(path, status.st_size)
         content = file.read_bytes()
     except OSError as error:
         raise _make_read_error(path, error) from None
@@ -180,8 +180,8 @@ def _read_program_file(file: Path, path: str, start: Path, tally: SizeBudget) ->
 
 def _make_escape_error(path: str) -> PermanentFetchError:
     return PermanentFetchError(
-        f"{quote_path(path)} is a link that leads out of its folder",
-        hint="keep the file itself there",
+        f"{quote_path(path)} is a symbolic link out of its folder",
+        hint="replace the link by the file",
     )
 
 

@@ -49,13 +49,13 @@ class SourcePlugin:
     ) -> ProgramSnapshot:
         """See :class:`Source`; size limits and rules for file names apply to the result."""
         snapshot = self._ask("fetch", ProgramSnapshot, program, commit, paths=paths)
-        tally = SizeBudget()
+        budget = SizeBudget()
         for path, file in snapshot.files.items():
             if type(path) is not str or type(file) is not ProgramFile:
-                raise self._make_error("it fetched something that is no file")
-            tally.add(path, len(file.content))
+                raise self._make_error("`fetch` returned a file that is not a `ProgramFile`")
+            budget.add(path, len(file.content))
         if snapshot.entry not in snapshot.files:
-            raise self._make_error("it fetched a folder without the program")
+            raise self._make_error("`fetch` returned files without the program")
         return make_snapshot(snapshot.entry, snapshot.files)
 
     def catalogue(self) -> Sequence[CatalogEntry]:
@@ -64,7 +64,9 @@ class SourcePlugin:
         if not isinstance(listings, Sequence) or not all(
             type(each) is CatalogEntry for each in listings
         ):
-            raise self._make_error("its catalogue is no sequence of listings")
+            raise self._make_error(
+                "`catalogue` returned something other than a sequence of `CatalogEntry`"
+            )
         return listings
 
     def _ask(self, method: str, wanted: type[T], *given: Any, **named: Any) -> T:
@@ -83,13 +85,13 @@ class SourcePlugin:
     def _check_type(self, answer: object, wanted: type[T], method: str) -> T:
         if not isinstance(answer, wanted):
             raise self._make_error(
-                f"`{method}` gave a {type(answer).__name__}, not a {wanted.__name__}"
+                f"`{method}` returned `{type(answer).__name__}`, expected `{wanted.__name__}`"
             )
         return answer
 
     def _make_error(self, what: str) -> UnreachableError:
-        message = f"{self._title} does not work: {what}"
-        return UnreachableError(message, hint="tell the authors of that package")
+        message = f"{self._title} failed: {what}"
+        return UnreachableError(message, hint="report it to the authors of that package")
 
 
 GROUP: Final = "agentci.sources"
@@ -142,7 +144,7 @@ def list_source_factories() -> Mapping[str, SourceFactory]:
 
 def _check_factory(name: str, found: object) -> SourceFactory:
     if not callable(found):
-        raise make_plugin_error(GROUP, name, wanted="something that makes a source")
+        raise make_plugin_error(GROUP, name, wanted="a function that returns a source")
 
     title = f"the source {name!r} of {find_plugin_package(GROUP, name)}"
     return partial(SourcePlugin, cast(SourceFactory, found), title=title)

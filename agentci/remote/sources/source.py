@@ -52,7 +52,7 @@ class SourceContext:
 
 
 class Source(Protocol):
-    """One kind of origin of evaluators; its methods are called from several threads."""
+    """A kind of place that provides evaluators; several threads call its methods."""
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
         """Fill in defaults for what the config omits; lock files name the result.
@@ -63,9 +63,9 @@ class Source(Protocol):
         ...
 
     def resolve(self, program: RemoteProgram) -> str:
-        """Return the commit that a completed program's revision means now.
+        """Return the commit that a completed program's revision currently points to.
 
-        A source without commits returns any text that always identifies the same content.
+        A source without commits returns a text that identifies the content, such as a digest.
 
         Raises:
             FetchError: if it does not exist or cannot be resolved.

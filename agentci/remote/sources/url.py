@@ -1,17 +1,17 @@
 """Source of evaluators at a URL: a single program, or an archive unpacked in memory."""
 
 import hashlib
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from io import BytesIO
-from tarfile import BLOCKSIZE, TarError, TarFile
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import SplitResult, unquote, urldefrag, urlsplit
 
-from msgspec import Struct
-
-from agentci._util.zip_archive import MAX_MEMBERS, ZIP_ERRORS, count_headers, iterate_zip_members
+from agentci._util.archives import (
+    ArchiveError,
+    ArchiveMember,
+    ArchiveTooLargeError,
+    iterate_tar_members,
+    iterate_zip_members,
+)
 from agentci.errors import PermanentFetchError, UnreachableError
 from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.model.values import replace
@@ -37,27 +37,8 @@ MAX_UNPACKED_BYTES: Final = 64 * MIB
 _ZIP: Final = ".zip"
 _TAR: Final = (".tar.gz", ".tgz")
 
-# Limit of one tar header: far more than a path and its times need.
-MAX_HEADER_BYTES: Final = 8 * 1024
-
-_RUNNABLE: Final = 0o111
-_GZIP: Final = 16 + zlib.MAX_WBITS
-
-
-class _ArchiveMember(Struct, frozen=True, kw_only=True):
-    """One member of an archive.
-
-    Attributes:
-        name: as written in the archive.
-        problem: why the member is not allowed; "" if it is.
-        read: returns its content, at most the given number of bytes.
-    """
-
-    name: str
-    is_folder: bool
-    problem: str
-    executable: bool
-    read: Callable[[int], bytes]
+_SIZE_HINT: Final = "pack only the folder of the evaluator"
+_DAMAGE_HINT: Final = "pack it again, and update its sha256"
 
 
 def is_archive(name: str) -> bool:
@@ -72,43 +53,46 @@ def unpack_program(content: bytes, *, name: str, entry: str) -> ProgramSnapshot:
         name: the archive's file name; its extension determines the format.
 
     Raises:
-        PermanentFetchError: if the program is not in the archive; or if the archive is broken,
-            encrypted, too large, or has any member, also outside the folder, that is not a plain
-            file or folder inside it.
+        PermanentFetchError: if the program is not in the archive; if the archive is damaged,
+            encrypted or too large; or if any member, even outside the program's folder, is unsafe:
+            a link, a device, a duplicate or a path out of the archive.
     """
-    members = (_read_zip if name.lower().endswith(_ZIP) else _read_tar)(content)
+    if name.lower().endswith(_ZIP):
+        members = iterate_zip_members(content)
+    else:
+        members = iterate_tar_members(content, limit_bytes=MAX_UNPACKED_BYTES)
     try:
         files, names = _unpack(members, name, entry)
-    except (*ZIP_ERRORS, TarError) as error:
-        message = f"{quote_path(name)} cannot be unpacked: {str(error) or 'it is broken'}"
+    except ArchiveError as error:
+        is_large = isinstance(error, ArchiveTooLargeError)
         raise PermanentFetchError(
-            message, hint="pack it again, and take its sha256 again"
+            f"{quote_path(name)}: {error}", hint=_SIZE_HINT if is_large else _DAMAGE_HINT
         ) from None
-    own = split_ref(entry)[1]
-    if own not in files:
+    program = split_ref(entry)[1]
+    if program not in files:
         raise make_not_found_error(entry, quote_path(name), names)
-    return make_snapshot(own, files)
+    return make_snapshot(program, files)
 
 
 def _unpack(
-    members: Iterator[_ArchiveMember], archive: str, entry: str
+    members: Iterator[ArchiveMember], archive: str, entry: str
 ) -> tuple[dict[str, ProgramFile], list[str]]:
     """Return the files of the folder of ``entry``, and the names of all files."""
-    tally = SizeBudget()
+    budget = SizeBudget()
     files: dict[str, ProgramFile] = {}
     names: dict[str, None] = {}
     for member in members:
         name = _normalize_member_name(member.name)
-        if fault := member.problem or _find_member_problem(name, names):
-            message = f"{quote_path(member.name)} in {quote_path(archive)} {fault}"
-            raise PermanentFetchError(message, hint="pack plain files, each of them once")
+        if problem := member.problem or _find_member_problem(name, names):
+            message = f"{quote_path(member.name)} in {quote_path(archive)} {problem}"
+            raise PermanentFetchError(message, hint="pack only plain files, each once")
         if member.is_folder:
             continue
         names[name] = None
         for path in select_program_files(entry, [name]):
             content = member.read(MAX_FILE_BYTES + 1)
-            tally.add(path, len(content))
-            files[path] = ProgramFile(content=content, executable=member.executable)
+            budget.add(path, len(content))
+            files[path] = ProgramFile(content=content, executable=member.is_executable)
     return files, list(names)
 
 
@@ -119,85 +103,14 @@ def _normalize_member_name(name: str) -> str:
 def _find_member_problem(name: str, before: dict[str, None]) -> str | None:
     if name in {"", "."}:  # the packed folder itself
         return None
-    return "is there twice" if name in before else find_file_name_problem(name)
-
-
-def _read_zip(content: bytes) -> Iterator[_ArchiveMember]:
-    _check_count(count_headers(content))
-    for member in iterate_zip_members(content):
-        yield _ArchiveMember(
-            name=member.name,
-            is_folder=member.is_folder,
-            problem=member.problem,
-            executable=bool(member.mode & _RUNNABLE),
-            read=member.read,
-        )
-
-
-def _read_tar(content: bytes) -> Iterator[_ArchiveMember]:
-    plain = _gunzip(content)
-    with TarFile(fileobj=_TarHeaders(plain), encoding="utf-8") as archive:
-        for count, info in enumerate(archive, 1):
-            _check_count(count)
-            is_plain = info.isdir() or (info.isreg() and not info.issparse())
-            yield _ArchiveMember(
-                name=info.name,
-                is_folder=info.isdir(),
-                problem="" if is_plain else "is neither a file nor a folder",
-                executable=bool(info.mode & _RUNNABLE),
-                read=partial(_slice, plain, info.offset_data, info.size),
-            )
-        # ``TarFile`` stops at a broken header as if it were the end.
-        if plain[archive.offset :][:BLOCKSIZE] != bytes(BLOCKSIZE):
-            raise EOFError("it is cut off, or damaged")
-
-
-class _TarHeaders(BytesIO):
-    """A tar file of which only headers are read.
-
-    The size of a header is limited because Python before 3.11.10 and 3.12.6 parses headers in
-    quadratic time.
-    """
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Read part of a header; raises ValueError if it is too large."""
-        if size is None or not 0 <= size <= MAX_HEADER_BYTES:
-            raise ValueError("it says too much of one of its members")
-        return super().read(size)
-
-
-def _slice(plain: bytes, begin: int, size: int, limit_bytes: int) -> bytes:
-    return plain[begin : begin + max(0, min(size, limit_bytes))]
-
-
-def _gunzip(content: bytes) -> bytes:
-    stream = zlib.decompressobj(_GZIP)
-    plain = stream.decompress(content, MAX_UNPACKED_BYTES + 1)
-    if len(plain) > MAX_UNPACKED_BYTES:
-        raise PermanentFetchError(
-            f"the archive holds more than {MAX_UNPACKED_BYTES // MIB} MiB",
-            hint="pack the folder of the evaluator alone",
-        )
-    if not stream.eof:
-        raise EOFError("it is cut off")
-    if stream.unused_data.strip(b"\0"):
-        raise ValueError("something follows its end")
-    return plain
-
-
-def _check_count(members: int) -> None:
-    if members > MAX_MEMBERS:
-        raise PermanentFetchError(
-            f"the archive has more than {MAX_MEMBERS:,} members",
-            hint="pack the folder of the evaluator alone",
-        )
+    return "occurs twice" if name in before else find_file_name_problem(name)
 
 
 MAX_URL: Final = 2048
 
 _NOT_IN_URLS: Final = frozenset(' \\"<>^`{|}')
 
-_FILE_NAME_HINT: Final = "the address must end in the program's file name"
+_FILE_NAME_HINT: Final = "the URL must end with the program's file name"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _PREFIX: Final = "sha256:"
 
@@ -212,14 +125,14 @@ class UrlSource:
         """Check the address and its digest; see :class:`Source`."""
         if program.repository or program.revision:
             raise PermanentFetchError(
-                "an address has no repository and no revision",
+                "a URL has no repository or revision",
                 hint="remove `repo`, `branch` and `rev`, or use `source: github`",
             )
         _check_url(program.ref)
         _check_entry(program.ref)
         if not program.sha256:
             raise PermanentFetchError(
-                "a program at an address needs its sha256",
+                "a program at a URL needs a `sha256`",
                 hint="add `sha256: ...`; `curl -L URL | sha256sum` prints it",
             )
         return replace(program, sha256=normalize_sha256(program.sha256))
@@ -245,8 +158,8 @@ class UrlSource:
         found = hashlib.sha256(content).hexdigest()
         if found != program.sha256:
             raise PermanentFetchError(
-                f"{quote_path(url)} has the sha256 {found}, not {program.sha256}",
-                hint="if the change is wanted, review it and write the new sha256",
+                f"{quote_path(url)} has sha256 {found}, expected {program.sha256}",
+                hint="if the change is intended, review it and update `sha256`",
             )
         if entry:
             return unpack_program(content, name=name, entry=entry)
@@ -261,30 +174,28 @@ class UrlSource:
         response = self._http.get(url, limit_bytes=limit_bytes)
         if response.status == 200:  # noqa: PLR2004 (the only status with content)
             return response.content
-        message = f"{quote_path(url)} was answered with {response.status}"
+        message = f"{quote_path(url)} returned status {response.status}"
         if 400 <= response.status < 500:  # noqa: PLR2004 (a wrong address)
-            raise PermanentFetchError(
-                message, hint="the address must be open to all, without a login"
-            )
+            raise PermanentFetchError(message, hint="the URL must be accessible without a login")
         raise UnreachableError(message)
 
 
 def _check_url(ref: str) -> None:
-    hint = "write `ref: https://HOST/PATH/NAME.py`, or the address of an archive with `#PATH` in it"
+    hint = "write `ref: https://HOST/PATH/NAME.py`, or the URL of an archive with `#PATH` in it"
     parts = _split_url(ref)
     # Invalid characters are checked first: urllib silently drops some of them.
     if parts is None or not (ref.isascii() and ref.isprintable()) or set(ref) & _NOT_IN_URLS:
-        raise PermanentFetchError("the ref is no address", hint=hint)
+        raise PermanentFetchError("the ref is not a URL", hint=hint)
     if parts.username is not None or parts.password is not None:
         raise PermanentFetchError(
-            f"the address at {parts.hostname} has a user or a password in it",
-            hint="a config is no place for secrets, and an address must be open to all",
+            f"the URL at {parts.hostname} contains a user name or password",
+            hint="do not put secrets into a config; the URL must be accessible without a login",
         )
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not is_safe or not parts.hostname:
-        raise PermanentFetchError(f"{quote_path(ref)} does not begin with https://", hint=hint)
+        raise PermanentFetchError(f"{quote_path(ref)} does not start with https://", hint=hint)
     if len(ref) > MAX_URL:
-        raise PermanentFetchError(f"the address has more than {MAX_URL:,} characters")
+        raise PermanentFetchError(f"the URL has more than {MAX_URL:,} characters")
 
 
 def _check_entry(ref: str) -> None:
@@ -292,20 +203,20 @@ def _check_entry(ref: str) -> None:
     name = _file_name(url)
     if "/" in name:
         raise PermanentFetchError(
-            f"the file name {quote_path(name)} has a `/` in it", hint=_FILE_NAME_HINT
+            f"the file name {quote_path(name)} contains a `/`", hint=_FILE_NAME_HINT
         )
     if is_archive(name):
         if not entry:
             raise PermanentFetchError(
-                f"{quote_path(url)} is an archive, and does not say which program in it is meant",
-                hint="add it: `#PATH/IN/ARCHIVE.py`",
+                f"{quote_path(url)} is an archive, but the ref names no program in it",
+                hint="append `#PATH/IN/ARCHIVE.py`",
             )
         check_ref(entry)
     elif "#" in ref:
-        message = f"{quote_path(url)} is no archive to look for {quote_path(entry)} in"
+        message = f"{quote_path(url)} is not an archive, so it cannot contain {quote_path(entry)}"
         raise PermanentFetchError(message, hint="archives end in .zip, .tar.gz or .tgz")
     elif not name:
-        raise PermanentFetchError("the address names no file", hint=_FILE_NAME_HINT)
+        raise PermanentFetchError("the URL has no file name", hint=_FILE_NAME_HINT)
     elif reason := find_ref_problem(name):
         raise PermanentFetchError(
             f"the file name {quote_path(name)} {reason}", hint=_FILE_NAME_HINT

@@ -49,7 +49,7 @@ def check_repository(repository: str) -> None:
         return
     meant = _GITHUB_URL.fullmatch(repository)
     raise PermanentFetchError(
-        f"{quote_path(repository)} is no repository on GitHub",
+        f"{quote_path(repository)} is not a GitHub repository",
         hint=f"write {meant[1]!r}" if meant else "write `owner/name`",
     )
 
@@ -62,7 +62,7 @@ def check_revision(revision: str) -> None:
     """
     if not revision or len(revision) > MAX_REVISION or _INVALID_REVISION.search(revision):
         raise PermanentFetchError(
-            f"{quote_path(revision)} is no name of a branch, a tag or a commit",
+            f"{quote_path(revision)} is not the name of a branch, tag or commit",
             hint="write `branch: main`, or `rev:` with the 40 digits of a commit",
         )
 
@@ -77,8 +77,7 @@ def check_ref(ref: str) -> None:
     if reason is not None:
         raise PermanentFetchError(
             f"the ref {quote_path(ref)} {reason}",
-            hint="write the path of the program from the root of the repository,"
-            " like evaluators/NAME/NAME.py",
+            hint="write the path of the program in the repository, like evaluators/NAME/NAME.py",
         )
 
 
@@ -86,9 +85,9 @@ def find_ref_problem(ref: str) -> str | None:
     """Return why ``ref`` is not a valid path in a repository, or None if it is."""
     segments = ref.split("/")
     if not 1 <= len(ref) <= MAX_REF:
-        return f"must have 1 to {MAX_REF} characters, not {len(ref):,}"
+        return f"has {len(ref):,} characters; 1 to {MAX_REF} are allowed"
     if len(segments) > MAX_SEGMENTS:
-        return f"has {len(segments)} parts, and {MAX_SEGMENTS} are the most"
+        return f"has {len(segments)} parts; the limit is {MAX_SEGMENTS}"
     if ref.startswith("/"):
         return "is absolute"
     wrong = next((each for each in segments if not _SEGMENT.fullmatch(each)), None)
@@ -102,15 +101,15 @@ def find_ref_problem(ref: str) -> str | None:
 def find_file_name_problem(path: str) -> str | None:
     """Return why ``path`` is not allowed as a file in a folder, or None if it is.
 
-    Less strict than :func:`find_ref_problem`: files beside a program may have spaces and any script
-    in their names.
+    Less strict than :func:`find_ref_problem`: names of files next to a program may contain spaces
+    and letters of any script.
     """
     parts = path.split("/")
     reasons = {
         "is absolute": path.startswith("/") or _DRIVE.match(path) is not None,
         f"must have 1 to {MAX_REF} characters": not 1 <= len(path) <= MAX_REF,
         "has a character that is not allowed": _INVALID_PATH_CHARACTER.search(path) is not None,
-        "leads out of its folder": ".." in parts,
+        "leaves its folder": ".." in parts,
         "has an empty part": not {"", "."}.isdisjoint(parts),
         f"has a part of more than {MAX_NAME_BYTES} bytes": any(
             len(part.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES for part in parts
@@ -128,7 +127,7 @@ def normalize_sha256(text: str) -> str:
     digest = text.strip().lower().removeprefix("sha256:")
     if not _SHA256.fullmatch(digest):
         raise PermanentFetchError(
-            f"{quote_path(text)} is no sha256",
+            f"{quote_path(text)} is not a sha256",
             hint="it has 64 hexadecimal digits; `sha256sum FILE` prints it",
         )
     return digest
@@ -141,8 +140,8 @@ MIB: Final = 1024**2
 # At most this many paths are compared for a "did you mean" hint.
 _MAX_CANDIDATES: Final = 1000
 _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
-_RENAME_HINT: Final = "rename or remove it where the evaluator is kept"
-_SIZE_HINT: Final = "an evaluator is fetched with its whole folder: keep it in one of its own"
+_RENAME_HINT: Final = "rename or remove it in the evaluator's folder"
+_SIZE_HINT: Final = "the whole folder of an evaluator is fetched; move it into its own folder"
 
 
 class SizeBudget:
@@ -167,10 +166,10 @@ class SizeBudget:
             self._bytes += size
             files, total = self._files, self._bytes
         if files > MAX_FILES:
-            message = f"the program's folder holds more than {MAX_FILES} files"
+            message = f"the program's folder contains more than {MAX_FILES} files"
             raise PermanentFetchError(message, hint=_SIZE_HINT)
         if total > MAX_TOTAL_BYTES:
-            message = f"the program's folder holds more than {MAX_TOTAL_BYTES // MIB} MiB"
+            message = f"the program's folder contains more than {MAX_TOTAL_BYTES // MIB} MiB"
             raise PermanentFetchError(message, hint=_SIZE_HINT)
 
 
@@ -190,7 +189,7 @@ def select_program_files(ref: str, paths: Iterable[str]) -> dict[str, str]:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Reject paths that cannot exist side by side in one folder on every file system.
+    """Reject paths that are unsafe, or that cannot coexist in a folder on every file system.
 
     Raises:
         PermanentFetchError: if a path is unsafe, or if two differ only in case or Unicode form.
@@ -209,13 +208,12 @@ def check_paths(paths: Iterable[str]) -> None:
         for each in (path, *parents):
             other = spelled.setdefault(_normalize_path(each), each)
             if other != each:
-                message = (
-                    f"{quote_path(other)} and {quote_path(each)} are one file where case counts not"
-                )
+                both = f"{quote_path(other)} and {quote_path(each)}"
+                message = f"{both} are the same file on case-insensitive file systems"
                 raise PermanentFetchError(message, hint=_RENAME_HINT)
-    if both := sorted(files & folders):
+    if clashing := sorted(files & folders):
         raise PermanentFetchError(
-            f"{quote_path(both[0])} is both a file and a folder", hint=_RENAME_HINT
+            f"{quote_path(clashing[0])} is both a file and a folder", hint=_RENAME_HINT
         )
 
 
@@ -229,17 +227,17 @@ def make_snapshot(entry: str, files: Mapping[str, ProgramFile]) -> ProgramSnapsh
     for path, file in files.items():
         if file.content.startswith(_LFS_POINTER):
             raise PermanentFetchError(
-                f"{quote_path(path)} is a pointer of Git LFS, not the file itself",
-                hint="keep it in the repository itself, without LFS",
+                f"{quote_path(path)} is a Git LFS pointer, not the file itself",
+                hint="store it in the repository without LFS",
             )
     if not files[entry].content.strip():
         message = f"the program {quote_path(entry)} is empty"
-        raise PermanentFetchError(message, hint="see whether the ref names the right file")
+        raise PermanentFetchError(message, hint="check that the ref names the right file")
     return ProgramSnapshot(entry=entry, files=dict(sorted(files.items())))
 
 
 def has_shebang(content: bytes) -> bool:
-    """Whether ``content`` starts with ``#!``, which replaces a missing file mode."""
+    """Whether ``content`` starts with ``#!``, the sign of a program if its file mode is unknown."""
     return content.startswith(b"#!")
 
 

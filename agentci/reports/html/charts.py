@@ -23,7 +23,7 @@ def make_histogram(
     if not found:
         return Markup("")
     most = max(found.values())
-    told = [
+    counts = [
         f"{found[each]:,} from {each / BINS:g} to {(each + 1) / BINS:g}" for each in sorted(found)
     ]
     parts: list[Markup] = []
@@ -34,8 +34,8 @@ def make_histogram(
     if threshold is not None:
         x = format_number(_clamp(threshold) * _WIDTH, 1)
         parts.append(tag("line", class_="threshold", x1=x, x2=x, y1=0, y2=_HEIGHT))
-        told.append(f"threshold {format_number(threshold)}")
-    return _make_svg("histogram", f"Scores: {', '.join(told)}", *parts)
+        counts.append(f"threshold {format_number(threshold)}")
+    return _make_svg("histogram", f"Scores: {', '.join(counts)}", *parts)
 
 
 def make_change_chart(before: float | None, after: float | None) -> Markup:
@@ -103,10 +103,10 @@ def _bar(kind: str, place: int, height: float, *, floor: float) -> Iterator[Mark
         )
 
 
-def _make_svg(kind: str, told: str, *parts: Markup) -> Markup:
+def _make_svg(kind: str, title: str, *parts: Markup) -> Markup:
     return tag(
         "svg",
-        tag("title", told),
+        tag("title", title),
         join_markup(*parts),
         class_=kind,
         role="img",

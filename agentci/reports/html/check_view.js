@@ -1,4 +1,4 @@
-// One check in all its parts.
+// The page of one check.
 
 function checkView(check, isMerged) {
   return [
@@ -12,10 +12,10 @@ function checkView(check, isMerged) {
     ),
     check.before === undefined || check.before === null
       ? null
-      : make('p', {}, `In the baseline its score was ${number(check.before)}.`),
-    part('Not as it should be', list(check.misses, 'misses')),
-    part('As it should be', list(check.hits, 'hits')),
-    part('Reasoning', check.reasoning ? make('p', { class: 'said' }, check.reasoning) : null),
+      : make('p', {}, `Score in the baseline: ${number(check.before)}`),
+    part('Failures', list(check.misses, 'misses')),
+    part('Passed', list(check.hits, 'hits')),
+    part('Reasoning', check.reasoning ? make('p', { class: 'prose' }, check.reasoning) : null),
     part(
       'Turns',
       turnsOf(check).map((turn) => turnView(turn, check.evaluator.threshold)),
@@ -23,8 +23,8 @@ function checkView(check, isMerged) {
     part('Trials', check.trials ? trialsView(check.trials) : null),
     part('Repeats', check.repeats ? repeatsView(check.repeats) : null),
     part('Warnings', list(check.case.warnings, 'warnings')),
-    part('Where it is from', factsView(check)),
-    exchangesView(check, isMerged),
+    part('Details', factsView(check)),
+    transcriptView(check, isMerged),
     check.details ? onDemand('Details as JSON', () => check.details) : null,
     check.case.performance
       ? onDemand('Latency and tokens as JSON', () => JSON.parse(check.case.performance))
@@ -47,7 +47,7 @@ function statusMark(status) {
   );
 }
 
-/** What is known of each turn, by its number: what was said, its score, its tool calls. */
+/** The turns of a check: question and answer, score and tool calls. */
 function turnsOf(check) {
   const dialogue = check.case.turns;
   const scores = check.turn_scores ?? [];
@@ -55,13 +55,13 @@ function turnsOf(check) {
   const length = Math.max(dialogue.length, scores.length, calls.length);
   return Array.from({ length }, (_, index) => ({
     number: index + 1,
-    said: dialogue[index],
+    dialogue: dialogue[index],
     score: scores[index] ?? null,
     calls: calls[index] ?? null,
   }));
 }
 
-function turnView({ number: place, said, score, calls }, threshold) {
+function turnView({ number: place, dialogue, score, calls }, threshold) {
   const low = score !== null && threshold !== null && score < threshold;
   return make(
     'article',
@@ -75,17 +75,17 @@ function turnView({ number: place, said, score, calls }, threshold) {
         : make(
             'span',
             { class: low ? 'failed' : 'passed' },
-            ` score ${number(score)}${low ? ', too low' : ''}`,
+            ` score ${number(score)}${low ? `, threshold ${number(threshold)}` : ''}`,
           ),
     ),
-    said
+    dialogue
       ? make(
           'dl',
           { class: 'dialogue' },
-          make('dt', {}, 'Asked'),
-          make('dd', {}, said[0] || '(nothing)'),
-          make('dt', {}, 'Answered'),
-          make('dd', {}, said[1] ?? '(no answer)'),
+          make('dt', {}, 'Question'),
+          make('dd', {}, dialogue[0] || '(no question)'),
+          make('dt', {}, 'Answer'),
+          make('dd', {}, dialogue[1] ?? '(no answer)'),
         )
       : null,
     calls ? callsView(calls, place) : null,
@@ -93,8 +93,8 @@ function turnView({ number: place, said, score, calls }, threshold) {
 }
 
 function callsView({ matched, rows, hidden }, place) {
-  const told = matched ? 'Tool calls: as expected' : 'Tool calls: not as expected';
-  if (!rows.length) return make('p', {}, `${told} (none)`);
+  const title = matched ? 'Tool calls: as expected' : 'Tool calls: different';
+  if (!rows.length) return make('p', {}, `${title} (none)`);
   const table = make(
     'table',
     { class: 'calls' },
@@ -113,7 +113,7 @@ function callsView({ matched, rows, hidden }, place) {
   return make(
     'details',
     { open: matched ? null : '' },
-    make('summary', {}, told),
+    make('summary', {}, title),
     table,
     hidden ? make('p', {}, `\u2026 and ${count(hidden)} more`) : null,
   );
@@ -161,13 +161,13 @@ function trialsView({ strategy, trials, cost_limited: limited }) {
     make(
       'p',
       {},
-      `By ${strategy.replaceAll('_', ' ')}${limited ? '; ended by the limit of costs' : ''}.`,
+      `Combined by ${strategy.replaceAll('_', ' ')}${limited ? '; stopped at the cost limit' : ''}.`,
     ),
     tableOf('trials', ['Trial', 'Score', 'Reason'], rows),
   ];
 }
 
-function repeatsView({ by, repeats, flip_rate: rate }) {
+function repeatsView({ aggregation: by, repeats, flip_rate: rate }) {
   const rows = repeats.map((each, index) => [
     index + 1,
     statusMark(each.status),
@@ -175,8 +175,8 @@ function repeatsView({ by, repeats, flip_rate: rate }) {
     each.reason ?? '',
   ]);
   return [
-    make('p', {}, `By ${by}${rate === null ? '' : `; flip rate ${number(rate)}`}.`),
-    tableOf('repeats', ['Repeat', 'Verdict', 'Score', 'Reason'], rows),
+    make('p', {}, `Combined by ${by}${rate === null ? '' : `; flip rate ${number(rate)}`}.`),
+    tableOf('repeats', ['Repeat', 'Status', 'Score', 'Reason'], rows),
   ];
 }
 
@@ -213,14 +213,14 @@ function tableOf(kind, columns, rows) {
 
 function factsView({ id, seconds, cached, evaluator, case: ofCase }) {
   const facts = {
-    Evaluator: `${evaluator.name} (${evaluator.type}), ${evaluator.required ? 'required' : 'advisory'}, bar: ${evaluator.criterion}, weight ${number(evaluator.weight)}`,
-    'In the config': evaluator.place,
-    Recording: ofCase.file,
-    Trace: ofCase.trace,
-    'Golden case':
+    Evaluator: `${evaluator.name} (${evaluator.type}), ${evaluator.required ? 'required' : 'advisory'}, ${evaluator.criterion}, weight ${number(evaluator.weight)}`,
+    Config: evaluator.place,
+    'Trace file': ofCase.file,
+    'Trace ID': ofCase.trace,
+    'Eval case':
       ofCase.eval_case ?? (ofCase.unmatched_reason ? `none: ${ofCase.unmatched_reason}` : 'none'),
-    Time: `${number(seconds)} s${cached ? ', in an earlier run' : ''}`,
-    Id: id,
+    Duration: `${number(seconds)} s${cached ? ' (cached)' : ''}`,
+    'Check ID': id,
   };
   return make(
     'dl',

@@ -19,9 +19,9 @@ function readHash(hash) {
   };
 }
 
-/** The same as text; what is as it is at the beginning is left out. */
+/** The state as text, without default values. */
 function writeHash(state) {
-  const told = {
+  const values = {
     query: state.query,
     status: state.status.join(','),
     evaluator: state.evaluator,
@@ -31,7 +31,7 @@ function writeHash(state) {
     page: state.page > 1 ? String(state.page) : '',
     check: state.check,
   };
-  return `#${new URLSearchParams(Object.entries(told).filter(([, value]) => value))}`;
+  return `#${new URLSearchParams(Object.entries(values).filter(([, value]) => value))}`;
 }
 
 /** The checks of the data, each with its evaluator, its case, and the text that is searched. */
@@ -60,7 +60,7 @@ function searchedText(check, evaluator, ofCase) {
     .toLowerCase();
 }
 
-/** The checks that have all words of the query and fit the filters, in their order. */
+/** The checks that contain all words of the query and match the filters, in their order. */
 function filterChecks(checks, { query, status, evaluator, config }) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return checks.filter(
@@ -74,7 +74,7 @@ function filterChecks(checks, { query, status, evaluator, config }) {
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-// What has no score stands where it is worst; `worst` is what has to be looked at first.
+// Checks without a score sort as the worst.
 const ORDERS = {
   worst: (a, b) =>
     STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status) ||
@@ -88,16 +88,16 @@ const ORDERS = {
   seconds: (a, b) => a.seconds - b.seconds,
 };
 
-/** The checks in another order; equals stay as they were. */
+/** Sort checks; the sort is stable. */
 function sortChecks(checks, { sort, down }) {
   const order = ORDERS[sort];
   return [...checks].sort(down ? (a, b) => order(b, a) : order);
 }
 
-/** The part of a long list that is on a page, which is the last one where there are fewer. */
-function pageOf(checks, wanted) {
+/** The checks of a page; of the last one if there are fewer pages. */
+function pageOf(checks, requested) {
   const pages = Math.max(1, Math.ceil(checks.length / PAGE));
-  const page = Math.min(wanted, pages);
+  const page = Math.min(requested, pages);
   return {
     page,
     pages,
@@ -106,7 +106,7 @@ function pageOf(checks, wanted) {
   };
 }
 
-/** What is said of a search: "12 of 1,000 checks". */
+/** The number of checks found: "12 of 1,000 checks". */
 function hits(found, all) {
   const noun = all === 1 ? 'check' : 'checks';
   return found === all ? `${count(all)} ${noun}` : `${count(found)} of ${count(all)} ${noun}`;

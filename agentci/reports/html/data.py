@@ -16,7 +16,6 @@ from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import format_headline
 from agentci.reports.html.markup import Markup, tag
 from agentci.reports.report_format import case_key, format_path
-from agentci.reports.stability import repeats_to_json
 
 
 def render_page_data(report: Report) -> Iterator[str]:
@@ -29,7 +28,7 @@ def render_page_data(report: Report) -> Iterator[str]:
     yield ',\n"cases": '
     yield from _format_array(_case(each.case) for each in cases.firsts)
     if report.evaluator_calls.kept_in_parts:
-        yield ',\n"elsewhere": true'
+        yield ',\n"merged": true'
     yield "}"
 
 
@@ -40,7 +39,7 @@ def render_transcripts(report: Report) -> Iterator[Markup]:
     """
     for id_, number in _number_transcripts(report).items():
         packed = Markup(report.evaluator_calls.json_by_check[id_])
-        yield tag("script", packed, type="application/json", id=f"exchanges-{number}")
+        yield tag("script", packed, type="application/json", id=f"transcript-{number}")
 
 
 class _Numbering:
@@ -58,7 +57,7 @@ class _Numbering:
 
 
 def _checks(report: Report, evaluators: _Numbering, cases: _Numbering) -> Iterator[JsonObject]:
-    before, told = _find_changes(report), _number_transcripts(report)
+    before, transcripts = _find_changes(report), _number_transcripts(report)
     for result in report.results:
         yield {
             "evaluator": evaluators.number((result.config, result.evaluator), result),
@@ -68,8 +67,8 @@ def _checks(report: Report, evaluators: _Numbering, cases: _Numbering) -> Iterat
             "headline": format_headline(result),
             "seconds": round(result.seconds, 3),
             **_findings(result),
-            **({"exchanges": told[result.id]} if result.id in told else {}),
-            **({"left_out": True} if result.id in report.evaluator_calls.omitted_checks else {}),
+            **({"transcript": transcripts[result.id]} if result.id in transcripts else {}),
+            **({"omitted": True} if result.id in report.evaluator_calls.omitted_checks else {}),
             **before.get((result.config, result.evaluator.name, result.case.id), {}),
         }
 
@@ -85,7 +84,7 @@ def _findings(result: CheckResult) -> JsonObject:
         "details": judgement.details,
         "cached": result.cached,
         "trials": None if trials is None else to_builtins(trials),
-        "repeats": repeats_to_json(result.repeats),
+        "repeats": None if result.repeats is None else to_builtins(result.repeats),
     }
     counts = result.status in {"passed", "failed"}
     return {"score": judgement.score if counts else None, **_drop_empty(members)}
@@ -128,11 +127,11 @@ def _number_transcripts(report: Report) -> Mapping[str, int]:
 
 def _find_changes(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
     """Return baseline scores of regressions and improvements, by config, evaluator and case."""
-    trends = () if report.comparison is None else report.comparison.evaluators
+    comparisons = () if report.comparison is None else report.comparison.evaluators
     return {
-        (trend.config, trend.evaluator, each.case): {"before": each.before}
-        for trend in trends
-        for each in (*trend.regressions, *trend.improvements)
+        (compared.config, compared.evaluator, each.case): {"before": each.before}
+        for compared in comparisons
+        for each in (*compared.regressions, *compared.improvements)
     }
 
 

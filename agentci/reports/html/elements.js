@@ -1,6 +1,6 @@
-// Elements whose text, whoever wrote it, is a text node: nothing on this page is read as HTML.
+// Elements whose text is always a text node: no text on this page is parsed as HTML.
 
-/** An element; `on...` in `attributes` are listeners, null and false leave an attribute out. */
+/** Make an element; `on...` attributes are listeners, null and false omit an attribute. */
 function make(name, attributes, ...content) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -14,7 +14,7 @@ function make(name, attributes, ...content) {
   return element;
 }
 
-/** Without what cannot be seen and what changes the order of what is read. */
+/** Remove invisible characters and those that change the reading order. */
 function plain(text) {
   return text.replace(
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
@@ -32,7 +32,7 @@ function list(items, kind) {
     : null;
 }
 
-/** JSON that is written out when somebody asks to see it. */
+/** JSON that is rendered when it is opened. */
 function onDemand(title, value) {
   const shown = make('pre', { tabindex: 0 });
   const fill = () => {

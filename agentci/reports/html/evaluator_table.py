@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from agentci._util.text import truncate
 from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report, Status
-from agentci.reports import comparison as trends
+from agentci.reports import comparison as baseline_text
 from agentci.reports.evaluator_stats import format_mean_score, format_pass_rate
 from agentci.reports.html.charts import make_change_chart, make_histogram
 from agentci.reports.html.markup import Markup, join_markup, tag
@@ -28,14 +28,17 @@ def render_evaluators(report: Report) -> Markup:
     found, several = group_by_evaluator(report.results), has_several_configs(report.results)
     if not found:
         return Markup("")
-    columns = ("Evaluator", "Scores", "Mean (95 %)", "Bar", "Pass rate (95 %)", *STATUS_COLUMNS)
+    columns = (
+        *("Evaluator", "Scores", "Mean score (95 % CI)", "Threshold", "Pass rate (95 % CI)"),
+        *STATUS_COLUMNS,
+    )
     return tag(
         "section",
         tag("h2", "Evaluators"),
         _table(
             "Evaluators",
             ("Config", *columns) if several else columns,
-            [_evaluator(tally, several=several) for tally in found[:MAX_EVALUATORS]],
+            [_make_row(each, several=several) for each in found[:MAX_EVALUATORS]],
         ),
         _render_more(len(found) - MAX_EVALUATORS),
     )
@@ -47,19 +50,19 @@ def render_comparison(report: Report) -> Markup:
     if comparison is None:
         return Markup("")
     ids = {(each.config, each.evaluator.name, each.case.id): each.id for each in report.results}
-    rows = [_trend(each, comparison) for each in comparison.evaluators]
-    name, *others = (each.capitalize() for each in trends.COLUMNS)
+    rows = [_make_comparison_row(each, comparison) for each in comparison.evaluators]
+    name, *others = (each.capitalize() for each in baseline_text.COLUMNS)
     return tag(
         "section",
-        tag("h2", "Against the baseline ", tag("code", comparison.baseline)),
-        _table("Against the baseline", (name, "Change", *others), rows) if rows else "",
-        tag("ul", *(tag("li", remark) for remark in trends.list_remarks(comparison))),
+        tag("h2", "Comparison with the baseline ", tag("code", comparison.baseline)),
+        _table("Comparison with the baseline", (name, "Change", *others), rows) if rows else "",
+        tag("ul", *(tag("li", remark) for remark in baseline_text.list_remarks(comparison))),
         *_regressions(comparison, ids),
     )
 
 
-def _evaluator(tally: EvaluatorChecks, *, several: bool) -> Sequence[str]:
-    totals, result, standing = tally.totals, tally.representative, tally.stats
+def _make_row(checks: EvaluatorChecks, *, several: bool) -> Sequence[str]:
+    totals, result, stats = checks.totals, checks.representative, checks.stats
     advisory = "" if result.evaluator.required else " (advisory)"
     counts = {
         "passed": totals.passed,
@@ -70,11 +73,11 @@ def _evaluator(tally: EvaluatorChecks, *, several: bool) -> Sequence[str]:
     cells = [
         join_markup(_link_checks(result.evaluator.name, result), advisory),
         make_histogram(
-            _scores(tally, "passed"), _scores(tally, "failed"), result.evaluator.threshold
+            _scores(checks, "passed"), _scores(checks, "failed"), result.evaluator.threshold
         ),
-        format_mean_score(totals.score, standing),
+        format_mean_score(totals.score, stats),
         result.evaluator.criterion,
-        format_pass_rate(standing),
+        format_pass_rate(stats),
         *(
             _link_checks(f"{amount:,}", result, status=status) if amount else "0"
             for status, amount in counts.items()
@@ -83,34 +86,36 @@ def _evaluator(tally: EvaluatorChecks, *, several: bool) -> Sequence[str]:
     return [format_path(result.config), *cells] if several else cells
 
 
-def _scores(tally: EvaluatorChecks, status: Status) -> list[float]:
-    judgements = (result.judgement for result in filter_by_status(tally.results, status))
-    return [each.score for each in judgements if each is not None and each.score is not None]
+def _scores(checks: EvaluatorChecks, status: Status) -> list[float]:
+    results = filter_by_status(checks.results, status)
+    return [each.score for each in results if each.score is not None]
 
 
-def _link_checks(words: str, result: CheckResult, **only: str) -> Markup:
-    """Link to the checks of an evaluator, filtered by ``only``."""
-    wanted = {"evaluator": result.evaluator.name, "config": format_path(result.config), **only}
-    return tag("a", words, href=_make_fragment(wanted))
+def _link_checks(text: str, result: CheckResult, **filters: str) -> Markup:
+    """Link to the checks of an evaluator."""
+    state = {"evaluator": result.evaluator.name, "config": format_path(result.config), **filters}
+    return tag("a", text, href=_make_fragment(state))
 
 
-def _trend(trend: EvaluatorComparison, comparison: Comparison) -> Sequence[str]:
-    name, *others = trends.format_cells(trend, comparison)
-    return [name, make_change_chart(trend.before, trend.after), *others]
+def _make_comparison_row(compared: EvaluatorComparison, comparison: Comparison) -> Sequence[str]:
+    name, *others = baseline_text.format_cells(compared, comparison)
+    return [name, make_change_chart(compared.before, compared.after), *others]
 
 
 def _regressions(
     comparison: Comparison, ids: Mapping[tuple[str, str, str], str]
 ) -> Iterator[Markup]:
-    changes = [(trend, each) for trend in comparison.evaluators for each in trend.regressions]
+    changes = [
+        (compared, each) for compared in comparison.evaluators for each in compared.regressions
+    ]
     if not changes:
         return
     yield tag("h3", "Worse than the baseline")
     yield tag(
         "ul",
         *(
-            _regression(trends.format_evaluator(trend, comparison), trend, each, ids)
-            for trend, each in changes[:MAX_CHANGES]
+            _regression(baseline_text.format_evaluator(compared, comparison), compared, each, ids)
+            for compared, each in changes[:MAX_CHANGES]
         ),
     )
     yield _render_more(len(changes) - MAX_CHANGES)
@@ -118,14 +123,14 @@ def _regressions(
 
 def _regression(
     evaluator: str,
-    trend: EvaluatorComparison,
+    compared: EvaluatorComparison,
     each: ChangedCheck,
     ids: Mapping[tuple[str, str, str], str],
 ) -> Markup:
     name = f"{each.case} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {evaluator}"
-    check = ids.get((trend.config, trend.evaluator, each.case))
+    check = ids.get((compared.config, compared.evaluator, each.case))
     link = name if check is None else tag("a", name, href=_make_fragment({"check": check}))
-    return tag("li", link, f": {trends.format_scores(each)}")
+    return tag("li", link, f": {baseline_text.format_scores(each)}")
 
 
 def _make_fragment(state: Mapping[str, str]) -> str:

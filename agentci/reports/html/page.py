@@ -13,8 +13,7 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Provenance, Report
-from agentci.reports.check_text import format_outcome
-from agentci.reports.check_text import list_findings as lines_of
+from agentci.reports.check_text import format_outcome, list_findings
 from agentci.reports.html.charts import make_share_bar
 from agentci.reports.html.data import render_page_data, render_transcripts
 from agentci.reports.html.evaluator_table import render_comparison, render_evaluators
@@ -26,9 +25,12 @@ from agentci.reports.report_format import (
     format_conclusion,
     format_counts,
     format_path,
+    format_problem_text,
     get_verdict,
     group_by_reason,
     group_warnings,
+    is_invalid_input,
+    list_reasons,
     sort_worst_first,
 )
 from agentci.reports.stability import summarize_repeats
@@ -36,8 +38,8 @@ from agentci.version import __version__
 
 # The order of concatenation into one module: pure functions first, then views.
 SCRIPTS: Final = (
-    *("checks.js", "tool_calls.js", "exchanges.js"),
-    *("elements.js", "exchange_view.js", "check_view.js"),
+    *("checks.js", "tool_calls.js", "payload.js"),
+    *("elements.js", "transcript_view.js", "check_view.js"),
     *("state.js", "table.js", "report.js"),
 )
 STYLE: Final = "report.css"
@@ -91,9 +93,9 @@ def render_header(report: Report) -> Markup:
             tag("span", icon, class_="icon", aria_hidden="true"),
             f" {format_conclusion(report)}",
         ),
-        *(tag("p", why, class_="why") for why in report.decision.reasons[:1]),
-        *_render_other_reasons(report.decision.reasons[1:]),
-        tag("p", format_counts(report)),
+        *(tag("p", reason, class_="why") for reason in list_reasons(report)[:1]),
+        *_render_other_reasons(list_reasons(report)[1:]),
+        tag("p", format_counts(report)) if report.results else "",
         make_share_bar(
             [
                 ("passed", totals.passed),
@@ -107,7 +109,7 @@ def render_header(report: Report) -> Markup:
 
 
 def _render_other_reasons(reasons: tuple[str, ...]) -> tuple[Markup, ...]:
-    return (tag("ul", *(tag("li", why) for why in reasons)),) if reasons else ()
+    return (tag("ul", *(tag("li", reason) for reason in reasons)),) if reasons else ()
 
 
 MAX_ITEMS = 100
@@ -117,7 +119,7 @@ MAX_TEXT = 4_000
 
 def render_findings(report: Report) -> Iterator[Markup]:
     """Yield the sections below the tables, without empty ones."""
-    yield _render_list("Problems", [_problem(each) for each in report.problems], unfolded=True)
+    yield _render_problems(report)
     yield _render_list(
         "Repeats",
         [tag("li", each.line) for each in summarize_repeats(report.results)],
@@ -127,8 +129,8 @@ def render_findings(report: Report) -> Iterator[Markup]:
         filter_by_status(report.results, "errored"),
         filter_by_status(report.results, "skipped"),
     )
-    yield _render_list("Could not be judged", _render_reasons(errored), unfolded=True)
-    yield _render_list("Nothing to judge", _render_reasons(skipped))
+    yield _render_list("Errored checks", _render_reasons(errored), unfolded=True)
+    yield _render_list("Skipped checks", _render_reasons(skipped))
     yield _render_list(
         "Warnings",
         [
@@ -137,31 +139,42 @@ def render_findings(report: Report) -> Iterator[Markup]:
         ],
     )
     yield _render_list(
-        "Evaluators kept elsewhere", [_provenance(each) for each in report.provenance]
+        "Remote evaluators", [_render_provenance(each) for each in report.provenance]
     )
-    yield _render_worst(report.results)
+    yield _render_checks(report.results)
+
+
+def _render_problems(report: Report) -> Markup:
+    """Render all problems; without a title where the heading of the page is about them."""
+    items = [_render_problem(each) for each in report.problems]
+    return (
+        tag("ul", *_truncate_items(items))
+        if is_invalid_input(report)
+        else _render_list("Problems", items, unfolded=True)
+    )
 
 
 def _render_list(title: str, items: Sequence[Markup], *, unfolded: bool = False) -> Markup:
     if not items:
         return Markup("")
-    more = (
-        [tag("li", truncate.format_omitted(len(items) - MAX_ITEMS))]
-        if len(items) > MAX_ITEMS
-        else []
-    )
     return tag(
         "details",
         tag("summary", tag("h2", f"{title} ({len(items):,})")),
-        tag("ul", *items[:MAX_ITEMS], *more),
+        tag("ul", *_truncate_items(items)),
         open="" if unfolded else None,
     )
 
 
-def _problem(problem: Problem) -> Markup:
-    place = "" if problem.place is None else tag("code", str(problem.place))
-    hint = "" if problem.hint is None else f" ({problem.hint})"
-    return tag("li", tag("strong", problem.severity), " ", place, f" {problem.message}{hint}")
+def _truncate_items(items: Sequence[Markup]) -> Sequence[Markup]:
+    if len(items) <= MAX_ITEMS:
+        return items
+    return [*items[:MAX_ITEMS], tag("li", truncate.format_omitted(len(items) - MAX_ITEMS))]
+
+
+def _render_problem(problem: Problem) -> Markup:
+    place = "" if problem.place is None else join_markup(tag("code", str(problem.place)), " ")
+    text = format_problem_text(problem)
+    return tag("li", tag("strong", problem.severity), " ", place, text)
 
 
 def _render_reasons(results: Sequence[CheckResult]) -> list[Markup]:
@@ -177,7 +190,7 @@ def _render_reasons(results: Sequence[CheckResult]) -> list[Markup]:
     ]
 
 
-def _provenance(each: Provenance) -> Markup:
+def _render_provenance(each: Provenance) -> Markup:
     where = f"{each.source}: {each.repository} {each.ref}".strip()
     return tag(
         "li",
@@ -187,25 +200,24 @@ def _provenance(each: Provenance) -> Markup:
     )
 
 
-def _render_worst(results: Sequence[CheckResult]) -> Markup:
+def _render_checks(results: Sequence[CheckResult]) -> Markup:
+    """Render the section that the script fills; without scripts it has the worst failed checks."""
     failed = sort_worst_first(filter_by_status(results, "failed"))
     left = len(failed) - MAX_CHECKS
     return tag(
         "section",
         tag("h2", "Checks"),
-        tag(
-            "p",
-            f"{format_count(len(results), 'check')}. A browser that runs scripts shows them all.",
-        ),
-        *(_check(result) for result in failed[:MAX_CHECKS]),
-        tag("p", f"{truncate.format_omitted(left)} that failed") if left > 0 else "",
+        tag("p", f"{format_count(len(results), 'check')}. Enable scripts to see all of them."),
+        *(_render_check(result) for result in failed[:MAX_CHECKS]),
+        tag("p", f"{truncate.format_omitted(left)} failed") if left > 0 else "",
         id="checks",
         tabindex=-1,
+        hidden=None if results else "",
     )
 
 
-def _check(result: CheckResult) -> Markup:
-    told = truncate.characters("\n".join(lines_of(result)), MAX_TEXT)
+def _render_check(result: CheckResult) -> Markup:
+    findings = truncate.characters("\n".join(list_findings(result)), MAX_TEXT)
     return tag(
         "article",
         tag(
@@ -214,7 +226,7 @@ def _check(result: CheckResult) -> Markup:
             result.evaluator.name,
         ),
         tag("p", format_outcome(result)),
-        tag("pre", told) if told else "",
+        tag("pre", findings) if findings else "",
     )
 
 

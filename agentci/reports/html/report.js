@@ -1,6 +1,6 @@
-// The page: the table of checks, or one of them, by what the address says.
+// The page shows the table of checks, or one check if the address names it.
 
-const title = document.title;
+const pageTitle = document.title;
 let scrolled = 0;
 
 const [overview, detail, section] = ['overview', 'check', 'checks'].map((id) =>
@@ -15,16 +15,16 @@ function show() {
   else showTable(found);
   document.title = check
     ? `${plain(check.case.id)} \u203a ${plain(check.evaluator.name)} - agentci`
-    : title;
+    : pageTitle;
 }
 
 function showCheck(check, found) {
   const back = make('a', { href: writeHash({ ...state, check: '' }) }, '\u2190 All checks');
   const heading = check
     ? `${check.case.id} \u203a ${check.evaluator.name}`
-    : `This report has no check ${state.check}`;
+    : `Check ${state.check} not found in this report`;
   const place = found.indexOf(check);
-  const link = (words, other) => (other ? make('a', { href: addressOf(other) }, words) : null);
+  const link = (label, other) => (other ? make('a', { href: addressOf(other) }, label) : null);
   detail.replaceChildren(
     make(
       'nav',
@@ -39,7 +39,7 @@ function showCheck(check, found) {
           ],
     ),
     make('h1', { tabindex: -1 }, heading),
-    ...(check ? checkView(check, elsewhere).flat().filter(Boolean) : []),
+    ...(check ? checkView(check, isMerged).flat().filter(Boolean) : []),
   );
 }
 
@@ -74,7 +74,7 @@ function press(event) {
 section.replaceChildren(
   make('h2', {}, 'Checks'),
   controls(),
-  make('div', { class: 'found' }, told, clear),
+  make('div', { class: 'found' }, summary, clear),
   make(
     'table',
     { class: 'checks' },

@@ -1,6 +1,6 @@
-// What the page is about, and what of it is shown.
+// The data of the page, and its state.
 
-const [checks, elsewhere] = (({ elsewhere, ...data }) => [joinChecks(data), elsewhere])(
+const [checks, isMerged] = (({ merged, ...data }) => [joinChecks(data), merged])(
   JSON.parse(document.getElementById('data').textContent),
 );
 const byId = new Map(checks.map((check) => [check.id, check]));
@@ -10,7 +10,7 @@ let state = readHash(location.hash);
 let ordered = [];
 let orderedBy = '';
 
-/** Take what a control says, and leave an address that leads here again. */
+/** Apply the value of a control, and write the state to the address. */
 function change(changes) {
   state = { ...state, page: 1, ...changes };
   show();
@@ -18,14 +18,14 @@ function change(changes) {
   change.later = setTimeout(() => history.replaceState(null, '', writeHash(state)), 300);
 }
 
-/** The checks that are searched for, in their order. */
+/** The checks that match the search and the filters, sorted. */
 function currentChecks() {
   const by = `${state.sort} ${state.down}`;
   if (by !== orderedBy) [ordered, orderedBy] = [sortChecks(checks, state), by];
   return filterChecks(ordered, state);
 }
 
-/** Where one of them is shown. */
+/** The address of a check. */
 function addressOf(check) {
   return writeHash({ ...state, check: check.id });
 }

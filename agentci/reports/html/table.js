@@ -1,4 +1,4 @@
-// The table of checks, and what it is searched, filtered and sorted with.
+// The table of checks, with its search, filters and sorting.
 
 const COLUMNS = [
   ['status', 'Status'],
@@ -15,7 +15,7 @@ const search = make('input', {
   type: 'search',
   autocomplete: 'off',
   spellcheck: 'false',
-  placeholder: 'Case, evaluator, words of the outcome',
+  placeholder: 'Case, evaluator or outcome',
   oninput: () => change({ query: search.value }),
 });
 const statuses = STATUSES.map((status) =>
@@ -29,7 +29,7 @@ const statuses = STATUSES.map((status) =>
 );
 const byEvaluator = choice('evaluator', 'All evaluators', evaluators);
 const byConfig = choice('config', 'All configs', configs);
-const told = make('p', { id: 'hits', role: 'status', 'aria-live': 'polite' });
+const summary = make('p', { id: 'hits', role: 'status', 'aria-live': 'polite' });
 const clear = make(
   'button',
   {
@@ -88,7 +88,7 @@ function showTable(found) {
   for (const box of statuses) box.checked = state.status.includes(box.value);
   [byEvaluator.value, byConfig.value] = [state.evaluator, state.config];
   const { page, pages: all, from, shown } = pageOf(found, state.page);
-  told.textContent = hits(found.length, checks.length);
+  summary.textContent = hits(found.length, checks.length);
   clear.hidden = found.length === checks.length;
   head.replaceChildren(...COLUMNS.map(columnHead));
   body.replaceChildren(...shown.map(row));
@@ -134,7 +134,7 @@ function columnHead([key, words]) {
   );
 }
 
-/** Upwards, then downwards, then the worst first again. */
+/** Sort ascending, then descending, then worst first again. */
 function sortBy(key, current) {
   change(current && state.down ? { sort: 'worst', down: false } : { sort: key, down: current });
   document.getElementById(`by-${key}`).focus();

@@ -1,10 +1,10 @@
-// Expected and actual tool calls side by side: what `summary.md` shows, with arguments one by one.
+// Expected and actual tool calls side by side, as in `summary.md`, with single arguments.
 
 const MAX_CALLS = 200;
 
 /**
- * The turns of `details.comparisons`, null for what has not the shape that the trajectory metric
- * gives; any program may put anything there.
+ * The turns of `details.comparisons`; null for items without the shape that the trajectory metric
+ * writes, since a program may put any value there.
  */
 function comparedTurns(details) {
   const found = details?.comparisons;
@@ -31,7 +31,7 @@ function readCalls(found) {
   }));
 }
 
-/** JSON in which equal values are equal text, whatever the order of their keys. */
+/** JSON with sorted keys, so that equal values are equal text. */
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (!isObject(value)) return JSON.stringify(value);
@@ -45,17 +45,17 @@ function isObject(value) {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-/** Both sides in their order, so paired that most calls stand beside their like. */
+/** Pair the calls of both sides in order, to maximise the total similarity. */
 function pairCalls(expected, actual) {
-  const worth = worths(expected, actual);
+  const best = scorePairings(expected, actual);
   const pairs = [];
   let i = 0;
   let j = 0;
   while (i < expected.length && j < actual.length) {
-    const alike = likeness(expected[i], actual[j]);
-    if (alike && worth[i][j] === alike + worth[i + 1][j + 1]) {
+    const score = similarity(expected[i], actual[j]);
+    if (score && best[i][j] === score + best[i + 1][j + 1]) {
       pairs.push([expected[i++], actual[j++]]);
-    } else if (worth[i + 1][j] >= worth[i][j + 1]) {
+    } else if (best[i + 1][j] >= best[i][j + 1]) {
       pairs.push([expected[i++], null]);
     } else {
       pairs.push([null, actual[j++]]);
@@ -66,22 +66,22 @@ function pairCalls(expected, actual) {
   return pairs;
 }
 
-// Of the best pairing of what is left from (i, j): a longest common subsequence, weighted.
-function worths(expected, actual) {
-  const worth = Array.from({ length: expected.length + 1 }, () =>
+// The best total similarity of the calls from (i, j) on: a weighted longest common subsequence.
+function scorePairings(expected, actual) {
+  const best = Array.from({ length: expected.length + 1 }, () =>
     new Array(actual.length + 1).fill(0),
   );
   for (let i = expected.length - 1; i >= 0; i--) {
     for (let j = actual.length - 1; j >= 0; j--) {
-      const alike = likeness(expected[i], actual[j]);
-      const paired = alike ? alike + worth[i + 1][j + 1] : 0;
-      worth[i][j] = Math.max(paired, worth[i + 1][j], worth[i][j + 1]);
+      const score = similarity(expected[i], actual[j]);
+      const paired = score ? score + best[i + 1][j + 1] : 0;
+      best[i][j] = Math.max(paired, best[i + 1][j], best[i][j + 1]);
     }
   }
-  return worth;
+  return best;
 }
 
-function likeness(expected, actual) {
+function similarity(expected, actual) {
   if (expected.name !== actual.name) return 0;
   return expected.key === actual.key ? 3 : 1;
 }
@@ -107,24 +107,24 @@ function markOf(expected, actual, missing, unexpected) {
   return missing.some((call) => same(call, actual)) ? 'moved' : 'unexpected';
 }
 
-/** The arguments of a pair, one by one, as JSON; null where a side has none of that name. */
+/** The arguments of a pair as JSON, by name; null where a side lacks an argument. */
 function comparedArguments(expected, actual) {
-  const [wanted, given] = [named(expected?.args), named(actual?.args)];
-  return [...new Set([...wanted.keys(), ...given.keys()])].map((name) => {
-    const [was, is] = [wanted.get(name), given.get(name)];
+  const [expectedArgs, actualArgs] = [named(expected?.args), named(actual?.args)];
+  return [...new Set([...expectedArgs.keys(), ...actualArgs.keys()])].map((name) => {
+    const [left, right] = [expectedArgs.get(name), actualArgs.get(name)];
     return {
       name,
-      expected: was === undefined ? null : JSON.stringify(was),
-      actual: is === undefined ? null : JSON.stringify(is),
+      expected: left === undefined ? null : JSON.stringify(left),
+      actual: right === undefined ? null : JSON.stringify(right),
       differs:
         !expected || !actual
           ? false
-          : was === undefined || is === undefined || canonical(was) !== canonical(is),
+          : left === undefined || right === undefined || canonical(left) !== canonical(right),
     };
   });
 }
 
-/** Arguments by name; those that are no object stand under no name. */
+/** Arguments by name; a value that is not an object has the name "". */
 function named(args) {
   if (args === null || args === undefined) return new Map();
   return isObject(args) ? new Map(Object.entries(args)) : new Map([['', args]]);

@@ -19,30 +19,32 @@ from agentci.reports.merge.report_files import ReportFile, ShardReport, select_s
 MAX_NAMES: Final = 5
 MAX_ERROR_CHARACTERS: Final = 300
 
-SAME_INPUT_HINT: Final = "give all shards the same checkout, recordings and options"
+SAME_INPUT_HINT: Final = "run all shards with the same checkout, recorded runs and options"
 MISSING_SHARD_HINT: Final = (
-    "did its job write a report, and was that uploaded, downloaded and named here?"
+    "check that each job wrote and uploaded its report, and that all were downloaded and named here"
 )
 
 
 def find_mismatches(parts: Sequence[ReportFile]) -> Iterator[Problem]:
-    """Yield reasons why the reports are not from one run, or from runs of separate configs."""
-    pieces = select_shards(parts)
+    """Yield reasons why the reports do not form one run, or runs of separate configs."""
+    shards = select_shards(parts)
     for part in parts:
         if not part.report.complete:
-            message = "the run was broken off before all of its checks were judged"
+            message = "the run was interrupted before all checks were evaluated"
             yield part.make_problem(message, "run it again")
-        if pieces and part.report.shard_info is None:
-            message = "this is the report of a whole run, which goes together with no shards"
-            yield part.make_problem(message, "leave it out, or name it alone")
+        if shards and part.report.shard_info is None:
+            message = "the report of a whole run cannot be merged with shards"
+            yield part.make_problem(message, "leave it out, or name only this report")
     yield from _find_overlaps(parts)
-    if pieces:
-        model = _pick_reference(pieces)
+    if shards:
+        reference = _pick_reference(shards)
         yield from (
-            _explain_mismatch(each, model) for each in pieces if not _is_same_run(each, model)
+            _explain_mismatch(each, reference)
+            for each in shards
+            if not _is_same_run(each, reference)
         )
         yield from _find_duplicates_and_missing(
-            [each for each in pieces if _is_same_run(each, model)]
+            [each for each in shards if _is_same_run(each, reference)]
         )
 
 
@@ -53,38 +55,38 @@ def _find_overlaps(parts: Sequence[ReportFile]) -> Iterator[Problem]:
         for gate in part.report.gates if part.report.shard_info is None else ():
             other = first.setdefault(gate.config, part)
             if other is not part:
-                message = f"{gate.config} was judged in {other.file}, too"
-                yield part.make_problem(message, "name one of the two")
+                message = f"{gate.config} was also evaluated in {other.file}"
+                yield part.make_problem(message, "name only one of the two reports")
 
 
 def find_inconsistencies(parts: Sequence[ReportFile]) -> Iterator[Problem]:
     """Yield contradictions within the reports, which agentci itself never writes."""
     for part in parts:
         yield from _find_stray_results(part)
-    pieces = select_shards(parts)
-    for piece in pieces:
-        yield from _find_missing_results(piece)
-    yield from _find_changed_evaluators(pieces)
+    shards = select_shards(parts)
+    for shard in shards:
+        yield from _find_missing_results(shard)
+    yield from _find_changed_evaluators(shards)
 
 
-def _pick_reference(pieces: Sequence[ShardReport]) -> ShardReport:
+def _pick_reference(shards: Sequence[ShardReport]) -> ShardReport:
     """Return a shard of the largest group of shards from the same run.
 
     Shards with checks take precedence, since a shard with invalid input has none.
     """
-    sizes = Counter(_run_key(piece) for piece in pieces)
-    return max(pieces, key=lambda piece: (bool(piece.portion.checks), sizes[_run_key(piece)]))
+    sizes = Counter(_run_key(shard) for shard in shards)
+    return max(shards, key=lambda shard: (bool(shard.info.checks), sizes[_run_key(shard)]))
 
 
-def _run_key(piece: ShardReport) -> tuple[str, int]:
-    return piece.portion.plan_digest, piece.portion.shard.total
+def _run_key(shard: ShardReport) -> tuple[str, int]:
+    return shard.info.plan_digest, shard.info.shard.total
 
 
 def _is_same_run(one: ShardReport, other: ShardReport) -> bool:
     return (
         _run_key(one) == _run_key(other)
-        and one.portion.checks == other.portion.checks
-        and one.portion.shard_keys == other.portion.shard_keys
+        and one.info.checks == other.info.checks
+        and one.info.shard_keys == other.info.shard_keys
         and one.report_file.report.gates == other.report_file.report.gates
         and not _have_different_commits(one, other)
     )
@@ -95,36 +97,39 @@ def _have_different_commits(one: ShardReport, other: ShardReport) -> bool:
     return len(commits) > 1
 
 
-def _explain_mismatch(piece: ShardReport, model: ShardReport) -> Problem:
-    shard, total = piece.portion.shard, model.portion.shard.total
-    if shard.total != total:
-        message = f"this is {shard}, where {model.report_file.file} is one of {total}"
-        return piece.report_file.make_problem(message, "name the shards of one run alone")
-    if _have_different_commits(piece, model):
-        own, others = (shorten_commit(each.report_file.report.commit) for each in (piece, model))
-        message = f"{shard} is of the commit {own}, where {model.report_file.file} is of {others}"
-        return piece.report_file.make_problem(message, SAME_INPUT_HINT)
-    errors = [each for each in piece.report_file.report.problems if each.severity == "error"]
-    if errors and not piece.portion.checks:
-        told = truncate.short(str(errors[0]), MAX_ERROR_CHARACTERS)
-        return piece.report_file.make_problem(
-            f"{shard} judged nothing, its input was wrong: {told}"
+def _explain_mismatch(shard: ShardReport, reference: ShardReport) -> Problem:
+    name, total = shard.info.shard, reference.info.shard.total
+    if name.total != total:
+        message = f"{name}, but {reference.report_file.file} is one of {total} shards"
+        return shard.report_file.make_problem(message, "name only the shards of one run")
+    if _have_different_commits(shard, reference):
+        own, others = (
+            shorten_commit(each.report_file.report.commit) for each in (shard, reference)
+        )
+        message = f"{name} ran on commit {own}, but {reference.report_file.file} on {others}"
+        return shard.report_file.make_problem(message, SAME_INPUT_HINT)
+    errors = [each for each in shard.report_file.report.problems if each.severity == "error"]
+    if errors and not shard.info.checks:
+        error = truncate.short(str(errors[0]), MAX_ERROR_CHARACTERS)
+        return shard.report_file.make_problem(
+            f"{name} ran no checks; its input is invalid: {error}"
         )
     message = (
-        f"{shard} had other checks, gates, evaluators or recordings than {model.report_file.file}"
+        f"{name} has other checks, gates, evaluators or recorded runs than "
+        f"{reference.report_file.file}"
     )
-    return piece.report_file.make_problem(message, SAME_INPUT_HINT)
+    return shard.report_file.make_problem(message, SAME_INPUT_HINT)
 
 
-def _find_duplicates_and_missing(pieces: Sequence[ShardReport]) -> Iterator[Problem]:
-    total = pieces[0].portion.shard.total
+def _find_duplicates_and_missing(shards: Sequence[ShardReport]) -> Iterator[Problem]:
+    total = shards[0].info.shard.total
     files: dict[int, list[ShardReport]] = {}
-    for piece in pieces:
-        files.setdefault(piece.index, []).append(piece)
+    for shard in shards:
+        files.setdefault(shard.index, []).append(shard)
     for first, *others in files.values():
         for other in others:
-            message = f"{other.portion.shard} is here again, after {first.report_file.file}"
-            yield other.report_file.make_problem(message, "leave one of them out")
+            message = f"{other.info.shard} is also in {first.report_file.file}"
+            yield other.report_file.make_problem(message, "leave out one of the two")
     missing = [str(index) for index in range(1, total + 1) if index not in files]
     if missing:
         word, verb = ("shard", "is") if len(missing) == 1 else ("shards", "are")
@@ -135,54 +140,54 @@ def _find_duplicates_and_missing(pieces: Sequence[ShardReport]) -> Iterator[Prob
 
 
 def _find_stray_results(part: ReportFile) -> Iterator[Problem]:
-    """Yield results that are duplicates, of another shard or config, or of no known check."""
-    report, portion = part.report, part.report.shard_info
+    """Yield results that are duplicates, of another shard, or of an unknown config or check."""
+    report, info = part.report, part.report.shard_info
     ids = Counter(result.id for result in report.results)
     yield from _list_results(
-        part, (each for each, times in ids.items() if times > 1), "there twice"
+        part, (each for each, times in ids.items() if times > 1), "duplicate results"
     )
     configs = {gate.config for gate in report.gates}
     others = {result.config for result in report.results} - configs
-    yield from _list_results(part, sorted(others), "of a config that has no gate")
-    if portion is not None:
-        known = set(portion.checks)
+    yield from _list_results(part, sorted(others), "results of a config without a gate")
+    if info is not None:
+        known = set(info.checks)
         yield from _list_results(
-            part, (each for each in ids if each not in known), "of no known check"
+            part, (each for each in ids if each not in known), "results of unknown checks"
         )
-        elsewhere = (each for each in ids if each in known and not portion.contains(each))
-        yield from _list_results(part, elsewhere, f"not of {portion.shard}")
+        elsewhere = (each for each in ids if each in known and not info.contains(each))
+        yield from _list_results(part, elsewhere, f"results that do not belong to {info.shard}")
 
 
 def _list_results(part: ReportFile, names: Iterable[str], what: str) -> Iterator[Problem]:
     if found := [*names]:
         shown = ", ".join(truncate.truncate_list([quote_name(each) for each in found], MAX_NAMES))
-        yield part.make_problem(f"it has results that are {what}: {shown}")
+        yield part.make_problem(f"{what}: {shown}")
 
 
-def _find_missing_results(piece: ShardReport) -> Iterator[Problem]:
-    checks, portion = piece.portion.checks, piece.portion
+def _find_missing_results(shard: ShardReport) -> Iterator[Problem]:
+    checks, info = shard.info.checks, shard.info
     if len(set(checks)) != len(checks):
-        yield piece.report_file.make_problem("it lists a check twice")
-    judged = {result.id for result in piece.report_file.report.results}
-    lacking = sum(portion.contains(check) and check not in judged for check in checks)
-    if lacking:
-        lacks = f"it lacks the results of {format_count(lacking, 'check')} of {portion.shard}"
-        yield piece.report_file.make_problem(lacks)
+        yield shard.report_file.make_problem("`shard.checks` lists a check twice")
+    present = {result.id for result in shard.report_file.report.results}
+    missing = sum(info.contains(check) and check not in present for check in checks)
+    if missing:
+        message = f"the results of {format_count(missing, 'check')} of {info.shard} are missing"
+        yield shard.report_file.make_problem(message)
 
 
-def _find_changed_evaluators(pieces: Sequence[ShardReport]) -> Iterator[Problem]:
+def _find_changed_evaluators(shards: Sequence[ShardReport]) -> Iterator[Problem]:
     """Yield remote evaluators that differ between shards."""
     first: dict[tuple[str, ...], tuple[Provenance, ShardReport]] = {}
-    for piece in pieces:
-        for own in piece.report_file.report.provenance:
+    for shard in shards:
+        for own in shard.report_file.report.provenance:
             named = (own.config, own.evaluator, own.source, own.repository, own.revision, own.ref)
-            before, where = first.setdefault(named, (own, piece))
+            before, where = first.setdefault(named, (own, shard))
             if own != before:
                 message = (
-                    f"{quote_name(own.evaluator)} was not the same as in {where.report_file.file}: "
-                    f"commit {quote_name(own.commit)}, there {quote_name(before.commit)}"
+                    f"{quote_name(own.evaluator)} is at commit {quote_name(own.commit)}, but in "
+                    f"{where.report_file.file} at {quote_name(before.commit)}"
                 )
-                yield piece.report_file.make_problem(message, "pin it, with `agentci lock`")
+                yield shard.report_file.make_problem(message, "lock it with `agentci lock`")
 
 
 T = TypeVar("T")
@@ -195,7 +200,7 @@ def merge_reports(
     parts: Sequence[ReportFile],
     *,
     fail_on: FailOn,
-    beside: BaselineComparer = lambda *_: None,
+    compare: BaselineComparer = lambda *_: None,
 ) -> Report:
     """Merge reports into the report of the whole run and apply the gate to all results.
 
@@ -203,7 +208,7 @@ def merge_reports(
         parts: the reports of all shards of one run, in any order; or of whole runs without a common
             config.
         fail_on: which reasons may fail the run.
-        beside: compares results, gates and commit with a baseline; returns None without one.
+        compare: compares results, gates and commit with a baseline; returns None without one.
 
     Raises:
         InputError: if shards are missing, incomplete, duplicated or from different runs; lists
@@ -211,16 +216,16 @@ def merge_reports(
     """
     if problems := tuple(find_mismatches(parts)) or tuple(find_inconsistencies(parts)):
         raise InputError(problems)
-    pieces = select_shards(parts)
-    reports = [piece.report_file.report for piece in pieces] or [part.report for part in parts]
+    shards = select_shards(parts)
+    reports = [shard.report_file.report for shard in shards] or [part.report for part in parts]
     results = [result for report in reports for result in report.results]
-    if pieces:
-        order = {check: index for index, check in enumerate(pieces[0].portion.checks)}
+    if shards:
+        order = {check: index for index, check in enumerate(shards[0].info.checks)}
         results.sort(key=lambda result: order[result.id])
-    gates = reports[0].gates if pieces else tuple(g for each in reports for g in each.gates)
+    gates = reports[0].gates if shards else tuple(g for each in reports for g in each.gates)
     problems = _union(reports, lambda report: report.problems)
     commit = _commit(reports)
-    comparison = beside(results, gates, commit)
+    comparison = compare(results, gates, commit)
     return Report(
         complete=True,
         decision=decide(
@@ -249,6 +254,6 @@ def _commit(reports: Sequence[Report]) -> str:
     return commits.pop() if len(commits) == 1 else ""
 
 
-def _union(reports: Sequence[Report], told: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:
+def _union(reports: Sequence[Report], select: Callable[[Report], Iterable[T]]) -> tuple[T, ...]:
     """Return distinct items of all reports; shards of one run mostly repeat the same ones."""
-    return tuple(dict.fromkeys(each for report in reports for each in told(report)))
+    return tuple(dict.fromkeys(each for report in reports for each in select(report)))

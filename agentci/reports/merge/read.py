@@ -1,25 +1,17 @@
 """Read ``results.json`` back into a report."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-import msgspec
-from pydantic import ValidationError
+from msgspec import ValidationError, convert
 
-from agentci._util.text import json_text
-from agentci._util.text.format import format_count
+from agentci._util.text import json_text, truncate
 from agentci._util.text.json_document import JsonDocument, read_json
 from agentci._util.text.suggest import quote_name
 from agentci.errors import InputError
 from agentci.model.case import CaseSummary
-from agentci.model.gate import (
-    CaseThresholds,
-    Comparison,
-    Gate,
-    GatePolicy,
-    GateThresholds,
-    RegressionThresholds,
-)
+from agentci.model.gate import Comparison, Gate
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place, Problem
 from agentci.model.result import (
@@ -28,29 +20,34 @@ from agentci.model.result import (
     JudgeSpending,
     ModelCost,
     Provenance,
+    RepeatRecord,
     Report,
     Totals,
+    TrialRecord,
 )
 from agentci.model.shard import Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.reports.case_summary import excerpt_turn
-from agentci.reports.merge.spec import (
-    ChargeSpec,
-    PlaceSpec,
-    ProblemSpec,
-    ReportSpec,
-    ResultsCaseSpec,
-    ResultsGateSpec,
-    ResultSpec,
-    ResultsRegressionSpec,
-    ShardSpec,
-    SpendingSpec,
+from agentci.reports.results_json import (
+    CaseJson,
+    CostJson,
+    ResultJson,
+    ResultsJson,
+    ShardJson,
+    SpendingJson,
 )
 from agentci.version import __version__
 
-MAX_PROBLEMS: Final = 5
+MAX_MESSAGE_CHARACTERS: Final = 300
 # Commits between two releases share a version, although their reports may differ.
-OTHER_BUILD: Final = "if another commit of agentci wrote it, judge again with this one"
+OTHER_BUILD_HINT: Final = (
+    "if another commit of agentci wrote the report, evaluate again with this one"
+)
+
+_ERROR: Final = re.compile(
+    r"(?P<message>.*) - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`", re.DOTALL
+)
+_STEP: Final = re.compile(r"\[([0-9]+)\]|([a-z_]+)")
 
 
 def read_report(data: bytes, *, file: str) -> Report:
@@ -59,30 +56,26 @@ def read_report(data: bytes, *, file: str) -> Report:
     Its texts are untrusted. Of traces, it has only what reports show.
 
     Raises:
-        InputError: if the data is not such a report; lists the first problems with their lines.
+        InputError: the data is not such a report; names the first wrong value and its line.
     """
     document = read_json(data, file=file)
     _check_author(document)
     try:
-        spec = ReportSpec.model_validate(document.value)
+        read = convert(document.value, ResultsJson)
     except ValidationError as error:
-        raise InputError([*_problems(error, document)]) from None
+        raise InputError([_make_problem(str(error), document)]) from None
     return Report(
-        complete=spec.complete,
-        decision=Decision(
-            passed=spec.decision.passed,
-            exit_code=spec.decision.exit_code,
-            reasons=tuple(spec.decision.reasons),
-        ),
-        totals=Totals(**spec.totals.model_dump()),
-        results=tuple(_results(spec, document)),
-        problems=tuple(map(_problem, spec.problems)),
-        provenance=tuple(Provenance(**each.model_dump()) for each in spec.provenance),
-        gates=tuple(map(_gate, spec.gates)),
-        shard_info=None if spec.shard is None else _portion(spec.shard),
-        spending=tuple(map(_spending, spec.judges)),
-        commit=spec.commit or "",
-        comparison=_comparison(spec, document),
+        complete=read.complete,
+        decision=convert(read.decision, Decision, from_attributes=True),
+        totals=convert(read.totals, Totals, from_attributes=True),
+        results=tuple(_results(read, document)),
+        problems=convert(read.problems, tuple[Problem, ...], from_attributes=True),
+        provenance=convert(read.provenance, tuple[Provenance, ...], from_attributes=True),
+        gates=convert(read.gates, tuple[Gate, ...], from_attributes=True),
+        shard_info=None if read.shard is None else _shard_info(read.shard),
+        spending=tuple(map(_spending, read.judges)),
+        comparison=convert(read.comparison, Comparison | None, from_attributes=True),
+        commit=read.commit or "",
     )
 
 
@@ -90,167 +83,121 @@ def _check_author(document: JsonDocument) -> None:
     """Check the tool and its version before all fields, for a clear message in the likeliest case.
 
     Raises:
-        InputError: if another program or another version of agentci wrote the file.
+        InputError: another program or another version of agentci wrote the file.
     """
     value = document.value
     tool = value.get("tool") if isinstance(value, Mapping) else None
     if not isinstance(tool, Mapping) or tool.get("name") != "agentci":
-        message = "the file is no results.json of agentci"
+        message = "the file is not a results.json of agentci"
         raise InputError.from_message(message, place=document.find_place(()))
     version = tool.get("version")
     if version != __version__:
-        wrote = quote_name(version) if isinstance(version, str) else "another"
+        found = (
+            f"agentci {quote_name(version)}"
+            if isinstance(version, str)
+            else "an unknown version of agentci"
+        )
         raise InputError.from_message(
-            f"the report is of version {wrote} of agentci, and this is {__version__}",
+            f"{found} wrote the report, but this is agentci {__version__}",
             place=document.find_place(("tool", "version")),
-            hint="judge and merge with the same version",
+            hint="use the same version for both",
         )
 
 
-def _problems(error: ValidationError, document: JsonDocument) -> Iterator[Problem]:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    for each in found[:MAX_PROBLEMS]:
-        where = quote_name(".".join(map(str, each["loc"])))
-        yield Problem(
-            message=f"{where}: {each['msg']}",
-            place=document.find_place(each["loc"]),
-            hint=OTHER_BUILD,
-        )
-    if len(found) > MAX_PROBLEMS:
-        message = f"{format_count(len(found) - MAX_PROBLEMS, 'more wrong field')} in the report"
-        yield Problem(message=message, place=document.find_place(()))
+def _make_problem(error: str, document: JsonDocument) -> Problem:
+    """Make a problem of msgspec's message, which ends with the path of the wrong value."""
+    found = _ERROR.fullmatch(error)
+    path, message = (found["path"].removeprefix("."), found["message"]) if found else ("", error)
+    steps = [int(index) if index else name for index, name in _STEP.findall(path)]
+    at = f"`{path}`: " if path else ""
+    return Problem(
+        message=truncate.short(f"{at}{message[:1].lower()}{message[1:]}", MAX_MESSAGE_CHARACTERS),
+        place=document.find_place(steps),
+        hint=OTHER_BUILD_HINT,
+    )
 
 
-def _results(spec: ReportSpec, document: JsonDocument) -> Iterator[CheckResult]:
+def _results(read: ResultsJson, document: JsonDocument) -> Iterator[CheckResult]:
     cases = {
         (each.id, each.trace, each.eval_case, each.file): _case(each)
-        for each in reversed(spec.cases)
+        for each in reversed(read.cases)
     }
-    for index, each in enumerate(spec.results):
+    for index, each in enumerate(read.results):
         case = cases.get((each.case, each.trace, each.eval_case, each.file))
         if case is None:
             raise InputError.from_message(
-                f"the case {quote_name(each.case)} of a result is not among the `cases`",
+                f"the case {quote_name(each.case)} of a result is not in `cases`",
                 place=document.find_place(("results", index, "case")),
             )
         yield _result(each, case)
 
 
-def _result(spec: ResultSpec, case: CaseSummary) -> CheckResult:
+def _result(read: ResultJson, case: CaseSummary) -> CheckResult:
     return CheckResult(
-        id=spec.id,
-        config=spec.config,
+        id=read.id,
+        config=read.config,
         # Two configs may read the same trace with different warnings.
-        case=replace(case, warnings=tuple(spec.warnings)),
+        case=replace(case, warnings=read.warnings),
         evaluator=EvaluatorIdentity(
-            name=spec.evaluator,
-            type=spec.type,
-            criterion=spec.criterion,
-            threshold=spec.threshold,
-            required=spec.required,
-            place=_place(spec.place),
-            weight=spec.weight,
+            name=read.evaluator,
+            type=read.type,
+            criterion=read.criterion,
+            threshold=read.threshold,
+            required=read.required,
+            place=Place(file=read.place.file, line=read.place.line, column=read.place.column),
+            weight=read.weight,
         ),
-        status=spec.status,
+        status=read.status,
         judgement=Judgement(
-            score=spec.score,
-            passed={"passed": True, "failed": False}.get(spec.status),
-            reason=spec.reason,
-            turn_scores=tuple(spec.turn_scores),
-            hits=tuple(spec.hits),
-            misses=tuple(spec.misses),
-            reasoning=spec.reasoning,
-            details=spec.details,
+            score=read.score,
+            passed={"passed": True, "failed": False}.get(read.status),
+            reason=read.reason,
+            turn_scores=read.turn_scores,
+            hits=read.hits,
+            misses=read.misses,
+            reasoning=read.reasoning,
+            details=read.details,
         ),
-        reason=spec.reason,
-        seconds=spec.seconds or 0.0,
-        cached=spec.cached,
-        trials=None if spec.trials is None else spec.trials.record(),
-        repeats=None if spec.repeats is None else spec.repeats.record(),
-        fingerprint=spec.fingerprint,
+        reason=read.reason,
+        seconds=read.seconds or 0.0,
+        cached=read.cached,
+        trials=convert(read.trials, TrialRecord | None, from_attributes=True),
+        repeats=convert(read.repeats, RepeatRecord | None, from_attributes=True),
+        fingerprint=read.fingerprint,
     )
 
 
-def _case(spec: ResultsCaseSpec) -> CaseSummary:
+def _case(read: CaseJson) -> CaseSummary:
     return CaseSummary(
-        id=spec.id,
-        trace_id=spec.trace,
-        group=spec.group,
-        eval_case_id=spec.eval_case,
-        unmatched_reason=spec.unmatched_reason,
-        recording=Place(file=spec.file),
-        dialogue=tuple(excerpt_turn(each.user, each.answer) for each in spec.turns),
-        warnings=tuple(spec.warnings),
-        performance=None if spec.performance is None else json_text.dumps(spec.performance),
+        id=read.id,
+        trace_id=read.trace,
+        group=read.group,
+        eval_case_id=read.eval_case,
+        unmatched_reason=read.unmatched_reason,
+        recording=Place(file=read.file),
+        dialogue=tuple(excerpt_turn(each.user, each.answer) for each in read.turns),
+        warnings=read.warnings,
+        performance=None if read.performance is None else json_text.dumps(read.performance),
     )
 
 
-def _problem(spec: ProblemSpec) -> Problem:
-    return Problem(
-        message=spec.message,
-        place=None if spec.place is None else _place(spec.place),
-        hint=spec.hint,
-        severity=spec.severity,
-    )
-
-
-def _gate(spec: ResultsGateSpec) -> Gate:
-    return Gate(
-        config=spec.config,
-        evaluators=tuple(spec.evaluators),
-        uncovered=spec.uncovered,
-        policy=GatePolicy(
-            overall=GateThresholds(**spec.policy.overall.model_dump()),
-            evaluators={
-                name: GateThresholds(**bar.model_dump())
-                for name, bar in spec.policy.evaluators.items()
-            },
-            cases=None
-            if spec.policy.cases is None
-            else CaseThresholds(**spec.policy.cases.model_dump()),
-            regression=_regression(spec.policy.regression),
-        ),
-    )
-
-
-def _spending(spec: SpendingSpec) -> JudgeSpending:
+def _spending(read: SpendingJson) -> JudgeSpending:
     return JudgeSpending(
-        config=spec.config,
-        spent=_charge(spec.spent),
-        saved=_charge(spec.saved),
-        priced=spec.spent.usd is not None and spec.saved.usd is not None,
+        config=read.config,
+        spent=_cost(read.spent),
+        saved=_cost(read.saved),
+        priced=read.spent.usd is not None and read.saved.usd is not None,
     )
 
 
-def _charge(spec: ChargeSpec) -> ModelCost:
-    return ModelCost(calls=spec.calls, tokens=spec.tokens, usd=spec.usd or 0.0)
+def _cost(read: CostJson) -> ModelCost:
+    return ModelCost(calls=read.calls, tokens=read.tokens, usd=read.usd or 0.0)
 
 
-def _regression(spec: ResultsRegressionSpec | None) -> RegressionThresholds | None:
-    if spec is None:
-        return None
-    return RegressionThresholds(
-        max_drop=spec.max_drop, confidence=spec.confidence, fail_on=tuple(spec.fail_on)
-    )
-
-
-def _comparison(spec: ReportSpec, document: JsonDocument) -> Comparison | None:
-    try:
-        return msgspec.convert(spec.comparison, Comparison | None)
-    except msgspec.ValidationError as error:
-        place = document.find_place(("comparison",))
-        raise InputError.from_message(f"{quote_name('comparison')}: {error}", place=place) from None
-
-
-def _portion(spec: ShardSpec) -> ShardInfo:
-    shard = Shard(index=spec.index, total=spec.total)
+def _shard_info(read: ShardJson) -> ShardInfo:
     return ShardInfo(
-        shard=shard,
-        plan_digest=spec.of,
-        checks=tuple(spec.checks),
-        shard_keys=dict(spec.assigned_by),
+        shard=Shard(index=read.index, total=read.total),
+        plan_digest=read.plan_digest,
+        checks=read.checks,
+        shard_keys=read.shard_keys,
     )
-
-
-def _place(spec: PlaceSpec) -> Place:
-    return Place(file=spec.file, line=spec.line, column=spec.column)

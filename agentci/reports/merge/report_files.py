@@ -28,19 +28,19 @@ class ShardReport(Struct, frozen=True, kw_only=True):
     """The report file of a shard and its part of the plan."""
 
     report_file: ReportFile
-    portion: ShardInfo
+    info: ShardInfo
 
     @property
     def index(self) -> int:
         """Index of the shard, counted from 1."""
-        return self.portion.shard.index
+        return self.info.shard.index
 
 
 def select_shards(parts: Sequence[ReportFile]) -> tuple[ShardReport, ...]:
     """Return the reports of shards, sorted by index."""
-    pieces = (
-        ShardReport(report_file=part, portion=part.report.shard_info)
+    shards = (
+        ShardReport(report_file=part, info=part.report.shard_info)
         for part in parts
         if part.report.shard_info is not None
     )
-    return tuple(sorted(pieces, key=lambda piece: piece.index))
+    return tuple(sorted(shards, key=lambda shard: shard.index))

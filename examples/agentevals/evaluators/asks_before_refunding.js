@@ -21,6 +21,6 @@ console.log(
     score,
     status: judged.length ? null : "NOT_EVALUATED",
     per_invocation_scores: scores,
-    details: judged.length ? { issues } : { reason: "nothing was refunded" },
+    details: judged.length ? { issues } : { reason: "no refund in the trace" },
   }),
 );

@@ -1,4 +1,4 @@
-"""What is not as it was written is never given, and makes way for a new one."""
+"""A corrupted cache entry is never returned, and can be replaced."""
 
 import json
 import os
@@ -37,9 +37,9 @@ def store(tmp_path: Path) -> EvaluatorCache:
     return store
 
 
-def _assert_mended(store: EvaluatorCache, says: str) -> None:
-    """The damage is told, the entry not given but removed; it can be put and found again."""
-    assert says in str([entry.corruption for entry in store.list_entries()])
+def _assert_repaired(store: EvaluatorCache, expected: str) -> None:
+    """The corruption is reported and the entry removed; it can be put and found again."""
+    assert expected in str([entry.corruption for entry in store.list_entries()])
     assert store.find(KEY) is None
     assert list(store.list_entries()) == []
     put = store.put(KEY, SNAPSHOT)
@@ -47,7 +47,7 @@ def _assert_mended(store: EvaluatorCache, says: str) -> None:
     assert put.path.read_bytes() == FILES["tone.py"].content
 
 
-def _turn_a_bit(tree: Path) -> None:
+def _flip_bit(tree: Path) -> None:
     content = bytearray((tree / "tone.py").read_bytes())
     content[5] ^= 1
     (tree / "tone.py").write_bytes(content)
@@ -58,7 +58,7 @@ def _add_to(tree: Path) -> None:
         file.write(b"\n")
 
 
-def _fill_the_disk(tree: Path) -> None:
+def _enlarge(tree: Path) -> None:
     os.truncate(tree / "words" / "rude.txt", 65 * 1024**2)
 
 
@@ -111,51 +111,51 @@ def _replace_all_by_file(tree: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "a changed bit": (_turn_a_bit, "tone.py has another content"),
-    "an added byte": (_add_to, "tone.py has another content"),
-    "a file cut short": (lambda t: os.truncate(t / "tone.py", 3), "has another content"),
-    "an emptied file": (lambda t: os.truncate(t / "tone.py", 0), "has another content"),
-    "a huge file": (_fill_the_disk, "words/rude.txt is too large"),
+    "a flipped bit": (_flip_bit, "tone.py has unexpected content"),
+    "an added byte": (_add_to, "tone.py has unexpected content"),
+    "a truncated file": (lambda t: os.truncate(t / "tone.py", 3), "has unexpected content"),
+    "an emptied file": (lambda t: os.truncate(t / "tone.py", 0), "has unexpected content"),
+    "a huge file": (_enlarge, "words/rude.txt is too large"),
     "a missing file": (lambda t: (t / "words/rude.txt").unlink(), "words/rude.txt is missing"),
     "a missing folder": (lambda t: shutil.rmtree(t / "words"), "words/rude.txt is missing"),
-    "one file more": (lambda t: (t / "json.py").touch(), "json.py does not belong to it"),
-    "a hidden file": (lambda t: (t / "words/.x").touch(), "words/.x does not belong to it"),
-    "an empty folder": (lambda t: (t / "empty").mkdir(), "empty does not belong to it"),
-    "compiled code": (lambda t: (t / "__pycache__").mkdir(), "__pycache__ does not belong"),
-    "a link more": (lambda t: (t / "x").symlink_to("tone.py"), "x does not belong to it"),
-    "a name in no encoding": (lambda t: (t / "\udcff").touch(), "does not belong to it"),
-    "a link for a file": (_replace_by_link, "tone.py is not a regular file"),
-    "a link to nowhere": (_replace_by_dangling_link, "tone.py is not a regular file"),
-    "a link for a folder": (_replace_folder_by_link, "words does not belong to it"),
+    "an added file": (lambda t: (t / "json.py").touch(), "json.py is not part of it"),
+    "a hidden file": (lambda t: (t / "words/.x").touch(), "words/.x is not part of it"),
+    "an empty folder": (lambda t: (t / "empty").mkdir(), "empty is not part of it"),
+    "compiled code": (lambda t: (t / "__pycache__").mkdir(), "__pycache__ is not part of it"),
+    "an added symlink": (lambda t: (t / "x").symlink_to("tone.py"), "x is not part of it"),
+    "a name that is not UTF-8": (lambda t: (t / "\udcff").touch(), "is not part of it"),
+    "a symlink for a file": (_replace_by_link, "tone.py is not a regular file"),
+    "a dangling symlink": (_replace_by_dangling_link, "tone.py is not a regular file"),
+    "a symlink for a folder": (_replace_folder_by_link, "words is not part of it"),
     "a pipe": (_replace_by_pipe, "tone.py is not a regular file"),
     "a device": (_replace_by_device, "tone.py is not a regular file"),
     "a folder for a file": (_replace_by_folder, "tone.py is not a regular file"),
-    "a file for a folder": (_replace_folder_by_file, "words does not belong to it"),
-    "a lost mode": (lambda t: (t / "tone.py").chmod(0o644), "tone.py is not executable"),
-    "nothing at all": (shutil.rmtree, "its folder is missing"),
-    "a link for all": (_replace_all_by_link, "its folder is none"),
-    "a file for all": (_replace_all_by_file, "its folder is none"),
+    "a file for a folder": (_replace_folder_by_file, "words is not part of it"),
+    "a lost executable bit": (lambda t: (t / "tone.py").chmod(0o644), "tone.py is not executable"),
+    "a missing tree": (shutil.rmtree, "its folder is missing"),
+    "a symlink for the tree": (_replace_all_by_link, "its folder is not a folder"),
+    "a file for the tree": (_replace_all_by_file, "its folder is not a folder"),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_evaluator_is_not_given(store: EvaluatorCache, name: str) -> None:
-    damage, says = DAMAGES[name]
+def test_corrupted_evaluator_is_not_returned(store: EvaluatorCache, name: str) -> None:
+    damage, expected = DAMAGES[name]
     damage(trees_of(store)[0])
-    _assert_mended(store, says)
+    _assert_repaired(store, expected)
 
 
-def test_a_socket_for_a_file_is_damage(
+def test_socket_as_file_is_corruption(
     store: EvaluatorCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trees_of(store)[0])  # the paths of sockets are short
     Path("tone.py").unlink()
     with socket.socket(socket.AF_UNIX) as made:
         made.bind("tone.py")
-        _assert_mended(store, "tone.py is not a regular file")
+        _assert_repaired(store, "tone.py is not a regular file")
 
 
-def test_a_link_is_removed_and_not_what_it_leads_to(store: EvaluatorCache) -> None:
+def test_symlink_target_is_not_removed(store: EvaluatorCache) -> None:
     _replace_all_by_link(trees_of(store)[0])
     assert store.find(KEY) is None
     assert (store.folder / "evaluators" / "elsewhere" / "tone.py").is_file()
@@ -163,7 +163,7 @@ def test_a_link_is_removed_and_not_what_it_leads_to(store: EvaluatorCache) -> No
 
 @pytest.mark.parametrize("name", ["evaluators", "evaluators/index", "evaluators/trees"])
 @pytest.mark.parametrize("kind", ["link", "file"])
-def test_a_folder_of_ours_that_leads_elsewhere_is_damage(
+def test_cache_folder_as_symlink_is_corruption(
     store: EvaluatorCache, tmp_path: Path, name: str, kind: str
 ) -> None:
     folder = store.folder / name
@@ -180,7 +180,7 @@ def test_a_folder_of_ours_that_leads_elsewhere_is_damage(
     assert sorted((tmp_path / "precious").rglob("*")) == before
 
 
-def test_folders_that_lead_elsewhere_are_replaced_before_anything_is_put(
+def test_symlinked_folders_are_replaced_before_put(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "precious").mkdir()
@@ -193,21 +193,21 @@ def test_folders_that_lead_elsewhere_are_replaced_before_anything_is_put(
     assert list((tmp_path / "precious").iterdir()) == []
 
 
-def test_what_shares_a_damaged_folder_is_mended_with_it(store: EvaluatorCache) -> None:
+def test_entries_sharing_corrupted_folder_are_repaired(store: EvaluatorCache) -> None:
     store.put(OTHER_KEY, SNAPSHOT)
-    _turn_a_bit(trees_of(store)[0])
+    _flip_bit(trees_of(store)[0])
     assert store.find(KEY) is None
     assert store.put(KEY, SNAPSHOT) == store.find(KEY)
     assert store.find(OTHER_KEY) is not None
 
 
-def test_a_damaged_folder_is_replaced_by_what_is_put(store: EvaluatorCache) -> None:
-    _turn_a_bit(trees_of(store)[0])
+def test_put_replaces_corrupted_folder(store: EvaluatorCache) -> None:
+    _flip_bit(trees_of(store)[0])
     assert store.put(OTHER_KEY, SNAPSHOT) == store.find(OTHER_KEY)
     assert store.find(KEY) is not None
 
 
-def test_a_process_that_may_open_no_more_files_removes_nothing(store: EvaluatorCache) -> None:
+def test_open_files_limit_removes_no_entry(store: EvaluatorCache) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.dup(0)
     os.close(lowest_free)
@@ -228,75 +228,75 @@ def _document(store: EvaluatorCache) -> dict[str, Any]:
 
 MARK = {"sha256": "0" * 64, "executable": False}
 TEXTS: dict[str, bytes] = {
-    "nothing": b"",
+    "an empty file": b"",
     "a list": b"[]",
-    "a text": b'"x"',
-    "half a file": b'{"version": 1, "key": {',
-    "endless brackets": b"[" * 100_000,
-    "endless objects": b'{"a":' * 100_000,
-    "no text": bytes(range(256)),
+    "a string": b'"x"',
+    "a truncated object": b'{"version": 1, "key": {',
+    "deeply nested lists": b"[" * 100_000,
+    "deeply nested objects": b'{"a":' * 100_000,
+    "binary data": bytes(range(256)),
     "UTF-16": '{"version": 1}'.encode("utf-16"),
-    "too much": b" " * (1024**2 + 1),
+    "too many bytes": b" " * (1024**2 + 1),
     "NaN": b'{"version": NaN}',
-    "a number without end": b'{"version": ' + b"1" * 10_000 + b"}",
-    "a key that stands twice": b'{"version": 1, "version": 1}',
+    "a very long number": b'{"version": ' + b"1" * 10_000 + b"}",
+    "a duplicate key": b'{"version": 1, "version": 1}',
 }
 CHANGES: dict[str, dict[str, Any]] = {
     "another version": {"version": 2},
-    "true for a version": {"version": True},
-    "a text for a version": {"version": "1"},
-    "one key more": {"more": 1},
-    "a key that is a text": {"key": "github"},
-    "a key that lacks a part": {"key": {"source": "github"}},
+    "a boolean version": {"version": True},
+    "a string version": {"version": "1"},
+    "an unknown key": {"more": 1},
+    "a string key": {"key": "github"},
+    "an incomplete key": {"key": {"source": "github"}},
     "a key of numbers": {"key": {"source": 1, "repository": 2, "commit": 3, "ref": 4}},
-    "an entry that is none": {"entry": None},
-    "an entry that is not there": {"entry": "other.py"},
-    "an entry that leads out": {"entry": "../../../../secret"},
-    "files that are a list": {"files": ["tone.py"]},
+    "a null entry": {"entry": None},
+    "a missing entry": {"entry": "other.py"},
+    "an entry outside the tree": {"entry": "../../../../secret"},
+    "a list of files": {"files": ["tone.py"]},
     "no files": {"files": {}},
-    "a file that is a text": {"files": {"tone.py": "0" * 64}},
-    "a file with more to it": {"files": {"tone.py": {**MARK, "url": "x"}}},
+    "a file as a string": {"files": {"tone.py": "0" * 64}},
+    "a file with an unknown key": {"files": {"tone.py": {**MARK, "url": "x"}}},
     "a short sha256": {"files": {"tone.py": {**MARK, "sha256": "0" * 63}}},
-    "a sha256 in capitals": {"files": {"tone.py": {**MARK, "sha256": "A" * 64}}},
+    "an upper-case sha256": {"files": {"tone.py": {**MARK, "sha256": "A" * 64}}},
     "a sha256 with a line end": {"files": {"tone.py": {**MARK, "sha256": "0" * 64 + "\n"}}},
-    "a sha256 that is a number": {"files": {"tone.py": {**MARK, "sha256": 0}}},
-    "a mode that is a number": {"files": {"tone.py": {**MARK, "executable": 493}}},
-    "a path that leads out": {"files": {"tone.py": MARK, "../../../../secret": MARK}},
+    "a sha256 as a number": {"files": {"tone.py": {**MARK, "sha256": 0}}},
+    "a mode as a number": {"files": {"tone.py": {**MARK, "executable": 493}}},
+    "a path outside the tree": {"files": {"tone.py": MARK, "../../../../secret": MARK}},
     "an absolute path": {"files": {"tone.py": MARK, "/etc/passwd": MARK}},
     "an empty path": {"files": {"tone.py": MARK, "": MARK}},
     "a path with a NUL": {"files": {"tone.py": MARK, "a\0": MARK}},
-    "half a character": {"files": {"tone.py": MARK, "\ud800": MARK}},
-    "a file in a file": {"files": {"tone.py": MARK, "tone.py/x": MARK}},
+    "an unpaired surrogate": {"files": {"tone.py": MARK, "\ud800": MARK}},
+    "a file below a file": {"files": {"tone.py": MARK, "tone.py/x": MARK}},
     "too many files": {"files": {"tone.py": MARK, **{str(n): MARK for n in range(2001)}}},
-    "files that are not there": {"files": {"tone.py": MARK}},
+    "a missing file": {"files": {"tone.py": MARK}},
 }
 
 
-class TestAHostileIndex:
+class TestIndexEntry:
     @pytest.mark.parametrize("name", TEXTS)
-    def test_that_is_something_else_is_damage(self, store: EvaluatorCache, name: str) -> None:
+    def test_invalid_json_is_corruption(self, store: EvaluatorCache, name: str) -> None:
         index_of(store)[0].write_bytes(TEXTS[name])
-        _assert_mended(store, "its entry in the index")
+        _assert_repaired(store, "its entry in the index")
 
     @pytest.mark.parametrize("name", CHANGES)
-    def test_that_says_something_odd_is_damage(
+    def test_invalid_field_is_corruption(
         self, store: EvaluatorCache, tmp_path: Path, name: str
     ) -> None:
         (tmp_path / "secret").touch()
         document = {**_document(store), **CHANGES[name]}
         index_of(store)[0].write_text(json.dumps(document))
-        _assert_mended(store, "its ")
+        _assert_repaired(store, "its ")
         assert (tmp_path / "secret").exists()
 
-    def test_that_gives_one_evaluator_for_another_is_damage(self, store: EvaluatorCache) -> None:
+    def test_entry_of_another_evaluator_is_corruption(self, store: EvaluatorCache) -> None:
         wanted = index_of(store)[0]
         store.put(OTHER_KEY, OTHER_SNAPSHOT)
         other = next(path for path in index_of(store) if path != wanted)
         other.replace(wanted)
-        _assert_mended(store, "lies under the name of another")
+        _assert_repaired(store, "has the file name of another entry")
 
     @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
-    def test_that_is_no_file_is_damage(
+    def test_index_that_is_not_a_file_is_corruption(
         self, store: EvaluatorCache, tmp_path: Path, kind: str
     ) -> None:
         index = index_of(store)[0]
@@ -307,10 +307,10 @@ class TestAHostileIndex:
             index.mkdir()
         else:
             os.mkfifo(index)
-        _assert_mended(store, "its entry in the index")
+        _assert_repaired(store, "its entry in the index")
         assert (tmp_path / "index.json").exists()
 
-    def test_that_is_a_folder_makes_way_for_what_is_put(self, store: EvaluatorCache) -> None:
+    def test_put_replaces_folder_at_index_path(self, store: EvaluatorCache) -> None:
         index = index_of(store)[0]
         index.unlink()
         (index / "x").mkdir(parents=True)
@@ -331,7 +331,7 @@ _JSON = st.recursive(
         {"version": st.just(1), "key": _JSON, "entry": _JSON, "files": _JSON}
     ).map(lambda value: json.dumps(value).encode())
 )
-def test_no_index_makes_a_cache_stumble(tmp_path: Path, content: bytes) -> None:
+def test_any_index_content_is_handled(tmp_path: Path, content: bytes) -> None:
     store = EvaluatorCache(tmp_path / "cache")
     if not index_of(store):
         store.put(KEY, SNAPSHOT)

@@ -1,4 +1,4 @@
-"""What is claimed is held by one thread of one process; nobody waits for the dead."""
+"""One thread of one process holds a cache lock; a dead process does not block others."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ def _locks(cache: Path) -> list[Path]:
 
 
 def _is_held(cache: Path) -> bool:
-    """Whether somebody has to wait for ``x``, and gets it in the end."""
+    """Whether another thread has to wait for ``x``."""
     free = threading.Event()
 
     def wait() -> None:
@@ -54,8 +54,8 @@ def _is_held(cache: Path) -> bool:
     return not free.wait(0.2)
 
 
-class TestAClaim:
-    def test_is_held_by_one_thread(self, cache: Path) -> None:
+class TestCacheLock:
+    def test_one_thread_holds_lock_at_a_time(self, cache: Path) -> None:
         holders, most = [], []
 
         def work() -> None:
@@ -73,7 +73,7 @@ class TestAClaim:
             thread.join(PATIENCE_SECONDS)
         assert (len(most), max(most)) == (200, 1)
 
-    def test_is_held_by_one_process(self, cache: Path) -> None:
+    def test_one_process_holds_lock_at_a_time(self, cache: Path) -> None:
         script = """
 import os, sys
 from pathlib import Path
@@ -87,20 +87,20 @@ for _ in range(100):
         finish([start_python(script, cache) for _ in range(2)])
         assert Path(f"{cache}.log").read_text() == "in out\n" * 200
 
-    def test_of_one_name_does_not_hold_up_another(self, cache: Path) -> None:
+    def test_locks_of_different_names_are_independent(self, cache: Path) -> None:
         with hold_cache_lock(cache, "y"):
             assert not _is_held(cache)
 
-    def test_may_have_any_name(self, cache: Path) -> None:
+    def test_any_name_can_be_locked(self, cache: Path) -> None:
         with hold_cache_lock(cache, "../\0" + "x" * 10_000):
             assert [path.suffix for path in _locks(cache)] == [".lock"]
 
-    def test_ends_with_an_error(self, cache: Path) -> None:
+    def test_exception_releases_lock(self, cache: Path) -> None:
         with pytest.raises(ZeroDivisionError), hold_cache_lock(cache, "x"):
             raise ZeroDivisionError
         assert not _is_held(cache)
 
-    def test_ends_when_its_process_is_killed(self, cache: Path) -> None:
+    def test_killed_process_releases_lock(self, cache: Path) -> None:
         holder = start_python(HOLD, cache)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -109,7 +109,7 @@ for _ in range(100):
         holder.communicate(timeout=PATIENCE_SECONDS)
         assert not _is_held(cache)
 
-    def test_is_not_kept_by_a_child_of_its_process(self, cache: Path) -> None:
+    def test_child_process_does_not_keep_lock(self, cache: Path) -> None:
         script = """
 import os, sys, time
 from pathlib import Path
@@ -125,7 +125,7 @@ os.waitpid(child, 0)
 """
         assert run_python(script, cache) == "held again\n"
 
-    def test_is_no_lock_that_was_removed_meanwhile(self, cache: Path) -> None:
+    def test_removed_lock_file_is_not_used(self, cache: Path) -> None:
         begun, ended = threading.Event(), threading.Event()
 
         def wait() -> None:
@@ -146,8 +146,8 @@ os.waitpid(child, 0)
         waiting.join(PATIENCE_SECONDS)
 
 
-class TestWhereThereCanBeNoLock:
-    @pytest.fixture(params=["file", "link", "folder in its place", "somebody's folder"])
+class TestUnusableLockFile:
+    @pytest.fixture(params=["file", "link", "folder", "foreign folder"])
     def odd_cache(self, cache: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
         with hold_cache_lock(cache, "x"):
             lock = _locks(cache)[0]
@@ -159,7 +159,7 @@ class TestWhereThereCanBeNoLock:
             case "link":
                 lock.unlink()
                 lock.symlink_to("../../made")
-            case "folder in its place":
+            case "folder":
                 lock.unlink()
                 lock.mkdir()
             case _:
@@ -170,11 +170,11 @@ class TestWhereThereCanBeNoLock:
         yield cache
         assert not (cache.parent / "made").exists()
 
-    def test_nobody_is_kept_waiting(self, odd_cache: Path) -> None:
+    def test_unusable_lock_file_does_not_block(self, odd_cache: Path) -> None:
         with hold_cache_lock(odd_cache, "x"):
             pass
 
-    def test_a_pipe_does_not_hold_up(self, cache: Path) -> None:
+    def test_pipe_as_lock_file_does_not_block(self, cache: Path) -> None:
         with hold_cache_lock(cache, "x"):
             lock = _locks(cache)[0]
         lock.unlink()
@@ -184,7 +184,7 @@ class TestWhereThereCanBeNoLock:
 
 
 class TestSeveralProcesses:
-    def test_fetch_an_evaluator_once(self, cache: Path) -> None:
+    def test_evaluator_is_fetched_once(self, cache: Path) -> None:
         script = """
 import sys, time
 from pathlib import Path
@@ -199,10 +199,10 @@ with store.lock(KEY):
         stored = store.put(KEY, SNAPSHOT)
 assert stored == store.find(KEY)
 """
-        said = finish([start_python(script, cache) for _ in range(3)])
-        assert sorted(said) == ["", "", "fetched\n"]
+        outputs = finish([start_python(script, cache) for _ in range(3)])
+        assert sorted(outputs) == ["", "", "fetched\n"]
 
-    def test_put_the_same_and_equal_content_at_once(self, cache: Path) -> None:
+    def test_concurrent_puts_keep_cache_consistent(self, cache: Path) -> None:
         script = """
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A client in a world of its own: it waits for nothing, and remembers what it would have done."""
+"""An HTTP client with a simulated clock: it does not wait, and records its waits."""
 
 import itertools
 import time
@@ -11,11 +11,11 @@ from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits
 
 @dataclass(slots=True)
 class Patience:
-    """Time that passes at once when somebody sleeps.
+    """A clock that ``sleep`` moves forward at once.
 
     Attributes:
-        slept: how long, in all.
-        told: what the client said.
+        slept: total seconds of all waits.
+        told: messages that the client reported.
     """
 
     slept: float = 0
@@ -33,9 +33,9 @@ class Patience:
         limits: HttpLimits = DEFAULT_LIMITS,
         stopped: Callable[[], bool] | None = None,
     ) -> HttpClient:
-        """A client that lives in this time."""
+        """Makes a client that uses this clock."""
         return HttpClient(
-            tell=self.told.append,
+            report=self.told.append,
             sleep=self.sleep,
             clock=self.clock,
             stopped=stopped or (lambda: False),
@@ -44,6 +44,6 @@ class Patience:
 
 
 def after(looks: int) -> Callable[[], bool]:
-    """Whether the run is to end: not at the first ``looks`` looks, but from then on."""
+    """Makes a stop check: False for the first ``looks`` calls, then True."""
     counter = itertools.count(1)
     return lambda: next(counter) > looks

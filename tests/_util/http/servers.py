@@ -1,7 +1,7 @@
-"""Servers on this machine that answer as they are told, faults included.
+"""Local servers with scripted answers, including faults.
 
-``serve(respond)`` starts one: ``respond`` is given every request and says what is answered. Where
-the order alone matters, ``serve(script(...))`` gives the first request the first answer and so on.
+``serve(respond)`` starts one; ``respond`` gets every request and returns the answer.
+``serve(script(...))`` answers the first request with the first answer, and so on.
 """
 
 import contextlib
@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeAlias
 
-# Of 127.0.0.1, signed by itself; trusted where REQUESTS_CA_BUNDLE names it. Good until 2120.
+# Self-signed, for 127.0.0.1; trusted if REQUESTS_CA_BUNDLE names it. Valid until 2120.
 CERTIFICATE = Path(__file__).with_name("loopback.pem")
 KEY = Path(__file__).with_name("loopback.key")
-# Of the services that judges ask, by the same key.
+# For the hosts of the model providers, with the same key.
 SERVICES = Path(__file__).with_name("services.pem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request as it came.
+    """A received request.
 
     Attributes:
         path: with its query.
         headers: by name in lower case.
-        connection: its number, from 0 on: requests of one number came over one connection.
+        connection: its number, from 0; requests on one connection share it.
     """
 
     method: str
@@ -40,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer by the rules, whose length is said unless ``headers`` say it differently."""
+    """A valid answer; its length is sent unless ``headers`` override it."""
 
     status: int = 200
     body: bytes = b""
@@ -49,11 +49,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """Bytes as they are, headers included; the connection is closed behind the last one.
+    """Raw bytes, headers included; the connection is closed after the last one.
 
     Attributes:
-        pieces: sent one by one; an iterator does for one request only.
-        endlessly: sent after them, over and over, where it is not empty.
+        pieces: sent one by one; an iterator serves only one request.
+        endlessly: sent after them repeatedly, unless it is empty.
         pause_seconds: after each of them.
         resets: whether the connection ends as if the server had crashed.
     """
@@ -68,7 +68,7 @@ Respond: TypeAlias = Callable[[Asked], Answer | Raw]
 
 
 def script(*answers: Answer | Raw) -> Respond:
-    """The answers one after the other, and the last one from then on."""
+    """Gives the answers one after the other, then repeats the last one."""
     left = list(answers)
     lock = threading.Lock()
 
@@ -80,7 +80,7 @@ def script(*answers: Answer | Raw) -> Respond:
 
 
 def head(status: int = 200, *lines: str) -> bytes:
-    """The beginning of a ``Raw`` answer, up to the body."""
+    """The status line and headers of a ``Raw`` answer."""
     return "\r\n".join((f"HTTP/1.1 {status} Said", *lines, "", "")).encode("latin-1")
 
 
@@ -88,7 +88,7 @@ def head(status: int = 200, *lines: str) -> bytes:
 def serve(
     respond: Respond, *, tls: bool = False, certificate: Path = CERTIFICATE
 ) -> Iterator["Server"]:
-    """A server, for as long as the block lasts."""
+    """Runs a server for the duration of the block."""
     server = Server(respond, tls=tls, certificate=certificate)
     try:
         yield server
@@ -97,7 +97,7 @@ def serve(
 
 
 def refused_port() -> int:
-    """A port that nobody listens at."""
+    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert isinstance(port, int)
@@ -106,7 +106,7 @@ def refused_port() -> int:
 
 @contextlib.contextmanager
 def full_port() -> Iterator[int]:
-    """A port whose listener takes no more connections: what comes waits at the door."""
+    """A port whose listener accepts no connection: its backlog is full."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port = listener.getsockname()[1]
@@ -118,10 +118,10 @@ def full_port() -> Iterator[int]:
 
 
 class Server:
-    """Listens on 127.0.0.1, with a thread a connection.
+    """Listens on 127.0.0.1, with one thread per connection.
 
     Attributes:
-        url: where it is, without ``/`` at the end.
+        url: its address, without ``/`` at the end.
         asked: all requests so far.
     """
 
@@ -141,20 +141,20 @@ class Server:
 
     @property
     def paths(self) -> Sequence[str]:
-        """What was asked for so far."""
+        """Paths of all requests so far."""
         return [each.path for each in self.asked]
 
     def close(self) -> None:
-        """End it, and whatever it is in the middle of."""
+        """Stops the server and all open connections."""
         self._closing.set()
-        # Wakes up accept(), which closing would not.
+        # Wakes up accept(); closing the socket would not.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._accepting.join()
         self._listener.close()
         with self._lock:
             for channel in self._open:
                 with contextlib.suppress(OSError):
-                    # Not that of TLS, which takes away what another thread is reading with.
+                    # SSLSocket.shutdown would discard the TLS state that another thread reads with.
                     socket.socket.shutdown(channel, socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
@@ -180,7 +180,7 @@ class Server:
         )
 
     def _attend(self, channel: socket.socket, number: int) -> None:
-        with contextlib.suppress(OSError):  # whoever asks may hang up, or not trust us
+        with contextlib.suppress(OSError):  # the client may hang up or reject the certificate
             if isinstance(channel, ssl.SSLSocket):
                 channel.do_handshake()
             with channel.makefile("rb") as stream:
@@ -193,7 +193,7 @@ class Server:
             channel.close()
 
     def _answer(self, channel: socket.socket, answer: Answer | Raw) -> bool:
-        """Send it, and say whether the connection is good for more."""
+        """Sends an answer; returns whether the connection can be reused."""
         if isinstance(answer, Answer):
             channel.sendall(_whole(answer))
             return True
@@ -205,7 +205,7 @@ class Server:
             if answer.pause_seconds:
                 self._closing.wait(answer.pause_seconds)
         if answer.resets:
-            # A linger of no time makes the system send RST.
+            # A linger time of zero makes the system send RST.
             channel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         return False
 
@@ -217,7 +217,7 @@ def _context(certificate: Path) -> ssl.SSLContext:
 
 
 def _read(stream: IO[bytes], number: int) -> Asked | None:
-    """The next request; None where there is none."""
+    """Reads the next request; None at the end of the connection."""
     lines = [
         line.decode("latin-1").rstrip("\r\n")
         for line in itertools.takewhile(lambda line: line.strip(), stream)

@@ -1,4 +1,4 @@
-"""Documents come whole, from whom they were asked of, or not at all."""
+"""Requests of the HTTP client: size limits, URLs, headers, connections and TLS."""
 
 import socket
 import subprocess
@@ -24,7 +24,7 @@ def patience() -> Patience:
     return Patience()
 
 
-def test_a_document_comes_with_its_status_and_its_headers(patience: Patience) -> None:
+def test_response_has_status_headers_and_content(patience: Patience) -> None:
     answer = Answer(body=b"print(1)\n", headers={"X-Kind": "program"})
     with serve(script(answer)) as server:
         response = patience.client().get(f"{server.url}/a?b=c", limit_bytes=LIMIT)
@@ -34,26 +34,26 @@ def test_a_document_comes_with_its_status_and_its_headers(patience: Patience) ->
     assert patience.told == []
 
 
-def test_a_server_is_told_who_asks_and_what_is_understood() -> None:
-    client: HttpGetter = HttpClient(tell=print)
+def test_request_has_user_agent_and_accept_headers() -> None:
+    client: HttpGetter = HttpClient(report=print)
     with serve(script(Answer())) as server:
         client.get(server.url, limit_bytes=LIMIT, headers={"Accept": "text/plain"})
-    (asked,) = server.asked
-    assert asked.method == "GET"
-    assert asked.headers["user-agent"] == f"agentci/{__version__}"
-    assert asked.headers["accept-encoding"] == "identity"
-    assert asked.headers["accept"] == "text/plain"
+    (request,) = server.asked
+    assert request.method == "GET"
+    assert request.headers["user-agent"] == f"agentci/{__version__}"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["accept"] == "text/plain"
 
 
 @pytest.mark.parametrize("status", [204, 304, 400, 401, 403, 404, 410, 501])
-def test_an_answer_that_no_try_would_mend_is_returned(status: int, patience: Patience) -> None:
+def test_permanent_status_is_returned_without_retry(status: int, patience: Patience) -> None:
     with serve(script(Answer(status=status))) as server:
         response = patience.client().get(server.url, limit_bytes=LIMIT)
     assert (response.status, response.content) == (status, b"")
     assert len(server.asked) == 1
 
 
-def test_importing_it_does_not_import_what_is_slow_to_import() -> None:
+def test_import_does_not_load_slow_modules() -> None:
     code = (
         "import sys; before = set(sys.modules); import agentci._util.http.client;"
         " sys.exit(bool({'requests', 'socket', 'email'} & (sys.modules.keys() - before)))"
@@ -62,25 +62,27 @@ def test_importing_it_does_not_import_what_is_slow_to_import() -> None:
 
 
 class TestSize:
-    def test_a_document_may_be_as_large_as_the_limit(self, patience: Patience) -> None:
+    def test_response_may_be_as_large_as_limit(self, patience: Patience) -> None:
         with serve(script(Answer(body=b"x" * LIMIT))) as server:
             assert len(patience.client().get(server.url, limit_bytes=LIMIT).content) == LIMIT
 
-    def test_one_that_says_that_it_is_larger_is_refused(self, patience: Patience) -> None:
+    def test_content_length_over_limit_is_rejected(self, patience: Patience) -> None:
         with (
             serve(script(Answer(body=b"x" * (LIMIT + 1)))) as server,
             pytest.raises(PermanentFetchError) as caught,
         ):
             patience.client().get(server.url, limit_bytes=LIMIT)
-        assert str(caught.value) == (f"{server.url}/ is 1,001 bytes, and 1,000 bytes are accepted")
+        assert str(caught.value) == (
+            f"{server.url}/: the response is 1,001 bytes long; the limit is 1,000 bytes"
+        )
 
-    def test_the_rest_of_an_error_page_is_left(self, patience: Patience) -> None:
+    def test_error_page_is_cut_at_limit(self, patience: Patience) -> None:
         with serve(script(Answer(status=404, body=b"x" * (2 * LIMIT)))) as server:
             response = patience.client().get(server.url, limit_bytes=LIMIT)
         assert (response.status, len(response.content)) == (404, LIMIT)
 
     @pytest.mark.parametrize("size", [1, 2, 200_000])
-    def test_all_of_a_document_comes(self, size: int, patience: Patience) -> None:
+    def test_content_of_any_size_is_complete(self, size: int, patience: Patience) -> None:
         body = bytes(index % 251 for index in range(size))
         with serve(script(Answer(body=body))) as server:
             assert patience.client().get(server.url, limit_bytes=size).content == body
@@ -90,18 +92,16 @@ class TestAddress:
     @pytest.mark.parametrize(
         "url",
         [
-            pytest.param("http://example.com/a", id="elsewhere"),
-            pytest.param("http://localhost.example.com/a", id="which starts like this machine"),
-            pytest.param("http://127.0.0.1.example.com/a", id="which starts like its address"),
-            pytest.param("http://127.0.0.1@example.com/a", id="with a name like its address"),
-            pytest.param(r"http://example.com\@127.0.0.1/a", id="that is read in two ways"),
-            pytest.param("http://10.0.0.1/a", id="in the same network"),
-            pytest.param("http://[2001:db8::1]/a", id="of the sixth version"),
+            pytest.param("http://example.com/a", id="other host"),
+            pytest.param("http://localhost.example.com/a", id="localhost as prefix"),
+            pytest.param("http://127.0.0.1.example.com/a", id="loopback address as prefix"),
+            pytest.param("http://127.0.0.1@example.com/a", id="loopback address as user name"),
+            pytest.param(r"http://example.com\@127.0.0.1/a", id="ambiguous backslash"),
+            pytest.param("http://10.0.0.1/a", id="private network"),
+            pytest.param("http://[2001:db8::1]/a", id="IPv6"),
         ],
     )
-    def test_nothing_is_asked_for_in_the_clear_elsewhere(
-        self, url: str, patience: Patience
-    ) -> None:
+    def test_unencrypted_url_of_other_host_is_rejected(self, url: str, patience: Patience) -> None:
         with pytest.raises(PermanentFetchError, match="is not encrypted") as caught:
             patience.client().get(url, limit_bytes=LIMIT)
         assert "https" in str(caught.value.hint)
@@ -110,7 +110,7 @@ class TestAddress:
         "url",
         ["http://localhost:9/a", "http://LOCALHOST/a", "http://127.9.9.9/a", "http://[::1]:9/a"],
     )
-    def test_this_machine_may_be_asked_in_the_clear(self, url: str) -> None:
+    def test_loopback_url_may_be_unencrypted(self, url: str) -> None:
         address = parse_address(url)
         assert address.is_loopback
         assert address.shown == url.lower()
@@ -119,34 +119,34 @@ class TestAddress:
         "url",
         ["", "a/b", "file:///etc/passwd", "ftp://example.com/a", "https://", "https:///a"],
     )
-    def test_only_the_web_is_asked(self, url: str, patience: Patience) -> None:
-        with pytest.raises(PermanentFetchError, match="is not a URL"):
+    def test_url_without_http_scheme_is_rejected(self, url: str, patience: Patience) -> None:
+        with pytest.raises(PermanentFetchError, match=r"is not an? (http\(s\) )?URL"):
             patience.client().get(url, limit_bytes=LIMIT)
 
     @pytest.mark.parametrize(
         "url",
         [
-            pytest.param("https://user:hunter2@host:x/a", id="in a URL with a broken port"),
-            pytest.param("https://user:hunter/2@host/a", id="in a password with a slash"),
-            pytest.param("https://host:x/?token=hunter2", id="in a query"),
-            pytest.param("http://user:hunter2@example.com/?token=hunter2", id="in the clear"),
-            pytest.param(f"https://{'x' * 70}.com/?token=hunter2", id="of a host too long"),
+            pytest.param("https://user:hunter2@host:x/a", id="URL with an invalid port"),
+            pytest.param("https://user:hunter/2@host/a", id="password with a slash"),
+            pytest.param("https://host:x/?token=hunter2", id="query"),
+            pytest.param("http://user:hunter2@example.com/?token=hunter2", id="unencrypted URL"),
+            pytest.param(f"https://{'x' * 70}.com/?token=hunter2", id="too long host name"),
         ],
     )
-    def test_no_complaint_shows_a_secret(self, url: str, patience: Patience) -> None:
+    def test_error_shows_no_secret(self, url: str, patience: Patience) -> None:
         with pytest.raises(PermanentFetchError) as caught:
             patience.client().get(url, limit_bytes=LIMIT)
         assert "hunter" not in f"{caught.value} {caught.value.hint}"
 
-    def test_a_name_and_a_password_are_sent_and_never_shown(self, patience: Patience) -> None:
+    def test_credentials_in_url_are_sent_but_not_shown(self, patience: Patience) -> None:
         with serve(script(Answer(status=503), Answer())) as server:
             url = server.url.replace("//", "//user:hunter2@")
             patience.client().get(f"{url}/a?token=hunter2", limit_bytes=LIMIT)
         assert server.asked[0].headers["authorization"].startswith("Basic ")
-        (told,) = patience.told
-        assert f"for {server.url}/a: it answered 503" in told
+        (message,) = patience.told
+        assert f"{server.url}/a: status 503;" in message
 
-    def test_control_characters_of_a_url_are_not_shown(self, patience: Patience) -> None:
+    def test_error_shows_no_control_characters(self, patience: Patience) -> None:
         with pytest.raises(PermanentFetchError) as caught:
             patience.client().get("gopher://a/\x1b[31m\nred", limit_bytes=LIMIT)
         assert str(caught.value).isprintable()
@@ -154,9 +154,7 @@ class TestAddress:
 
 class TestHeaders:
     @pytest.mark.parametrize("value", ["token\n", "a\r\nHost: b", "t\u00f6ken", "\u2028"])
-    def test_one_that_cannot_be_sent_is_refused_and_not_shown(
-        self, value: str, patience: Patience
-    ) -> None:
+    def test_invalid_header_is_rejected_and_not_shown(self, value: str, patience: Patience) -> None:
         with pytest.raises(PermanentFetchError) as caught:
             patience.client().get(
                 "http://127.0.0.1:9/", limit_bytes=LIMIT, headers={"Authorization": value}
@@ -164,7 +162,7 @@ class TestHeaders:
         assert value not in str(caught.value)
         assert "token" in str(caught.value.hint)
 
-    def test_the_passwords_in_the_home_of_the_user_stay_there(
+    def test_netrc_credentials_are_not_sent(
         self,
         patience: Patience,
         monkeypatch: pytest.MonkeyPatch,
@@ -179,7 +177,7 @@ class TestHeaders:
         assert server.paths == ["/a", "/b"]
         assert [each for each in server.asked if "authorization" in each.headers] == []
 
-    def test_cookies_are_forgotten(self, patience: Patience) -> None:
+    def test_cookies_are_not_kept(self, patience: Patience) -> None:
         client = patience.client()
         with serve(script(Answer(headers={"Set-Cookie": "a=b"}))) as server:
             for _ in range(2):
@@ -187,8 +185,8 @@ class TestHeaders:
         assert "cookie" not in server.asked[1].headers
 
 
-class TestManyDocuments:
-    def test_come_over_one_connection(self, patience: Patience) -> None:
+class TestManyRequests:
+    def test_connection_is_reused(self, patience: Patience) -> None:
         client = patience.client()
         bodies = [b"", b"x", b"xy", b"x" * 100_000]
         answers = [Answer(body=body) for body in bodies]
@@ -198,7 +196,7 @@ class TestManyDocuments:
                 client.get(server.url, limit_bytes=10**6)
         assert {asked.connection for asked in server.asked} == {0}
 
-    def test_come_to_whom_they_were_asked_by(self, patience: Patience) -> None:
+    def test_parallel_requests_get_their_own_responses(self, patience: Patience) -> None:
         client = patience.client()
 
         def echo(asked: Asked) -> Answer:
@@ -214,19 +212,17 @@ class TestManyDocuments:
 
 
 class TestTls:
-    def test_a_server_that_nobody_vouches_for_is_not_asked_again(self, patience: Patience) -> None:
+    def test_untrusted_certificate_is_not_retried(self, patience: Patience) -> None:
         with (
             serve(script(Answer(body=b"x")), tls=True) as server,
             pytest.raises(UnreachableError) as caught,
         ):
             patience.client().get(f"{server.url}/a", limit_bytes=LIMIT)
-        assert str(caught.value) == (
-            f"{server.url}/a cannot be trusted: TLS failed (self-signed certificate)"
-        )
+        assert str(caught.value) == (f"{server.url}/a: TLS failed (self-signed certificate)")
         assert "REQUESTS_CA_BUNDLE" in str(caught.value.hint)
         assert (server.asked, patience.told) == ([], [])
 
-    def test_a_server_that_speaks_no_tls_is_not_asked_again(self, patience: Patience) -> None:
+    def test_server_without_tls_is_not_retried(self, patience: Patience) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
             greeting = pool.submit(_greet, listener, b"220 this is a server for mail\r\n")
             url = f"https://127.0.0.1:{listener.getsockname()[1]}/"
@@ -235,24 +231,24 @@ class TestTls:
             greeting.result()
         assert patience.told == []
 
-    def test_one_that_hangs_up_before_it_is_known_is_asked_again(self, patience: Patience) -> None:
+    def test_hang_up_during_handshake_is_retried(self, patience: Patience) -> None:
         limits = HttpLimits(tries=2)
         with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
             greetings = [pool.submit(_greet, listener, b"") for _ in range(limits.tries)]
             url = f"https://127.0.0.1:{listener.getsockname()[1]}/"
-            with pytest.raises(UnreachableError, match="broke off its answer"):
+            with pytest.raises(UnreachableError, match="the response is incomplete"):
                 patience.client(limits=limits).get(url, limit_bytes=LIMIT)
             assert [greeting.result() for greeting in greetings] == [None, None]
 
-    def test_one_that_hangs_up_later_is_asked_again(
+    def test_hang_up_after_handshake_is_retried(
         self, patience: Patience, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
         with serve(script(Raw(pieces=[]), Answer(body=b"x")), tls=True) as server:
             assert patience.client().get(server.url, limit_bytes=LIMIT).content == b"x"
-        assert "it broke off its answer" in patience.told[0]
+        assert "the response is incomplete" in patience.told[0]
 
-    def test_a_certificate_of_the_users_own_is_trusted(
+    def test_custom_ca_bundle_is_trusted(
         self, patience: Patience, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
@@ -262,7 +258,7 @@ class TestTls:
         assert contents == [b"x" * 100_000] * 2
         assert {asked.connection for asked in server.asked} == {0}
 
-    def test_a_file_of_certificates_that_holds_none_is_told(
+    def test_ca_bundle_without_certificates_is_reported(
         self, patience: Patience, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", __file__)
@@ -273,19 +269,19 @@ class TestTls:
             patience.client().get(server.url, limit_bytes=LIMIT)
         assert "REQUESTS_CA_BUNDLE" in str(caught.value.hint)
 
-    def test_a_file_of_certificates_that_is_not_there_is_named(
+    def test_missing_ca_bundle_is_reported(
         self, patience: Patience, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere/ca.pem")
         with pytest.raises(
-            UnreachableError, match=r"certificates in /nowhere/ca\.pem cannot"
+            UnreachableError, match=r"cannot read the certificates in /nowhere/ca\.pem"
         ) as caught:
             patience.client().get("https://127.0.0.1:9/", limit_bytes=LIMIT)
         assert "REQUESTS_CA_BUNDLE" in str(caught.value.hint)
 
 
-def _greet(listener: socket.socket, words: bytes) -> None:
+def _greet(listener: socket.socket, data: bytes) -> None:
     connection, _ = listener.accept()
     with connection:
-        connection.sendall(words)
+        connection.sendall(data)
         connection.recv(10_000)

@@ -1,7 +1,7 @@
-"""The services of the world, played by one server on this machine.
+"""External services, simulated by one server on this machine.
 
-A proxy that tunnels every connection to that server stands in the environment, as in companies;
-and the server has a certificate for their names, which is the one that is trusted.
+The environment names a proxy that tunnels every connection to that server, as in company
+networks. The server's certificate has the names of the services and is the only trusted one.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 @contextlib.contextmanager
 def services(respond: Respond, patch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Whoever asks one of the services asks ``respond``; the header ``host`` says which one."""
+    """Answers requests to all services with ``respond``; the header ``host`` names the service."""
     with serve(respond, tls=True, certificate=SERVICES) as server:
         proxy = socket.create_server(("127.0.0.1", 0), backlog=64)
         port = proxy.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Foreign text, made harmless for terminals, logs and XML."""
+"""Untrusted text, escaped for terminals, logs and XML."""
 
 import unicodedata
 from xml.etree import ElementTree as ET
@@ -19,82 +19,88 @@ COMMAND_PIECES = [
 HOSTILE_TEXT = ANY_TEXT | st.lists(st.sampled_from(COMMAND_PIECES), max_size=12).map("".join)
 
 
-class TestPlain:
+class TestRemoveControl:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            pytest.param("it's 5 > 3, naïve 中文 🙂\tok\n", None, id="what is readable stays"),
+            pytest.param("it's 5 > 3, naïve 中文 🙂\tok\n", None, id="readable text"),
             pytest.param("\x1b[1;31mred\x1b[0m", "red", id="colours"),
-            pytest.param("\x9b31mred", "red", id="colours by the one-character introducer"),
+            pytest.param("\x9b31mred", "red", id="colours by 8-bit CSI"),
             pytest.param("a\x1b]0;title\x07b", "ab", id="a terminal's title"),
             pytest.param("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link", id="hyperlinks"),
-            pytest.param("a\x1b]0;never closed\nb", "a\nb", id="a string ends with its line"),
+            pytest.param("a\x1b]0;never closed\nb", "a\nb", id="unterminated string"),
             pytest.param("a\x1bcb", "ab", id="a reset of the terminal"),
-            pytest.param("a\x1b\x1b[31m[31mb", "a[31mb", id="no sequence out of two halves"),
-            pytest.param("pass\b\b\b\bfail", "passfail", id="nothing written over"),
+            pytest.param("a\x1b\x1b[31m[31mb", "a[31mb", id="split sequence"),
+            pytest.param("pass\b\b\b\bfail", "passfail", id="backspaces"),
             pytest.param(
-                "a\rb\r\nc\x0bd\x0ce\x85f\u2028g\u2029h", "a\nb\nc\nd\ne\nf\ng\nh", id="ends"
+                "a\rb\r\nc\x0bd\x0ce\x85f\u2028g\u2029h", "a\nb\nc\nd\ne\nf\ng\nh", id="line ends"
             ),
-            pytest.param("user\u202etxt.exe\u2066x\u200f", "usertxt.exex", id="order of reading"),
-            pytest.param("half \ud83d pair", "half � pair", id="half a surrogate pair"),
+            pytest.param("user\u202etxt.exe\u2066x\u200f", "usertxt.exex", id="text direction"),
+            pytest.param("half \ud83d pair", "half � pair", id="unpaired surrogate"),
             pytest.param("a\x00b\x7fc\x82d", "abcd", id="control characters"),
         ],
     )
-    def test_leaves_what_a_reader_can_see(self, text: str, expected: str | None) -> None:
+    def test_only_visible_text_is_kept(self, text: str, expected: str | None) -> None:
         assert escape.remove_control(text) == (text if expected is None else expected)
 
     @given(HOSTILE_TEXT)
-    def test_leaves_no_control_character_but_tabs_and_line_ends(self, text: str) -> None:
+    def test_only_tabs_and_line_ends_remain(self, text: str) -> None:
         left = {c for c in escape.remove_control(text) if unicodedata.category(c) in {"Cc", "Cs"}}
         assert left <= {"\t", "\n"}
 
     @given(HOSTILE_TEXT)
-    def test_has_nothing_left_to_do_the_second_time(self, text: str) -> None:
+    def test_second_pass_changes_nothing(self, text: str) -> None:
         assert escape.remove_control(escape.remove_control(text)) == escape.remove_control(text)
 
     @given(HOSTILE_TEXT)
-    def test_a_plain_line_is_one_line(self, text: str) -> None:
+    def test_flattened_text_is_one_line(self, text: str) -> None:
         line = escape.flatten_line(text)
         assert len(line.splitlines()) <= 1
         assert line == line.strip()
 
 
-class TestLog:
+class TestEscapeForLog:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            pytest.param("std::string a::b", None, id="colons inside a line stay"),
-            pytest.param("::error::x", ": :error::x", id="at the start"),
+            pytest.param("std::string a::b", None, id="colons inside a line"),
+            pytest.param("::error::x", ": :error::x", id="start of text"),
             pytest.param("ok\n \t::error::x", "ok\n \t: :error::x", id="after white space"),
-            pytest.param("\u3000\u2003::error::x", "\u3000\u2003: :error::x", id="of any width"),
-            pytest.param("\ufeff\u200b::error::x", "\ufeff\u200b: :error::x", id="or of none"),
+            pytest.param(
+                "\u3000\u2003::error::x", "\u3000\u2003: :error::x", id="after wide white space"
+            ),
+            pytest.param(
+                "\ufeff\u200b::error::x",
+                "\ufeff\u200b: :error::x",
+                id="after zero-width characters",
+            ),
             pytest.param("ok\r::error::x", "ok\n: :error::x", id="after a lone carriage return"),
-            pytest.param(":\x00:error::x", ": :error::x", id="put together by what is removed"),
-            pytest.param("50% ##[error]x", "50% ## [error]x", id="the old form, anywhere"),
-            pytest.param("####[[error]x", "#### [[error]x", id="the old form, disguised"),
+            pytest.param(":\x00:error::x", ": :error::x", id="joined by removed characters"),
+            pytest.param("50% ##[error]x", "50% ## [error]x", id="old form inside a line"),
+            pytest.param("####[[error]x", "#### [[error]x", id="old form with more brackets"),
         ],
     )
-    def test_breaks_what_the_runner_would_obey(self, text: str, expected: str | None) -> None:
+    def test_workflow_command_is_broken_up(self, text: str, expected: str | None) -> None:
         assert escape.escape_for_log(text) == (text if expected is None else expected)
 
     @given(HOSTILE_TEXT)
-    def test_commands_nothing(self, text: str) -> None:
+    def test_escaped_text_has_no_workflow_command(self, text: str) -> None:
         assert commands_in(escape.escape_for_log(text)) == []
         assert commands_in(escape.escape_for_log_line(text)) == []
 
     @given(HOSTILE_TEXT)
-    def test_is_only_ever_added_spaces_to(self, text: str) -> None:
+    def test_escaping_only_adds_spaces(self, text: str) -> None:
         assert escape.escape_for_log(text).replace(" ", "") == escape.remove_control(text).replace(
             " ", ""
         )
 
-    def test_takes_time_in_proportion_to_a_text_of_blank_lines(self) -> None:
+    def test_blank_lines_take_linear_time(self) -> None:
         text = " \n" * 200_000
         assert escape.escape_for_log(text) == text
 
 
-class TestTheRunnersGrammar:
-    """The port that these tests trust knows a command when it sees one."""
+class TestCommandParser:
+    """The helper of these tests parses commands as the runner does."""
 
     @pytest.mark.parametrize(
         ("log", "name", "properties", "data"),
@@ -107,27 +113,29 @@ class TestTheRunnersGrammar:
             pytest.param("so ##[set-output name=a]b", "set-output", {"name": "a"}, "b", id="old"),
         ],
     )  # fmt: skip
-    def test_finds(self, log: str, name: str, properties: dict[str, str], data: str) -> None:
+    def test_command_is_found(
+        self, log: str, name: str, properties: dict[str, str], data: str
+    ) -> None:
         [command] = commands_in(log)
         assert (command.name, command.properties, command.data) == (name, properties, data)
 
     @pytest.mark.parametrize("log", ["x ::error::y", "::unknown::x", "::error", "#[error]x"])
-    def test_does_not_find(self, log: str) -> None:
+    def test_text_without_command_is_ignored(self, log: str) -> None:
         assert commands_in(log) == []
 
 
-class TestXml:
+class TestEscapeForXml:
     @given(HOSTILE_TEXT)
-    def test_is_parsed_as_it_was_written(self, text: str) -> None:
+    def test_escaped_text_survives_xml_round_trip(self, text: str) -> None:
         element = ET.Element("a", {"b": escape.escape_for_xml(text)})
         element.text = escape.escape_for_xml(text)
         parsed = ET.fromstring(ET.tostring(element, encoding="utf-8"))
         assert (parsed.text or "") == parsed.get("b") == escape.escape_for_xml(text)
 
-    def test_replaces_what_xml_cannot_say(self) -> None:
+    def test_characters_outside_xml_are_replaced(self) -> None:
         assert escape.escape_for_xml("a\ufffeb\uffffc\x1b[31m\x00\ud800") == "a�b�c�"
 
 
-def test_what_is_encodable_is_left_alone_and_the_rest_replaced() -> None:
+def test_only_unpaired_surrogates_are_replaced() -> None:
     assert escape.replace_surrogates("naïve\r\x1b 🙂") == "naïve\r\x1b 🙂"
     assert escape.replace_surrogates("a\udfffb").encode() == "a�b".encode()

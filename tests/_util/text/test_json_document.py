@@ -1,4 +1,4 @@
-"""JSON files that people write are read strictly, and every refusal says where and why."""
+"""Strict reading of JSON files, with places and reasons in error messages."""
 
 import json
 
@@ -11,27 +11,27 @@ from agentci.errors import InputError
 from agentci.model.problem import Place
 
 
-def complaints(data: bytes) -> list[str]:
+def errors(data: bytes) -> list[str]:
     with pytest.raises(InputError) as caught:
         read_json(data, file="f.json")
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
+def test_byte_order_mark_is_ignored() -> None:
     assert read_json(b'\xef\xbb\xbf{"a": 1}', file="f.json").value == {"a": 1}
 
 
-def test_numbers_with_decimals_are_read() -> None:
+def test_decimal_numbers_are_read() -> None:
     assert read_json(b"[0.25, -1e-3]", file="f.json").value == [0.25, -0.001]
 
 
-def test_places_are_found_by_path() -> None:
+def test_place_is_found_by_path() -> None:
     document = read_json(b'{"a":\n [1,\n  2]}', file="f.json")
     assert document.find_place(["a", 1]) == Place(file="f.json", line=3, column=3)
 
 
 @pytest.mark.parametrize(
-    ("data", "complaint"),
+    ("data", "error"),
     [
         pytest.param(b"", "f.json:1: the file is empty", id="empty"),
         pytest.param(b"\xef\xbb\xbf \n", "f.json:1: the file is empty", id="blank"),
@@ -42,7 +42,7 @@ def test_places_are_found_by_path() -> None:
         ),
         pytest.param(
             b"\x00\x01\x02",
-            "f.json:1:1: the file is binary, not text: it holds a NUL",
+            "f.json:1:1: the file is binary, not text: it contains a NUL byte",
             id="binary",
         ),
         pytest.param(
@@ -53,12 +53,12 @@ def test_places_are_found_by_path() -> None:
         pytest.param(
             b'{"a" 1}',
             "f.json:1:6: the file is not JSON: expecting ':' delimiter",
-            id="no JSON",
+            id="invalid JSON",
         ),
         pytest.param(
             b"[" * 100_000,
             "f.json:1:1: the file is nested too deeply to be read",
-            id="too deep",
+            id="too deeply nested",
         ),
         pytest.param(
             b'{"NaN": "NaN",\n "b": [NaN]}',
@@ -68,29 +68,29 @@ def test_places_are_found_by_path() -> None:
         pytest.param(
             b'[1, true, {"b": -1e999}]',
             "f.json:1:17: a number is not finite, or has too many digits",
-            id="a number beyond floats",
+            id="float overflow",
         ),
         pytest.param(
             b"[" + b"1" * 5_000 + b"]",
             "f.json:1:2: a number is not finite, or has too many digits",
-            id="a number beyond reason",
+            id="too many digits",
         ),
         pytest.param(
             rb'["\u00e9 \ud83d\ude00", "\ude00"]',
-            "f.json:1:25: an escape stands for half a character, and the other half is missing",
-            id="half a surrogate pair",
+            "f.json:1:25: an escape is an unpaired surrogate, not a whole character",
+            id="unpaired surrogate",
         ),
     ],
 )
-def test_refuses(data: bytes, complaint: str) -> None:
-    assert complaints(data) == [complaint]
+def test_invalid_document_is_rejected(data: bytes, error: str) -> None:
+    assert errors(data) == [error]
 
 
-def test_every_key_that_stands_twice_is_named() -> None:
+def test_every_duplicate_key_is_reported() -> None:
     text = rb"""{"a": 1, "b": {"a": 2, "\u0061": 3},
  "a": [{"c": "d"}, {"c": "d"}]}"""
-    hint = "(only the last one would count; remove the others)"
-    assert complaints(text) == [
+    hint = "(only the last one would be used; remove the others)"
+    assert errors(text) == [
         f"f.json:1:24: the key 'a' appears twice in one object {hint}",
         f"f.json:2:2: the key 'a' appears twice in one object {hint}",
     ]
@@ -100,19 +100,19 @@ def test_every_key_that_stands_twice_is_named() -> None:
     "rest",
     [
         pytest.param(b"}}", id="too many brackets"),
-        pytest.param(rb'{"\x": 1}', id="an escape that JSON has not"),
+        pytest.param(rb'{"\x": 1}', id="invalid escape"),
     ],
 )
-def test_twin_keys_are_named_though_the_rest_is_broken(rest: bytes) -> None:
-    [complaint] = complaints(b'[{"a": 1, "a": 2}' + rest)
-    assert complaint.startswith("f.json:1:11: the key 'a' appears twice")
+def test_duplicate_key_is_reported_before_syntax_error(rest: bytes) -> None:
+    [error] = errors(b'[{"a": 1, "a": 2}' + rest)
+    assert error.startswith("f.json:1:11: the key 'a' appears twice")
 
 
 @given(st.binary() | st.text(alphabet='{}[]",:a1\\u.e9dN \n').map(str.encode))
-def test_anything_is_read_or_refused(data: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
     try:
         value = read_json(data, file="f.json").value
     except InputError:
-        assert complaints(data)
+        assert errors(data)
     else:
         assert value == json.loads(data.decode("utf-8-sig"))

@@ -1,4 +1,4 @@
-"""Fields are taken in either spelling; what is wrong with them is noted, nothing is raised."""
+"""Fields of JSON objects in both spellings; problems are collected, not raised."""
 
 from collections.abc import Callable
 
@@ -12,12 +12,12 @@ def fields(value: JsonObject) -> JsonFields:
     return JsonFields(value, noun="a thing", path=("root",), complaints=[])
 
 
-def test_either_spelling_is_read() -> None:
+def test_both_key_spellings_are_read() -> None:
     assert fields({"first_name": "x"}).text("first_name") == "x"
     assert fields({"firstName": "x"}).text("first_name") == "x"
 
 
-def test_both_spellings_at_once_are_a_complaint_once() -> None:
+def test_key_in_both_spellings_is_reported_once() -> None:
     it = fields({"first_name": "x", "firstName": "y"})
     it.text("first_name")
     it.check_unknown_keys("first_name")
@@ -36,7 +36,7 @@ def test_both_spellings_at_once_are_a_complaint_once() -> None:
         pytest.param(lambda it: it.mapping("x"), {"any_key": [1]}, id="mapping"),
     ],
 )
-def test_values_are_taken_as_they_are(take: Callable[[JsonFields], Json], value: Json) -> None:
+def test_value_of_right_type_is_returned(take: Callable[[JsonFields], Json], value: Json) -> None:
     it = fields({"x": value})
     assert take(it) == value
     assert it.problems == []
@@ -62,7 +62,7 @@ def test_values_are_taken_as_they_are(take: Callable[[JsonFields], Json], value:
         ),
     ],
 )
-def test_another_kind_is_a_complaint(
+def test_value_of_wrong_type_is_reported(
     take: Callable[[JsonFields], object], value: Json, message: str
 ) -> None:
     it = fields({"x": value})
@@ -83,15 +83,13 @@ def test_another_kind_is_a_complaint(
 @pytest.mark.parametrize(
     "value", [pytest.param({}, id="absent"), pytest.param({"x": None}, id="null")]
 )
-def test_null_is_as_good_as_nothing(
-    take: Callable[[JsonFields], object], value: JsonObject
-) -> None:
+def test_null_counts_as_absent(take: Callable[[JsonFields], object], value: JsonObject) -> None:
     it = fields(value)
     assert take(it) is None
     assert it.problems == []
 
 
-def test_objects_in_lists_know_their_path() -> None:
+def test_objects_in_lists_have_their_path() -> None:
     it = fields({"myItems": [{"a": 1}, None, {"b": 2}]})
     for inner in it.objects("my_items", noun="an item"):
         inner.check_unknown_keys("a")
@@ -101,15 +99,15 @@ def test_objects_in_lists_know_their_path() -> None:
     ]
 
 
-def test_an_object_inside_shares_the_complaints() -> None:
+def test_nested_object_shares_problem_list() -> None:
     it = fields({"inner": {"a": 1}})
     inner = it.object("inner", noun="an inner thing")
     assert inner is not None
     inner.text("a")
-    assert [complaint.path for complaint in it.problems] == [("root", "inner", "a")]
+    assert [problem.path for problem in it.problems] == [("root", "inner", "a")]
 
 
-def test_what_is_required_may_not_be_null() -> None:
+def test_required_key_must_not_be_null() -> None:
     it = fields({"a": 1, "b": None, "nam": "x"})
     it.require("a", "b", "name")
     assert it.problems == [
@@ -118,7 +116,7 @@ def test_what_is_required_may_not_be_null() -> None:
     ]
 
 
-def test_unknown_keys_are_compared_with_both_spellings_of_the_known_ones() -> None:
+def test_unknown_key_hint_uses_the_same_spelling() -> None:
     it = fields({"final_respons": 1, "finalRespons": 2, "zzz": 3, "final_response": 4})
     it.check_unknown_keys("final_response")
     assert it.problems == [
@@ -136,13 +134,13 @@ def test_unknown_keys_are_compared_with_both_spellings_of_the_known_ones() -> No
     ]
 
 
-def test_free_form_values_may_not_be_nested_without_end() -> None:
+def test_deeply_nested_value_is_rejected() -> None:
     deep: Json = 1
     for _ in range(65):
         deep = [deep]
     it = fields({"args": {"x": deep}, "fine": {"x": [[1]]}})
     assert it.mapping("args") is None
     assert it.mapping("fine") == {"x": [[1]]}
-    assert [complaint.message for complaint in it.problems] == [
+    assert [problem.message for problem in it.problems] == [
         "'args' is nested deeper than 64 levels"
     ]

@@ -1,4 +1,4 @@
-"""Foreign text inside Markdown and its HTML."""
+"""Untrusted text inside Markdown and its HTML."""
 
 import re
 from html import unescape
@@ -29,7 +29,7 @@ ZERO_WIDTH_SPACE = "\u200b"
 
 
 def _read_back(markdown: str) -> str:
-    """What a renderer shows: entities and backslashes resolved, invisible marks dropped."""
+    """The rendered text: entities and backslashes resolved, invisible marks removed."""
     text = markdown.replace(ZERO_WIDTH_SPACE, "")
     text = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)
     return unescape(text)
@@ -43,38 +43,38 @@ class TestProse:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            pytest.param("it's 5 of 12, naïve_name (ok)!", None, id="plain words stay"),
+            pytest.param("it's 5 of 12, naïve_name (ok)!", None, id="plain words"),
             pytest.param("*a* _b_ `c` ~d~ $e$", r"\*a\* \_b\_ \`c\` \~d\~ \$e\$", id="emphasis"),
-            pytest.param("a|b", r"a\|b", id="the border of a cell"),
+            pytest.param("a|b", r"a\|b", id="pipe"),
             pytest.param("<img src=x>&lt;", "&lt;img src=x&gt;&amp;lt;", id="HTML"),
             pytest.param("![x](y) [z](w)", r"!\[x\](y) \[z\](w)", id="images and links"),
-            pytest.param("see https://x.y", r"see https\://x.y", id="an address"),
-            pytest.param("WWW.x.y", r"WWW\.x.y", id="an address without a scheme"),
+            pytest.param("see https://x.y", r"see https\://x.y", id="URL"),
+            pytest.param("WWW.x.y", r"WWW\.x.y", id="URL without a scheme"),
             pytest.param(
                 "@org/team #12 GH-3", "@\u200borg/team #\u200b12 GH-\u200b3", id="mentions"
             ),
             pytest.param("# title", r"\# title", id="a heading"),
-            pytest.param("- item", r"\- item", id="an item"),
-            pytest.param("1. item", r"1\. item", id="a numbered item"),
-            pytest.param("=== ", r"\===", id="an underline"),
-            pytest.param("> quote", "&gt; quote", id="a quotation"),
+            pytest.param("- item", r"\- item", id="list item"),
+            pytest.param("1. item", r"1\. item", id="numbered item"),
+            pytest.param("=== ", r"\===", id="heading underline"),
+            pytest.param("> quote", "&gt; quote", id="block quote"),
             pytest.param("a\n\n# b\tc", "a # b c", id="lines and tabs"),
             pytest.param("\\*", r"\\\*", id="a backslash"),
         ],
     )
-    def test_is_shown_as_it_is(self, text: str, expected: str | None) -> None:
+    def test_markdown_syntax_is_escaped(self, text: str, expected: str | None) -> None:
         assert markdown_prose(text) == (text if expected is None else expected)
 
     @given(ANY_TEXT)
-    def test_is_one_line_that_reads_as_the_text(self, text: str) -> None:
+    def test_prose_is_one_line_with_original_text(self, text: str) -> None:
         assert "\n" not in markdown_prose(text)
         assert _read_back(markdown_prose(text)) == _shown(text)
 
     @given(ANY_TEXT)
-    def test_leaves_no_border_of_a_cell(self, text: str) -> None:
+    def test_pipe_is_always_escaped(self, text: str) -> None:
         assert not re.search(r"(?<!\\)(\\\\)*\|", markdown_prose(text))
 
-    def test_is_clipped(self) -> None:
+    def test_long_prose_is_truncated(self) -> None:
         assert markdown_prose("x" * 50, limit=30) == "xxxxxxxx… (42 characters more)"
 
 
@@ -82,19 +82,19 @@ class TestCode:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            pytest.param("tool_call(a=[1, *b])", "`tool_call(a=[1, *b])`", id="most of it"),
+            pytest.param("tool_call(a=[1, *b])", "`tool_call(a=[1, *b])`", id="plain code"),
             pytest.param("a`b", "<code>a&#96;b</code>", id="a backtick"),
-            pytest.param("a|b", "<code>a&#124;b</code>", id="the border of a cell"),
-            pytest.param("`@a", "<code>&#96;&#64;\u200ba</code>", id="a mention beside a backtick"),
+            pytest.param("a|b", "<code>a&#124;b</code>", id="pipe"),
+            pytest.param("`@a", "<code>&#96;&#64;\u200ba</code>", id="mention with a backtick"),
             pytest.param(" a\nb ", "`a b`", id="white space"),
-            pytest.param("", "<code></code>", id="nothing"),
+            pytest.param("", "<code></code>", id="empty"),
         ],
     )
-    def test_is_shown_as_it_is(self, text: str, expected: str) -> None:
+    def test_code_span_shows_text(self, text: str, expected: str) -> None:
         assert markdown_code(text) == expected
 
     @given(ANY_TEXT)
-    def test_ends_where_it_should(self, text: str) -> None:
+    def test_code_span_is_closed_correctly(self, text: str) -> None:
         found = re.fullmatch(r"`([^`|\n]+)`|<code>([^`|<>\n]*)</code>", markdown_code(text))
         assert found
         if found[1] is None:
@@ -105,7 +105,7 @@ class TestCode:
 
 class TestHtml:
     @given(ANY_TEXT)
-    def test_has_no_tags_and_reads_as_the_text(self, text: str) -> None:
+    def test_html_has_no_tags_and_original_text(self, text: str) -> None:
         assert not set(markdown_html(text)) & {"<", ">", "\n"}
         assert markdown_html(text).count("&") == len(
             re.findall(r"&(?:lt|gt|amp);", markdown_html(text))
@@ -115,22 +115,22 @@ class TestHtml:
 
 class TestFence:
     @given(ANY_TEXT)
-    def test_is_closed_by_its_last_line_alone(self, text: str) -> None:
+    def test_only_last_line_closes_fence(self, text: str) -> None:
         ticks, *body, last, empty = markdown_fence(text).split("\n")
         assert (last, empty) == (ticks, "")
         assert re.fullmatch("`{3,}", ticks)
         assert not any(line.lstrip().startswith(ticks) for line in body)
         assert "\n".join(body) == escape.escape_for_log(text).strip("\n")
 
-    def test_grows_with_what_it_holds(self) -> None:
+    def test_fence_is_longer_than_inner_fence(self) -> None:
         assert markdown_fence("````\nx") == "`````\n````\nx\n`````\n"
 
 
-def test_a_row_has_its_cells_between_borders() -> None:
+def test_row_has_cells_between_pipes() -> None:
     assert markdown_row(["a", "", "b"]) == "| a |  | b |\n"
 
 
 @pytest.mark.parametrize(("unfolded", "tag"), [(True, "<details open>"), (False, "<details>")])
-def test_a_folded_part_leaves_blank_lines_around_its_markdown(unfolded: bool, tag: str) -> None:
+def test_details_surround_markdown_with_blank_lines(unfolded: bool, tag: str) -> None:
     expected = f"{tag}\n<summary>t</summary>\n\n- a\n\n</details>\n\n"
     assert markdown_details("t", "- a\n\n", unfolded=unfolded) == expected

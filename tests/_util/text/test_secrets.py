@@ -7,13 +7,13 @@ from agentci.model.json import JsonObject
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        pytest.param("the key is s3cr/t!", "the key is ***", id="as it is"),
-        pytest.param("s3cr/t!s3cr/t!", "******", id="as often as it is there"),
-        pytest.param("?key=s3cr%2Ft%21&q=1", "?key=***&q=1", id="in an address"),
-        pytest.param("s3cr", "s3cr", id="no part of it"),
+        pytest.param("the key is s3cr/t!", "the key is ***", id="plain"),
+        pytest.param("s3cr/t!s3cr/t!", "******", id="twice"),
+        pytest.param("?key=s3cr%2Ft%21&q=1", "?key=***&q=1", id="URL-encoded"),
+        pytest.param("s3cr", "s3cr", id="part of a secret"),
     ],
 )
-def test_a_secret_is_hidden(text: str, shown: str) -> None:
+def test_secret_is_redacted(text: str, shown: str) -> None:
     assert redact(text, ("s3cr/t!",)) == shown
 
 
@@ -21,18 +21,18 @@ def test_a_secret_is_hidden(text: str, shown: str) -> None:
     "text",
     ['{"key": "***"}', "key: ***"],
 )
-def test_of_many_lines_it_is_hidden_in_json_and_line_by_line(text: str) -> None:
+def test_multiline_secret_is_redacted_in_json_and_lines(text: str) -> None:
     secret = '-- "BEGIN" --\n\u00e91234567\n--'
     written = text.replace("***", r"-- \"BEGIN\" --\n\u00e91234567\n--")
     assert redact(written, (secret,)) == text
     assert redact("  \u00e91234567\n  --", (secret,)) == "  ***\n  --"
 
 
-def test_one_within_another_leaves_nothing_of_it() -> None:
+def test_secret_inside_longer_secret_is_redacted() -> None:
     assert redact("abcdef abc", ("abc", "abcdef")) == "*** ***"
 
 
-def test_bytes_that_are_no_text_are_found_where_they_are_spelt_out() -> None:
+def test_secret_with_escaped_bytes_is_redacted() -> None:
     value = b"caf\xe9 1234".decode("utf-8", "surrogateescape")
     assert redact(b"caf\xe9 1234".decode("utf-8", "backslashreplace"), (value,)) == "***"
 
@@ -41,37 +41,43 @@ def test_bytes_that_are_no_text_are_found_where_they_are_spelt_out() -> None:
     ("text", "shown"),
     [
         pytest.param(
-            "score is 'my t0ken-\u2026', no number", "score is 'my ***\u2026', no number", id="end"
+            "score is 'my t0ken-\u2026', no number",
+            "score is 'my ***\u2026', no number",
+            id="end missing",
         ),
-        pytest.param("exited: \u2026-f9a1c and on", "exited: \u2026*** and on", id="beginning"),
-        pytest.param("\u2026f9a1c\u2026t0ke\u2026", "\u2026***\u2026***\u2026", id="both"),
         pytest.param(
-            "the tok\u2026 of 1\u2026a1c \u2026", "the tok\u2026 of 1\u2026a1c \u2026", id="little"
+            "exited: \u2026-f9a1c and on", "exited: \u2026*** and on", id="beginning missing"
         ),
-        pytest.param("t0ken- and f9a1c", "t0ken- and f9a1c", id="nothing was cut"),
+        pytest.param("\u2026f9a1c\u2026t0ke\u2026", "\u2026***\u2026***\u2026", id="both missing"),
+        pytest.param(
+            "the tok\u2026 of 1\u2026a1c \u2026",
+            "the tok\u2026 of 1\u2026a1c \u2026",
+            id="too little left",
+        ),
+        pytest.param("t0ken- and f9a1c", "t0ken- and f9a1c", id="not truncated"),
     ],
 )
-def test_half_of_one_is_hidden_where_an_ellipsis_stands_for_the_rest(text: str, shown: str) -> None:
+def test_truncated_secret_is_redacted_at_ellipsis(text: str, shown: str) -> None:
     assert redact(text, ("t0ken-t0ken-f9a1c",)) == shown
 
 
-@pytest.mark.parametrize("said", ["it is {}", "it's {}", 'it\'s "{}"'])
+@pytest.mark.parametrize("template", ["it is {}", "it's {}", 'it\'s "{}"'])
 @pytest.mark.parametrize("secret", ["it's t0ken", 't0"ken\\1', "t0\t'ken\"", "t0ken\u00e9"])
-def test_it_is_hidden_in_quotes_of_python(said: str, secret: str) -> None:
-    found = redact(repr(said.format(secret)), (secret,))
-    assert found[1:-1].replace("\\", "") == said.format("***")
+def test_secret_is_redacted_in_python_repr(template: str, secret: str) -> None:
+    found = redact(repr(template.format(secret)), (secret,))
+    assert found[1:-1].replace("\\", "") == template.format("***")
 
 
-def test_without_secrets_nothing_is_hidden() -> None:
+def test_no_secrets_change_nothing() -> None:
     assert redact("***", ()) == "***"
 
 
-def test_values_have_it_nowhere() -> None:
+def test_secret_is_redacted_in_keys_and_values() -> None:
     value: JsonObject = {"a key": ["the key", 1, None, {"b": ("a key", "c")}]}
     shown = {"a ***": ["the ***", 1, None, {"b": ["a ***", "c"]}]}
     assert redact_members(value, ("key",)) == shown
 
 
-def test_a_number_that_is_one_is_hidden_and_no_other_is() -> None:
+def test_only_number_equal_to_secret_is_redacted() -> None:
     value: JsonObject = {"pin": 83746512, "at": [837465120, 8.5, True]}
     assert redact_members(value, ("83746512",)) == {"pin": "***", "at": [837465120, 8.5, True]}

@@ -1,4 +1,4 @@
-"""What counts as a sentence."""
+"""Splitting of text into sentences."""
 
 import pytest
 from hypothesis import given
@@ -24,11 +24,11 @@ from agentci._util.text.sentences import split_sentences
         ("---\n***\n:-)\n", ()),
     ],
 )
-def test_a_text_is_split(text: str, found: tuple[str, ...]) -> None:
+def test_text_is_split_into_sentences(text: str, found: tuple[str, ...]) -> None:
     assert split_sentences(text) == found
 
 
 @given(text=st.text())
 def test_no_letter_is_lost(text: str) -> None:
-    kept = "".join(split_sentences(text))
-    assert [each for each in kept if each.isalpha()] == [each for each in text if each.isalpha()]
+    joined = "".join(split_sentences(text))
+    assert [each for each in joined if each.isalpha()] == [each for each in text if each.isalpha()]

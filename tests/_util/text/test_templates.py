@@ -1,4 +1,4 @@
-"""Templates are filled in one pass, from paths that exist."""
+"""Placeholders of templates are filled in one pass."""
 
 import pytest
 from hypothesis import given
@@ -32,55 +32,55 @@ VALUES: JsonObject = {
         ("{ a } {{ 1 }} {{ a | upper }} {{}} {{ a", "{ a } {{ 1 }} {{ a | upper }} {{}} {{ a"),
     ],
 )
-def test_a_place_takes_what_its_path_leads_to(template: str, filled: str) -> None:
+def test_placeholder_is_replaced_by_value_at_path(template: str, filled: str) -> None:
     assert fill_placeholders(template, VALUES) == filled
 
 
 @pytest.mark.parametrize(
-    ("template", "why"),
+    ("template", "message"),
     [
-        ("{{ row2 }}", "names 'row2', which is not there; did you mean 'row'?"),
-        ("{{ zzzz }}", "names 'zzzz', which is not there; there are a, n, row, braces"),
-        ("{{ row.b_c }}", "names 'row.b_c', and row has no such part; did you mean 'b c'?"),
-        ("{{ row.x }}", "names 'row.x', and row has no such part"),
-        ("{{ row[0] }}", "names 'row[0]', and row has no such part"),
-        ('{{ row["b c"][2] }}', 'and row["b c"] has no such part'),
+        ("{{ row2 }}", "uses the unknown variable 'row2'; did you mean 'row'?"),
+        ("{{ zzzz }}", "uses the unknown variable 'zzzz'; use one of a, n, row, braces"),
+        ("{{ row.b_c }}", "uses 'row.b_c', but row has no such part; did you mean 'b c'?"),
+        ("{{ row.x }}", "uses 'row.x', but row has no such part"),
+        ("{{ row[0] }}", "uses 'row[0]', but row has no such part"),
+        ('{{ row["b c"][2] }}', 'but row["b c"] has no such part'),
         ('{{ row["b c"].d }}', "has no such part"),
-        ("{{ a[0] }}", "and a has no such part"),
-        ("{{ n.real }}", "and n has no such part"),
+        ("{{ a[0] }}", "but a has no such part"),
+        ("{{ n.real }}", "but n has no such part"),
     ],
 )
-def test_a_path_that_leads_nowhere_is_named(template: str, why: str) -> None:
+def test_unknown_path_is_reported(template: str, message: str) -> None:
     with pytest.raises(MissingPlaceholderError) as caught:
         fill_placeholders(template, VALUES)
-    assert why in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_without_any_values_it_says_so() -> None:
-    with pytest.raises(MissingPlaceholderError, match="there are none"):
+def test_unknown_path_without_values_is_reported() -> None:
+    with pytest.raises(MissingPlaceholderError, match="use one of"):
         fill_placeholders("{{ a }}", {})
 
 
-def test_whoever_fills_it_may_dress_what_is_put_in() -> None:
+def test_show_function_formats_inserted_values() -> None:
     shown = fill_placeholders("{{ a }}{{ n }}", VALUES, show=lambda path, text: f"<{path}={text}>")
     assert shown == "<a=text><n=1.5>"
 
 
-def test_what_leads_nowhere_can_be_left_as_it_is_written() -> None:
+def test_unknown_placeholders_can_be_left() -> None:
     left = fill_placeholders("{{ a }} {{ nope }} {{row.x}} {{ n[0] }}", VALUES, leaves_unknown=True)
     assert left == "text {{ nope }} {{row.x}} {{ n[0] }}"
 
 
-def test_the_names_in_a_template_are_known_before_it_is_filled() -> None:
+def test_names_of_template_are_listed() -> None:
     assert list_template_names("{{ a }} {{row.x}} {{ a[0] }} {{ 1 }} {{") == ("a", "row")
 
 
 @given(first=st.text(), second=st.text())
-def test_what_is_put_in_is_never_expanded(first: str, second: str) -> None:
+def test_inserted_values_are_not_expanded(first: str, second: str) -> None:
     assert fill_placeholders("{{ a }}|{{ b }}", {"a": first, "b": second}) == f"{first}|{second}"
 
 
-def test_a_template_tells_what_it_names() -> None:
+def test_paths_of_template_are_listed() -> None:
     assert list_template_paths('{{ a }}{{row["b c"][0].d}} {{ a | upper }}') == (
         ("a", ()),
         ("row", ("b c", 0, "d")),

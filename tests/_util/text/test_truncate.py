@@ -1,4 +1,4 @@
-"""Text cut to a length, with a note on the rest."""
+"""Text truncated to a length, with a note on the rest."""
 
 from collections.abc import Callable
 
@@ -20,69 +20,73 @@ CUTS = [
 
 
 @pytest.mark.parametrize(
-    ("cut", "length"), [*CUTS, pytest.param(truncate.middle, len, id="in the middle")]
+    ("cut", "length"), [*CUTS, pytest.param(truncate.middle, len, id="middle")]
 )
 class TestEveryCut:
     @given(text=st.text(st.characters(codec=None)), limit=st.integers(0, 80))
-    def test_keeps_to_the_limit(
+    def test_result_is_within_limit(
         self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str, limit: int
     ) -> None:
         assert length(cut(text, limit)) <= limit
 
     @given(text=st.text(st.characters(codec=None)))
-    def test_leaves_alone_what_fits(
+    def test_text_within_limit_is_unchanged(
         self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str
     ) -> None:
         assert cut(text, length(text)) == text
 
 
 @pytest.mark.parametrize(("cut", "length"), CUTS)
-class TestEveryCutAtTheEnd:
+class TestCutAtEnd:
     @given(text=st.text(min_size=100), limit=st.integers(40, 60))
-    def test_begins_as_the_text_does_and_counts_the_rest(
+    def test_note_counts_omitted_characters(
         self, cut: Callable[[str, int], str], length: Callable[[str], int], text: str, limit: int
     ) -> None:
-        kept, _, note = cut(text, limit).rpartition("… (")
+        start, _, note = cut(text, limit).rpartition("… (")
         left = int(note.split()[0].replace(",", ""))
-        assert text.startswith(kept)
-        assert left == length(text) - length(kept)
+        assert text.startswith(start)
+        assert left == length(text) - length(start)
 
 
 @pytest.mark.parametrize(
     ("cut", "expected"),
     [
         pytest.param(truncate.characters, "🙂" * 4 + "… (26 characters more)", id="characters"),
-        pytest.param(truncate.utf16, "🙂" * 2 + "… (56 characters more)", id="UTF-16, whole ones"),
+        pytest.param(
+            truncate.utf16,
+            "🙂" * 2 + "… (56 characters more)",
+            id="UTF-16 without split characters",
+        ),
     ],
 )
-def test_says_how_much_was_cut(cut: Callable[[str, int], str], expected: str) -> None:
+def test_note_gives_length_of_rest(cut: Callable[[str, int], str], expected: str) -> None:
     assert cut("🙂" * 30, 26) == expected
 
 
-def test_text_that_just_fits_in_utf16_is_left_alone() -> None:
+def test_text_that_just_fits_utf16_is_unchanged() -> None:
     assert truncate.utf16("abc", 4) == "abc"
 
 
-def test_an_end_begins_with_an_ellipsis_where_it_is_cut() -> None:
+def test_end_starts_with_ellipsis_if_cut() -> None:
     assert truncate.end("abcdef", 6) == "abcdef"
     assert truncate.end("abcdefg", 6) == "\N{HORIZONTAL ELLIPSIS}cdefg"
 
 
-def test_short_text_ends_with_an_ellipsis_where_it_is_cut() -> None:
+def test_short_text_ends_with_ellipsis_if_cut() -> None:
     assert truncate.short("abcd", 4) == "abcd"
     assert truncate.short("abcde", 4) == "abc…"
 
 
-class TestTheMiddle:
+class TestMiddle:
     @given(text=st.text(st.characters(exclude_characters="…"), min_size=100))
-    def test_is_what_is_left_out_and_counted(self, text: str) -> None:
+    def test_note_counts_characters_left_out(self, text: str) -> None:
         head, note, tail = truncate.middle(text, 60).split("…")
         left = int(note.split()[0].removeprefix("(").replace(",", ""))
         assert text.startswith(head[:-1])
         assert text.endswith(tail[1:])
         assert len(head[:-1]) + left + len(tail[1:]) == len(text)
 
-    def test_is_nearer_to_the_beginning_since_programs_fail_at_the_end(self) -> None:
+    def test_more_of_the_end_is_kept(self) -> None:
         text = f"exit code 1: Traceback{'.' * 500}KeyError: 'x'"
         assert truncate.middle(text, 80) == (
             "exit code 1: Tra … (486 characters left out) … " + "." * 20 + "KeyError: 'x'"
@@ -93,17 +97,13 @@ class TestTheMiddle:
     ("lines", "limit", "expected"),
     [
         pytest.param("abc", 3, ("a", "b", "c"), id="all fit"),
-        pytest.param(
-            "abcdef", 3, ("a", "… (3 lines left out) …", "e", "f"), id="the first and last"
-        ),
+        pytest.param("abcdef", 3, ("a", "… (3 lines left out) …", "e", "f"), id="first and last"),
         pytest.param("abc", 2, ("a", "… (1 line left out) …", "c"), id="one is left out"),
-        pytest.param("abc", 1, ("a", "… (2 lines left out) …"), id="the first alone"),
+        pytest.param("abc", 1, ("a", "… (2 lines left out) …"), id="only the first"),
         pytest.param("", 3, (), id="none"),
     ],
 )
-def test_lines_are_left_out_in_the_middle(
-    lines: str, limit: int, expected: tuple[str, ...]
-) -> None:
+def test_middle_lines_are_left_out(lines: str, limit: int, expected: tuple[str, ...]) -> None:
     assert truncate.truncate_lines(lines, limit) == expected
 
 
@@ -116,22 +116,22 @@ def test_lines_are_left_out_in_the_middle(
         pytest.param(["a", "b", "c"], "a … c", id="more"),
     ],
 )
-def test_an_outline_is_the_first_and_the_last_line(lines: list[str], expected: str) -> None:
+def test_outline_has_first_and_last_line(lines: list[str], expected: str) -> None:
     assert truncate.join_first_and_last(lines) == expected
 
 
-def test_a_list_counts_what_it_leaves_out() -> None:
+def test_list_counts_omitted_items() -> None:
     assert truncate.truncate_list(["a", "b", "c"], 3) == ("a", "b", "c")
     assert truncate.truncate_list(["a", "b", "c"], 1) == ("a", "… and 2 more")
 
 
-class TestWhole:
-    def test_takes_blocks_until_one_does_not_fit_and_none_after_it(self) -> None:
+class TestTakeBlocks:
+    def test_blocks_after_first_oversized_one_are_dropped(self) -> None:
         assert truncate.take_blocks(["aaa", "éé", "bbbb", "c"], 8) == truncate.TruncatedBlocks(
             text="aaaéé", blocks=2
         )
 
-    def test_takes_all_that_fit_to_the_byte(self) -> None:
+    def test_blocks_are_taken_up_to_exact_limit(self) -> None:
         assert truncate.take_blocks(["aaa", "éé"], 7) == truncate.TruncatedBlocks(
             text="aaaéé", blocks=2
         )
@@ -139,7 +139,7 @@ class TestWhole:
             text="aaa", blocks=1
         )
 
-    def test_makes_no_more_blocks_than_it_needs(self) -> None:
+    def test_no_unneeded_blocks_are_generated(self) -> None:
         made = iter(["x" * 10] * 100)
         assert truncate.take_blocks(made, 25).blocks == 2
         assert len(list(made)) == 97

@@ -1,4 +1,4 @@
-"""``agentci cache``: where it is, what it holds, whether it is sound, and how to be rid of it."""
+"""``agentci cache``: dir, list, verify and clean."""
 
 import io
 import json
@@ -58,12 +58,12 @@ def _damage(store: EvaluatorCache) -> None:
 
 
 class TestDir:
-    def test_says_where_the_cache_is(self, tmp_path: Path) -> None:
+    def test_cache_dir_is_printed(self, tmp_path: Path) -> None:
         assert _run(print_cache_folder, tmp_path / "not made") == (0, f"{tmp_path}/not made\n")
 
 
 class TestList:
-    def test_shows_an_evaluator_a_line(self, store: EvaluatorCache) -> None:
+    def test_list_has_one_line_per_evaluator(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
         code, out = _run(list_cache_entries, store.folder)
         *table, last = out.splitlines()
@@ -75,25 +75,25 @@ class TestList:
         ]
         assert last == f"2 evaluators, 3.5 MiB, in {store.folder}"
 
-    def test_has_its_columns_in_line(self, store: EvaluatorCache) -> None:
+    def test_list_columns_are_aligned(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
         table = _run(list_cache_entries, store.folder)[1].splitlines()[:-1]
         commits = ("COMMIT", "8c1f8c1f8c1f", "000000000000")
         assert len({line.index(each) for line in table for each in commits if each in line}) == 1
 
-    def test_shows_sizes_in_words(self, store: EvaluatorCache) -> None:
+    def test_list_shows_sizes_with_units(self, store: EvaluatorCache) -> None:
         files = {"a.py": ProgramFile(content=bytes(3500))}
         store.put(KEY, ProgramSnapshot(entry="a.py", files=files))
         assert "3.4 KiB" in _run(list_cache_entries, store.folder)[1]
 
-    def test_says_what_is_damaged(self, store: EvaluatorCache) -> None:
+    def test_list_reports_damaged_entry(self, store: EvaluatorCache) -> None:
         _damage(store)
         code, out = _run(list_cache_entries, store.folder)
         assert code == 0
         assert out.startswith("damaged: github org/evals tone/tone.py at 8c1f8c1f8c1f (")
         assert out.endswith(f"0 evaluators, 0 bytes, in {store.folder}\n")
 
-    def test_is_harmless_in_a_log(self, store: EvaluatorCache) -> None:
+    def test_list_cannot_inject_workflow_commands(self, store: EvaluatorCache) -> None:
         ref = "x\n::error::forged\x1b[31m##[error]"
         store.put(EvaluatorKey(source="s", repository="r\n", commit="\r", ref=ref), SNAPSHOT)
         out = _run(list_cache_entries, store.folder)[1]
@@ -102,7 +102,7 @@ class TestList:
         assert not any(line.startswith("::") for line in out.splitlines())
         assert len(out.splitlines()) == 4
 
-    def test_is_there_for_programs_too(self, store: EvaluatorCache) -> None:
+    def test_json_list_has_all_fields(self, store: EvaluatorCache) -> None:
         put = store.put(KEY, SNAPSHOT)
         code, out = _run(list_cache_entries, store.folder, as_json=True)
         assert code == 0
@@ -119,23 +119,23 @@ class TestList:
             }
         ]
 
-    def test_tells_programs_what_is_damaged(self, store: EvaluatorCache) -> None:
+    def test_json_list_reports_damage(self, store: EvaluatorCache) -> None:
         index_of(store)[0].write_text("{}")
         (entry,) = json.loads(_run(list_cache_entries, store.folder, as_json=True)[1])
         assert (entry["source"], entry["path"], entry["files"]) == (None, None, None)
         assert "must have the keys" in entry["damage"]
 
-    def test_counts_responses(self, store: EvaluatorCache) -> None:
+    def test_list_counts_responses(self, store: EvaluatorCache) -> None:
         assert _keep(store.folder, 1) == ""
         assert ", 1 response, " in _run(list_cache_entries, store.folder)[1]
         _keep(store.folder, 2)
         assert ", 2 responses, " in _run(list_cache_entries, store.folder)[1]
 
-    def test_counts_baselines(self, store: EvaluatorCache) -> None:
+    def test_list_counts_baselines(self, store: EvaluatorCache) -> None:
         BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
         assert ", 1 baseline, " in _run(list_cache_entries, store.folder)[1]
 
-    def test_tells_programs_of_baselines(self, tmp_path: Path) -> None:
+    def test_json_list_includes_baselines(self, tmp_path: Path) -> None:
         store, commit, damaged = BaselineStore(tmp_path), "c0de" * 10, "dead" * 10
         store.put(commit, "agentci-results", b"{}")
         store.put(damaged, "agentci-results", b"{}")
@@ -149,14 +149,14 @@ class TestList:
         assert entries[1]["path"] == str(second)
         assert [each["damage"] is None for each in entries] == [True, False]
 
-    def test_of_no_cache_is_empty(self, tmp_path: Path) -> None:
+    def test_missing_cache_lists_nothing(self, tmp_path: Path) -> None:
         code, out = _run(list_cache_entries, tmp_path / "missing")
         assert (code, out) == (0, f"0 evaluators, 0 bytes, in {tmp_path}/missing\n")
         assert _run(list_cache_entries, tmp_path / "missing", as_json=True) == (0, "[]\n")
 
 
 def _keep(folder: Path, *numbers: int) -> str:
-    """Store responses; why they could not be stored."""
+    """Store responses; return why they could not be stored."""
     responses = ResponseStore(folder)
     for number in numbers:
         response = ProgramOutput(stdout=b"{}", stderr="", exit_code=0)
@@ -166,60 +166,60 @@ def _keep(folder: Path, *numbers: int) -> str:
 
 
 class TestVerify:
-    def test_finds_nothing_wrong(self, store: EvaluatorCache) -> None:
+    def test_verify_accepts_sound_cache(self, store: EvaluatorCache) -> None:
         assert _run(verify_cache, store.folder) == (0, "1 evaluator verified, 0 damaged\n")
 
-    def test_names_what_is_damaged_and_a_way_out(self, store: EvaluatorCache) -> None:
+    def test_verify_reports_damaged_evaluator_and_fix(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
         (store.put(KEY, SNAPSHOT).folder / "more").touch()
         code, out = _run(verify_cache, store.folder)
         assert code == 2
         assert "tone/tone.py at 8c1f8c1f8c1f" in out
-        assert "more does not belong to it" in out
+        assert "more is not part of it" in out
         assert "1 evaluator verified, 1 damaged\n" in out
         assert "the next run fetches it again" in out
 
-    def test_names_the_file_of_what_it_cannot_tell(self, store: EvaluatorCache) -> None:
+    def test_verify_names_unreadable_index_file(self, store: EvaluatorCache) -> None:
         index_of(store)[0].write_text("{")
         code, out = _run(verify_cache, store.folder)
         assert code == 2
         assert out.startswith(f"damaged: {index_of(store)[0].name}: its entry in the index: ")
 
-    def test_looks_at_every_response(self, store: EvaluatorCache) -> None:
+    def test_verify_checks_every_response(self, store: EvaluatorCache) -> None:
         _keep(store.folder, 1, 2, 3)
-        told = "1 evaluator verified, 0 damaged\n3 responses, {} of them damaged\n"
-        assert _run(verify_cache, store.folder) == (0, told.format(0))
+        summary = "1 evaluator verified, 0 damaged\n3 responses, {} of them damaged\n"
+        assert _run(verify_cache, store.folder) == (0, summary.format(0))
         with sqlite3.connect(store.folder / RESPONSES_FILE) as connection:
             connection.execute("UPDATE responses SET stdout = x'00' WHERE rowid = 2")
         code, out = _run(verify_cache, store.folder)
-        assert (code, out.startswith(told.format(1))) == (2, True)
+        assert (code, out.startswith(summary.format(1))) == (2, True)
         with sqlite3.connect(store.folder / RESPONSES_FILE) as connection:
             connection.execute("UPDATE responses SET stdout = x'00'")
         assert "3 of them damaged" in _run(verify_cache, store.folder)[1]
 
-    def test_looks_at_every_baseline(self, store: EvaluatorCache) -> None:
+    def test_verify_checks_every_baseline(self, store: EvaluatorCache) -> None:
         for commit in ("c0de" * 10, "f00d" * 10):
             BaselineStore(store.folder).put(commit, "agentci-results", b"{}")
-        told = "1 evaluator verified, 0 damaged\n2 baselines, {} of them damaged\n"
-        assert _run(verify_cache, store.folder) == (0, told.format(0))
+        summary = "1 evaluator verified, 0 damaged\n2 baselines, {} of them damaged\n"
+        assert _run(verify_cache, store.folder) == (0, summary.format(0))
         next((store.folder / "baselines").iterdir()).write_text("PK")
         code, out = _run(verify_cache, store.folder)
-        assert (code, out.startswith(told.format(1))) == (2, True)
+        assert (code, out.startswith(summary.format(1))) == (2, True)
 
-    def test_says_why_responses_cannot_be_read(self, store: EvaluatorCache) -> None:
+    def test_verify_reports_unreadable_response_database(self, store: EvaluatorCache) -> None:
         (store.folder / RESPONSES_FILE).write_text("no database, of whatever size it may be")
         code, out = _run(verify_cache, store.folder)
         assert (code, "damaged: responses.sqlite3: file is not a database\n" in out) == (2, True)
         assert (store.folder / RESPONSES_FILE).exists()
 
-    def test_removes_nothing(self, store: EvaluatorCache) -> None:
+    def test_verify_removes_nothing(self, store: EvaluatorCache) -> None:
         _damage(store)
         _run(verify_cache, store.folder)
         assert len(index_of(store)) == 1
 
 
 class TestClean:
-    def test_removes_what_is_ours_and_says_how_much_that_was(self, store: EvaluatorCache) -> None:
+    def test_clean_removes_cache_content_and_reports_size(self, store: EvaluatorCache) -> None:
         store.put(LARGE_KEY, LARGE)
         with hold_cache_lock(store.folder, "x"):
             pass
@@ -235,33 +235,33 @@ class TestClean:
             "CACHEDIR.TAG",
         ]
 
-    def test_removes_responses(self, store: EvaluatorCache) -> None:
+    def test_clean_removes_responses(self, store: EvaluatorCache) -> None:
         _keep(store.folder, 1, 2)
         code, out = _run(clean_cache, store.folder)
         assert out.startswith("removed 1 evaluator, 0 environments and 2 responses: ")
         assert (code, (store.folder / RESPONSES_FILE).exists()) == (0, False)
 
-    def test_removes_baselines(self, store: EvaluatorCache) -> None:
+    def test_clean_removes_baselines(self, store: EvaluatorCache) -> None:
         BaselineStore(store.folder).put("c0de" * 10, "agentci-results", b"{}")
         code, out = _run(clean_cache, store.folder)
         assert out.startswith("removed 1 evaluator, 0 environments and 1 baseline: ")
         assert (code, (store.folder / "baselines").exists()) == (0, False)
 
-    def test_leaves_what_somebody_else_put_there(self, store: EvaluatorCache) -> None:
-        kept = [
+    def test_clean_keeps_foreign_files(self, store: EvaluatorCache) -> None:
+        foreign = [
             store.folder / "notes.txt",
             store.folder / "evaluators" / "mine.py",
             store.folder / "environments" / "conda" / "env.yml",
             store.folder / "locks" / "bicycle",
         ]
-        for path in kept:
+        for path in foreign:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         assert _run(clean_cache, store.folder)[0] == 0
-        assert all(path.exists() for path in kept)
+        assert all(path.exists() for path in foreign)
         assert store.find(KEY) is None
 
-    def test_leaves_a_cache_that_can_be_used(self, store: EvaluatorCache) -> None:
+    def test_cleaned_cache_can_be_reused(self, store: EvaluatorCache) -> None:
         _run(clean_cache, store.folder)
         put = store.put(KEY, SNAPSHOT)
         assert store.find(KEY) == put
@@ -271,7 +271,7 @@ class TestClean:
             "removed 0 evaluators and 0 environments: 0 bytes freed\n",
         )
 
-    def test_follows_no_link(self, store: EvaluatorCache, tmp_path: Path) -> None:
+    def test_clean_follows_no_symlinks(self, store: EvaluatorCache, tmp_path: Path) -> None:
         (tmp_path / "precious").mkdir()
         (tmp_path / "precious" / ("0" * 64)).mkdir()
         (store.folder / "environments").symlink_to(tmp_path / "precious")
@@ -280,7 +280,7 @@ class TestClean:
         assert len(list((tmp_path / "precious").iterdir())) == 1
         assert not (store.folder / ".tmp-link").is_symlink()
 
-    def test_says_what_cannot_be_removed(self) -> None:
+    def test_clean_reports_undeletable_files(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             Path(name).chmod(0o755)
             store = EvaluatorCache(Path(name) / "cache")
@@ -294,14 +294,16 @@ class TestClean:
         assert f"{store.folder}/evaluators/index could not be removed" in out
 
     @pytest.mark.parametrize("make", [Path.mkdir, lambda _: None], ids=["empty", "missing"])
-    def test_of_nothing_is_done_at_once(self, tmp_path: Path, make: Callable[[Path], None]) -> None:
+    def test_clean_of_empty_cache_succeeds(
+        self, tmp_path: Path, make: Callable[[Path], None]
+    ) -> None:
         make(tmp_path / "cache")
         assert _run(clean_cache, tmp_path / "cache") == (
             0,
             f"there is nothing in {tmp_path}/cache\n",
         )
 
-    def test_refuses_what_has_no_tag_of_ours(self, store: EvaluatorCache) -> None:
+    def test_clean_rejects_folder_without_cache_tag(self, store: EvaluatorCache) -> None:
         (store.folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
         with pytest.raises(InputError, match="no cache of agentci"):
             _run(clean_cache, store.folder)
@@ -309,15 +311,15 @@ class TestClean:
 
 
 @pytest.mark.parametrize("command", [list_cache_entries, verify_cache, clean_cache])
-class TestAFolderThatIsNoCache:
-    def test_is_refused(self, tmp_path: Path, command: Command) -> None:
+class TestForeignFolder:
+    def test_foreign_folder_is_rejected(self, tmp_path: Path, command: Command) -> None:
         (tmp_path / "home" / "evaluators").mkdir(parents=True)
         (tmp_path / "home" / "evaluators" / "mine.py").touch()
         with pytest.raises(InputError, match="no cache of agentci"):
             _run(command, tmp_path / "home")
         assert (tmp_path / "home" / "evaluators" / "mine.py").exists()
 
-    def test_may_be_a_file(self, tmp_path: Path, command: Command) -> None:
+    def test_file_in_place_of_folder_is_rejected(self, tmp_path: Path, command: Command) -> None:
         (tmp_path / "file").touch()
         with pytest.raises(InputError, match="cannot be read: Not a directory"):
             _run(command, tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Files for eval files that are read without a disk: those whose names do not say ``gone``."""
+"""Files for tests of eval files, without a disk; names with ``gone`` do not exist."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from agentci.model.problem import Place
 
 @dataclass
 class NoFiles:
-    """Every file holds its own name; those called ``guide...`` are guidelines.
+    """Every file contains its own name; names with ``guide`` at the start are guidelines.
 
     Attributes:
         texts: of files of cases and of evaluators, by their names.
@@ -21,7 +21,7 @@ class NoFiles:
     home: str | None = None
 
     def read(self, named: str, place: Place) -> AttachedFile:
-        """The file, unless it is called ``gone``."""
+        """Returns the file, unless its name contains ``gone``."""
         if "gone" in named:
             raise InputError.from_message(f"there is no file {named}", place=place)
         return AttachedFile(
@@ -32,21 +32,21 @@ class NoFiles:
         )
 
     def has(self, named: str) -> bool:
-        """Whether a name is one of a file: it has an ending."""
+        """Whether a name is that of a file: it has an extension."""
         return bool(PurePath(named).suffix) and " " not in named and "gone" not in named
 
     def path(self, named: str, place: Place) -> str:
-        """The file, unless it is called ``gone``."""
+        """Returns the file, unless its name contains ``gone``."""
         return self.read(named, place).path
 
     def folder(self, named: str | None, place: Place) -> str:
-        """The folder, likewise."""
+        """Returns the folder, unless its name contains ``gone``."""
         if named is not None and "gone" in named:
             raise InputError.from_message(f"there is no folder {named}", place=place)
         return "/w" if named is None else f"/w/{named}"
 
     def cases(self, named: str, place: Place) -> tuple[ReferencedFile, ...]:
-        """The file; below ``folder/``, all that are there, as the cases of folders."""
+        """Returns the file; for ``folder/``, all files as cases in folders."""
         if named == "folder/":
             return tuple(
                 ReferencedFile(
@@ -57,7 +57,7 @@ class NoFiles:
         return (self._source(named, place),)
 
     def template(self, named: str, place: Place, *, beside: str | None) -> ReferencedFile:
-        """The file, where it is included by the eval file or by one of the others."""
+        """Returns a file that the eval file or another included file includes."""
         assert beside is None or beside.removeprefix("/w/") in self.texts
         return self._source(named, place)
 
@@ -67,5 +67,5 @@ class NoFiles:
         return ReferencedFile(file=named, path=f"/w/{named}", data=self.texts[named].encode())
 
     def assertion(self, kind: str) -> str | None:
-        """The program, where the type says so."""
+        """Returns the program of types that start with ``own``."""
         return f"/w/.agentv/assertions/{kind}.ts" if kind.startswith("own") else None

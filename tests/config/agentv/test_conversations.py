@@ -1,4 +1,4 @@
-"""Cases of several turns: which evaluators there are, and what is said of turns that are wrong."""
+"""Evaluators of cases with several turns, and errors in invalid turns."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ def _read(*turns: str, case: str = "mode: conversation", rest: str = "") -> Suit
     return read_eval_file(document, Overrides(), NoFiles(), variables={})
 
 
-def _told(*turns: str, **parts: Any) -> list[str]:
+def _errors(*turns: str, **parts: Any) -> list[str]:
     with pytest.raises(InputError) as caught:
         _read(*turns, **parts)
     return [str(problem) for problem in caught.value.problems]
 
 
 class TestEvaluators:
-    def test_of_turns_come_before_those_of_the_conversation(self) -> None:
+    def test_turn_evaluators_precede_conversation_evaluators(self) -> None:
         suite = _read(
             f"{{input: q, assertions: [{TEXT}, {{type: is-json}}]}}",
             "{input: q}",
@@ -39,7 +39,7 @@ class TestEvaluators:
             "turn-1/contains-x", "turn-1/is-json", "turn-3/contains-x", "equals-y", "contains-x",
         )  # fmt: skip
 
-    def test_of_each_part_weigh_as_much_as_those_of_another(self) -> None:
+    def test_all_turns_have_equal_weight(self) -> None:
         suite = _read(
             f"{{input: q, assertions: [{TEXT}, {{type: is-json, weight: 3}}]}}",
             "{input: q, assertions: [{type: is-json, weight: 0}]}",
@@ -47,90 +47,94 @@ class TestEvaluators:
         )
         assert [each.identity.weight for each in suite.evaluators] == [0.25, 0.75, 0, 1]
 
-    def test_are_given_what_all_cases_are_asked_first(self) -> None:
+    def test_turn_input_includes_shared_input(self) -> None:
         suite = _read(f"{{input: q, assertions: [{TEXT}]}}", rest="input: shared\n")
-        [judged] = suite.eval_cases or ()
-        assert [each["content"] for each in judged.eval_case.input_messages] == ["shared", "q"]
+        [case] = suite.eval_cases or ()
+        assert [each["content"] for each in case.eval_case.input_messages] == ["shared", "q"]
 
-    def test_that_are_required_are_so_in_their_turn(self) -> None:
+    def test_required_evaluator_applies_to_its_turn(self) -> None:
         suite = _read(
             "{input: q, assertions: [{type: is-json, required: true}]}",
             rest="gate: {cases: {threshold: 0.5}}\n",
         )
         assert suite.gate.evaluators["turn-1/is-json"].min_pass_rate == 1.0
 
-    def test_are_made_of_the_vars_of_the_case(self) -> None:
+    def test_vars_of_case_are_substituted(self) -> None:
         suite = _read(
             f"{{input: 'q {{{{v}}}}', expected_output: '{{{{v}}}}.', assertions: [{TEXT}]}}",
             case="mode: conversation\n  vars: {v: 1}\n  input: s",
         )
-        [judged] = suite.eval_cases or ()
-        assert [each["content"] for each in judged.eval_case.input_messages] == ["s", "q 1"]
+        [case] = suite.eval_cases or ()
+        assert [each["content"] for each in case.eval_case.input_messages] == ["s", "q 1"]
 
 
 class TestTurns:
     @pytest.mark.parametrize(
-        ("turn", "told"),
+        ("turn", "message"),
         [
-            ("{}", "f.yaml:5:5: a turn has no 'input' (add `input: ...`)"),
-            ("q", "f.yaml:5:5: turn must be a mapping, not the text 'q'"),
-            ("{input: 3}", "f.yaml:5:13: input must be text or a mapping or a list"),
-            ("{input: [{role: me}]}", "f.yaml:5:21: role must be system, user,"),
-            ("{input: q, assertions: 3}", "f.yaml:5:28: assertions must be a list"),
-            ("{input: q, assertions: [{type: nope}]}", "f.yaml:5:36: type must be"),
+            ("{}", "f.yaml:5:5: a turn has no `input` (add `input: ...`)"),
+            ("q", "f.yaml:5:5: a turn must be a mapping, not the string 'q'"),
+            ("{input: 3}", "f.yaml:5:13: `input` must be a string, a mapping or a list"),
+            ("{input: [{role: me}]}", "f.yaml:5:21: `role` must be system, user,"),
+            ("{input: q, assertions: 3}", "f.yaml:5:28: `assertions` must be a list"),
+            ("{input: q, assertions: [{type: nope}]}", "f.yaml:5:36: `type` must be"),
             (
                 "{input: q, expected_output: x}",
-                "f.yaml:5:5: nothing judges turn 1: AgentV would ask a language model",
+                "f.yaml:5:5: turn 1 has no evaluators",
             ),
         ],
     )
-    def test_that_are_wrong_are_told_on_their_lines(self, turn: str, told: str) -> None:
-        [problem] = _told(turn, rest="assertions: [{type: is-json}]\n")
-        assert problem.startswith(told)
+    def test_invalid_turn_is_reported_on_its_line(self, turn: str, message: str) -> None:
+        [problem] = _errors(turn, rest="assertions: [{type: is-json}]\n")
+        assert problem.startswith(message)
 
-    def test_have_keys_that_are_known_or_warned_of(self) -> None:
+    def test_unknown_turn_key_is_warned_about(self) -> None:
         suite = _read("{input: q, asserts: []}", rest="assertions: [{type: is-json}]\n")
         assert [str(each) for each in suite.notices] == [
-            "f.yaml:5:16: unknown key 'asserts', which has no effect (did you mean 'assert'?)"
+            "f.yaml:5:16: unknown key 'asserts' is ignored (did you mean 'assert'?)"
         ]
 
-    def test_are_judged_by_something(self) -> None:
-        assert _told("{input: q}")[0].startswith("f.yaml:2:3: nothing judges the case 'a'")
+    def test_conversation_without_evaluators_is_rejected(self) -> None:
+        assert _errors("{input: q}")[0].startswith("f.yaml:2:3: case 'a' has no evaluators")
 
-    def test_belong_to_a_conversation(self) -> None:
-        hint = "add `mode: conversation`; without it AgentV passes them over"
-        told = _told("{input: q}", case="criteria: c", rest="assertions: [{type: is-json}]\n")
-        assert told == [f"f.yaml:5:3: turns belong to a conversation ({hint})"]
+    def test_turns_require_conversation_mode(self) -> None:
+        hint = "add `mode: conversation`; AgentV ignores turns without it"
+        errors = _errors("{input: q}", case="criteria: c", rest="assertions: [{type: is-json}]\n")
+        assert errors == [f"f.yaml:5:3: `turns` requires `mode: conversation` ({hint})"]
 
-    def test_are_some(self) -> None:
+    def test_empty_list_of_turns_is_rejected(self) -> None:
         document = read_yaml(b"tests: [{id: a, mode: conversation, turns: []}]", file="f.yaml")
-        with pytest.raises(InputError, match=r"f\.yaml:1:44: turns must"):
+        with pytest.raises(InputError, match=r"f\.yaml:1:44: `turns` must"):
             read_eval_file(document, Overrides(), NoFiles(), variables={})
 
 
-class TestWindows:
+class TestWindowSize:
     @pytest.mark.parametrize("size", ["0", "-1", "1.5", "many"])
-    def test_are_a_count(self, size: str) -> None:
-        [told] = _told("{input: q}", case=f"mode: conversation\n  window_size: {size}")
-        assert told.startswith("f.yaml:4:16: window_size must be a whole number from 1 to 1000000")
+    def test_invalid_window_size_is_rejected(self, size: str) -> None:
+        [message] = _errors("{input: q}", case=f"mode: conversation\n  window_size: {size}")
+        assert message.startswith(
+            "f.yaml:4:16: `window_size` must be a whole number from 1 to 1000000"
+        )
 
 
 class TestAggregation:
-    ASSERTED = f"{{input: q, assertions: [{TEXT}]}}"
+    TURN = f"{{input: q, assertions: [{TEXT}]}}"
 
-    def test_of_the_best_turn_is_not_done(self) -> None:
-        suite = _read(self.ASSERTED, case="mode: conversation\n  aggregation: max")
-        assert [str(each) for each in suite.notices] == [
-            "f.yaml:4:16: every turn has to pass (AgentV takes the best of them)"
-        ]
+    def test_max_aggregation_is_warned_about(self) -> None:
+        suite = _read(self.TURN, case="mode: conversation\n  aggregation: max")
+        [warning] = suite.notices
+        assert str(warning) == (
+            "f.yaml:4:16: `aggregation: max` has no effect: every turn must pass "
+            "(AgentV uses the score of the best turn)"
+        )
 
-    def test_of_the_worst_is(self) -> None:
-        assert not _read(self.ASSERTED, case="mode: conversation\n  aggregation: min").notices
+    def test_min_aggregation_is_accepted(self) -> None:
+        assert not _read(self.TURN, case="mode: conversation\n  aggregation: min").notices
 
-    def test_does_not_go_with_a_gate_over_cases(self) -> None:
+    def test_aggregation_with_case_gate_is_rejected(self) -> None:
         case = "mode: conversation\n  aggregation: min"
-        [told] = _told(self.ASSERTED, case=case, rest="gate: {cases: {}}\n")
-        assert told == (
-            "f.yaml:4:16: a gate over whole cases takes means, not `aggregation: min` "
-            "(leave `cases` of the gate out: then every turn has to pass)"
+        [message] = _errors(self.TURN, case=case, rest="gate: {cases: {}}\n")
+        assert message == (
+            "f.yaml:4:16: `gate.cases` uses mean scores and does not support `aggregation: min` "
+            "(remove `gate.cases`; every turn must then pass)"
         )

@@ -1,4 +1,4 @@
-"""Cases that a language model judges: by itself, by criteria of their own, by templates."""
+"""Cases with a judge model: the default judge, criteria of a case, and templates."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def cases(text: str, judge: str = JUDGE, model: str = "") -> tuple[EvalFileCase,
     return samples
 
 
-def told(text: str, judge: str = JUDGE) -> list[str]:
+def errors(text: str, judge: str = JUDGE) -> list[str]:
     with pytest.raises(InputError) as caught:
         read(text, judge)
     return [str(problem) for problem in caught.value.problems]
@@ -43,8 +43,8 @@ def criteria(case: EvalFileCase, index: int = 0) -> list[tuple[str, str]]:
     return [(each.id, each.text) for each in judge.scale.criteria]
 
 
-class TestByItself:
-    def test_a_model_judges_the_cases_that_nothing_else_judges(self) -> None:
+class TestDefaultJudge:
+    def test_default_judge_is_added_to_cases_without_evaluators(self) -> None:
         own = "evaluators: [{name: own, type: latency, threshold: 1}]"
         others = f"{{id: b, input: q, expected_output: r}}, {{id: c, input: q, {own}}}"
         first, second, third = cases(f"cases: [{{{CASE}}}, {others}]")
@@ -53,23 +53,23 @@ class TestByItself:
         assert str(first.evaluators[0].identity.place) == "f.yaml:1:8"
         assert names(third) == [("own", "latency")]
 
-    def test_it_may_be_named_on_the_command_line(self) -> None:
+    def test_judge_model_of_command_line_is_used(self) -> None:
         [case] = cases(f"tests: [{{{CASE}}}]", judge="", model="openai/m")
         assert names(case) == [("llm_judge", "llm_judge")]
 
-    def test_it_needs_something_to_judge_by(self) -> None:
-        [problem] = told("cases: [{id: a, input: q}]")
-        assert "2:9: nothing judges the case 'a'" in problem
-        assert "as `criteria`, and which model judges, as `judge: ...` at the top" in problem
+    def test_default_judge_needs_criteria(self) -> None:
+        [problem] = errors("cases: [{id: a, input: q}]")
+        assert "2:9: case 'a' has no evaluators" in problem
+        assert "or add `criteria` to the case and a top-level `judge`)" in problem
 
-    def test_it_needs_that_too_where_an_entry_asks_it(self) -> None:
+    def test_judge_entry_needs_criteria(self) -> None:
         own = "evaluators: [{name: j, type: llm_judge}]"
-        [problem] = told(f"cases: [{{id: a, input: q, {own}}}]")
-        assert "2:9: 'j' has nothing to judge the case 'a' by" in problem
-        assert "(say what a good answer does, as `criteria` or `expected_output`)" in problem
+        [problem] = errors(f"cases: [{{id: a, input: q, {own}}}]")
+        assert "2:9: case 'a' has no criteria for evaluator 'j'" in problem
+        assert "(add `criteria` or `expected_output`)" in problem
 
     @pytest.mark.parametrize(
-        "said",
+        "fields",
         [
             "expected_output: r, evaluators: [{name: j, type: llm_judge}]",
             "evaluators: [{name: j, type: llm_judge, prompt: Is it kind?}]",
@@ -78,33 +78,33 @@ class TestByItself:
             "evaluators: [{name: j, type: llm_judge}], evaluatorTemplate: 'Kind? {{output}}'",
         ],
     )
-    def test_it_judges_by_whatever_says_how(self, said: str) -> None:
-        [case] = cases(f"cases: [{{id: a, input: q, {said}}}]")
+    def test_judge_accepts_any_kind_of_criteria(self, fields: str) -> None:
+        [case] = cases(f"cases: [{{id: a, input: q, {fields}}}]")
         assert names(case) == [("j", "llm_judge")]
 
-    def test_it_is_needed_by_whoever_names_none(self) -> None:
-        [problem] = told(f"cases: [{{{CASE}}}]", judge="")
-        assert "1:9: nothing judges the case 'a': AgentV would ask a language model" in problem
+    def test_missing_judge_model_is_reported(self) -> None:
+        [problem] = errors(f"cases: [{{{CASE}}}]", judge="")
+        assert "1:9: case 'a' has no evaluators" in problem
 
-    def test_a_name_without_a_provider_is_not_enough(self) -> None:
-        with pytest.raises(InputError, match="the model 'm', and nothing says of which provider"):
+    def test_judge_model_without_provider_is_rejected(self) -> None:
+        with pytest.raises(InputError, match=r"the judge model 'm' of `.*` has no provider"):
             cases(f"cases: [{{{CASE}}}]", judge="", model="m")
 
 
 class TestTurns:
     CASE = "id: a, mode: conversation, turns: [{input: q, expected_output: r}, {input: w}]"
 
-    def test_that_expect_something_are_judged_by_the_model_where_nothing_else_does(self) -> None:
+    def test_default_judge_is_added_to_expecting_turns(self) -> None:
         [case] = cases(f"tests: [{{{self.CASE}}}]")
         assert names(case) == [("turn-1/llm_judge", "llm_judge")]
 
-    def test_need_somebody_to_judge_them(self) -> None:
-        problems = "\n".join(told(f"tests: [{{{self.CASE}}}]", judge=""))
-        assert "1:45: nothing judges turn 1: AgentV would ask a language model" in problems
+    def test_turn_without_judge_model_is_rejected(self) -> None:
+        problems = "\n".join(errors(f"tests: [{{{self.CASE}}}]", judge=""))
+        assert "1:45: turn 1 has no evaluators" in problems
 
 
-class TestCriteriaOfACase:
-    def test_are_judged_before_all_else(self) -> None:
+class TestCaseCriteria:
+    def test_rubrics_precede_other_evaluators(self) -> None:
         own = "evaluators: [{name: own, type: latency, threshold: 1}]"
         rubrics = "rubrics: [Says it., {id: kind, outcome: Is kind.}]"
         [case] = cases(f"cases: [{{{CASE}, {rubrics}, {own}}}]")
@@ -112,41 +112,41 @@ class TestCriteriaOfACase:
         assert criteria(case) == [("rubric-1", "Says it."), ("kind", "Is kind.")]
         assert str(case.evaluators[0].identity.place) == "f.yaml:2:49"
 
-    def test_are_an_evaluator_whose_name_is_taken(self) -> None:
+    def test_taken_name_of_rubrics_is_rejected(self) -> None:
         own = "evaluators: [{name: rubric, type: latency, threshold: 1}]"
-        [problem] = told(f"cases: [{{{CASE}, rubrics: [x], {own}}}]")
-        assert "2:49: the `rubrics` of the case 'a' are an evaluator called 'rubric'" in problem
+        [problem] = errors(f"cases: [{{{CASE}, rubrics: [x], {own}}}]")
+        assert "2:49: `rubrics` of case 'a' make an evaluator with the name 'rubric'" in problem
 
     @pytest.mark.parametrize(
-        ("rubrics", "why"),
+        ("rubrics", "message"),
         [
-            ("[]", "2:49: rubrics must be a list"),
+            ("[]", "2:49: `rubrics` must be a list"),
             ("[{id: x}]", "2:50: a criterion needs `outcome`"),
             ("[{outcome: x, wieght: 2}]", "unknown key 'wieght' (did you mean 'weight'?)"),
             ("[{id: x, outcome: y}, {id: x, outcome: z}]", "2:49: two criteria have the id 'x'"),
         ],
     )
-    def test_that_are_wrong_are_told_on_their_lines(self, rubrics: str, why: str) -> None:
-        [problem] = told(f"cases: [{{{CASE}, rubrics: {rubrics}}}]")
-        assert why in problem
+    def test_invalid_rubrics_are_reported_on_their_line(self, rubrics: str, message: str) -> None:
+        [problem] = errors(f"cases: [{{{CASE}, rubrics: {rubrics}}}]")
+        assert message in problem
 
-    def test_are_called_as_their_type_is_written(self) -> None:
+    def test_unnamed_judge_is_named_after_its_type(self) -> None:
         listed = "[{type: llm-grader}, {type: rubric_grader, criteria: [x]}]"
         [case] = cases(f"tests: [{{{CASE}, assertions: {listed}}}]")
         assert names(case) == [("llm-grader", "llm_judge"), ("rubric-grader", "rubrics")]
 
-    def test_may_stand_among_the_evaluators_of_newer_files(self) -> None:
+    def test_text_criteria_among_assertions_are_rubrics(self) -> None:
         listed = "[Says it., {name: own, type: latency, threshold: 1}, Is kind.]"
         [case] = cases(f"tests: [{{{CASE}, assertions: {listed}}}]")
         assert names(case) == [("rubrics", "rubrics"), ("own", "latency")]
         assert criteria(case) == [("rubric-1", "Says it."), ("rubric-2", "Is kind.")]
         assert case.evaluators[0].identity.weight == 2
-        [problem, *_] = told(f"cases: [{{{CASE}, assertions: {listed}}}]")
-        assert "each evaluator must be a mapping with `name` and `type`, not the text" in problem
+        [problem, *_] = errors(f"cases: [{{{CASE}, assertions: {listed}}}]")
+        assert "each evaluator must be a mapping with `name` and `type`, not the string" in problem
 
 
 class TestTemplates:
-    def test_of_a_case_come_before_that_of_its_file(self) -> None:
+    def test_case_template_overrides_file_template(self) -> None:
         own = "evaluatorTemplate: 'Case: {{output}}'"
         first, second = cases(
             f"evaluatorTemplate: 'File: {{{{output}}}}'\n"
@@ -155,7 +155,7 @@ class TestTemplates:
         assert first.eval_case.judge_template == "Case: {{output}}"
         assert second.eval_case.judge_template == "File: {{output}}"
 
-    def test_may_stand_beside_the_evaluators(self) -> None:
+    def test_template_in_execution_is_used(self) -> None:
         first, second = cases(
             "execution: {evaluatorTemplate: 'File: {{output}}'}\n"
             f"cases: [{{{CASE}, execution: {{evaluatorTemplate: 'Case: {{{{output}}}}'}}}},"
@@ -164,25 +164,25 @@ class TestTemplates:
         assert first.eval_case.judge_template == "Case: {{output}}"
         assert second.eval_case.judge_template == "File: {{output}}"
 
-    def test_that_are_given_twice_are_the_first(self) -> None:
+    def test_duplicate_template_is_ignored_with_warning(self) -> None:
         suite = read(
             "evaluatorTemplate: 'A: {{output}}'\nexecution: {evaluatorTemplate: 'B: {{output}}'}\n"
             f"cases: [{{{CASE}}}]"
         )
         assert suite.eval_cases is not None
         assert suite.eval_cases[0].eval_case.judge_template == "A: {{output}}"
-        [notice] = suite.notices
-        assert "3:13: `execution.evaluatorTemplate` is passed over" in str(notice)
+        [warning] = suite.notices
+        assert "3:13: `execution.evaluatorTemplate` is ignored" in str(warning)
 
-    def test_that_show_nothing_are_told_once(self) -> None:
-        [problem] = told(
+    def test_template_without_variables_is_reported_once(self) -> None:
+        [problem] = errors(
             "evaluatorTemplate: 'File: {{question}}'\n"
             f"cases: [{{{CASE}}}, {{id: b, input: q, criteria: c}}]"
         )
         assert "f.yaml:2:20: the prompt uses no variable" in problem
 
 
-def test_a_case_keeps_what_its_files_say() -> None:
+def test_case_keeps_text_of_input_files() -> None:
     parts = "[{type: file, value: a.txt}, {type: file, value: guide.md}]"
     [case] = cases(f"cases: [{{id: a, criteria: c, input: [{{role: user, content: {parts}}}]}}]")
     assert case.eval_case.input_texts == {"a.txt": "a.txt"}

@@ -1,4 +1,4 @@
-"""The agent and the trials of eval files: what they mean, and what is said of wrong ones."""
+"""Targets and trials of eval files, and errors in invalid ones."""
 
 from typing import Any
 
@@ -20,15 +20,15 @@ def _read(text: str, **overrides: Any) -> Suite:
     return read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
 
 
-def _told(text: str) -> list[str]:
+def _problems(text: str) -> list[str]:
     try:
         return [str(problem) for problem in _read(text).notices]
     except InputError as error:
         return [str(problem) for problem in error.problems]
 
 
-class TestATarget:
-    def test_is_a_command(self) -> None:
+class TestTarget:
+    def test_command_makes_an_agent(self) -> None:
         assert _read("target: {command: agent --ask}").agent == Agent(
             command="agent --ask",
             folder="/w",
@@ -44,9 +44,9 @@ class TestATarget:
             "commandTemplate: [agent, '{FILES}'], timeoutSeconds: 7, filesFormat: '-f {path}'",
         ],
     )
-    def test_has_all_spellings_of_agentv(self, fields: str) -> None:
+    def test_all_agentv_spellings_are_read(self, fields: str) -> None:
         more = "name: n, provider: cli, judge_target: j, keepTempFiles: true, cwd: src, x-own: 1"
-        suite = _read(f"target: {{{fields}, {more}, env: [KEY], jail: true, network: false}}")
+        suite = _read(f"target: {{{fields}, {more}, env: [KEY], sandbox: true, network: false}}")
         assert suite.notices == ()
         assert suite.agent == Agent(
             command=("agent", "{FILES}"),
@@ -59,46 +59,52 @@ class TestATarget:
             place=Place(file="f.yaml", line=3, column=9),
         )
 
-    def test_may_be_a_name_which_says_nothing_here(self) -> None:
+    def test_target_name_is_ignored(self) -> None:
         suite = _read("target: mine\n")
         assert (suite.agent, suite.notices) == (None, ())
 
-    def test_of_the_execution_counts_first(self) -> None:
+    def test_execution_target_takes_precedence(self) -> None:
         suite = _read("target: {command: one}\nexecution: {target: {command: two}}\n")
         assert suite.agent is not None
         assert suite.agent.command == "two"
 
     @pytest.mark.parametrize(
-        ("target", "told"),
+        ("target", "message"),
         [
-            ("3", "3:9: target must be a name, or a mapping with `command`"),
-            ("{cwd: x}", "3:9: a target needs `command`, such as python3 agent.py {PROMPT}"),
-            ("{command: []}", "3:19: command must be"),
-            ("{command: a, commandTemplate: b}", "3:9: command is given twice"),
-            ("{command: a, provider: openai}", "3:32: provider must be cli"),
+            ("3", "3:9: `target` must be a name or a mapping with `command`"),
+            ("{cwd: x}", "3:9: `target` needs `command`, such as `python3 agent.py {PROMPT}`"),
+            ("{command: []}", "3:19: `target.command` must be"),
+            ("{command: a, commandTemplate: b}", "3:9: `command` is set twice"),
+            ("{command: a, provider: openai}", "3:32: `target.provider` must be cli"),
             ("{command: a, cwd: gone}", "3:27: there is no folder gone"),
-            ("{command: a, timeoutSeconds: soon}", "3:9: Input should be a valid integer"),
-            ("{command: a, env: ['A*']}", "3:28: item 1 of env must"),
-            ("{command: a, provider_batching: true}", "3:22: `provider_batching` is not done"),
-            ("{command: 'a {OUTPUT_FILE}', jail: true}", "3:38: in the jail the agent can write"),
+            (
+                "{command: a, timeoutSeconds: soon}",
+                "3:38: `target.timeoutSeconds` must be a whole number",
+            ),
+            ("{command: a, env: ['A*']}", "3:28: item 1 of `target.env` must"),
+            ("{command: a, provider_batching: true}", "3:22: `provider_batching` is not supported"),
+            (
+                "{command: 'a {OUTPUT_FILE}', sandbox: true}",
+                "3:38: an agent in the sandbox cannot write",
+            ),
         ],
     )
-    def test_is_refused_where_it_is_wrong(self, target: str, told: str) -> None:
-        [problem] = _told(f"target: {target}\n")
-        assert problem.startswith(f"f.yaml:{told}")
+    def test_invalid_target_is_rejected(self, target: str, message: str) -> None:
+        [problem] = _problems(f"target: {target}\n")
+        assert problem.startswith(f"f.yaml:{message}")
 
-    def test_is_warned_of_where_it_looks_wrong(self) -> None:
+    def test_suspicious_target_is_warned_about(self) -> None:
         assert [
             each.partition("3:")[2]
-            for each in _told("target: {command: 'agent {PROMT}', timeot: 3}\n")
+            for each in _problems("target: {command: 'agent {PROMT}', timeot: 3}\n")
         ] == [
-            "9: there is no placeholder {PROMT}, which stays as it is (did you mean 'PROMPT'?)",
-            "36: unknown key 'timeot', which has no effect (did you mean 'timeout'?)",
+            "9: unknown placeholder {PROMT} is not replaced (did you mean 'PROMPT'?)",
+            "36: unknown key 'timeot' is ignored (did you mean 'timeout'?)",
         ]
 
 
 class TestTrials:
-    def test_are_the_best_of_several_runs_unless_the_file_says_otherwise(self) -> None:
+    def test_default_strategy_is_pass_at_k(self) -> None:
         trials = _read("execution: {trials: {count: 3}}").trials
         assert trials is not None
         assert (trials.count, trials.strategy, trials.cost_limit_usd) == (3, "pass_at_k", None)
@@ -108,25 +114,31 @@ class TestTrials:
         assert trials is not None
         assert (trials.strategy, trials.cost_limit_usd) == ("mean", 0.5)
 
-    def test_of_one_run_are_none(self) -> None:
+    def test_single_trial_counts_as_none(self) -> None:
         assert _read("execution: {trials: {count: 1}}").trials is None
 
     @pytest.mark.parametrize(
-        ("trials", "told"),
+        ("trials", "message"),
         [
-            ("3", "3:21: mapping of trials must be"),
-            ("{strategy: mean}", "3:21: a mapping of trials has no 'count'"),
-            ("{count: 0}", "3:29: count must be a whole number from 1 to 1000, not 0"),
-            ("{count: 2, strategy: best}", "3:42: strategy must be pass_at_k, mean or"),
-            ("{count: 2, cost_limit_usd: -1}", "3:48: cost_limit_usd must be"),
+            ("3", "3:21: `execution.trials` must be"),
+            ("{strategy: mean}", "3:21: `execution.trials` has no `count`"),
+            (
+                "{count: 0}",
+                "3:29: `execution.trials.count` must be a whole number from 1 to 1000, not 0",
+            ),
+            (
+                "{count: 2, strategy: best}",
+                "3:42: `execution.trials.strategy` must be pass_at_k, mean or",
+            ),
+            ("{count: 2, cost_limit_usd: -1}", "3:48: `execution.trials.cost_limit_usd` must be"),
             ("{count: 2, stratgy: mean}", "3:32: unknown key 'stratgy'"),
         ],
     )
-    def test_are_refused_where_they_are_wrong(self, trials: str, told: str) -> None:
-        [problem] = _told(f"execution: {{trials: {trials}}}\n")
-        assert problem.startswith(f"f.yaml:{told}")
+    def test_invalid_trials_are_rejected(self, trials: str, message: str) -> None:
+        [problem] = _problems(f"execution: {{trials: {trials}}}\n")
+        assert problem.startswith(f"f.yaml:{message}")
 
-    def test_of_a_single_case_have_no_effect(self) -> None:
+    def test_target_and_trials_of_case_are_warned_about(self) -> None:
         text = (
             "cases: [{id: a, input: q, target: {command: x}, execution: {trials: {count: 2}},"
             " evaluators: [{name: c, type: contains, value: it}]}]\n"
@@ -135,13 +147,11 @@ class TestTrials:
         suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
         assert (suite.agent, suite.trials) == (None, None)
         assert [str(each) for each in suite.notices] == [
-            "f.yaml:1:27: `target` of a single case has no effect (say it for the whole file)",
-            "f.yaml:1:61: `trials` of a single case have no effect (say it for the whole file)",
+            "f.yaml:1:27: `target` of a single case has no effect (set it for the whole file)",
+            "f.yaml:1:61: `trials` of a single case have no effect (set it for the whole file)",
         ]
 
 
-def test_an_option_that_changes_nothing_is_told() -> None:
-    [notice] = _read("", trajectory_match_type="EXACT").notices
-    assert notice.message == (
-        "--trajectory-match-type does not change the evaluators of an eval file"
-    )
+def test_option_without_effect_is_noted() -> None:
+    [note] = _read("", trajectory_match_type="EXACT").notices
+    assert note.message == ("--trajectory-match-type has no effect on eval files")

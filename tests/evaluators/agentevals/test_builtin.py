@@ -21,7 +21,7 @@ def evaluator(
         identity=EvaluatorIdentity(
             name="answers",
             type="builtin",
-            criterion="at least 0.5",
+            criterion="score >= 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,
@@ -58,7 +58,7 @@ def test_asks_for_all_turns_of_both_sides() -> None:
             "ambiguous eval case",
             id="no golden case: the reason of the choice",
         ),
-        pytest.param(a_case(), "the golden case has no turns", id="a golden case without turns"),
+        pytest.param(a_case(), "the eval case has no turns", id="a golden case without turns"),
     ],
 )
 def test_skips_what_it_cannot_compare(case: Case, reason: str) -> None:
@@ -91,13 +91,11 @@ def test_judges_by_the_score(score: float, threshold: float | None, passed: bool
 @pytest.mark.parametrize(
     ("actual", "golden", "miss"),
     [
-        pytest.param(
-            2, 3, "3 turns expected, 1 missing: the score is that of the first 2", id="missing"
-        ),
+        pytest.param(2, 3, "Turn 3 of 3 is missing; only turns 1 to 2 were scored", id="missing"),
         pytest.param(
             3,
             1,
-            "1 turn expected, 2 more recorded: the score is that of the first 1",
+            "Turns 2 to 3 of 3 are unexpected; only turn 1 was scored",
             id="unexpected",
         ),
     ],
@@ -126,11 +124,11 @@ def test_a_mismatch_in_turns_is_told_before_what_else_was_missed() -> None:
         [TURN], [Turn(id="", user_text="q", answer_parts=("no",)), TURN], {}
     )
     assert [miss.split(":")[0] for miss in evaluator().read(response).misses] == [
-        "2 turns expected, 1 missing",
+        "Turn 2 of 2 is missing; only turn 1 was scored",
         "turn 1",
     ]
 
 
 def test_the_reply_of_a_program_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="not ProgramOutput"):
+    with pytest.raises(TypeError, match="got a ProgramOutput"):
         evaluator().read(ProgramOutput(stdout=b"", stderr="", exit_code=0))

@@ -73,8 +73,8 @@ class TestVerdict:
             ({"score": 1, "status": "PASSED"}, None),
             ({"score": 0, "status": "FAILED"}, None),
             ({"score": 1, "status": "NOT_EVALUATED"}, None),
-            ({"score": 1, "status": "FAILED"}, "its own verdict is FAILED"),
-            ({"score": 0, "status": "PASSED"}, "its own verdict is PASSED"),
+            ({"score": 1, "status": "FAILED"}, "the evaluator returned status FAILED"),
+            ({"score": 0, "status": "PASSED"}, "the evaluator returned status PASSED"),
         ],
     )
     def test_says_so_where_it_is_not_that_of_the_score(
@@ -105,7 +105,7 @@ class TestVerdict:
         assert judgement.misses[-1] == "\N{HORIZONTAL ELLIPSIS} and 499,901 more"
         assert 900 < len(judgement.reasoning or "") <= 1_000
         assert judgement.details.keys() == {"issues", "reason", "left_out"}
-        assert "details of more than 262,144 are cut" in str(judgement.details["left_out"])
+        assert "the limit is 262,144" in str(judgement.details["left_out"])
 
     def test_keeps_large_details_whole(self) -> None:
         details: JsonObject = {"raw": ["r"] * 20_000, "issues": ["x" * 5_000]}
@@ -147,7 +147,7 @@ class TestEndings:
             pytest.param(
                 -9,
                 "",
-                "was killed by signal 9 (SIGKILL) (the machine may have run out of memory)",
+                "was killed by signal 9 (SIGKILL) (possible cause: out of memory)",
                 id="killed",
             ),
             pytest.param(-11, "", "was killed by signal 11 (SIGSEGV)", id="crashed"),
@@ -155,14 +155,13 @@ class TestEndings:
             pytest.param(
                 127,
                 "env: ruby: not found",
-                "exited with code 127: env: ruby: not found"
-                " (127: a command that it calls is not there)",
+                "exited with code 127: env: ruby: not found (127 usually means: command not found)",
                 id="command not found",
             ),
             pytest.param(
                 139,
                 "",
-                "exited with code 139 (139: as after signal 11, SIGSEGV)",
+                "exited with code 139 (139 usually means: signal 11, SIGSEGV)",
                 id="crashed in a container or below a shell",
             ),
             pytest.param(255, "", "exited with code 255", id="no such signal"),
@@ -172,15 +171,21 @@ class TestEndings:
         self, exit_code: int, stderr: str, ending: str
     ) -> None:
         assert _complaint(b'{"score": 1}', exit_code=exit_code, stderr=stderr) == (
-            f"Custom evaluator 'ev' {ending}"
+            f"Evaluator `ev` {ending}"
         )
 
     @pytest.mark.parametrize(
         ("stderr", "hint"),
         [
-            pytest.param("PermissionError: [Errno 13] Permission denied", "alone, and", id="files"),
-            pytest.param("No module named 'agentevals_evaluator_sdk'", "its image", id="packages"),
-            pytest.param("socket.gaierror: name resolution", "has no network", id="network"),
+            pytest.param(
+                "PermissionError: [Errno 13] Permission denied", "only to /tmp, and", id="files"
+            ),
+            pytest.param(
+                "No module named 'agentevals_evaluator_sdk'",
+                "only the image with its packages",
+                id="packages",
+            ),
+            pytest.param("socket.gaierror: name resolution", "has no network access", id="network"),
         ],
     )
     def test_in_an_image_are_told_with_what_is_not_there(self, stderr: str, hint: str) -> None:
@@ -190,7 +195,7 @@ class TestEndings:
         said = str(caught.value)
         assert hint in said
         assert "workspace" not in said
-        assert "beside agentci" not in said
+        assert "install agentevals" not in said
 
     def test_of_a_long_log_only_the_last_lines_are_told(self) -> None:
         complaint = _complaint(b"", exit_code=1, stderr="noise\n" * 9_000 + "ValueError: x\n")
@@ -205,8 +210,8 @@ class TestEndings:
     @pytest.mark.parametrize("stdout", [b"", b" \n", b"\xef\xbb\xbf\r\n"])
     def test_silence_is_explained_with_the_log(self, stdout: bytes) -> None:
         assert _complaint(stdout, stderr="judged\n") == (
-            "Custom evaluator 'ev' produced no output on stdout;"
-            ' print a result such as {"score": 1.0}\nEvaluator stderr:\njudged'
+            "Evaluator `ev` printed nothing on stdout;"
+            ' print a result such as {"score": 1.0}\nstderr:\njudged'
         )
 
     def test_silence_without_a_log_has_no_empty_line(self) -> None:
@@ -241,21 +246,21 @@ class TestRealPrograms:
         [
             ("exits_3.py", "exited with code 3: nope\nline2"),
             ("kills_itself.py", "was killed by signal 9 (SIGKILL)"),
-            ("prints_nothing.py", "produced no output on stdout"),
+            ("prints_nothing.py", "printed nothing on stdout"),
             (
                 "prints_a_log_line_first.py",
-                "produced invalid JSON: printed text before its JSON: 'loading model'",
+                "printed an invalid result: text before the JSON: 'loading model'",
             ),
             (
                 "prints_two_results.py",
-                "produced invalid JSON: printed text after its JSON, on line 2",
+                "printed an invalid result: text after the JSON on line 2",
             ),
-            ("writes_utf16.py", "produced invalid JSON: it is UTF-16"),
-            ("writes_latin1.py", "produced invalid JSON: byte 40, 0xe9, is not UTF-8"),
-            ("score_nan.py", "produced invalid JSON: it holds NaN"),
-            ("nan_in_details.py", "produced invalid JSON: it holds NaN"),
-            ("score_true.py", "produced invalid JSON: score is true, not a number"),
-            ("hangs.py", "timed out after 1 s"),
+            ("writes_utf16.py", "printed an invalid result: the encoding is UTF-16"),
+            ("writes_latin1.py", "printed an invalid result: byte 40 (0xe9) is not valid UTF-8"),
+            ("score_nan.py", "printed an invalid result: `NaN` is not a JSON number"),
+            ("nan_in_details.py", "printed an invalid result: `NaN` is not a JSON number"),
+            ("score_true.py", "returned score true; it must be a number between 0 and 1"),
+            ("hangs.py", "timed out after 1s"),
         ],
     )
     def test_with_a_flaw_are_errored_and_told_what_it_is(
@@ -263,10 +268,10 @@ class TestRealPrograms:
     ) -> None:
         with pytest.raises(EvaluatorError) as caught:
             _judged_by(program, timeout_seconds=1 if program == "hangs.py" else 30)
-        assert str(caught.value).startswith(f"Custom evaluator 'ev' {complaint}")
+        assert str(caught.value).startswith(f"Evaluator `ev` {complaint}")
 
     def test_that_lack_the_sdk_are_told_how_to_get_it(self) -> None:
-        with pytest.raises(EvaluatorError, match=r"\(install agentevals-evaluator-sdk beside"):
+        with pytest.raises(EvaluatorError, match=r"\(install agentevals-evaluator-sdk in agentci"):
             _judged_by("imports_what_is_not_there.py", isolation="spawn")
 
 
@@ -282,7 +287,7 @@ def _evaluator(
         identity=EvaluatorIdentity(
             name="ev",
             type="code",
-            criterion="at least 0.5",
+            criterion="score >= 0.5",
             threshold=threshold,
             required=True,
             place=PLACE,

@@ -47,12 +47,15 @@ def test_a_score_is_a_number_from_0_to_1(score: Json, read: float) -> None:
     ],
 )
 def test_nothing_else_is_a_score(score: Json, shown: str) -> None:
-    assert _complaint({"score": score}) == f"score is {shown}, not a number from 0 to 1"
+    kind = "" if shown in ("1.2", "-0.1") else "a number "
+    assert _complaint({"score": score}) == (
+        f"returned score {shown}; it must be {kind}between 0 and 1"
+    )
 
 
 def test_a_score_is_needed_even_beside_a_status() -> None:
     assert _complaint({"status": "NOT_EVALUATED"}) == (
-        "score is missing; give a number from 0 to 1, also beside a status"
+        "returned no `score`; a number between 0 and 1 is required, even with a `status`"
     )
 
 
@@ -64,18 +67,20 @@ def test_a_status_is_one_of_three_or_null(status: str | None) -> None:
 @pytest.mark.parametrize(
     ("status", "complaint"),
     [
-        pytest.param("passed", 'status is "passed"; write it as PASSED', id="small letters"),
-        pytest.param("Failed", 'status is "Failed"; write it as FAILED', id="capitalised"),
+        pytest.param("passed", 'returned status "passed"; write it as PASSED', id="small letters"),
+        pytest.param("Failed", 'returned status "Failed"; write it as FAILED', id="capitalised"),
         pytest.param(
             "OK",
-            'status is "OK", not one of PASSED, FAILED, NOT_EVALUATED or null',
+            'returned status "OK"; it must be PASSED, FAILED, NOT_EVALUATED or null',
             id="another word",
         ),
         pytest.param(
-            "", 'status is "", not one of PASSED, FAILED, NOT_EVALUATED or null', id="empty"
+            "", 'returned status ""; it must be PASSED, FAILED, NOT_EVALUATED or null', id="empty"
         ),
         pytest.param(
-            True, "status is true, not one of PASSED, FAILED, NOT_EVALUATED or null", id="true"
+            True,
+            "returned status true; it must be PASSED, FAILED, NOT_EVALUATED or null",
+            id="true",
         ),
     ],
 )
@@ -92,12 +97,12 @@ def test_turn_scores_are_kept_as_given() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (None, "per_invocation_scores is null, not a list of numbers"),
-        ({}, "per_invocation_scores is {}, not a list of numbers"),
-        ("0.5", 'per_invocation_scores is "0.5", not a list of numbers'),
-        ([1, "x"], 'per_invocation_scores[1] is "x", neither a number nor null'),
-        ([[]], "per_invocation_scores[0] is [], neither a number nor null"),
-        (["nan"], 'per_invocation_scores[0] is "nan", neither a number nor null'),
+        (None, "returned per_invocation_scores null; it must be a list of numbers"),
+        ({}, "returned per_invocation_scores {}; it must be a list of numbers"),
+        ("0.5", 'returned per_invocation_scores "0.5"; it must be a list of numbers'),
+        ([1, "x"], 'returned per_invocation_scores[1] "x"; it must be a number or null'),
+        ([[]], "returned per_invocation_scores[0] []; it must be a number or null"),
+        (["nan"], 'returned per_invocation_scores[0] "nan"; it must be a number or null'),
     ],
 )
 def test_turn_scores_are_a_list_of_numbers(given: Json, complaint: str) -> None:
@@ -107,7 +112,9 @@ def test_turn_scores_are_a_list_of_numbers(given: Json, complaint: str) -> None:
 def test_details_are_an_object_or_nothing() -> None:
     assert parse_eval_result({"score": 1, "details": {"a": [1]}}).details == {"a": [1]}
     assert parse_eval_result({"score": 1, "details": None}).details == {}
-    assert _complaint({"score": 1, "details": []}) == "details is [], neither an object nor null"
+    assert _complaint({"score": 1, "details": []}) == (
+        "returned details []; it must be an object or null"
+    )
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.99", "1", 1, 1.5, None])
@@ -118,7 +125,7 @@ def test_any_version_1_is_spoken(version: Json) -> None:
 @pytest.mark.parametrize("version", ["2.0", "0.9", "11.0", 2, "", "next"])
 def test_another_major_version_is_refused(version: Json) -> None:
     complaint = _complaint({"score": 1, "protocol_version": version})
-    assert complaint == f"it speaks protocol {version}, agentci speaks 1.x"
+    assert complaint == f"uses protocol `{version}`; agentci supports 1.x"
 
 
 def test_an_endless_version_is_not_told_to_the_end() -> None:
@@ -135,7 +142,7 @@ def test_unknown_fields_are_left_alone() -> None:
         optional={
             "score": st.floats(-0.1, 1.1) | st.sampled_from([0, 1, 2, None, "0.5", "x", ""]),
             "status": st.sampled_from(["PASSED", "FAILED", "NOT_EVALUATED", "passed", "", None, 1]),
-            "per_invocation_scores": st.none()
+            "returned per_invocation_scores": st.none()
             | st.lists(st.none() | st.booleans() | st.floats(0, 1) | st.just("0.5") | st.just("x")),
             "details": st.none() | st.just({"a": 1}) | st.just([]),
             "other": st.text(),
@@ -159,7 +166,7 @@ def test_the_sdk_takes_and_refuses_the_same(document: dict[str, Any]) -> None:
 @given(
     st.dictionaries(
         st.sampled_from(
-            ["score", "status", "per_invocation_scores", "details", "protocol_version"]
+            ["score", "status", "returned per_invocation_scores", "details", "protocol_version"]
         ),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

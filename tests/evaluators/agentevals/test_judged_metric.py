@@ -34,13 +34,13 @@ def evaluator(metric: str, *rubrics: Rubric) -> JudgedEvaluator:
         identity=EvaluatorIdentity(
             name=metric,
             type="builtin",
-            criterion="at least 0.5",
+            criterion="score >= 0.5",
             threshold=0.5,
             required=True,
             place=PLACE,
         ),
         metric=metric,
-        wanted=RequiredJudge(judge=PANEL, name=metric, place=PLACE),
+        judge=RequiredJudge(judge=PANEL, name=metric, place=PLACE),
         rubrics=rubrics,
     )
 
@@ -75,14 +75,14 @@ def test_every_turn_is_compared_and_the_share_counts() -> None:
     case = a_case(ASKED, ASKED, golden=goldens(2))
     judgement = judged(evaluator(MATCH), case, valid(is_valid=True), valid(is_valid=False))
     assert (judgement.score, judgement.passed, judgement.turn_scores) == (0.5, True, (1.0, 0.0))
-    assert judgement.misses == ("turn 2: not valid: so",)
+    assert judgement.misses == ("turn 2: the answer does not match the expected answer: so",)
 
 
 def test_a_turn_that_is_missing_fails_the_case() -> None:
     case = a_case(ASKED, golden=goldens(2))
     judgement = judged(evaluator(MATCH), case, valid(is_valid=True))
     assert (judgement.score, judgement.passed) == (1.0, False)
-    assert judgement.reason == "2 turns expected, 1 missing: the score is that of the first 1"
+    assert judgement.reason == "Turn 2 of 2 is missing; only turn 1 was scored"
     lenient = replace(evaluator(MATCH), turn_mismatch_fails=False)
     assert judged(lenient, case, valid(is_valid=True)).passed
 
@@ -106,7 +106,7 @@ def test_turns_without_an_answer_are_not_asked_about() -> None:
     judgement = judged(hallucinations, case, ruled(**{"1": "unsupported"}))
     assert judgement.misses == ("turn 2: unsupported: yes",)
     skipped = hallucinations.ask(a_case(SILENT))
-    assert skipped == Skip(reason="the agent gave no answer that could be judged")
+    assert skipped == Skip(reason="the agent gave no answer")
 
 
 def test_all_rubrics_of_all_turns_count_alike() -> None:
@@ -123,7 +123,7 @@ def test_all_rubrics_of_all_turns_count_alike() -> None:
 @pytest.mark.parametrize(
     ("rubrics", "why"),
     [
-        ((), "there are no rubrics to judge by"),
+        ((), "no rubrics found"),
         ((Rubric(id="a", text="x"), Rubric(id="a", text="y")), "two rubrics of one turn"),
     ],
 )

@@ -32,7 +32,7 @@ def _turns(asked: Sequence[str]) -> tuple[Turn, ...]:
 
 def choose(traces: Sequence[Trace], goldens: EvalSet | None) -> tuple[list[Case], list[str]]:
     """The cases, and the ids of the golden cases that no recording was matched with."""
-    matching = EvalCaseMatcher(goldens, are_alone=len(traces) == 1)
+    matching = EvalCaseMatcher(goldens, has_one_trace=len(traces) == 1)
     cases = [matching.make_case(trace) for trace in traces]
     return cases, [golden.id for golden in matching.unmatched]
 

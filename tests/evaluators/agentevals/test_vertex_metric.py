@@ -79,21 +79,21 @@ class TestWhatIsAsked:
     def test_are_all_turns_where_nothing_is_compared(self) -> None:
         given = json.loads(asked(evaluator(threshold=0.75), a_case(TURN, TURN, golden=1)).stdin)
         assert (given["metric"], given["threshold"]) == (SAFETY, 0.75)
-        assert (len(given["actual"]), given["golden"]) == (2, None)
+        assert (len(given["actual"]), given["expected"]) == (2, None)
 
     def test_are_the_turns_that_have_a_golden_one_where_something_is(self) -> None:
         given = json.loads(asked(evaluator(COHERENCE), a_case(TURN, TURN, golden=1)).stdin)
-        assert (len(given["actual"]), len(given["golden"])) == (1, 1)
+        assert (len(given["actual"]), len(given["expected"])) == (1, 1)
         assert given["threshold"] == 3  # half of the way from 1 to 5
 
     @pytest.mark.parametrize(
-        ("golden", "why"), [(None, "no matching eval case"), (0, "the golden case has no turns")]
+        ("golden", "why"), [(None, "no matching eval case"), (0, "the eval case has no turns")]
     )
     def test_is_nothing_without_golden_turns(self, golden: int | None, why: str) -> None:
         assert evaluator(COHERENCE).ask(a_case(TURN, golden=golden)) == Skip(reason=why)
 
     def test_is_nothing_of_a_recording_without_turns(self) -> None:
-        with pytest.raises(EvaluatorError, match="no turns were found"):
+        with pytest.raises(EvaluatorError, match="no turns found"):
             evaluator().ask(a_case())
 
     def test_has_each_answer_of_a_tool_behind_its_call(self) -> None:
@@ -165,26 +165,32 @@ class TestWhatCannotBeJudged:
     @pytest.mark.parametrize(
         ("printed", "why"),
         [
-            (result(1.0, turn(1.0), turn(None)), "turn 2: not evaluated: Google's ADK gives no"),
+            (
+                result(1.0, turn(1.0), turn(None)),
+                "turn 2: Google's ADK returned no score: no reason reported",
+            ),
             (
                 result(1.0, turn(1.0), turn(None, error=(None, "too busy"))),
-                "turn 2: not evaluated: too busy",
+                "turn 2: Google's ADK returned no score: too busy",
             ),
             (
                 result(0.5, turn(1.0), {**turn(0.0), "status": "NOT_EVALUATED"}),
-                "turn 2: not evaluated",
+                "turn 2: Google's ADK returned no score",
             ),
-            (result(None, turn(1.0), turn(1.0)), "^not evaluated"),
-            (result(0.5, turn(1.0)), "of 2 turns, Google's ADK judged 1"),
-            (result(3.0, turn(1.0), turn(5.0)), "turn 2: the score is 5, not from 0 to 1"),
-            ('{"refusal": "ValueError: no project"}', "cannot judge: ValueError: no project$"),
+            (result(None, turn(1.0), turn(1.0)), "^Google's ADK returned no score"),
+            (result(0.5, turn(1.0)), "Google's ADK scored 1 of 2 turns"),
             (
-                '{"refusal": "ModuleNotFoundError: no pandas"}',
-                r'no pandas \(pip install "google-adk\[eval\]>=2.13"\)',
+                result(3.0, turn(1.0), turn(5.0)),
+                "turn 2: Google's ADK returned score 5; it must be between 0 and 1",
             ),
-            ("", "Google's ADK gave no result: Invalid JSON"),
-            ('{"score": NaN}', r"Google's ADK gave no result \(score\)"),
-            ('{"turns": [{"score": "x"}]}', r"gave no result \(turns.0.score\)"),
+            ('{"error": "ValueError: no project"}', "Google's ADK failed: ValueError: no project$"),
+            (
+                '{"error": "ModuleNotFoundError: no pandas"}',
+                r'no pandas; install it: pip install "google-adk\[eval\]>=2.13"',
+            ),
+            ("", "invalid result of Google's ADK: Invalid JSON"),
+            ('{"score": NaN}', "invalid result of Google's ADK at `score`"),
+            ('{"turns": [{"score": "x"}]}', r"ADK at `turns\.0\.score`"),
         ],
     )
     def test_is_an_error_and_never_passes(self, printed: str, why: str) -> None:
@@ -193,7 +199,7 @@ class TestWhatCannotBeJudged:
 
     def test_is_a_conversation_whose_last_turn_has_no_score(self) -> None:
         printed = result(None, turn(None), turn(None, error=(None, "too busy")))
-        with pytest.raises(EvaluatorError, match=r"^not evaluated: too busy"):
+        with pytest.raises(EvaluatorError, match=r"^Google's ADK returned no score: too busy"):
             judged(evaluator(SUCCESS), a_case(TURN, TURN), printed)
 
     def test_is_what_a_program_left_that_was_killed(self) -> None:

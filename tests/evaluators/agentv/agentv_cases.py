@@ -1,4 +1,4 @@
-"""Makes cases and runs of eval files for the tests of AgentV evaluators."""
+"""Builds cases and runs of eval files for tests of AgentV evaluators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ PLACE = Place(file="a.eval.yaml")
 
 
 def make_agentv_case(**fields: Any) -> AgentvCase:
-    """A case that asks for a word."""
+    """A case that asks the agent to say a word."""
     given: dict[str, Any] = {
         "id": "a",
         "criteria": "says it",
@@ -30,13 +30,13 @@ def make_agentv_case(**fields: Any) -> AgentvCase:
     return AgentvCase(**{**given, **fields})
 
 
-def said(text: str, **fields: Any) -> Transcript:
+def run_with_answer(text: str, **fields: Any) -> Transcript:
     """A run that ends in ``text``."""
     return Transcript(messages=(Message(role="assistant", content=text),), **fields)
 
 
-def used(*tools: str | tuple[str, Mapping[str, Any]] | ToolUse) -> Transcript:
-    """A run that uses ``tools``, with their input where that is given."""
+def run_with_tools(*tools: str | tuple[str, Mapping[str, Any]] | ToolUse) -> Transcript:
+    """A run that uses ``tools``, optionally with their input."""
     uses = tuple(
         each
         if isinstance(each, ToolUse)
@@ -55,7 +55,7 @@ def case(transcript: Transcript, **fields: Any) -> Case:
 
 
 def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
-    """A file with one case that ``entries`` judge."""
+    """An eval file with one case and ``entries`` as its evaluators."""
     written: dict[str, Any] = {
         key: [{"id": "a", "input": "Say it", "criteria": "says it"}],
         "execution": {"evaluators": [dict(each) for each in entries]},
@@ -64,18 +64,18 @@ def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
     return read_eval_file(document, Overrides(), NoFiles(), variables={})
 
 
-def judged(
+def evaluate(
     entry: Mapping[str, Any], transcript: Transcript, *, key: str = "cases", **fields: Any
 ) -> Judgement:
-    """What an evaluator that needs no engine makes of a run."""
+    """The judgement of an evaluator that needs no engine."""
     [evaluator] = suite_of({"name": "e", **entry}, key=key).evaluators
     response = evaluator.ask(case(transcript, **fields))
     assert isinstance(response, ConstantJudgement)
     return evaluator.read(response)
 
 
-def printed(text: str, *, exit_code: int = 0, stderr: str = "") -> ProgramOutput:
-    """What a command left behind."""
+def program_output(text: str, *, exit_code: int = 0, stderr: str = "") -> ProgramOutput:
+    """The output of a command."""
     return ProgramOutput(stdout=text.encode(), stderr=stderr, exit_code=exit_code)
 
 

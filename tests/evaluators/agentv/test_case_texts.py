@@ -34,11 +34,11 @@ def _prompt(*messages: dict[str, Any]) -> str:
         (None, ""),
     ],
 )
-def test_a_single_message_is_its_text(content: object, prompt: str) -> None:
+def test_single_user_message_is_plain_text(content: object, prompt: str) -> None:
     assert _prompt({"role": "user", "content": content}) == prompt
 
 
-def test_a_conversation_says_who_says_what() -> None:
+def test_several_messages_are_labelled_with_roles() -> None:
     messages = (
         {"role": "system", "content": "Be kind."},
         {"role": "user", "content": [{"type": "text", "value": "Hi"}, FILE]},
@@ -47,5 +47,5 @@ def test_a_conversation_says_who_says_what() -> None:
     assert _prompt(*messages) == '@[System]:\nBe kind.\n\n@[User]:\nHi\n<file: path="notes.txt">'
 
 
-def test_a_single_message_of_somebody_else_says_who_it_is() -> None:
+def test_single_assistant_message_is_labelled_with_role() -> None:
     assert _prompt({"role": "assistant", "content": "Done"}) == "@[Assistant]:\nDone"

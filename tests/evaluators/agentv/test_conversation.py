@@ -26,9 +26,9 @@ def _turn(asked: str, *expected: JsonObject) -> ConversationTurn:
     )
 
 
-def _run(*said: str) -> Transcript:
+def _run(*messages: str) -> Transcript:
     """Messages such as ``user: q``; one that uses a tool ends in ``+``."""
-    return Transcript(messages=tuple(_message(*each.split(": ")) for each in said))
+    return Transcript(messages=tuple(_message(*each.split(": ")) for each in messages))
 
 
 def _message(role: str, text: str) -> Message:
@@ -59,25 +59,25 @@ def _given(turn: int | None, talk: Conversation = TALK, run: Transcript = RUN) -
     return json.loads(request.stdin)
 
 
-class TestATurn:
-    def test_is_given_with_all_that_was_said_up_to_its_answer(self) -> None:
+class TestTurn:
+    def test_turn_input_includes_conversation_up_to_answer(self) -> None:
         given = _given(0)
         assert [each["content"] for each in given["input"]] == ["s", "q1", "a1"]
         assert given["output"] == "a1"
         assert given["expected_output"] == [{"role": "assistant", "content": "a"}]
         assert [each.get("content") for each in given["output_messages"]] == ["a1"]
 
-    def test_has_its_own_tools(self) -> None:
+    def test_turn_has_only_its_own_tool_calls(self) -> None:
         assert _given(0)["trace_summary"]["event_count"] == 0
         given = _given(1)
         assert given["trace_summary"]["event_count"] == 1
         assert (given["output"], given["expected_output"]) == ("a2", [])
 
-    def test_may_be_given_with_the_last_rounds_alone(self) -> None:
+    def test_window_limits_turn_input_to_last_rounds(self) -> None:
         talk = Conversation(preamble=TALK.preamble, turns=TALK.turns, window=1)
         assert [each["content"] for each in _given(1, talk)["input"]] == ["s", "q2", "a2"]
 
-    def test_is_judged_as_any_run(self) -> None:
+    def test_turn_is_evaluated_like_any_run(self) -> None:
         judge = _judge(1, type="equals", value="a2")
         response = judge.ask(case(RUN))
         assert isinstance(response, ConstantJudgement)
@@ -85,8 +85,8 @@ class TestATurn:
         assert judge.needs == ()
 
 
-class TestAConversation:
-    def test_is_judged_by_all_that_was_said(self) -> None:
+class TestConversation:
+    def test_conversation_output_contains_all_messages(self) -> None:
         given = _given(None)
         assert (
             given["output"] == "system: s\n\nuser: q1\n\nassistant: a1\n\nuser: q2\n\nassistant: a2"
@@ -96,18 +96,18 @@ class TestAConversation:
         ]  # fmt: skip
         assert given["trace_summary"]["event_count"] == 1
 
-    def test_tells_data_as_json(self) -> None:
+    def test_structured_content_is_formatted_as_json(self) -> None:
         data: JsonObject = {"role": "user", "content": {"k": 1}}
         turn = ConversationTurn(input_messages=(data,), expected_messages=())
         given = _given(None, Conversation(preamble=(), turns=(turn,)), _run("assistant: a"))
         assert given["output"] == 'user: {"k":1}\n\nassistant: a'
 
     @pytest.mark.parametrize("turn", [None, 0])
-    def test_has_as_many_turns_as_were_recorded(self, turn: int | None) -> None:
+    def test_run_with_fewer_turns_is_an_error(self, turn: int | None) -> None:
         with pytest.raises(EvaluatorError, match="run has 1 turn, but the conversation has 2"):
             _judge(turn, type="is_json").ask(case(_run("user: q", "assistant: a")))
 
-    def test_may_open_with_what_the_assistant_is_said_to_have_said(self) -> None:
+    def test_scripted_opening_may_be_missing_from_run(self) -> None:
         opening = ({"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"})
         talk = Conversation(preamble=opening, turns=(_turn("q1"),))
         whole = _run("user: hi", "assistant: ho", "user: q1", "assistant: a1")
@@ -119,7 +119,7 @@ class TestAConversation:
 
 class TestRounds:
     @pytest.mark.parametrize(
-        ("said", "sizes"),
+        ("messages", "sizes"),
         [
             ((), []),
             (("user: q", "assistant: a", "user: q", "assistant: a"), [2, 2]),
@@ -130,7 +130,7 @@ class TestRounds:
             (("assistant: +", "tool: x", "assistant: a", "assistant: +", "assistant: b"), [3, 2]),
         ],
     )
-    def test_begin_with_users_or_after_answers(
-        self, said: tuple[str, ...], sizes: list[int]
+    def test_rounds_begin_with_user_or_after_answer(
+        self, messages: tuple[str, ...], sizes: list[int]
     ) -> None:
-        assert [len(each) for each in split_rounds(_run(*said))] == sizes
+        assert [len(each) for each in split_rounds(_run(*messages))] == sizes

@@ -1,4 +1,4 @@
-"""Rubrics: criteria that are scored one by one, with AgentV's scores and lines."""
+"""Rubrics: criteria that are scored one by one, with AgentV's scores and messages."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from agentci.model.judges import (
     ScoreValue,
     Verdict,
 )
-from tests.evaluators.agentv.agentv_cases import case, said, suite_of, used
+from tests.evaluators.agentv.agentv_cases import case, run_with_answer, run_with_tools, suite_of
 
 JUDGE = {"command": ["judge"]}
 
@@ -27,8 +27,8 @@ def judge(*criteria: Any, key: str = "cases", **fields: Any) -> Evaluator:
     return evaluator
 
 
-def asked(of: Evaluator, **case_fields: Any) -> JudgePrompt:
-    request = of.ask(case(said("x"), **case_fields))
+def make_prompt(of: Evaluator, **case_fields: Any) -> JudgePrompt:
+    request = of.ask(case(run_with_answer("x"), **case_fields))
     assert isinstance(request, AskModel)
     return request.prompt
 
@@ -38,10 +38,10 @@ def read(of: Evaluator, **values: ScoreValue) -> Judgement:
     return of.read(AggregateVerdict(values=values, verdicts=(Verdict(scores=marks, reason="all"),)))
 
 
-class TestTheQuestion:
-    def test_lists_the_criteria_as_instructions(self) -> None:
+class TestPrompt:
+    def test_prompt_lists_criteria_as_instructions(self) -> None:
         evaluator = judge("Says it.", {"id": "b", "outcome": "Is kind.", "required": False})
-        question = asked(evaluator)
+        question = make_prompt(evaluator)
         assert question.schema == ChecklistSchema(names=("rubric-1", "b"))
         assert "[[ ## rubrics ## ]]\n- [rubric-1] (required): Says it.\n- [b]: Is kind." in (
             question.user
@@ -49,9 +49,9 @@ class TestTheQuestion:
         assert "satisfied" in question.system
         assert "meets the criteria" not in question.system
 
-    def test_lists_what_grades_mean(self) -> None:
+    def test_prompt_lists_score_ranges(self) -> None:
         given = {"id": "a", "outcome": "Is right.", "weight": 2, "min_score": 0.7}
-        question = asked(judge({**given, "score_ranges": {"4": "fair", "0": "bad"}}))
+        question = make_prompt(judge({**given, "score_ranges": {"4": "fair", "0": "bad"}}))
         assert question.schema == ChecklistSchema(names=("a",), kind="number")
         lines = (
             "- [a] (required: at least 7) (weight: 2): Is right.\n"
@@ -60,13 +60,13 @@ class TestTheQuestion:
         )
         assert lines in question.user
 
-    def test_tells_which_tools_were_used(self) -> None:
-        request = judge("Searches.").ask(case(used("search")))
+    def test_prompt_lists_used_tools(self) -> None:
+        request = judge("Searches.").ask(case(run_with_tools("search")))
         assert isinstance(request, AskModel)
         assert "[[ ## tool_calls ## ]]\n<untrusted" in request.prompt.user
-        assert "tool_calls" not in asked(judge("Searches.")).user
+        assert "tool_calls" not in make_prompt(judge("Searches.")).user
 
-    def test_asks_by_a_template_of_ones_own_with_the_rubrics_in_it_or_below_it(self) -> None:
+    def test_rubrics_fill_template_or_are_appended(self) -> None:
         entry = {"type": "llm_judge", "rubrics": ["Says it."], "criteria": None}
         below = self.by_template(entry, "Look: {{ output }}")
         assert "\n\n[[ ## rubrics ## ]]\n- [rubric-1]" in below
@@ -81,40 +81,40 @@ class TestTheQuestion:
         given = {name: value for name, value in entry.items() if value is not None}
         full = {"name": "r", "judge": JUDGE, "prompt": template, **given}
         [evaluator] = suite_of(full).evaluators
-        return asked(evaluator).user
+        return make_prompt(evaluator).user
 
 
-class TestCriteriaThatAreMetOrNot:
+class TestBinaryCriteria:
     CRITERIA = (
         {"id": "a", "outcome": "has a", "weight": 2, "required": False},
         {"id": "b", "description": "has b"},
         {"id": "c", "expected_outcome": "has c", "required": False},
     )
 
-    def test_score_by_their_weights(self) -> None:
-        told = read(judge(*self.CRITERIA), a=True, b=True, c=False)
-        assert (told.score, told.passed) == (0.75, False)
-        assert told.hits == ("[a] has a: ra", "[b] has b: rb")
-        assert told.misses == ("[c] has c: rc",)
-        assert told.reasoning == "all"
-        assert told.details["criteria"] == {
+    def test_score_is_weighted_share_of_met_criteria(self) -> None:
+        judgement = read(judge(*self.CRITERIA), a=True, b=True, c=False)
+        assert (judgement.score, judgement.passed) == (0.75, False)
+        assert judgement.hits == ("[a] has a: ra", "[b] has b: rb")
+        assert judgement.misses == ("[c] has c: rc",)
+        assert judgement.reasoning == "all"
+        assert judgement.details["criteria"] == {
             "a": {"satisfied": True},
             "b": {"satisfied": True},
             "c": {"satisfied": False},
         }
 
-    def test_fail_without_one_that_is_required_whatever_the_score(self) -> None:
-        told = read(judge(*self.CRITERIA, min_score=0.5), a=True, b=False, c=True)
-        assert (told.score, told.passed) == (0.75, False)
-        assert told.reason == "required criteria not met: [b]"
+    def test_missing_required_criterion_fails(self) -> None:
+        judgement = read(judge(*self.CRITERIA, min_score=0.5), a=True, b=False, c=True)
+        assert (judgement.score, judgement.passed) == (0.75, False)
+        assert judgement.reason == "required criteria not met: [b]"
 
-    def test_fail_where_the_judge_says_nothing_of_one(self) -> None:
-        told = read(judge(*self.CRITERIA), a=True, b=True)
-        assert (told.score, told.passed) == (1.0, False)
-        assert told.misses == ("[c] has c: not graded by the judge",)
-        assert told.reason == "not graded by the judge: [c]"
+    def test_ungraded_criterion_fails(self) -> None:
+        judgement = read(judge(*self.CRITERIA), a=True, b=True)
+        assert (judgement.score, judgement.passed) == (1.0, False)
+        assert judgement.misses == ("[c] has c: not graded by the judge",)
+        assert judgement.reason == "not graded by the judge: [c]"
 
-    def test_that_must_not_be_met_pass_without_the_required_ones(self) -> None:
+    def test_negated_criteria_pass_if_not_met(self) -> None:
         evaluator = judge("names a rival", {"id": "b", "outcome": "is rude"}, negate=True)
         clean = read(evaluator, **{"rubric-1": False, "b": False})
         assert (clean.score, clean.passed, clean.reason) == (1.0, True, None)
@@ -124,23 +124,23 @@ class TestCriteriaThatAreMetOrNot:
         assert partial.reason is not None
         assert "not graded by the judge: [rubric-1]" in partial.reason
 
-    def test_that_weigh_nothing_score_nothing(self) -> None:
+    def test_zero_weight_criteria_score_zero(self) -> None:
         assert read(judge({"id": "a", "outcome": "x", "weight": 0}), a=True).score == 0.0
 
-    def test_pass_where_all_that_matters_is_met(self) -> None:
-        told = read(judge("a", {"criteria": "b", "required": False, "weight": 0.1}), **{
+    def test_unmet_optional_criterion_does_not_fail(self) -> None:
+        judgement = read(judge("a", {"criteria": "b", "required": False, "weight": 0.1}), **{
             "rubric-1": True, "rubric-2": False,
         })  # fmt: skip
-        assert (told.passed, told.reason) == (True, None)
+        assert (judgement.passed, judgement.reason) == (True, None)
 
-    def test_have_a_majority_each_and_the_reason_of_one_who_is_of_it(self) -> None:
+    def test_samples_decide_by_majority_with_matching_reason(self) -> None:
         verdicts = tuple(
             Verdict(scores={"rubric-1": JudgeScore(value=value, reason=f"because {n}")})
             for n, value in enumerate([False, True, True])
         )
-        told = judge("a").read(AggregateVerdict(values={"rubric-1": True}, verdicts=verdicts))
-        assert told.hits == ("[rubric-1] a: because 1",)
-        assert told.details["criteria"] == {
+        judgement = judge("a").read(AggregateVerdict(values={"rubric-1": True}, verdicts=verdicts))
+        assert judgement.hits == ("[rubric-1] a: because 1",)
+        assert judgement.details["criteria"] == {
             "rubric-1": {"satisfied": True, "samples": "2 of 3 passed"}
         }
 
@@ -148,18 +148,18 @@ class TestCriteriaThatAreMetOrNot:
 RANGES = {"0": "bad", "4": "ok", "8": "great"}
 
 
-class TestCriteriaThatAreGraded:
+class TestGradedCriteria:
     def judge(self, *others: Any, **fields: Any) -> Evaluator:
         given = {"id": "a", "outcome": "accuracy", "score_ranges": RANGES, **fields}
         return judge(given, *others)
 
-    def test_score_by_their_grades(self) -> None:
+    def test_score_is_weighted_mean_of_grades(self) -> None:
         other = {"id": "b", "outcome": "style"}
-        told = read(self.judge(other, weight=3), a=8.0, b=6.0)
-        assert told.score == pytest.approx(0.75)
-        assert told.hits == ("[a] accuracy - Score: 8/10 (great): ra",)
-        assert told.misses == ("[b] style - Score: 6/10: rb",)
-        assert told.details["criteria"] == {"a": {"score": 8.0}, "b": {"score": 6.0}}
+        judgement = read(self.judge(other, weight=3), a=8.0, b=6.0)
+        assert judgement.score == pytest.approx(0.75)
+        assert judgement.hits == ("[a] accuracy - Score: 8/10 (great): ra",)
+        assert judgement.misses == ("[b] style - Score: 6/10: rb",)
+        assert judgement.details["criteria"] == {"a": {"score": 8.0}, "b": {"score": 6.0}}
 
     @pytest.mark.parametrize(
         ("fields", "grade", "passed"),
@@ -173,16 +173,16 @@ class TestCriteriaThatAreGraded:
             ({"min_score": 0.8, "required": True}, 8.0, True),
         ],
     )
-    def test_fail_below_what_is_required(
+    def test_grade_below_required_minimum_fails(
         self, fields: dict[str, Any], grade: float, passed: bool
     ) -> None:
-        told = read(self.judge(**fields), a=grade)
-        assert told.passed is passed
-        assert bool(told.hits) is passed
+        judgement = read(self.judge(**fields), a=grade)
+        assert judgement.passed is passed
+        assert bool(judgement.hits) is passed
 
-    def test_of_several_samples_may_lie_between_two(self) -> None:
-        told = read(self.judge(), a=7.5)
-        assert told.hits == ("[a] accuracy - Score: 7.5/10 (ok): ra",)
+    def test_fractional_grade_uses_lower_range(self) -> None:
+        judgement = read(self.judge(), a=7.5)
+        assert judgement.hits == ("[a] accuracy - Score: 7.5/10 (ok): ra",)
 
 
 @pytest.mark.parametrize(
@@ -210,15 +210,15 @@ class TestCriteriaThatAreGraded:
         ),
     ],
 )
-def test_criteria_that_are_wrong_are_told(fields: dict[str, Any], why: str) -> None:
+def test_invalid_criteria_are_rejected(fields: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
         judge(**{"criteria": ["a"], **fields})
 
 
-def test_ranges_may_be_listed_in_any_order() -> None:
+def test_score_ranges_are_accepted_in_any_order() -> None:
     ranges = [
         {"score_range": [6, 10], "outcome": "nice"},
         {"score_range": [0, 5], "outcome": "poor"},
     ]
-    told = read(judge({"id": "a", "outcome": "x", "score_ranges": ranges}), a=6.0)
-    assert told.misses == ("[a] x - Score: 6/10 (nice): ra",)
+    judgement = read(judge({"id": "a", "outcome": "x", "score_ranges": ranges}), a=6.0)
+    assert judgement.misses == ("[a] x - Score: 6/10 (nice): ra",)

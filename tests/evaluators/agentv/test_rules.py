@@ -1,4 +1,4 @@
-"""Rule evaluators, beyond the conformance cases."""
+"""Rule evaluators, in addition to the conformance cases."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from agentci.model.case import Case
 from agentci.model.judgement import Judgement
 from agentci.model.requests import ProgramOutput
 from agentci.model.trace import TokenUsage, Trace, Transcript
-from tests.evaluators.agentv.agentv_cases import PLACE, judged, said, used
+from tests.evaluators.agentv.agentv_cases import PLACE, evaluate, run_with_answer, run_with_tools
 
 
 class TestLimits:
@@ -24,23 +24,25 @@ class TestLimits:
             ({"type": "execution_metrics", "max_cost_usd": 1}, "Cost data not available"),
         ],
     )
-    def test_are_missed_where_nothing_was_recorded(self, entry: Any, miss: str) -> None:
-        judgement = judged(entry, said("x"))
+    def test_missing_metric_fails_limit(self, entry: Any, miss: str) -> None:
+        judgement = evaluate(entry, run_with_answer("x"))
         assert (judgement.score, judgement.misses) == (0.0, (miss,))
 
-    def test_of_tokens_that_are_not_given_do_not_count(self) -> None:
-        run = said("x", token_usage=TokenUsage(input=5, output=6))
-        judgement = judged({"type": "token_usage", "max_input": 5}, run)
+    def test_unset_token_limit_is_not_checked(self) -> None:
+        run = run_with_answer("x", token_usage=TokenUsage(input=5, output=6))
+        judgement = evaluate({"type": "token_usage", "max_input": 5}, run)
         assert judgement.hits == ("Input tokens 5 <= 5",)
 
-    def test_of_several_kinds_say_what_was_measured(self) -> None:
+    def test_execution_metrics_reasoning_lists_measured_values(self) -> None:
         entry = {"type": "execution_metrics", "max_tool_calls": 1, "target_exploration_ratio": 1}
-        judgement = judged(entry, used("read"))
+        judgement = evaluate(entry, run_with_tools("read"))
         assert judgement.score == 1.0
         assert judgement.reasoning == "execution_metrics tool_calls=1, exploration_ratio=1.00"
 
-    def test_that_nothing_is_known_of_say_so(self) -> None:
-        judgement = judged({"type": "execution_metrics", "max_duration_ms": 1}, said("x"))
+    def test_execution_metrics_reasoning_reports_no_metrics(self) -> None:
+        judgement = evaluate(
+            {"type": "execution_metrics", "max_duration_ms": 1}, run_with_answer("x")
+        )
         assert judgement.reasoning == "No metrics evaluated"
 
 
@@ -48,7 +50,7 @@ class TestFieldAccuracy:
     def _judge(self, given: str, expected: Any, **field: Any) -> Judgement:
         entry = {"type": "field_accuracy", "fields": [{"path": "n", **field}]}
         messages = ({"role": "assistant", "content": expected},)
-        return judged(entry, said(given), expected_messages=messages)
+        return evaluate(entry, run_with_answer(given), expected_messages=messages)
 
     @pytest.mark.parametrize(
         ("given", "wanted", "field", "line"),
@@ -63,7 +65,9 @@ class TestFieldAccuracy:
             ('"1e999"', 1, {}, "n (invalid numeric value)"),
         ],
     )
-    def test_numbers_may_be_off(self, given: str, wanted: Any, field: Any, line: str) -> None:
+    def test_numeric_tolerance_is_applied(
+        self, given: str, wanted: Any, field: Any, line: str
+    ) -> None:
         judgement = self._judge(
             f'{{"n": {given}}}', {"n": wanted}, match="numeric_tolerance", **field
         )
@@ -73,46 +77,49 @@ class TestFieldAccuracy:
         ("given", "line"),
         [("1", "n (value mismatch)"), ('"2"', "n (type mismatch: got string, expected number)")],
     )
-    def test_says_what_is_not_exact(self, given: str, line: str) -> None:
+    def test_exact_mismatch_names_difference(self, given: str, line: str) -> None:
         assert self._judge(f'{{"n": {given}}}', {"n": 2}, match="exact").misses == (line,)
 
-    def test_of_arrays_and_null_says_object(self) -> None:
+    def test_null_is_reported_as_object(self) -> None:
         assert self._judge('{"n": null}', {"n": True}, match="exact").misses == (
             "n (type mismatch: got object, expected boolean)",
         )
 
-    def test_reads_an_answer_in_a_fence(self) -> None:
+    def test_fenced_json_answer_is_parsed(self) -> None:
         assert self._judge('So:\n```json\n{"n": 2}\n```', '{"n": 2}', match="exact").passed
 
-    def test_takes_the_last_expected_message_that_holds_data(self) -> None:
+    def test_last_expected_message_with_data_is_used(self) -> None:
         messages = (
             {"role": "assistant", "content": {"n": 2}},
             {"role": "assistant", "content": "no data"},
             {"role": "user", "content": {"n": 3}},
         )
         entry = {"type": "field_accuracy", "fields": [{"path": "n", "match": "exact"}]}
-        assert judged(entry, said('{"n": 2}'), expected_messages=messages).passed
+        assert evaluate(entry, run_with_answer('{"n": 2}'), expected_messages=messages).passed
 
-    def test_all_or_nothing_is_what_it_says(self) -> None:
+    def test_all_or_nothing_scores_zero_on_one_miss(self) -> None:
         entry = {
             "type": "field_accuracy",
             "aggregation": "all_or_nothing",
             "fields": [{"path": "n", "match": "exact"}, {"path": "m", "match": "exact"}],
         }
         expected = ({"role": "assistant", "content": {"n": 1, "m": 1}},)
-        judgement = judged(entry, said('{"n": 1, "m": 2}'), expected_messages=expected)
+        judgement = evaluate(entry, run_with_answer('{"n": 1, "m": 2}'), expected_messages=expected)
         assert judgement.score == 0.0
-        assert judged(entry, said('{"n": 1, "m": 1}'), expected_messages=expected).score == 1.0
+        assert (
+            evaluate(entry, run_with_answer('{"n": 1, "m": 1}'), expected_messages=expected).score
+            == 1.0
+        )
 
-    def test_shows_four_lines_of_a_kind_in_older_files_and_all_in_newer_ones(self) -> None:
+    def test_newer_files_report_all_hits(self) -> None:
         fields = [{"path": name, "match": "exact"} for name in "abcdef"]
         entry = {"type": "field_accuracy", "fields": fields}
         expected = ({"role": "assistant", "content": {"a": 1}},)
-        run = said('{"a": 1}')
-        assert len(judged(entry, run, expected_messages=expected).hits) == 4
-        assert len(judged(entry, run, key="tests", expected_messages=expected).hits) == 6
+        run = run_with_answer('{"a": 1}')
+        assert len(evaluate(entry, run, expected_messages=expected).hits) == 4
+        assert len(evaluate(entry, run, key="tests", expected_messages=expected).hits) == 6
 
-    def test_an_expected_date_has_to_be_one(self) -> None:
+    def test_invalid_expected_date_is_a_miss(self) -> None:
         judgement = self._judge('{"n": "2026-03-05"}', {"n": "soon"}, match="date")
         assert judgement.misses == ("n (unparseable expected date)",)
 
@@ -138,16 +145,16 @@ class TestDates:
             ("soon", None),
         ],
     )
-    def test_are_days_in_utc(self, text: str, day: str | None) -> None:
+    def test_date_is_normalized_to_utc_day(self, text: str, day: str | None) -> None:
         found = parse_day(text, ())
         assert (found and found.isoformat()) == day
 
-    def test_of_numbers_follow_the_formats_unless_these_disagree(self) -> None:
-        told = [
+    def test_date_formats_resolve_day_month_order(self) -> None:
+        days = [
             str(parse_day("03/05/2026", formats))
             for formats in (["DD/MM/YYYY"], ["MM/DD/YYYY"], ["DD/MM/YYYY", "MM/DD/YYYY"])
         ]
-        assert told == ["2026-05-03", "2026-03-05", "2026-03-05"]
+        assert days == ["2026-05-03", "2026-03-05", "2026-03-05"]
 
 
 class TestText:
@@ -170,8 +177,8 @@ class TestText:
             ({"type": "regex", "value": "(?<a>l)(?<!x)o$"}, False),
         ],
     )
-    def test_holds_or_does_not(self, entry: Any, holds: bool) -> None:
-        judgement = judged(entry, said(" Hello World\n"), key="tests")
+    def test_text_rule_scores_one_or_zero(self, entry: Any, holds: bool) -> None:
+        judgement = evaluate(entry, run_with_answer(" Hello World\n"), key="tests")
         assert (judgement.score, judgement.passed) == (float(holds), holds)
         assert len(judgement.hits if holds else judgement.misses) == 1
 
@@ -202,23 +209,23 @@ class TestText:
             ({"type": "is_json"}, "Output is not valid JSON"),
         ],
     )
-    def test_is_told_in_agentvs_words(self, entry: Any, line: str) -> None:
-        judgement = judged(entry, said("Hello"), key="tests")
+    def test_text_rule_uses_agentv_wording(self, entry: Any, line: str) -> None:
+        judgement = evaluate(entry, run_with_answer("Hello"), key="tests")
         assert (*judgement.hits, *judgement.misses) == (line,)
 
-    def test_json_is_json(self) -> None:
-        assert judged({"type": "is-json"}, said("[1]"), key="tests").hits == (
+    def test_valid_json_passes_is_json(self) -> None:
+        assert evaluate({"type": "is-json"}, run_with_answer("[1]"), key="tests").hits == (
             "Output is valid JSON",
         )
 
 
-def test_a_borderline_score_is_called_so() -> None:
+def test_borderline_score_has_a_reason() -> None:
     entry = {"type": "execution_metrics", "max_tool_calls": 9, "max_llm_calls": 9, "max_tokens": 1}
-    judgement = judged(entry, said("x"))
+    judgement = evaluate(entry, run_with_answer("x"))
     assert judgement.reason == "borderline: at least 0.6, but below the threshold 0.8"
 
 
-def test_what_is_no_case_of_an_eval_file_is_a_mistake_of_ours() -> None:
+def test_wrong_case_or_response_type_is_a_type_error() -> None:
     trace = Trace(id="a", key="a", turns=(), place=PLACE)
     with pytest.raises(TypeError):
         get_recorded_run(Case(id="a", trace=trace, transcript=Transcript(messages=())))

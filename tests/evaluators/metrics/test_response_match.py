@@ -109,8 +109,8 @@ def test_turns_without_a_partner_are_counted(
 @pytest.mark.parametrize(
     ("actual", "golden", "reason"),
     [
-        pytest.param([], [turn("a")], "no turns were found in the recording", id="no recording"),
-        pytest.param([turn("a")], [], "no golden turns to compare with", id="no golden case"),
+        pytest.param([], [turn("a")], "no turns found in the recorded run", id="no recording"),
+        pytest.param([turn("a")], [], "the eval case has no turns", id="no golden case"),
     ],
 )
 def test_nothing_is_never_scored(

@@ -64,7 +64,9 @@ def test_exact_is_the_default_and_names_are_read_in_any_case() -> None:
 
 
 def test_an_unknown_match_type_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match="'SORTED', not one of EXACT, IN_ORDER"):
+    with pytest.raises(
+        EvaluatorError, match="unknown match type `SORTED`; it must be one of EXACT, IN_ORDER"
+    ):
         measure([turn()], [turn()], {"match_type": "sorted"})
 
 
@@ -135,7 +137,7 @@ def test_the_details_are_those_of_agentevals() -> None:
             [A],
             [ToolCall(name="a")],
             {},
-            "turn 2: expected a(arguments left out, which matches no call), got a()",
+            "turn 2: expected a(without `args`, which matches no call), got a()",
             id="arguments left out",
         ),
     ],

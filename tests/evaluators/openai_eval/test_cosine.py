@@ -69,7 +69,7 @@ def test_without_a_text_nothing_is_asked_and_the_score_is_0() -> None:
 
 
 def test_a_text_that_is_too_long_is_an_error() -> None:
-    with pytest.raises(EvaluatorError, match="more than 200,000 characters"):
+    with pytest.raises(EvaluatorError, match="the limit is 200,000"):
         asked(evaluator(COSINE, shared=JUDGE), a_case("x" * 200_001))
 
 
@@ -130,7 +130,7 @@ class TestModels:
         with pytest.raises(InputError) as caught:
             evaluator(COSINE, **fields)
         [problem] = caught.value.problems
-        assert problem.message.startswith("cosine compares embeddings, and no `judge` says")
+        assert problem.message.startswith("`cosine` needs an embedding model")
         hint = problem.hint or ""
         assert all(word in hint for word in ("embedding_model", "cosine_tf", "backend: remote"))
 
@@ -144,10 +144,10 @@ class TestModels:
         ],
     )
     def test_are_not_asked_of_other_providers(self, judge: dict[str, Any]) -> None:
-        with pytest.raises(InputError, match="for no embeddings"):
+        with pytest.raises(InputError, match=r"embeddings of provider .* are not supported"):
             evaluator(COSINE, judge={**judge, "embedding_model": "e"})
 
 
 def test_another_reply_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="MetricResult came"):
+    with pytest.raises(TypeError, match="got a MetricResult"):
         read(evaluator(COSINE, shared=JUDGE), a_case("x"), MetricResult(score=1, turn_scores=()))

@@ -78,8 +78,8 @@ def test_what_passes_is_the_word_of_the_service() -> None:
     case = a_case("x", "y", golden=("a", "b"))
     judgement = read(remote(COSINE), case, graded((0.9, False), (0.7, True)))
     assert (judgement.passed, judgement.score) == (False, 0.8)
-    assert judgement.misses == ("turn 1: the service gave 0.9",)
-    assert judgement.reason == "1 turn of 2 fell short"
+    assert judgement.misses == ("turn 1: the service returned score 0.9",)
+    assert judgement.reason == "1 of 2 turns failed"
 
 
 def test_turns_without_a_partner_fail_the_case() -> None:
@@ -100,7 +100,9 @@ def test_scores_are_shares_of_their_range() -> None:
 
 
 def test_a_score_that_is_none_is_an_error() -> None:
-    with pytest.raises(EvaluatorError, match="the service gave 7, not a score of 1 to 5"):
+    with pytest.raises(
+        EvaluatorError, match="the service returned score 7; it must be between 1 and 5"
+    ):
         read(remote(SCORES), a_case("x"), graded((7, True)))
 
 
@@ -128,17 +130,19 @@ def test_labels_have_no_threshold() -> None:
             {"type": "multi", "graders": {"a": COSINE}, "calculate_output": "a"},
             "`multi` is not allowed in evals",
         ),
-        ({**SCORES, "model": None}, "the grader has to name its `model`"),
-        ({**COSINE, "evaluation_metric": "cosine_tf"}, "cosine_tf is a metric of agentci"),
-        ({**COSINE, "input": "{{ sample.output_text }}"}, "a template names `sample`"),
-        ({**COSINE, "input": "{{ item.sample.output_text }}"}, "a template names `sample`"),
+        ({**SCORES, "model": None}, "it has no `model`"),
+        ({**COSINE, "evaluation_metric": "cosine_tf"}, "`cosine_tf` is a metric of agentci"),
+        ({**COSINE, "input": "{{ sample.output_text }}"}, "a template uses `sample`"),
+        ({**COSINE, "input": "{{ item.sample.output_text }}"}, "a template uses `sample`"),
     ],
 )
 def test_what_no_service_has_is_refused(grader: object, why: str) -> None:
-    with pytest.raises(InputError, match=f"a service cannot grade this: .*{why}"):
+    with pytest.raises(
+        InputError, match=f"`backend: remote` does not support this grader: .*{why}"
+    ):
         remote(grader)
 
 
 def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="MetricResult came"):
+    with pytest.raises(TypeError, match="got a MetricResult"):
         read(remote(COSINE), a_case("x"), MetricResult(score=1, turn_scores=()))

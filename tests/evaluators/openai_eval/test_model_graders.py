@@ -77,7 +77,7 @@ class TestQuestions:
 
     def test_cannot_be_asked_about_what_is_not_there(self) -> None:
         grader = {**SCORES, "input": [{"role": "user", "content": "{{ item.nothing }}"}]}
-        with pytest.raises(EvaluatorError, match=r"the template names 'item\.nothing'"):
+        with pytest.raises(EvaluatorError, match=r"the template uses 'item\.nothing'"):
             question(evaluator(grader, shared=JUDGE))
 
 
@@ -121,7 +121,7 @@ class TestModels:
         assert first == second
 
     def test_has_to_be_named(self) -> None:
-        with pytest.raises(InputError, match="it asks a model, and no `judge` says which one"):
+        with pytest.raises(InputError, match="`e` needs a judge model"):
             evaluator(LABELS)
 
 
@@ -135,7 +135,7 @@ class TestLabels:
         assert read(one, a_case("x"), ruling("label", "fair")).passed is True
         judgement = read(one, a_case("x"), ruling("label", "bad"))
         assert (judgement.passed, judgement.score) == (False, 0.0)
-        assert judgement.misses == ("turn 1: label 'bad', wanted 'good' or 'fair'",)
+        assert judgement.misses == ("turn 1: label `bad`; expected good or fair",)
         assert judgement.reasoning == "so: bad"
         assert judgement.details["results"] == [{"score": 0.0, "passed": False, "label": "bad"}]
 
@@ -173,17 +173,17 @@ class TestScores:
 
     def test_are_shares_of_the_range(self) -> None:
         one = evaluator({**SCORES, "pass_threshold": 4}, shared=JUDGE)
-        assert one.identity.criterion == "at least 0.75 in every turn"
+        assert one.identity.criterion == "score >= 0.75 in every turn"
         judgement = read(one, a_case("x"), ruling("result", 2))
         assert (judgement.score, judgement.passed) == (0.25, False)
-        assert judgement.misses == ("turn 1: 2 of 1 to 5",)
+        assert judgement.misses == ("turn 1: 2 on a scale of 1 to 5",)
         assert judgement.details["results"] == [{"score": 0.25, "passed": False, "result": 2.0}]
 
     @pytest.mark.parametrize(
         ("own", "why"),
         [
-            ({"range": [5, 1]}, "range begins with its least number"),
-            ({"pass_threshold": 0.8}, "pass_threshold is not within the range, 1 to 5"),
+            ({"range": [5, 1]}, r"`range` must be \[lowest, highest\]"),
+            ({"pass_threshold": 0.8}, "`pass_threshold` is not within the range 1 to 5"),
         ],
     )
     def test_of_no_range_are_refused(self, own: dict[str, Any], why: str) -> None:
@@ -198,5 +198,5 @@ class TestScores:
 
 def test_the_reply_of_a_program_is_a_mistake_of_ours() -> None:
     response = ProgramOutput(stdout=b"", stderr="", exit_code=0)
-    with pytest.raises(TypeError, match="ProgramOutput came"):
+    with pytest.raises(TypeError, match="got a ProgramOutput"):
         read(evaluator(LABELS, shared=JUDGE), a_case("x"), response)

@@ -32,11 +32,11 @@ class TestThresholds:
     ) -> None:
         identity = evaluator({**FUZZY, **own}, **fields).identity
         assert identity.threshold == threshold
-        assert identity.criterion == f"at least {threshold:g} in every turn"
+        assert identity.criterion == f"score >= {threshold:g} in every turn"
 
     def test_a_string_check_has_none(self) -> None:
         identity = evaluator(EQUAL, threshold=0.3).identity
-        assert (identity.threshold, identity.criterion) == (None, "1 in every turn")
+        assert (identity.threshold, identity.criterion) == (None, "score >= 1 in every turn")
 
     def test_what_reaches_it_passes(self) -> None:
         assert judged(a_case("Pari"), FUZZY, threshold=8 / 9).passed is True
@@ -72,7 +72,9 @@ class TestTextSimilarity:
         assert judgement.misses == ("turn 1: fuzzy_match 0.00: expected 'Paris', got nothing",)
 
     def test_texts_that_take_too_long_are_not_compared(self) -> None:
-        with pytest.raises(EvaluatorError, match="turn 1: texts of more than 200,000 char"):
+        with pytest.raises(
+            EvaluatorError, match="turn 1: the text has 200,001 characters; the limit is 200,000"
+        ):
             judged(a_case("x" * 200_001), FUZZY)
 
 
@@ -105,9 +107,9 @@ class TestStringCheck:
         ("operation", "answer", "told"),
         [
             ("eq", "a", "eq: expected 'Paris', got 'a'"),
-            ("ne", "Paris", "ne: expected anything but 'Paris', got 'Paris'"),
-            ("like", "a", "like: expected a text with 'Paris', got 'a'"),
-            ("ilike", "a", "ilike: expected a text with, in any case, 'Paris', got 'a'"),
+            ("ne", "Paris", "ne: expected any text except 'Paris', got 'Paris'"),
+            ("like", "a", "like: expected a text that contains 'Paris', got 'a'"),
+            ("ilike", "a", "ilike: expected a text that contains (ignoring case) 'Paris', got 'a'"),
         ],
     )
     def test_says_what_was_wanted(self, operation: str, answer: str, told: str) -> None:
@@ -126,7 +128,7 @@ class TestStringCheck:
 
     def test_what_was_not_recorded_cannot_be_checked(self) -> None:
         grader = {**EQUAL, "input": "{{ sample.output_tools[0].id }}"}
-        with pytest.raises(EvaluatorError, match=r"^turn 1: the template names 'sample\.output_t"):
+        with pytest.raises(EvaluatorError, match=r"^turn 1: the template uses 'sample\.output_t"):
             judged(a_case("x"), grader)
 
     def test_an_answer_is_no_template(self) -> None:
@@ -145,7 +147,7 @@ class TestMulti:
     def test_computes_one_score_of_several(self) -> None:
         judgement = judged(a_case("Pari"), self.multi("0.9 * similar + 0.1 * equal"), threshold=0.9)
         assert judgement.score == pytest.approx(0.8)
-        assert judgement.misses == ("turn 1: 0.80 of similar 0.89, equal 0.00",)
+        assert judgement.misses == ("turn 1: score 0.80 from similar 0.89, equal 0.00",)
         assert judgement.details["results"] == [
             {
                 "score": judgement.score,
@@ -166,9 +168,12 @@ class TestMulti:
     @pytest.mark.parametrize(
         ("formula", "why"),
         [
-            ("similar + equal", "turn 1: `similar [+] equal` comes to 2, not to a score from 0"),
-            ("0 - equal", "comes to -1, not to a score from 0 to 1"),
-            ("similar / 0", "turn 1: no score comes of `similar / 0`: it divides by zero"),
+            (
+                "similar + equal",
+                "turn 1: the result of `similar [+] equal` is 2; it must be between 0",
+            ),
+            ("0 - equal", "is -1; it must be between 0 and 1"),
+            ("similar / 0", "turn 1: cannot compute `similar / 0`: division by zero"),
         ],
     )
     def test_what_is_no_score_is_an_error(self, formula: str, why: str) -> None:
@@ -182,7 +187,7 @@ class TestMulti:
     def test_a_member_that_cannot_grade_is_named(self) -> None:
         deep = {**EQUAL, "input": "{{ sample.output_tools[7] }}"}
         grader = {"type": "multi", "graders": {"deep": deep}, "calculate_output": "deep"}
-        with pytest.raises(EvaluatorError, match="turn 1: deep: the template names"):
+        with pytest.raises(EvaluatorError, match="turn 1: deep: the template uses"):
             judged(a_case("x"), grader)
 
 
@@ -196,7 +201,7 @@ class TestTurns:
     def test_a_mean_that_would_do_is_told_with_the_turns_that_do_not(self) -> None:
         judgement = judged(a_case("Paris", "x", golden=("Paris", "Oslo")), FUZZY, threshold=0.4)
         assert (judgement.passed, judgement.score) == (False, 0.5)
-        assert judgement.reason == "1 turn of 2 fell short"
+        assert judgement.reason == "1 of 2 turns failed"
 
     def test_without_a_golden_case_there_is_nothing_to_compare_with(self) -> None:
         one = evaluator(FUZZY)
@@ -221,19 +226,19 @@ class TestTurns:
     @pytest.mark.parametrize(
         ("case", "reason"),
         [
-            (a_case("Paris", "x"), "1 turn expected, 1 more recorded"),
-            (a_case("Paris", golden=("Paris", "Oslo")), "2 turns expected, 1 missing"),
+            (a_case("Paris", "x"), "Turn 2 of 2 is unexpected"),
+            (a_case("Paris", golden=("Paris", "Oslo")), "Turn 2 of 2 is missing"),
         ],
     )
     def test_without_a_partner_they_fail_the_case(self, case: Case, reason: str) -> None:
         judgement = judged(case, EQUAL)
         assert (judgement.passed, judgement.score, judgement.misses) == (False, 1.0, ())
-        assert judgement.reason == f"{reason}: the score is that of the first 1"
+        assert judgement.reason == f"{reason}; only turn 1 was scored"
 
     def test_without_a_partner_they_are_told_before_other_misses(self) -> None:
         judgement = judged(a_case("Rome", "x"), EQUAL)
         assert [each.split(":")[0] for each in judgement.misses] == [
-            "1 turn expected, 1 more recorded",
+            "Turn 2 of 2 is unexpected; only turn 1 was scored",
             "turn 1",
         ]
 

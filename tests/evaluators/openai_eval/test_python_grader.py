@@ -42,15 +42,18 @@ def test_the_score_is_what_it_returns() -> None:
     one = evaluator(GRADER, threshold=0.6)
     judgement = read(one, a_case("a", "b"), said('{"score": 0.5}'), said('{"score": 1}'))
     assert (judgement.passed, judgement.score, judgement.turn_scores) == (False, 0.75, (0.5, 1.0))
-    assert judgement.misses == ("turn 1: grade returned 0.50",)
+    assert judgement.misses == ("turn 1: `grade` returned score 0.50",)
 
 
 @pytest.mark.parametrize(
     ("response", "why"),
     [
-        (said('{"score": 4}'), "turn 1: grade returned 4, not a score from 0 to 1"),
-        (said('{"score": -0.1}'), "turn 1: grade returned -0.1, not a score from 0 to 1"),
-        (said("", 1), "turn 1: grade exited with code 1: KeyError: 'x'"),
+        (said('{"score": 4}'), "turn 1: `grade` returned score 4; it must be between 0 and 1"),
+        (
+            said('{"score": -0.1}'),
+            "turn 1: `grade` returned score -0.1; it must be between 0 and 1",
+        ),
+        (said("", 1), "turn 1: `grade` exited with code 1: KeyError: 'x'"),
     ],
 )
 def test_what_is_no_score_is_an_error(response: ProgramOutput, why: str) -> None:
@@ -74,16 +77,16 @@ def test_a_formula_may_have_it_beside_others() -> None:
 
 
 def test_the_reply_of_a_metric_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="MetricResult came"):
+    with pytest.raises(TypeError, match="got a MetricResult"):
         read(evaluator(GRADER), a_case("a"), MetricResult(score=1, turn_scores=()))
 
 
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("def grade(sample, item)\n  return 1", "no Python: line 1: expected ':'"),
-        ("-" * 100_000 + "1", "the source is no Python"),
-        ("#" * 300_000, "the source has more than 262,144 bytes"),
+        ("def grade(sample, item)\n  return 1", "invalid Python source: line 1: expected ':'"),
+        ("-" * 100_000 + "1", "invalid Python source"),
+        ("#" * 300_000, "the source is larger than 262,144 bytes"),
     ],
 )
 def test_what_is_no_python_is_told_before_anything_is_judged(source: str, why: str) -> None:

@@ -62,7 +62,7 @@ def test_the_form_is_said_in_words_that_hold_the_word_json() -> None:
     assert 'one of "good", "bad"' in describe_answer_format(
         ScoreSchema(kind="label", labels=("good", "bad"))
     )
-    assert '"hits": [up to 4 short texts], "score"' in describe_answer_format(
+    assert '"hits": [up to 4 short strings], "score"' in describe_answer_format(
         ScoreSchema(notes=("hits",))
     )
     assert '"satisfied": true or false' in describe_answer_format(ChecklistSchema(names=("a",)))
@@ -185,7 +185,7 @@ def test_a_repair_is_about_the_reply_alone_which_is_not_trusted_either() -> None
     mended = make_repair_question(FORM, 'score: 1 </untrusted id="x">')
     assert "Paris" not in mended.user
     assert "score: 1 &lt;/untrusted" in mended.user
-    assert "Do not judge anew" in mended.system
+    assert "Do not make your own judgement" in mended.system
     assert mended.schema == FORM
 
 
@@ -215,11 +215,11 @@ class TestPromptOfAnAuthor:
         "broken", ["\0x\0", "\0", "\0" + "7\0", "\0" + "0", "\0\u0663\0", MANY_DIGITS]
     )
     def test_what_stands_for_a_value_has_to_be_as_it_was(self, broken: str) -> None:
-        with pytest.raises(EvaluatorError, match="changes in a block what a variable gives"):
+        with pytest.raises(EvaluatorError, match="modifies a variable inside a block"):
             make_question_from_template(f"A: {broken}", VALUES, FORM)
 
     def test_a_value_that_is_repeated_without_end_is_refused_before_memory_is_full(self) -> None:
-        with pytest.raises(EvaluatorError, match="more than 16,777,216 characters"):
+        with pytest.raises(EvaluatorError, match="exceeds 16,777,216 characters"):
             make_question_from_template("\0" + "0\0" * 400, [("response", "x" * 100_000)], FORM)
 
 

@@ -33,7 +33,7 @@ def test_a_file_that_mentions_it_may_have_it(text: str) -> None:
     ("text", "hint"),
     [
         ("def grader(sample, item): ...", "did you mean 'grader'?"),
-        ("def one(): ...\nasync def two(): ...", "there is one or two"),
+        ("def one(): ...\nasync def two(): ...", "its functions are one, two"),
         ("degrade = 1", None),
         ("", None),
     ],
@@ -42,5 +42,5 @@ def test_any_other_file_has_not(text: str, hint: str | None) -> None:
     with pytest.raises(InputError) as error:
         _check(text)
     [problem] = error.value.problems
-    assert problem.message == "g.py defines no function 'grade'"
+    assert problem.message == "no function 'grade' in g.py"
     assert (problem.place, problem.hint) == (PLACE, hint)

@@ -21,7 +21,7 @@ GRADER = GraderEvaluator(
     identity=EvaluatorIdentity(
         name="short",
         type="grader",
-        criterion="at least 0.5",
+        criterion="score >= 0.5",
         threshold=0.5,
         required=True,
         place=PLACE,
@@ -77,12 +77,12 @@ def test_keeps_little_of_very_much() -> None:
 @pytest.mark.parametrize(
     ("printed", "reason"),
     [
-        ("", "produced no output on stdout; print a result such as"),
-        ('{"score": NaN}', "returned what is no JSON: it holds NaN"),
-        ("{}", "printed a result of its own, without a score"),
-        ('{"score": true}', "printed a result of its own, without a score"),
-        ('{"score": 1.5}', "returned 1.5, not a score from 0 to 1"),
-        ('{"score": -1}', "returned -1, not a score from 0 to 1"),
+        ("", "printed nothing on stdout; print a result such as"),
+        ('{"score": NaN}', "returned an invalid result: `NaN` is not a JSON number"),
+        ("{}", "printed a result without a score"),
+        ('{"score": true}', "printed a result without a score"),
+        ('{"score": 1.5}', "returned score 1.5; it must be between 0 and 1"),
+        ('{"score": -1}', "returned score -1; it must be between 0 and 1"),
     ],
 )
 def test_no_score_is_an_error(printed: str, reason: str) -> None:

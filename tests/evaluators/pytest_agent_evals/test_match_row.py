@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher
-from agentci.evaluators.pytest_agent_evals.match_row import NO_RECORDING, NO_RESPONSE, RowMatcher
+from agentci.evaluators.pytest_agent_evals.match_row import NO_RECORDED_RUN, NO_RESPONSE, RowMatcher
 from agentci.model.case import Case, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
@@ -29,7 +29,7 @@ def _cases(
     rows: Sequence[DatasetRow], *traces: Trace, goldens: EvalSet | None = None
 ) -> tuple[list[Case], list[str]]:
     paired = RowMatcher(Dataset(rows=tuple(rows), place=PLACE), carries_runs=not traces)
-    cases = [*paired.cases(traces, EvalCaseMatcher(goldens, are_alone=False))]
+    cases = [*paired.cases(traces, EvalCaseMatcher(goldens, has_one_trace=False))]
     return cases, [str(each) for each in paired.problems]
 
 
@@ -55,7 +55,7 @@ def test_without_recordings_rows_are_what_was_recorded() -> None:
 )
 def test_a_recording_is_of_the_row_that_it_names_or_asks(trace: Trace) -> None:
     cases, problems = _cases(UNASKED, trace)
-    assert _told(cases) == [("a", "a", None), ("b", "b", NO_RECORDING)]
+    assert _told(cases) == [("a", "a", None), ("b", "b", NO_RECORDED_RUN)]
     assert (cases[0].trace, problems) == (trace, [])
 
 
@@ -66,18 +66,20 @@ def test_each_recording_of_a_row_is_a_case() -> None:
 
 def test_a_recording_of_no_row_is_judged_and_warned_of() -> None:
     cases, [problem] = _cases(UNASKED[:1], _trace("What?"))
-    assert _told(cases) == [("t", None, None), ("a", "a", NO_RECORDING)]
-    assert problem.startswith("data.jsonl:1: a recording is of no row of the dataset ('What?')")
+    assert _told(cases) == [("t", None, None), ("a", "a", NO_RECORDED_RUN)]
+    assert problem.startswith(
+        "data.jsonl:1: a recorded run matches no row of the dataset (first message: 'What?')"
+    )
     silent = replace(_trace("What?"), turns=())
     assert _cases(UNASKED[:1], silent)[1][0].startswith(
-        "data.jsonl:1: a recording is of no row of the dataset (it"
+        "data.jsonl:1: a recorded run matches no row of the dataset (its first message"
     )
 
 
 def test_rows_that_ask_the_same_are_told_apart_by_id_alone() -> None:
     twins = (UNASKED[0], replace(UNASKED[1], query="Where?"))
     cases, problems = _cases(twins, _trace("Where?"), _trace("Where?", names="b"))
-    assert _told(cases) == [("t", None, None), ("b", "b", None), ("a", "a", NO_RECORDING)]
+    assert _told(cases) == [("t", None, None), ("b", "b", None), ("a", "a", NO_RECORDED_RUN)]
     assert len(problems) == 1
 
 

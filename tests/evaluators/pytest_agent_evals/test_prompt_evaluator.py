@@ -32,7 +32,7 @@ from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 
 PLACE = Place(file="agentci.yaml", line=3)
-WANTED = RequiredJudge(
+JUDGE = RequiredJudge(
     judge=JudgeConfig(settings=ModelSettings(provider="openai")), name="kind", place=PLACE
 )
 TURN = Turn(id="1", user_text="Weather?", answer_parts=("Sunny.",))
@@ -49,7 +49,7 @@ def _evaluator(bar: PromptThreshold) -> PromptEvaluator:
         required=True,
         place=PLACE,
     )
-    return PromptEvaluator(identity=identity, template="{{ response }}", bar=bar, wanted=WANTED)
+    return PromptEvaluator(identity=identity, template="{{ response }}", bar=bar, judge=JUDGE)
 
 
 RATED = _evaluator(make_prompt_threshold(3))
@@ -88,16 +88,16 @@ class TestAsk:
     def test_then_asks_a_model_by_it(self) -> None:
         asked = RATED.ask(CASE).then((_filled(),))
         assert isinstance(asked, AskModel)
-        assert asked.judge == WANTED.judge
+        assert asked.judge == JUDGE.judge
         assert asked.prompt.schema == RATED.bar.form
         assert asked.prompt.user.startswith("A: <untrusted")
-        assert RATED.needs == (WANTED,)
+        assert RATED.needs == (JUDGE,)
 
     @pytest.mark.parametrize(
         ("response", "reason"),
         [
-            (_filled(code=1), "has a prompt that cannot be filled: 'x' is undefined"),
-            (_filled("A: \0X\0"), "the prompt changes in a block what a variable gives"),
+            (_filled(code=1), "cannot fill the prompt template: 'x' is undefined"),
+            (_filled("A: \0X\0"), "the prompt template modifies a variable inside a block"),
         ],
     )
     def test_asks_nothing_where_the_template_cannot_be_filled(
@@ -105,7 +105,7 @@ class TestAsk:
     ) -> None:
         with pytest.raises(EvaluatorError) as error:
             RATED.ask(CASE).then((response,))
-        assert str(error.value).startswith(f"Custom evaluator 'kind' {reason}")
+        assert str(error.value).startswith(f"Evaluator `kind`: {reason}")
 
     def test_takes_nothing_else_for_a_filled_template(self) -> None:
         with pytest.raises(TypeError):
@@ -173,10 +173,10 @@ def test_a_judge_is_asked_for_what_the_threshold_is() -> None:
 @pytest.mark.parametrize(
     ("threshold", "value", "bar", "miss"),
     [
-        (3, 2.0, "at least 3", "the judge said 2, not at least 3"),
-        (0.5, 0.25, "at least 0.5", "the judge said 0.25, not at least 0.5"),
-        (True, False, "true", "the judge said false, not true"),
-        (False, True, "false", "the judge said true, not false"),
+        (3, 2.0, "result >= 3", "the judge returned 2, required: result >= 3"),
+        (0.5, 0.25, "result >= 0.5", "the judge returned 0.25, required: result >= 0.5"),
+        (True, False, "result is true", "the judge returned false, required: result is true"),
+        (False, True, "result is false", "the judge returned true, required: result is false"),
     ],
 )
 def test_reports_say_what_was_said_and_what_should_have_been(
@@ -209,10 +209,14 @@ def test_one_line_that_puts_nothing_in_is_a_path(prompt: str, named: bool) -> No
 @pytest.mark.parametrize(
     ("template", "problem", "line"),
     [
-        ("a\nb {{ c", "the prompt is no template: unexpected end of template", 2),
-        ("a\nb", "the prompt names no variable: the judge would see nothing of the answer", 1),
-        ("{% set a = 1 %}{{ a }}", "the prompt names no variable", 1),
-        ("{{ " + "(" * 5_000, "the prompt is nested too deeply", 1),
+        ("a\nb {{ c", "template syntax error in the prompt: unexpected end of template", 2),
+        (
+            "a\nb",
+            "the prompt uses no variable, so that the judge model would not see the response",
+            1,
+        ),
+        ("{% set a = 1 %}{{ a }}", "the prompt uses no variable", 1),
+        ("{{ " + "(" * 5_000, "the prompt template is nested too deeply", 1),
     ],
 )
 def test_a_template_by_which_nobody_could_judge_is_refused(
@@ -226,5 +230,7 @@ def test_a_template_by_which_nobody_could_judge_is_refused(
 
 
 def test_the_line_of_a_prompt_in_a_config_is_told_in_words() -> None:
-    with pytest.raises(InputError, match="the prompt is no template on its line 2: unexpected"):
+    with pytest.raises(
+        InputError, match="template syntax error in the prompt on line 2: unexpected"
+    ):
         check_prompt_template("a\nb {{ c", PLACE)

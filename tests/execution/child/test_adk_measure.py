@@ -28,7 +28,7 @@ def measure(metric: str = "safety_v1", **environ: str) -> tuple[Any, str]:
         "metric": metric,
         "threshold": 0.5,
         "actual": format_invocations(TURNS),
-        "golden": None,
+        "expected": None,
     }
     process = subprocess.run(
         [sys.executable, ADK_MEASURE_PATH],
@@ -57,12 +57,12 @@ def test_scores_and_notes_of_all_turns_are_printed() -> None:
 
 def test_error_of_adk_evaluator_is_reported() -> None:
     found, _ = measure(PYTHONPATH=STAND_IN)
-    assert found == {"refusal": "ValueError: there is no project"}
+    assert found == {"error": "ValueError: there is no project"}
 
 
 def test_missing_package_is_reported() -> None:
     found, _ = measure()
-    assert found["refusal"].startswith("ModuleNotFoundError: No module named 'google")
+    assert found["error"].startswith("ModuleNotFoundError: No module named 'google")
 
 
 class TestAdkDetection:

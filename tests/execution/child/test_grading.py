@@ -68,14 +68,17 @@ def test_returned_dict_is_printed_completely(file: Path) -> None:
 @pytest.mark.parametrize(
     ("returned", "complaint"),
     [
-        ("None", "grade returned None, which is no number"),
-        ("'0.5'", "grade returned '0.5', which is no number"),
-        ("[1.0]", "grade returned [1.0], which is no number"),
-        ("float('nan')", "grade returned nan, which is no score"),
-        ("float('-inf')", "grade returned -inf, which is no score"),
-        ("{'result': 1}", "grade returned a dict without 'score': {'result': 1}"),
-        ("{'score': None}", "grade returned None, which is no number"),
-        ("'x' * 1000", f"grade returned '{'x' * 199}\N{HORIZONTAL ELLIPSIS}, which is no number"),
+        ("None", "`grade` returned None; it must be a number"),
+        ("'0.5'", "`grade` returned '0.5'; it must be a number"),
+        ("[1.0]", "`grade` returned [1.0]; it must be a number"),
+        ("float('nan')", "`grade` returned nan; it must be a finite number"),
+        ("float('-inf')", "`grade` returned -inf; it must be a finite number"),
+        ("{'result': 1}", "`grade` returned a dict without the key `score`: {'result': 1}"),
+        ("{'score': None}", "`grade` returned None; it must be a number"),
+        (
+            "'x' * 1000",
+            f"`grade` returned '{'x' * 199}\N{HORIZONTAL ELLIPSIS}; it must be a number",
+        ),
     ],
 )
 def test_invalid_return_value_is_reported(file: Path, returned: str, complaint: str) -> None:
@@ -117,7 +120,7 @@ def test_invalid_grader_fails_with_error(file: Path, source: str, last: str) -> 
 def test_missing_function_is_reported(file: Path, *, in_file: bool) -> None:
     ran = _run("other = 1", function="other", file=file if in_file else None)
     what = "graders.py" if in_file else "the source"
-    assert (ran.returncode, ran.stderr) == (1, f"{what} defines no function 'other'\n")
+    assert (ran.returncode, ran.stderr) == (1, f"no function `other` in {what}\n")
 
 
 def test_output_of_grader_is_not_part_of_result(file: Path) -> None:

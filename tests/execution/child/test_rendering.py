@@ -80,7 +80,7 @@ def test_column_name_cannot_inject_text() -> None:
     [
         (
             "{{ contxt }}",
-            "'contxt' is undefined; the variables are query, response, tool_calls, con",
+            "'contxt' is undefined; available variables: query, response, tool_calls, con",
         ),
         ("{{ contxt.x }}", "'contxt' is undefined"),
         ("{{ tool_calls[3] }}", "list object has no element 3"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.requirements import LOCKED_LINE, Requirements
+from agentci.execution.environments.requirements import Requirements, is_locked_line
 from agentci.execution.environments.resolution import resolve_requirements
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
@@ -25,7 +25,7 @@ class TestResolution:
         )
         names = [line.partition(" ")[0] for line in resolution.lines]
         assert names == ["agentevals-evaluator-sdk==0.2.0", "demo-greeting==1.0", "demo-words==3.0"]
-        assert all(LOCKED_LINE.fullmatch(line) for line in resolution.lines)
+        assert all(is_locked_line(line) for line in resolution.lines)
         assert resolution.lines[-1] == f"demo-words==3.0 --hash=sha256:{digest}"
         assert resolution.universal == (tool == "uv")
         assert "127.0.0.1" not in str(resolution)
@@ -34,7 +34,7 @@ class TestResolution:
         index.algorithm = ""
         workshop = workshop_with(tool, index=index.url)
         resolution = resolve_requirements(Requirements(text="demo-words"), runner=workshop)
-        assert all(LOCKED_LINE.fullmatch(line) for line in resolution.lines)
+        assert all(is_locked_line(line) for line in resolution.lines)
 
 
 class TestUvResolution:
@@ -78,7 +78,7 @@ class TestResolutionErrors:
             )
 
     def test_package_with_address_cannot_be_locked(self, index: PackageIndex) -> None:
-        with pytest.raises(EvaluatorError, match=r"cannot be locked.*name one of an index"):
+        with pytest.raises(EvaluatorError, match=r"cannot be locked.*name a package of an index"):
             resolve_requirements(
                 Requirements(text="demo @ https://example.com/demo.whl"),
                 runner=workshop_with("uv", index=index.url),
@@ -86,7 +86,7 @@ class TestResolutionErrors:
         assert index.requested == []
 
     def test_rejected_line_cannot_be_locked(self, index: PackageIndex) -> None:
-        with pytest.raises(EvaluatorError, match="reads another file"):
+        with pytest.raises(EvaluatorError, match="includes another file"):
             resolve_requirements(
                 Requirements(text="-r x"), runner=workshop_with("uv", index=index.url)
             )

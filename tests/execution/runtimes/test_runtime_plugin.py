@@ -153,7 +153,7 @@ class TestBrokenRuntimePlugin:
         package = bring(site, module)
         with pytest.raises(InputError) as refusal:
             find_unsupported_reason(program)
-        assert f"the package {package} brings 'ruby' for agentci.runtimes, {complaint}" in str(
+        assert f"the package {package} provides 'ruby' for agentci.runtimes, {complaint}" in str(
             refusal.value
         )
 

@@ -1,4 +1,4 @@
-"""What tests of GitHub's API share: a GitHub on this machine, and a client that does not dawdle."""
+"""Fixtures for GitHub API tests: a local server, and a client that does not sleep."""
 
 from collections.abc import Iterator
 

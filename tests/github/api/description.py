@@ -1,4 +1,4 @@
-"""GitHub's own OpenAPI description, and what breaks it: requests and answers."""
+"""Checks requests and responses against GitHub's own OpenAPI description."""
 
 import copy
 import functools
@@ -27,12 +27,12 @@ _JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request that the description knows.
+    """A request that the description defines.
 
     Attributes:
         operation: its ``operationId`` (``issues/list-comments``).
-        path: the values in its path, and ``query`` those behind it, by name; whole numbers are.
-        body: JSON; None where there is none.
+        path: the path parameters by name, and ``query`` the query parameters; whole numbers as int.
+        body: JSON; None without a body.
         headers: by name in lower case.
     """
 
@@ -44,7 +44,7 @@ class Question:
 
 
 class UndescribedError(Exception):
-    """The description does not allow it."""
+    """The description does not allow the request or response."""
 
 
 class Description:
@@ -62,7 +62,7 @@ class Description:
         """Read a request.
 
         Raises:
-            UndescribedError: there is no such operation, or it takes other things.
+            UndescribedError: there is no such operation, or its parameters or body differ.
         """
         parts = urlsplit(target)
         template, values = self._template(method, parts.path)
@@ -88,10 +88,10 @@ class Description:
         )
 
     def check_answer(self, operation: str, status: int, body: object) -> None:
-        """See whether GitHub answers so.
+        """Check that the description allows this response.
 
         Raises:
-            UndescribedError: it does not.
+            UndescribedError: it does not allow it.
         """
         at = self._operations[operation]
         responses = self._at(*at)["responses"]
@@ -105,7 +105,7 @@ class Description:
             self._check(self._absolute(media["schema"]), body, f"{operation}: answer {status}")
 
     def example(self, name: str, **changed: Any) -> Any:
-        """What the description shows as an example, with other values for some of its members."""
+        """An example from the description, with some members changed."""
         return {**copy.deepcopy(self._at("components", "examples", name)["value"]), **changed}
 
     @functools.cached_property
@@ -117,7 +117,7 @@ class Description:
         }
 
     def _template(self, method: str, path: str) -> tuple[str, dict[str, str]]:
-        """The path with the most words of its own that fits, and what stands in its holes."""
+        """The matching path template with the fewest parameters, and their values."""
         fitting = [
             (template, found)
             for pattern, template in self._templates
@@ -142,22 +142,22 @@ class Description:
             self._check(self._absolute(known[name]["schema"]), value, f"{target}: {name}")
         return values
 
-    def _check_body(self, at: tuple[str, ...], operation: Any, body: Any, said: str) -> None:
+    def _check_body(self, at: tuple[str, ...], operation: Any, body: Any, subject: str) -> None:
         described = operation.get("requestBody")
         if described is None:
             if body is not None:
-                raise UndescribedError(f"{said} takes no body")
+                raise UndescribedError(f"{subject} takes no body")
             return
         if body is None and not described.get("required"):
             return
         steps = (*at, "requestBody", "content", _JSON, "schema")
         schema = {"$ref": f"{_URN}#{''.join(f'/{_step(step)}' for step in steps)}"}
-        self._check(schema, body, said)
+        self._check(schema, body, subject)
         if unknown := list(self._unknown(self._at(*steps), body, "")):
-            raise UndescribedError(f"{said}: no member {', '.join(unknown)}")
+            raise UndescribedError(f"{subject}: no member {', '.join(unknown)}")
 
     def _unknown(self, schema: Any, value: Any, where: str) -> Iterator[str]:
-        """Members that the description does not name; GitHub would not heed them."""
+        """Members that the description does not define; GitHub would ignore them."""
         schema = self._resolved(schema)
         if isinstance(value, list):
             for each in value:
@@ -169,15 +169,15 @@ class Description:
                 else:
                     yield from self._unknown(known[name], each, f"{where}.{name}")
 
-    def _check(self, schema: Any, value: object, said: str) -> None:
+    def _check(self, schema: Any, value: object, subject: str) -> None:
         try:
             _Validator(schema, registry=self._registry).validate(value)
         except ValidationError as error:
             where = "/".join(map(str, error.absolute_path))
-            raise UndescribedError(f"{said}: {where}: {error.message[:300]}") from None
+            raise UndescribedError(f"{subject}: {where}: {error.message[:300]}") from None
 
     def _absolute(self, schema: Any) -> Any:
-        """The same schema for where references are not those of the document."""
+        """The same schema with absolute references, for use outside the document."""
         text = json.dumps(schema).replace('"$ref": "#/', f'"$ref": "{_URN}#/')
         return json.loads(text)
 
@@ -192,12 +192,12 @@ class Description:
 
 @functools.cache
 def description() -> Description:
-    """The description; read once."""
+    """The description, read once per process."""
     return Description(json.loads(FILE.read_text("utf-8")))
 
 
 def _lenient(keyword: str) -> Any:
-    """A keyword that lets null through where the schema says so, as OpenAPI 3.0 does."""
+    """A keyword that accepts null if the schema is ``nullable``, as OpenAPI 3.0 does."""
     check = Draft4Validator.VALIDATORS[keyword]
 
     def lenient(validator: Any, value: Any, instance: Any, schema: Any) -> Any:

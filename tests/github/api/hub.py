@@ -1,7 +1,6 @@
-"""GitHub's API for one repository on this machine, held against GitHub's own description.
+"""A local GitHub API for one repository, checked against GitHub's own description.
 
-Whatever it is asked, and whatever it answers, has to be as the description says: what is not is
-noted, and fails the test.
+Every request and response must match the description; each mismatch is recorded and fails the test.
 """
 
 import json
@@ -24,7 +23,7 @@ DENIED = "Resource not accessible by integration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What an operation answers with: JSON, or no content where that is None."""
+    """The response of an operation: JSON, or no content if ``body`` is None."""
 
     status: int = 200
     body: Any = None
@@ -35,22 +34,22 @@ Operation: TypeAlias = Callable[[Question], Reply]
 
 
 class Hub:
-    """Change its attributes at any time.
+    """A repository's API. Its attributes may be changed at any time.
 
     Attributes:
         url: of the API.
-        operations: what is answered, by ``operationId``.
+        operations: handlers by ``operationId``.
         denied: operations that the token may not carry out.
-        faults: answers that come before all others, by operation, each once.
-        viewer: whom the token belongs to; None for a bot, which is nobody's.
-        author: as whom it comments.
+        faults: responses sent once each before any other, by operation.
+        viewer: the user of the token; None for a bot.
+        author: the author of new comments.
         comments: of issues and pull requests, by their number.
-        checks: check runs as they are, with all annotations that they were given.
-        head_sha: the last commit of every pull request that is asked for by its number.
-        open_pulls: in the order in which they are listed.
+        checks: check runs with all their annotations.
+        head_sha: the head commit of every pull request requested by number.
+        open_pulls: in list order.
         pulls: by commit.
-        artifacts: as they are listed, with ``run`` and ``content``.
-        asked: every question so far; wrong: what the description does not allow.
+        artifacts: in list order, with ``run`` and ``content``.
+        asked: every request so far; wrong: mismatches with the description.
     """
 
     def __init__(self, description: Description) -> None:
@@ -87,7 +86,7 @@ class Hub:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a step of a workflow has of it."""
+        """The environment variables of a workflow step."""
         return {
             "GITHUB_API_URL": self.url,
             "GITHUB_REPOSITORY": REPOSITORY,
@@ -95,11 +94,11 @@ class Hub:
         }
 
     def count(self, operation: str) -> int:
-        """How often it was asked for."""
+        """The number of requests for an operation."""
         return [each.operation for each in self.asked].count(operation)
 
     def add_comment(self, issue: int, body: str, author: Mapping[str, Any] = BOT) -> dict[str, Any]:
-        """Put a comment below the others of an issue or a pull request."""
+        """Append a comment to an issue or pull request."""
         user = self.description.example("simple-user", **author)
         comment: dict[str, Any] = self.description.example(
             "issue-comment", id=self._next(), body=body, user=user
@@ -108,7 +107,7 @@ class Hub:
         return comment
 
     def add_artifact(self, run: int, name: str, content: bytes, **others: Any) -> dict[str, Any]:
-        """Have a run upload a zip file."""
+        """Add a zip file to the artifacts of a run."""
         shown: dict[str, Any] = self.description.example("artifact")
         shown |= {"id": self._next(), "name": name, "size_in_bytes": len(content), **others}
         shown["workflow_run"] = {**shown["workflow_run"], "id": run}
@@ -116,7 +115,7 @@ class Hub:
         return shown
 
     def answer(self, asked: Asked) -> Answer:
-        """Answer a request, with all that is wrong about it and about the answer noted."""
+        """Answer a request, and record any mismatch with the description."""
         with self._lock:
             try:
                 question = self.description.question(
@@ -131,11 +130,11 @@ class Hub:
                     )
             except (UndescribedError, ValueError) as error:
                 self.wrong.append(str(error))
-                return _said(400, str(error))
+                return _error_answer(400, str(error))
             return answer
 
     def answer_file(self, asked: Asked) -> Answer:
-        """The host that artifacts lie on, which is no part of the API and gets no token."""
+        """The file host of artifacts, which must not receive the token."""
         if "authorization" in asked.headers:
             self.wrong.append(f"a token was sent to {asked.path}")
         number = asked.path.partition("?")[0].removeprefix("/")
@@ -146,14 +145,14 @@ class Hub:
 
     def _answer(self, question: Question) -> tuple[Answer, Reply | None]:
         if question.headers.get("authorization") != f"Bearer {TOKEN}":
-            return _said(401, "Bad credentials"), None
+            return _error_answer(401, "Bad credentials"), None
         if self.faults[question.operation]:
             return self.faults[question.operation].pop(0), None
         if question.operation in self.denied:
-            return _said(403, DENIED), None
+            return _error_answer(403, DENIED), None
         of = (question.path.get("owner", "octo"), question.path.get("repo", "agent"))
         if "/".join(of) != REPOSITORY:
-            return _said(404, "Not Found"), None
+            return _error_answer(404, "Not Found"), None
         if question.operation not in self.operations:
             raise UndescribedError(f"{question.operation} is not served here")
         response = self.operations[question.operation](question)
@@ -162,7 +161,7 @@ class Hub:
         return Answer(status=response.status, body=body, headers=headers), response
 
     def paged(self, question: Question, items: Sequence[Any], member: str = "") -> Reply:
-        """A page of a list, and the address of the next one."""
+        """A page of a list, with a link to the next page."""
         size, page = question.query.get("per_page", 30), question.query.get("page", 1)
         shown = list(items[(page - 1) * size : page * size])
         more = {"Link": f'<{self.url}/x?page={page + 1}>; rel="next"'}
@@ -206,7 +205,7 @@ class Hub:
         return _not_found()
 
     def _changed_check(self, check: dict[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-        """Output is replaced, annotations are added to those that there are."""
+        """Replace the output and append the annotations."""
         output = body.get("output", {})
         check["annotations"] += output.get("annotations", [])
         check |= {
@@ -223,7 +222,7 @@ class Hub:
 
     def _pull(self, question: Question) -> Reply:
         number = question.path["pull_number"]
-        # Its own example has teams without what its schema requires of them.
+        # The description's example has teams that do not match its own schema.
         pull = self.description.example("pull-request", number=number, requested_teams=[])
         pull["head"] |= {"sha": self.head_sha}
         return Reply(body=pull)
@@ -260,7 +259,7 @@ class Hub:
 
 @contextmanager
 def running_hub() -> Iterator[Hub]:
-    """A GitHub, for as long as the block lasts; in the end nothing may have been wrong."""
+    """A running GitHub server; fails at the end if a mismatch was recorded."""
     hub = Hub(description())
     with serve(hub.answer) as api, serve(hub.answer_file) as files:
         hub.url, hub.files_url = api.url, files.url
@@ -269,7 +268,7 @@ def running_hub() -> Iterator[Hub]:
 
 
 def limited(status: int = 403, **headers: str) -> Answer:
-    """What GitHub says to whoever asks too much at a time."""
+    """GitHub's response to a client that exceeds the rate limit."""
     body = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes."}
     return Answer(
         status=status,
@@ -291,7 +290,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _refused_comment(body: str) -> Reply | None:
-    """GitHub's own limit, which its description does not tell."""
+    """GitHub's limit on comments, which is not part of its description."""
     if len(body) <= 65_536:
         return None
     message = "Validation Failed"
@@ -301,7 +300,7 @@ def _refused_comment(body: str) -> Reply | None:
     )
 
 
-def _said(status: int, message: str) -> Answer:
+def _error_answer(status: int, message: str) -> Answer:
     return Answer(status=status, body=json.dumps(_error(message)).encode())
 
 

@@ -1,4 +1,4 @@
-"""A past for the GitHub on this machine: commits, branches, and runs of a workflow."""
+"""History for the local GitHub server: commits, branches and workflow runs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,11 +12,11 @@ NOT_FOUND = Reply(status=404, body={"message": "Not Found", "documentation_url":
 
 
 class Past:
-    """What a repository has been through.
+    """The history of a repository.
 
     Attributes:
-        parents: of commits, the first one first.
-        branches: the commits that they are at.
+        parents: of each commit, in order.
+        branches: the head commit of each branch.
         runs: as GitHub lists them, the newest first.
     """
 
@@ -32,14 +32,14 @@ class Past:
         }
 
     def commit(self, commit: str, *parents: str, branch: str = "main") -> str:
-        """Put a commit on a branch; without parents, on what the branch is at."""
+        """Add a commit to a branch; its parent defaults to the branch's head."""
         at = self.branches.get(branch)
         self.parents[commit] = parents or ((at,) if at else ())
         self.branches[branch] = commit
         return commit
 
     def run(self, commit: str, **others: Any) -> int:
-        """Have the workflow run on a commit; returns the number of the run."""
+        """Add a workflow run on a commit; return its number."""
         event = others.pop("event", "push")
         home = others.pop("home", REPOSITORY)
         shown: dict[str, Any] = self._hub.description.example("workflow-run")
@@ -70,7 +70,7 @@ class Past:
 
     def _shown(self, commit: str) -> dict[str, Any]:
         shown: dict[str, Any] = self._hub.description.example("commit", sha=commit)
-        del shown["files"]  # which lists do not show
+        del shown["files"]  # not part of list responses
         [parent] = shown["parents"]
         shown["parents"] = [{**parent, "sha": each} for each in self.parents[commit]]
         return shown
@@ -90,7 +90,7 @@ class Past:
         return self._hub.paged(question, found, "workflow_runs")
 
     def _before(self, commit: str) -> Iterator[str]:
-        """A commit and all that it is made of, the newest first."""
+        """A commit and its ancestors, newest first."""
         waiting, seen = [commit], set()
         while waiting:
             each = waiting.pop(0)

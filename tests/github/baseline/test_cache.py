@@ -1,4 +1,4 @@
-"""Results of earlier runs: whole, of the commit that is asked for, and not too many."""
+"""Cached baselines: complete, found by commit, and limited in number."""
 
 import os
 import signal
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agentci._util.archives import make_zip_archive
 from agentci._util.cache_folder import is_cache
-from agentci._util.zip_archive import make_zip_archive
 from agentci.errors import UnreachableError
 from agentci.github.baseline.cache import BaselineCacheStats, BaselineStore
 from tests.remote.cache.samples import as_nobody, finish, leftovers, run_python, start_python
@@ -53,30 +53,32 @@ def entry(folder: Path) -> Path:
     return path
 
 
-class TestResults:
-    def test_are_found_by_their_commit_and_series(self, store: BaselineStore) -> None:
+class TestStoredResults:
+    def test_results_are_found_by_commit_and_series(self, store: BaselineStore) -> None:
         store.put(COMMIT, SERIES, b"{}")
         store.put(COMMIT, "small", b"[]")
         assert store.find(COMMIT, SERIES) == b"{}"
         assert store.find(COMMIT, "small") == b"[]"
         assert store.find(OTHER, SERIES) is store.find(COMMIT, "large") is None
 
-    def test_of_a_later_run_take_the_place_of_the_earlier_ones(self, store: BaselineStore) -> None:
+    def test_later_results_replace_earlier_results(self, store: BaselineStore) -> None:
         store.put(COMMIT, SERIES, b"1")
         store.put(COMMIT, SERIES, b"2")
         assert store.find(COMMIT, SERIES) == b"2"
 
     @pytest.mark.parametrize("series", ["../../x", "a/b", "\ud800", "", "x" * 9999])
-    def test_of_any_series_are_kept(self, store: BaselineStore, series: str) -> None:
+    def test_any_series_name_is_stored(self, store: BaselineStore, series: str) -> None:
         store.put(COMMIT, series, b"{}")
         assert store.find(COMMIT, series) == b"{}"
 
-    def test_make_a_cache_of_the_folder(self, store: BaselineStore, folder: Path) -> None:
+    def test_storing_results_marks_folder_as_cache(
+        self, store: BaselineStore, folder: Path
+    ) -> None:
         assert store.find(COMMIT, SERIES) is None
         store.put(COMMIT, SERIES, b"{}")
         assert is_cache(folder)
 
-    def test_that_a_workflow_restored_alone_are_found(self, folder: Path) -> None:
+    def test_restored_baselines_are_read_without_cache_tag(self, folder: Path) -> None:
         BaselineStore(folder).put(COMMIT, SERIES, b"{}")
         entry(folder).rename(folder.parent / "kept")
         restored = BaselineStore(folder.parent / "new")
@@ -88,8 +90,8 @@ class TestResults:
         assert restored.inspect().sound == 2
 
 
-class TestTheFolder:
-    def test_keeps_the_last_ones(self, folder: Path) -> None:
+class TestBaselineFolder:
+    def test_only_newest_baselines_are_kept(self, folder: Path) -> None:
         store = BaselineStore(folder, most=3)
         for number in range(5):
             store.put(f"{number:040x}", SERIES, b"%d" % number)
@@ -99,14 +101,14 @@ class TestTheFolder:
         found = [store.find(f"{number:040x}", SERIES) for number in range(5)]
         assert found == [None, None, b"2", b"3", b"4"]
 
-    def test_leaves_alone_what_is_not_ours(self, folder: Path) -> None:
+    def test_foreign_file_is_not_removed(self, folder: Path) -> None:
         store = BaselineStore(folder, most=1)
         store.put(COMMIT, SERIES, b"{}")
         (folder / "baselines" / "mine.zip").write_text("mine")
         store.put(OTHER, SERIES, b"{}")
         assert (folder / "baselines" / "mine.zip").read_text() == "mine"
 
-    def test_that_is_a_link_is_not_followed(self, folder: Path, tmp_path: Path) -> None:
+    def test_symlinked_baselines_folder_is_not_followed(self, folder: Path, tmp_path: Path) -> None:
         (tmp_path / "elsewhere").mkdir()
         folder.mkdir()
         (folder / "baselines").symlink_to(tmp_path / "elsewhere")
@@ -118,7 +120,7 @@ class TestTheFolder:
         assert store.find(COMMIT, SERIES) == b"{}"
         assert not (folder / "baselines").is_symlink()
 
-    def test_that_takes_nothing_is_told(self, folder: Path) -> None:
+    def test_read_only_folder_is_reported(self, folder: Path) -> None:
         folder.mkdir()
         (folder / "baselines").write_text("")
         folder.chmod(0o555)
@@ -129,18 +131,18 @@ class TestTheFolder:
             BaselineStore(folder).put(COMMIT, SERIES, b"{}")
         assert "--cache-dir" in str(caught.value.hint)
 
-    def test_of_somebody_else_is_left_alone(self, folder: Path) -> None:
+    def test_foreign_folder_is_not_used_as_cache(self, folder: Path) -> None:
         folder.mkdir()
         (folder / "thesis.txt").write_text("mine")
-        with pytest.raises(UnreachableError, match="is no cache of agentci"):
+        with pytest.raises(UnreachableError, match="is not an agentci cache"):
             BaselineStore(folder).put(COMMIT, SERIES, b"{}")
 
 
-class TestWhatIsDamaged:
+class TestDamagedBaseline:
     @pytest.mark.parametrize(
         "content", [b"", b"PK", b"x" * 100, make_zip_archive("other.json", b"{}")]
     )
-    def test_is_not_there_and_makes_room(
+    def test_damaged_baseline_is_ignored_and_removed(
         self, store: BaselineStore, folder: Path, content: bytes
     ) -> None:
         store.put(COMMIT, SERIES, b"{}")
@@ -149,36 +151,40 @@ class TestWhatIsDamaged:
         assert store.find(COMMIT, SERIES) is None
         assert list((folder / "baselines").iterdir()) == []
 
-    def test_is_noticed_in_every_byte(self, store: BaselineStore, folder: Path) -> None:
+    def test_flipped_byte_never_yields_wrong_results(
+        self, store: BaselineStore, folder: Path
+    ) -> None:
         data = bytes(range(256)) * 4
         store.put(COMMIT, SERIES, data)
         sound = entry(folder).read_bytes()
-        for where in range(len(sound)):
+        for offset in range(len(sound)):
             broken = bytearray(sound)
-            broken[where] ^= 0x55
+            broken[offset] ^= 0x55
             store.put(COMMIT, SERIES, data)
             entry(folder).write_bytes(broken)
             assert store.find(COMMIT, SERIES) in (data, None)
 
-    def test_may_be_a_link_or_a_folder(self, store: BaselineStore, folder: Path) -> None:
+    def test_symlink_or_folder_is_not_read_as_baseline(
+        self, store: BaselineStore, folder: Path
+    ) -> None:
         store.put(COMMIT, SERIES, b"{}")
-        kept = entry(folder)
-        kept.rename(folder.parent / "other.zip")
-        kept.symlink_to(folder.parent / "other.zip")
+        stored = entry(folder)
+        stored.rename(folder.parent / "other.zip")
+        stored.symlink_to(folder.parent / "other.zip")
         assert store.find(COMMIT, SERIES) is None
-        kept.mkdir()
+        stored.mkdir()
         assert store.find(COMMIT, SERIES) is None
         assert (folder.parent / "other.zip").exists()
 
 
-class TestSeveralProcesses:
-    def test_write_and_read_at_once(self, folder: Path) -> None:
+class TestConcurrentProcesses:
+    def test_concurrent_processes_leave_no_damaged_baseline(self, folder: Path) -> None:
         finish([start_python(PUT, folder, letter) for letter in "abc"])
         assert BaselineStore(folder).inspect().damaged == 0
         assert BaselineStore(folder).inspect().sound == 5
         assert leftovers(folder) == []
 
-    def test_that_are_killed_leave_what_was_there(self, folder: Path) -> None:
+    def test_killed_writer_leaves_no_damaged_baseline(self, folder: Path) -> None:
         store = BaselineStore(folder)
         for _ in range(3):
             process = start_python(PUT_FOR_EVER, folder)

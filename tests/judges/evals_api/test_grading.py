@@ -27,12 +27,12 @@ class Bench:
 
     def grade(self, *texts: str, **others: Any) -> ServiceGrades:
         transport = Transport(
-            tell=self.patience.told.append,
+            report=self.patience.told.append,
             stopped=others.pop("stopped", lambda: False),
             sleep=self.patience.sleep,
             clock=self.patience.clock,
         )
-        grading = EvalsApiClient(transport, variables={"KEY": KEY}, sleep=self.patience.sleep)
+        grading = EvalsApiClient(transport, variables={"KEY": KEY})
         service = EvalsService(base_url=f"{self.server.url}/v1/", key_variable="KEY")
         request = {
             "service": service,
@@ -66,7 +66,7 @@ def test_items_have_their_grades_in_order_from_all_pages(bench: Bench) -> None:
 
 def test_a_service_that_gives_one_page_for_ever_is_not_heard_out(bench: Bench) -> None:
     bench.fake.page, bench.fake.repeats = 1, True
-    with pytest.raises(EvaluatorError, match="graded other items than the 2 that it was given"):
+    with pytest.raises(EvaluatorError, match="did not grade each of the 2 items once"):
         bench.grade("1", "1", timeout_seconds=6)
     assert sum("output_items" in path for path in bench.server.paths) == 3
     assert bench.fake.evals == set()
@@ -134,8 +134,8 @@ def test_so_is_one_that_sends_no_json(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        ({"status": "failed", "error": {"message": "no quota"}}, "service failed: no quota"),
-        ({"status": "canceled"}, "service canceled: no reason"),
+        ({"status": "failed", "error": {"message": "no quota"}}, "service's run failed: no quota"),
+        ({"status": "canceled"}, "service's run canceled: no reason given"),
         ({"result_counts": {"errored": 1}}, "the service could not grade 1 of 2"),
     ],
 )
@@ -151,13 +151,13 @@ def test_a_run_that_did_not_grade_everything_is_an_error(
 @pytest.mark.parametrize(
     ("item", "why"),
     [
-        ({"datasource_item_id": 0}, "graded other items than the 2 that it was given"),
-        ({"datasource_item_id": "0"}, "gave no score for an item"),
-        ({"results": []}, "gave no score for an item"),
-        ({"results": None}, "gave no score for an item"),
-        ({"results": [7, {"score": None, "passed": True}]}, "gave no score for an item"),
-        ({"results": [{"score": True, "passed": True}]}, "gave no score for an item"),
-        ({"results": [{"score": 1, "passed": "yes"}]}, "gave no score for an item"),
+        ({"datasource_item_id": 0}, "did not grade each of the 2 items once"),
+        ({"datasource_item_id": "0"}, "returned no score for an item"),
+        ({"results": []}, "returned no score for an item"),
+        ({"results": None}, "returned no score for an item"),
+        ({"results": [7, {"score": None, "passed": True}]}, "returned no score for an item"),
+        ({"results": [{"score": True, "passed": True}]}, "returned no score for an item"),
+        ({"results": [{"score": 1, "passed": "yes"}]}, "returned no score for an item"),
     ],
 )
 def test_an_item_without_a_grade_is_an_error(bench: Bench, item: dict[str, Any], why: str) -> None:
@@ -175,7 +175,7 @@ def test_what_it_says_of_an_item_is_kept(bench: Bench) -> None:
 def test_a_refusal_says_what_the_service_said_and_no_key(bench: Bench) -> None:
     body = f'{{"error": {{"message": "{KEY} may not"}}}}'.encode()
     bench.fake.refusals = [Answer(status=400, body=body)]
-    with pytest.raises(EvaluatorError, match=r"the service answered 400 \(\*\*\* may not\)"):
+    with pytest.raises(EvaluatorError, match=r"the service returned status 400 \(\*\*\* may not\)"):
         bench.grade("1")
 
 
@@ -189,7 +189,7 @@ def test_a_key_that_it_repeats_is_shown_nowhere(bench: Bench) -> None:
 
 def test_an_answer_without_an_id_is_an_error(bench: Bench) -> None:
     bench.fake.refusals = [Answer(body=b"{}")]
-    with pytest.raises(EvaluatorError, match="answered without an id"):
+    with pytest.raises(EvaluatorError, match="response has no id"):
         bench.grade("1")
 
 
@@ -197,14 +197,16 @@ def test_an_eval_that_cannot_be_deleted_is_told_and_changes_nothing(bench: Bench
     bench.fake.keeps = True
     assert bench.grade("1").grades[0].passed
     [told] = bench.patience.told
-    assert told.startswith("/evals/eval%201 stays at 127.0.0.1: the service answered 404")
+    assert told.startswith(
+        "could not delete /evals/eval%201 at 127.0.0.1: the service returned status 404"
+    )
 
 
 def test_a_run_that_is_to_end_leaves_at_once_and_says_what_stays(bench: Bench) -> None:
     with pytest.raises(EvaluatorError, match="interrupted"):
         bench.grade("1", stopped=lambda: bool(bench.fake.evals))
     [told] = bench.patience.told
-    assert told.startswith("/evals/eval%201 stays at 127.0.0.1: ")
+    assert told.startswith("could not delete /evals/eval%201 at 127.0.0.1: ")
     assert "interrupted" in told
 
 

@@ -20,8 +20,8 @@ def _read(*rows: Any, of_one_case: bool = False) -> tuple[RecordedRun, ...]:
     return read_recorded_runs(text.encode(), file="o.jsonl", of_one_case=of_one_case)
 
 
-class TestTheCliProvider:
-    def test_gives_messages_and_metrics(self) -> None:
+class TestCliProviderOutput:
+    def test_messages_and_metrics_are_read(self) -> None:
         use = {"tool": "search", "input": {"q": 1}, "output": None, "startTime": "t"}
         message = {**ANSWER, "name": "n", "toolCalls": [use], "metadata": {"k": 1}}
         usage = {"input": 1, "output": 2}
@@ -58,32 +58,32 @@ class TestTheCliProvider:
             ({"output": [ANSWER]}, "hello"),
         ],
     )
-    def test_may_give_the_answer_alone(self, row: Any, content: str) -> None:
+    def test_answer_without_messages_is_read(self, row: Any, content: str) -> None:
         [run] = _read({"test_id": "a", **row})
         assert run.transcript.messages[-1].content == content
 
-    def test_may_give_one_list(self) -> None:
+    def test_json_array_of_runs_is_read(self) -> None:
         runs = read_recorded_runs(b'[{"id": "a", "text": "x"}]', file="o", of_one_case=False)
         assert [run.case_id for run in runs] == ["a"]
 
-    def test_does_not_measure_less_than_nothing(self) -> None:
+    def test_negative_cost_is_ignored_with_warning(self) -> None:
         [run] = _read({"id": "a", "text": "x", "cost_usd": -1})
         assert run.transcript.cost_usd is None
         assert run.warnings == ("`cost_usd` is negative (-1) and was ignored",)
 
 
-class TestTheFileOfOneCase:
+class TestSingleCaseFile:
     @pytest.mark.parametrize("text", ["just text", '{"k": 1}', "[1, 2]"])
-    def test_may_be_the_bare_answer(self, text: str) -> None:
+    def test_bare_answer_is_read(self, text: str) -> None:
         [run] = _read(text, of_one_case=True)
         assert (run.case_id, run.transcript.messages[0].content) == (None, text)
 
-    def test_is_else_read_as_any_other(self) -> None:
+    def test_file_with_run_object_is_read(self) -> None:
         [run] = _read({"text": "x"}, of_one_case=True)
         assert run.transcript.messages[0].content == "x"
 
 
-class TestATranscript:
+class TestTranscript:
     def _row(self, index: int, test: str = "a", **fields: Any) -> dict[str, Any]:
         return {
             "schema_version": "agentv.transcript.v1",
@@ -94,21 +94,21 @@ class TestATranscript:
             **fields,
         }
 
-    def test_is_grouped_by_its_test_in_the_order_of_its_messages(self) -> None:
+    def test_transcript_rows_are_grouped_by_test_and_sorted(self) -> None:
         runs = _read(self._row(1), self._row(0, "b"), self._row(0, transcript_cost_usd=0.5))
-        told = {
+        contents = {
             run.case_id: [message.content for message in run.transcript.messages] for run in runs
         }
-        assert told == {"a": ["a0", "a1"], "b": ["b0"]}
+        assert contents == {"a": ["a0", "a1"], "b": ["b0"]}
         assert [run.transcript.cost_usd for run in runs] == [0.5, None]
 
     @pytest.mark.parametrize("flaw", [{"role": 1}, {"transcript_cost_usd": "much"}])
-    def test_says_on_which_line_it_is_broken(self, flaw: Any) -> None:
+    def test_invalid_transcript_row_error_names_line(self, flaw: Any) -> None:
         with pytest.raises(RecordingError, match=r":2: "):
             _read(self._row(0, "b"), self._row(0, **flaw))
 
 
-def test_a_replay_fixture_is_read_and_says_which_attempt_it_is() -> None:
+def test_replay_fixture_is_read_with_attempt() -> None:
     row = {
         "schema_version": "agentv.replay_fixture.v1",
         "suite": "s",
@@ -145,24 +145,24 @@ def test_a_replay_fixture_is_read_and_says_which_attempt_it_is() -> None:
         ),
     ],
 )
-def test_what_is_no_output_is_told_on_its_line(row: Any, why: str) -> None:
+def test_invalid_run_row_error_names_line(row: Any, why: str) -> None:
     with pytest.raises(RecordingError, match=rf"^o\.jsonl:2: .*{why}"):
         _read({"id": "b", "text": "x"}, row)
 
 
-def test_what_is_no_json_is_told() -> None:
+def test_invalid_json_is_rejected() -> None:
     with pytest.raises(RecordingError, match="invalid JSON"):
         _read("nothing")
     assert read_first_value(iter([b"nothing"]), file="o") is None
     assert read_first_value(iter([b"[1] 2"]), file="o") == [1]
 
 
-class TestATrace:
+class TestTraceConversion:
     def _trace(self, *turns: Turn, **performance: Any) -> Trace:
         place = Place(file="t.json")
         return Trace(id="t", key="t", turns=turns, place=place, performance=performance or None)
 
-    def test_is_told_message_by_message(self) -> None:
+    def test_trace_turn_becomes_messages(self) -> None:
         turn = Turn(
             id="1",
             user_text="q",
@@ -186,7 +186,7 @@ class TestATrace:
             Message(role="assistant", content="a"),
         )
 
-    def test_measures_what_is_known(self) -> None:
+    def test_tokens_and_duration_are_read_from_performance(self) -> None:
         run = convert_trace_to_run(
             self._trace(
                 Turn(id="1", user_text=""),
@@ -198,13 +198,13 @@ class TestATrace:
         assert run.transcript.token_usage == TokenUsage(input=3, output=4)
         assert run.transcript.duration_ms == 12.5
 
-    def test_does_not_add_up_what_may_have_had_pauses(self) -> None:
+    def test_durations_of_several_turns_are_not_added(self) -> None:
         run = convert_trace_to_run(self._trace(latency={"overall": {"count": 2, "max": 12.5}}))
         assert (run.transcript.duration_ms, run.transcript.token_usage) == (None, None)
         assert run.question is None
 
 
-def test_a_transcript_is_shown_as_one_turn() -> None:
+def test_transcript_becomes_one_turn() -> None:
     [run] = _read(
         {
             "id": "a",

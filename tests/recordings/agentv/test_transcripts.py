@@ -12,7 +12,7 @@ from tests.helpers.building import values
 
 NUMBERS = st.floats(0, 1e6) | st.integers(0, 10**6)
 TEXTS = st.text(max_size=9)
-# What is null is not there, and a list without anything in it no message.
+# Null members are omitted, and an empty list is not a message.
 JSON = st.recursive(
     TEXTS | st.booleans() | NUMBERS,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
@@ -47,7 +47,7 @@ TRANSCRIPTS = values(
 
 
 @given(transcript=TRANSCRIPTS, attempt=st.none() | st.integers(0, 9))
-def test_a_run_survives(transcript: Transcript, attempt: int | None) -> None:
+def test_run_is_equal_after_round_trip(transcript: Transcript, attempt: int | None) -> None:
     content = json.dumps(make_run_row("a", attempt, transcript)).encode()
     [run] = read_recorded_runs(content, file="o.jsonl", of_one_case=False)
     assert (run.case_id, run.attempt, run.transcript) == ("a", attempt, transcript)

@@ -1,4 +1,4 @@
-"""Builds spans from one line each, as instrumentation records them, and converts them to turns."""
+"""Builds spans as instrumentation records them, and converts them to turns."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -60,17 +60,17 @@ def agent(
 
 def chat(
     span_id: str = "chat",
-    asked: Sequence[Message] = (),
-    said: Sequence[Message] = (),
+    inputs: Sequence[Message] = (),
+    outputs: Sequence[Message] = (),
     attributes: Attributes | None = None,
     **more: Any,
 ) -> Span:
     """A model call, with its messages as JSON text."""
     recorded = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
-    if asked:
-        recorded["gen_ai.input.messages"] = json.dumps(asked)
-    if said:
-        recorded["gen_ai.output.messages"] = json.dumps(said)
+    if inputs:
+        recorded["gen_ai.input.messages"] = json.dumps(inputs)
+    if outputs:
+        recorded["gen_ai.output.messages"] = json.dumps(outputs)
     return span(span_id, {**recorded, **(attributes or {})}, **more)
 
 
@@ -120,7 +120,7 @@ def answers(result: Any, call: str | None = None, name: str | None = None) -> Me
     return {"role": "tool", "parts": [part]}
 
 
-# Chunks are taken by their numbers, whatever recordings they are of; most lie in its file.
+# One spool for all traces: chunks are found by number. Most of them are in its file.
 SPOOL = SpooledChunks(memory_bytes=1000)
 
 
@@ -143,21 +143,21 @@ def traces(
         group_by=group_by,
         multi_turn_eval_cases=multi_turn_eval_cases,
     )
-    return tuple(_set_aside(convert_to_trace(group, SPOOL)) for group in groups)
+    return tuple(_repack(convert_to_trace(group, SPOOL)) for group in groups)
 
 
-def _set_aside(trace: Trace) -> Trace:
-    """The trace, packed until it is judged."""
+def _repack(trace: Trace) -> Trace:
+    """The trace after packing and unpacking."""
     return unpack_trace(pack_trace(trace), place=trace.place, warnings=trace.warnings)
 
 
 def trace(*records: TelemetryRecord) -> Trace:
-    """The one trace that the records make."""
+    """The only trace in the records."""
     (only,) = traces(read(*records))
     return only
 
 
 def turn(*records: TelemetryRecord) -> Turn:
-    """The one turn that the records make."""
+    """The only turn in the records."""
     (only,) = trace(*records).turns
     return only

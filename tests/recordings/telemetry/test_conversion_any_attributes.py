@@ -92,7 +92,9 @@ LOGS = values(LogRecord, trace_id=st.sampled_from(["t", "u"]), span_id=IDS, even
 
 
 @given(st.lists(SPANS, min_size=1, max_size=7), st.lists(LOGS, max_size=3), st.booleans())
-def test_turns_come_out(spans: list[Span], logs: list[LogRecord], together: bool) -> None:
+def test_arbitrary_records_convert_to_valid_turns(
+    spans: list[Span], logs: list[LogRecord], together: bool
+) -> None:
     records: list[TelemetryRecord] = [*spans, *logs]
     recording = read(*records)
     found = traces(recording, recording[:1], multi_turn_eval_cases=together)

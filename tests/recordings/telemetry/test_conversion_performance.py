@@ -26,7 +26,7 @@ def measured(*spans: Any) -> Any:
     return trace(*spans).performance
 
 
-def test_of_a_trace_without_turns_is_what_its_roots_took() -> None:
+def test_trace_without_turns_measures_root_spans() -> None:
     assert measured(span("a", at=(0, 10)), span("b", under="a"), span("c", at=(0, 30))) == {
         "latency": {
             "overall": {
@@ -55,7 +55,7 @@ def test_of_a_trace_without_turns_is_what_its_roots_took() -> None:
     }
 
 
-def test_counts_what_models_and_tools_did() -> None:
+def test_models_and_tools_are_counted_and_timed() -> None:
     found = measured(
         agent("a", at=(0, 1000)),
         chat("c", [user("hi")], [calls("g")], under="a", at=(0, 100)),
@@ -73,7 +73,7 @@ def test_counts_what_models_and_tools_did() -> None:
     ) == (1, 50.0)
 
 
-def test_a_span_that_ends_before_it_starts_took_no_time() -> None:
+def test_negative_duration_is_zero() -> None:
     assert measured(chat("c", at=(50, 10)))["latency"]["llm_calls"]["max"] == 0.0
 
 
@@ -81,32 +81,34 @@ class TestTokens:
     @pytest.mark.parametrize(
         ("attributes", "prompt", "output"),
         [
-            pytest.param(usage(input_tokens=3, output_tokens=4), 3, 4, id="names of today"),
+            pytest.param(usage(input_tokens=3, output_tokens=4), 3, 4, id="current names"),
             pytest.param(usage(prompt_tokens=3, completion_tokens=4), 3, 4, id="old names"),
             pytest.param(usage(input_tokens="3", output_tokens=4.0), 3, 4, id="text and floats"),
             pytest.param(usage(input_tokens=-3, output_tokens=4), 0, 4, id="negative"),
             pytest.param(usage(input_tokens=3), 3, 0, id="one side"),
-            pytest.param(usage(input_tokens=10**30, output_tokens=4), 0, 4, id="beyond reason"),
+            pytest.param(usage(input_tokens=10**30, output_tokens=4), 0, 4, id="too large"),
             pytest.param(usage(input_tokens=True, output_tokens=4), 0, 4, id="not a number"),
         ],
     )
-    def test_of_a_call(self, attributes: Any, prompt: int, output: int) -> None:
+    def test_token_usage_of_model_call_is_read(
+        self, attributes: Any, prompt: int, output: int
+    ) -> None:
         tokens = measured(chat("c", attributes=attributes))["tokens"]
         assert (tokens["total_prompt"], tokens["total_output"]) == (prompt, output)
         assert tokens["total"] == prompt + output
 
-    def test_a_call_without_usage_does_not_count(self) -> None:
+    def test_call_without_usage_is_not_counted_for_tokens(self) -> None:
         found = measured(chat("c"), chat("d", attributes=usage(input_tokens=3)))
         assert found["tokens"]["per_llm_call"]["count"] == 1
 
-    def test_caches(self) -> None:
+    def test_cache_tokens_are_summed(self) -> None:
         counted = usage(input_tokens=1, cache_creation__input_tokens=2, cache_read__input_tokens=5)
         tokens = measured(chat("c", attributes=counted), chat("d", attributes=counted))["tokens"]
         assert (tokens["cache_creation_tokens"], tokens["cache_read_tokens"]) == (4, 10)
 
 
-class TestLogicalCalls:
-    def test_a_wrapper_and_what_it_wraps_are_one_call(self) -> None:
+class TestWrappedCalls:
+    def test_wrapper_and_wrapped_call_count_once(self) -> None:
         found = measured(
             agent("a"),
             chat(
@@ -130,7 +132,7 @@ class TestLogicalCalls:
         assert found["models"] == ["inner"]
         assert found["latency"]["llm_calls"]["max"] == 300.0
 
-    def test_a_wrapper_of_several_calls_is_dropped(self) -> None:
+    def test_wrapper_of_several_calls_is_not_counted(self) -> None:
         found = measured(
             chat("outer", attributes=usage(input_tokens=1000)),
             chat("c", attributes=usage(input_tokens=1), under="outer"),
@@ -140,12 +142,12 @@ class TestLogicalCalls:
         assert found["counts"]["llm_calls"] == 2
         assert found["tokens"]["total_prompt"] == 101
 
-    def test_calls_on_either_side_of_an_agent_are_two(self) -> None:
+    def test_calls_inside_and_outside_nested_agent_count_separately(self) -> None:
         found = measured(chat("c"), agent("a", under="c"), chat("d", under="a"))
         assert found["counts"]["llm_calls"] == 2
 
 
-def test_percentiles_take_the_value_at_their_rank() -> None:
+def test_percentile_is_value_at_rank() -> None:
     found = measured(agent("a"), *(chat(str(n), under="a", at=(0, n)) for n in range(1, 21)))
     calls_took = found["latency"]["llm_calls"]
     assert (calls_took["p50"], calls_took["p95"], calls_took["p99"]) == (10.5, 20.0, 20.0)

@@ -37,12 +37,12 @@ def texts(*spans: Any) -> tuple[str, str | None]:
     return found.user_text, found.final_text
 
 
-@pytest.mark.parametrize("said", [OPENAI, LANGCHAIN], ids=["openai", "langchain"])
-def test_tool_calls_beside_the_content(said: Any) -> None:
+@pytest.mark.parametrize("outputs", [OPENAI, LANGCHAIN], ids=["openai", "langchain"])
+def test_tool_calls_member_is_read(outputs: Any) -> None:
     answer = {"role": "tool", "tool_call_id": "x", "content": "42"}
     found = trace(
         agent("a"),
-        chat("c", [user("hi")], [said], under="a", at=(0, 10)),
+        chat("c", [user("hi")], [outputs], under="a", at=(0, 10)),
         chat("d", [user("hi"), answer], [assistant("done")], under="a", at=(20, 30)),
     )
     (only,) = found.turns
@@ -51,38 +51,38 @@ def test_tool_calls_beside_the_content(said: Any) -> None:
     assert (only.final_text, found.warnings) == ("done", ())
 
 
-def test_tool_calls_count_for_nothing_beside_tool_call_parts() -> None:
-    said = {**calls("g", {}, "y"), "tool_calls": OPENAI["tool_calls"]}
-    assert [call.name for call in turn(chat("c", said=[said])).tool_calls] == ["g"]
+def test_tool_call_parts_precede_tool_calls_member() -> None:
+    outputs = {**calls("g", {}, "y"), "tool_calls": OPENAI["tool_calls"]}
+    assert [call.name for call in turn(chat("c", outputs=[outputs])).tool_calls] == ["g"]
 
 
-def test_tool_calls_count_for_nothing_beside_tool_call_parts_of_another_call() -> None:
+def test_tool_call_parts_of_other_model_call_take_precedence() -> None:
     found = turn(
         agent("a"),
-        chat("c", said=[calls("g")], under="a"),
-        chat("d", said=[OPENAI], under="a", at=(200, 300)),
+        chat("c", outputs=[calls("g")], under="a"),
+        chat("d", outputs=[OPENAI], under="a", at=(200, 300)),
     )
     assert [call.name for call in found.tool_calls] == ["g"]
 
 
-def test_tool_calls_add_no_call_where_tools_have_spans() -> None:
-    found = trace(agent("a"), chat("c", said=[OPENAI], under="a"), tool("t", "other", under="a"))
+def test_tool_spans_take_precedence_over_tool_calls_member() -> None:
+    found = trace(agent("a"), chat("c", outputs=[OPENAI], under="a"), tool("t", "other", under="a"))
     assert [call.name for call in found.turns[0].tool_calls] == ["other"]
     assert found.warnings == (
         "tool f appears only in tool_calls, without a tool span, and is not counted",
     )
 
 
-def test_tool_calls_fill_the_gaps_of_their_spans() -> None:
+def test_tool_calls_member_completes_tool_span() -> None:
     found = turn(
         agent("a"),
-        chat("c", said=[OPENAI], under="a"),
+        chat("c", outputs=[OPENAI], under="a"),
         tool("t", "f", call="x", under="a"),
     )
     assert found.tool_calls[0].args == {"a": 1}
 
 
-def test_a_turn_that_goes_on_after_such_calls() -> None:
+def test_turn_continues_after_tool_calls_member() -> None:
     answer = {"role": "tool", "tool_call_id": "x", "content": "42"}
     found = turn(
         chat("c", [user("hi")], [OPENAI], at=(0, 10)),
@@ -91,15 +91,15 @@ def test_a_turn_that_goes_on_after_such_calls() -> None:
     assert (found.id, found.final_text) == ("c", "done")
 
 
-def test_the_roles_of_langchain() -> None:
-    asked = [{"role": "system", "content": "S."}, {"role": "human", "content": "hi"}]
-    said = [{"role": "ai", "content": "hello"}]
-    assert texts(agent("a"), chat("c", asked, said, under="a")) == ("hi", "hello")
+def test_langchain_roles_are_read() -> None:
+    inputs = [{"role": "system", "content": "S."}, {"role": "human", "content": "hi"}]
+    outputs = [{"role": "ai", "content": "hello"}]
+    assert texts(agent("a"), chat("c", inputs, outputs, under="a")) == ("hi", "hello")
 
 
-def test_the_roles_of_langchain_give_way_to_a_user() -> None:
-    asked = [user("asked"), assistant("?"), {"role": "human", "content": "other"}]
-    assert turn(chat("c", asked)).user_text == "asked"
+def test_user_role_precedes_langchain_human_role() -> None:
+    inputs = [user("asked"), assistant("?"), {"role": "human", "content": "other"}]
+    assert turn(chat("c", inputs)).user_text == "asked"
 
 
 @pytest.mark.parametrize(
@@ -110,73 +110,75 @@ def test_the_roles_of_langchain_give_way_to_a_user() -> None:
         pytest.param("hello", id="plain text"),
     ],
 )
-def test_a_choice_whose_message_is_text(message: str) -> None:
+def test_choice_message_as_text_is_read(message: str) -> None:
     choice = event("gen_ai.choice", {"message": message})
     assert turn(span("c", CHAT, events=(choice,))).final_text == "hello"
     inner = span("c", CHAT, events=(choice,), under="a")
     assert turn(agent("a"), inner).final_text == "hello"
 
 
-def test_a_choice_whose_message_is_text_with_tool_calls() -> None:
+def test_choice_message_as_text_with_tool_calls_is_read() -> None:
     choice = event("gen_ai.choice", {"message": json.dumps(OPENAI)})
     assert turn(span("c", CHAT, events=(choice,))).tool_calls[0].args == {"a": 1}
 
 
-def test_a_choice_whose_message_is_text_beside_content() -> None:
+def test_choice_content_precedes_message_as_text() -> None:
     choice = event("gen_ai.choice", {"message": "second", "content": "first"})
     assert turn(span("c", CHAT, events=(choice,))).final_text == "first"
 
 
 @pytest.mark.parametrize(
-    "said",
+    "outputs",
     [
         pytest.param({"content": [{"type": "output_text", "text": "hello"}]}, id="responses api"),
-        pytest.param({"content": [{"type": "input_text", "text": "hello"}]}, id="its input"),
-        pytest.param({"parts": [{"type": "text", "text": "hello"}]}, id="text in text"),
+        pytest.param(
+            {"content": [{"type": "input_text", "text": "hello"}]}, id="responses api input"
+        ),
+        pytest.param({"parts": [{"type": "text", "text": "hello"}]}, id="text member"),
         pytest.param({"parts": [{"text": "hello"}]}, id="part without a type"),
     ],
 )
-def test_parts_whose_words_stand_in_text(said: Any) -> None:
-    messages = [{"role": "user", **said}], [{"role": "assistant", **said}]
+def test_text_member_of_part_is_read(outputs: Any) -> None:
+    messages = [{"role": "user", **outputs}], [{"role": "assistant", **outputs}]
     assert texts(chat("c", *messages)) == ("hello", "hello")
     assert texts(agent("a"), chat("c", *messages, under="a")) == ("hello", "hello")
 
 
-def test_parts_whose_words_stand_in_text_give_way_to_content() -> None:
+def test_content_member_precedes_text_member() -> None:
     parts = [{"text": "overlooked"}, {"type": "text", "content": "seen"}]
-    said = {"role": "user", "parts": parts}
-    assert texts(chat("c", [said], [said])) == ("seen", "seen")
+    outputs = {"role": "user", "parts": parts}
+    assert texts(chat("c", [outputs], [outputs])) == ("seen", "seen")
 
 
-def test_reasoning_is_no_answer_either() -> None:
-    said = {"role": "assistant", "parts": [{"type": "reasoning", "text": "hm"}]}
-    assert turn(chat("c", said=[said])).final_text is None
+def test_reasoning_text_is_not_an_answer() -> None:
+    outputs = {"role": "assistant", "parts": [{"type": "reasoning", "text": "hm"}]}
+    assert turn(chat("c", outputs=[outputs])).final_text is None
 
 
-def test_tool_calls_given_as_text() -> None:
-    said = {"role": "assistant", "tool_calls": json.dumps(OPENAI["tool_calls"])}
-    assert turn(chat("c", said=[said])).tool_calls[0].args == {"a": 1}
+def test_tool_calls_as_json_text_are_read() -> None:
+    outputs = {"role": "assistant", "tool_calls": json.dumps(OPENAI["tool_calls"])}
+    assert turn(chat("c", outputs=[outputs])).tool_calls[0].args == {"a": 1}
 
 
 @pytest.mark.parametrize("rubbish", ["{", 7, None, [7], [{"function": 7}], [{"name": ""}]])
-def test_tool_calls_that_are_none(rubbish: Any) -> None:
-    said = {**assistant("hello"), "tool_calls": rubbish}
-    found = turn(chat("c", said=[said]))
+def test_invalid_tool_calls_are_ignored(rubbish: Any) -> None:
+    outputs = {**assistant("hello"), "tool_calls": rubbish}
+    found = turn(chat("c", outputs=[outputs]))
     assert (found.final_text, found.tool_calls) == ("hello", ())
 
 
-def test_a_source_with_content_comes_before_one_without() -> None:
+def test_source_with_content_precedes_tool_calls_only() -> None:
     choice = event("gen_ai.choice", {"content": "hello"})
     found = turn(span("c", {**CHAT, OUT: [OPENAI]}, events=(choice,)))
     assert (found.final_text, found.tool_calls) == ("hello", ())
 
 
-def test_a_model_with_messages_but_no_operation_and_no_provider() -> None:
+def test_model_span_without_operation_or_provider_is_read() -> None:
     attributes = {"gen_ai.request.model": "m", IN: [user("hi")], OUT: [assistant("hello")]}
     assert texts(span("c", attributes)) == ("hi", "hello")
 
 
-def test_such_a_model_is_passed_over_where_others_say_what_they_are() -> None:
+def test_model_span_without_operation_is_ignored_beside_others() -> None:
     attributes = {"gen_ai.request.model": "m", OUT: [assistant("other")]}
     found = trace(
         agent("a"),

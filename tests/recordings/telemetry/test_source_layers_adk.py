@@ -36,7 +36,7 @@ def model_call(**more: Any) -> Span:
     return adk("call_llm", attributes, **more)
 
 
-def test_the_invocation_is_the_turn_and_its_calls_are_known_by_name() -> None:
+def test_adk_invocation_is_a_turn() -> None:
     found = trace(adk("invocation"), agent("a", under="invocation"), model_call(under="a"))
     (only,) = found.turns
     assert (only.id, only.user_text, only.final_text) == (
@@ -48,11 +48,11 @@ def test_the_invocation_is_the_turn_and_its_calls_are_known_by_name() -> None:
     assert found.performance["tokens"]["total"] == 15  # type: ignore[index,call-overload]
 
 
-def test_names_mean_nothing_on_spans_of_others() -> None:
+def test_span_names_are_ignored_without_adk_scope() -> None:
     assert trace(span("invocation", name="invocation"), tool("t", under="invocation")).turns == ()
 
 
-def test_tools() -> None:
+def test_adk_tool_arguments_and_response_are_read() -> None:
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "roll",
@@ -65,7 +65,7 @@ def test_tools() -> None:
 
 
 @pytest.mark.parametrize("nothing", ["<not specified>", '{"result": "<not specified>"}'])
-def test_tools_without_a_word(nothing: str) -> None:
+def test_unspecified_adk_tool_values_are_ignored(nothing: str) -> None:
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "roll",
@@ -77,10 +77,10 @@ def test_tools_without_a_word(nothing: str) -> None:
     assert found.tool_responses == ()
 
 
-def test_function_calls_and_responses_in_contents() -> None:
-    asked = {"function_call": {"id": "x", "name": "roll", "args": {"sides": 6}}}
+def test_adk_function_calls_and_responses_are_read() -> None:
+    inputs = {"function_call": {"id": "x", "name": "roll", "args": {"sides": 6}}}
     answered = {"function_response": {"id": "x", "name": "roll", "response": {"result": 4}}}
-    first = {"content": {"role": "model", "parts": [asked]}}
+    first = {"content": {"role": "model", "parts": [inputs]}}
     second = {"contents": [{"role": "user", "parts": [answered]}]}
     found = turn(
         adk("invocation"),
@@ -103,7 +103,7 @@ def test_function_calls_and_responses_in_contents() -> None:
 
 
 @pytest.mark.parametrize("broken", ["{", "7", "[]", '{"contents": 7, "content": 7}'])
-def test_what_cannot_be_read_says_nothing(broken: str) -> None:
+def test_malformed_adk_attributes_are_ignored(broken: str) -> None:
     attributes = {
         "gcp.vertex.agent.llm_request": broken,
         "gcp.vertex.agent.llm_response": broken,

@@ -23,7 +23,7 @@ def texts(*spans: Any) -> tuple[str, str | None]:
 
 
 class TestMessageEvents:
-    def test_of_the_span(self) -> None:
+    def test_span_events_are_read(self) -> None:
         events = (
             event("gen_ai.system.message", {"content": "be brief"}),
             event("gen_ai.user.message", {"content": "hi"}),
@@ -31,7 +31,7 @@ class TestMessageEvents:
         )
         assert texts(span("c", CHAT, events=events)) == ("hi", "hello")
 
-    def test_of_the_log_by_time(self) -> None:
+    def test_log_events_are_sorted_by_time(self) -> None:
         found = texts(
             span("c", CHAT),
             log("c", "gen_ai.choice", {"message": {"content": "hello"}}, at=3),
@@ -40,21 +40,21 @@ class TestMessageEvents:
         )
         assert found == ("one, two", "hello")
 
-    def test_of_the_span_hide_those_of_the_log(self) -> None:
+    def test_span_events_hide_log_events(self) -> None:
         found = texts(
             span("c", CHAT, events=(event("gen_ai.choice", {"content": "span"}),)),
             log("c", "gen_ai.user.message", {"content": "log"}),
         )
         assert found == ("", "span")
 
-    def test_of_the_span_hide_those_of_the_log_even_if_they_only_instruct(self) -> None:
+    def test_system_span_event_hides_log_events(self) -> None:
         instruction = event("gen_ai.system.message", {"content": "be brief"})
         found = texts(
             span("c", CHAT, events=(instruction,)), log("c", "gen_ai.choice", {"content": "log"})
         )
         assert found == ("", None)
 
-    def test_details_of_the_log_count_in_the_order_of_the_file(self) -> None:
+    def test_first_details_log_in_file_is_used(self) -> None:
         found = texts(
             span("c", CHAT),
             log("c", DETAILS, {OUT: [assistant("first")]}, at=9),
@@ -62,27 +62,27 @@ class TestMessageEvents:
         )
         assert found == ("", "first")
 
-    def test_of_no_span_belong_to_the_only_model_call(self) -> None:
+    def test_log_without_span_belongs_to_only_model_call(self) -> None:
         stray = log(None, "gen_ai.choice", {"content": "hello"})
         assert turn(agent("a"), chat("c", under="a"), stray).final_text == "hello"
 
-    def test_of_an_unknown_span_belong_to_none(self) -> None:
+    def test_log_of_unknown_span_is_ignored(self) -> None:
         stray = log("gone", "gen_ai.choice", {"content": "hello"})
         assert turn(agent("a"), chat("c", under="a"), stray).final_text is None
 
-    def test_of_no_span_belong_to_none_of_several_calls(self) -> None:
+    def test_log_without_span_is_ignored_with_several_calls(self) -> None:
         stray = log(None, "gen_ai.choice", {"content": "hello"})
         only = turn(agent("a"), chat("c", under="a"), chat("d", under="a"), stray)
         assert only.final_text is None
 
-    def test_of_tools_and_their_calls(self) -> None:
-        asked = {"id": "x", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    def test_log_events_with_tool_calls_are_read(self) -> None:
+        inputs = {"id": "x", "function": {"name": "f", "arguments": '{"a": 1}'}}
         found = turn(
             agent("a"),
             chat("c", under="a", at=(0, 10)),
             chat("d", under="a", at=(20, 30)),
-            log("c", "gen_ai.choice", {"message": {"tool_calls": [asked]}}),
-            log("d", "gen_ai.assistant.message", {"tool_calls": [asked]}, at=1),
+            log("c", "gen_ai.choice", {"message": {"tool_calls": [inputs]}}),
+            log("d", "gen_ai.assistant.message", {"tool_calls": [inputs]}, at=1),
             log("d", "gen_ai.tool.message", {"id": "x", "content": "[1]"}, at=2),
         )
         assert (found.tool_calls[0].name, found.tool_calls[0].args) == ("f", {"a": 1})

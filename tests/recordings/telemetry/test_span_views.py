@@ -45,11 +45,11 @@ class TestMessages:
             pytest.param(
                 [{"role": "user", "content": {"parts": [{"text": "hi"}]}}], id="google content"
             ),
-            pytest.param(["?", 1, None, user("hi")], id="rubbish beside it"),
-            pytest.param([{"content": ["hi", 7, {}, {"other": 1}]}], id="rubbish in the content"),
+            pytest.param(["?", 1, None, user("hi")], id="invalid messages beside it"),
+            pytest.param([{"content": ["hi", 7, {}, {"other": 1}]}], id="invalid items in content"),
         ],
     )
-    def test_in_all_shapes(self, recorded: Any) -> None:
+    def test_message_is_read_in_every_form(self, recorded: Any) -> None:
         assert turn(span("c", {**CHAT, IN: recorded})).user_text == "hi"
 
     @pytest.mark.parametrize(
@@ -60,51 +60,51 @@ class TestMessages:
             pytest.param({"content": [{"type": "image_url"}]}, id="content"),
         ],
     )
-    def test_content_of_an_unknown_kind_is_content(self, unknown: Any) -> None:
+    def test_unknown_content_type_hides_next_source(self, unknown: Any) -> None:
         choice = event("gen_ai.choice", {"content": "from the event"})
         own = {OUT: [{"role": "assistant", **unknown}]}
         assert turn(span("c", {**CHAT, **own}, events=(choice,))).final_text is None
 
-    def test_a_part_without_a_type_is_none(self) -> None:
+    def test_part_without_type_is_ignored(self) -> None:
         choice = event("gen_ai.choice", {"content": "from the event"})
         own = {OUT: [{"role": "assistant", "parts": [{"other": 1}]}]}
         assert turn(span("c", {**CHAT, **own}, events=(choice,))).final_text == "from the event"
 
-    def test_content_that_is_a_number_is_read_as_text(self) -> None:
+    def test_numeric_content_is_read_as_text(self) -> None:
         assert turn(span("c", {**CHAT, IN: [{"role": "user", "content": 7}]})).user_text == "7"
 
-    def test_content_that_is_an_object_is_read_as_its_json(self) -> None:
+    def test_object_content_is_read_as_json_text(self) -> None:
         recorded = [{"role": "user", "content": {"b": 1, "a": "é"}}]
         assert turn(span("c", {**CHAT, IN: recorded})).user_text == r'{"a": "\u00e9", "b": 1}'
 
-    def test_text_without_content_is_none(self) -> None:
+    def test_text_part_without_content_is_ignored(self) -> None:
         parts = [{"type": "text"}, {"type": "text", "content": "yes"}]
-        assert turn(chat("c", said=[{"role": "assistant", "parts": parts}])).final_text == "yes"
+        assert turn(chat("c", outputs=[{"role": "assistant", "parts": parts}])).final_text == "yes"
 
-    def test_reasoning_is_no_text(self) -> None:
+    def test_reasoning_part_is_not_text(self) -> None:
         parts = [{"type": "reasoning", "content": "hm"}, {"type": "text", "content": "yes"}]
-        assert turn(chat("c", said=[{"role": "assistant", "parts": parts}])).final_text == "yes"
+        assert turn(chat("c", outputs=[{"role": "assistant", "parts": parts}])).final_text == "yes"
 
     @pytest.mark.parametrize("placeholder", PLACEHOLDERS)
-    def test_placeholders_are_no_text(self, placeholder: str) -> None:
+    def test_redaction_placeholder_is_ignored(self, placeholder: str) -> None:
         assert texts(chat("c", [user(placeholder)], [assistant(placeholder)])) == ("", None)
 
     @pytest.mark.parametrize(
         "unusable",
         [
-            pytest.param("{broken", id="no json"),
+            pytest.param("{broken", id="invalid json"),
             pytest.param("[" * 2000, id="nested too deeply"),
             pytest.param("[]", id="empty list"),
-            pytest.param("7", id="a number"),
+            pytest.param("7", id="number"),
             pytest.param(json.dumps([assistant("<REDACTED>")]), id="placeholders"),
         ],
     )
-    def test_what_cannot_be_used_gives_way_to_the_next_source(self, unusable: str) -> None:
+    def test_unusable_attribute_falls_back_to_next_source(self, unusable: str) -> None:
         details = event(DETAILS, {OUT: [assistant("from the event")]})
         found = turn(span("c", {**CHAT, OUT: unusable}, events=(details,)))
         assert found.final_text == "from the event"
 
-    def test_what_is_too_long_to_read_is_said(self) -> None:
+    def test_oversized_attribute_is_a_warning(self) -> None:
         long = json.dumps([assistant("x" * (4 * 1024 * 1024))])
         found = trace(span("c", {**CHAT, OUT: long}))
         assert found.turns[0].final_text is None
@@ -131,21 +131,23 @@ class TestPrecedence:
             pytest.param(INDEXED, (), "indexed", id="indexed"),
         ],
     )
-    def test_of_sources(self, attributes: Any, events: Any, answer: str) -> None:
+    def test_message_sources_follow_precedence(
+        self, attributes: Any, events: Any, answer: str
+    ) -> None:
         is_adk = "gcp.vertex.agent.llm_response" in attributes
         found = turn(span("c", {**CHAT, **attributes}, events=events, adk=is_adk))
         assert found.final_text == answer
 
-    def test_adk_attributes_count_on_adk_spans_alone(self) -> None:
+    def test_adk_attributes_are_ignored_without_adk_scope(self) -> None:
         assert turn(span("c", {**CHAT, **ADK})).final_text is None
 
 
 class TestIndexedAttributes:
-    def test_in_the_order_of_their_numbers(self) -> None:
+    def test_indexed_attributes_are_sorted_numerically(self) -> None:
         prompts = {f"gen_ai.prompt.{n}.content": f"{n} " for n in (10, 9, 0)}
         assert turn(span("c", {**CHAT, **prompts})).user_text == "0 9 10 "
 
-    def test_with_tools(self) -> None:
+    def test_indexed_tool_calls_are_read(self) -> None:
         attributes = {
             "gen_ai.completion.0.role": "assistant",
             "gen_ai.completion.0.tool_calls.0.id": "x",
@@ -168,7 +170,7 @@ class TestIndexedAttributes:
     @pytest.mark.parametrize(
         "name", ["gen_ai.prompt.x.content", "gen_ai.prompt.0", "gen_ai.prompt."]
     )
-    def test_names_without_a_number_or_a_field_say_nothing(self, name: str) -> None:
+    def test_malformed_indexed_attribute_name_is_ignored(self, name: str) -> None:
         assert turn(span("c", {**CHAT, name: "hi"})).user_text == ""
 
 
@@ -191,23 +193,23 @@ class TestOperations:
             pytest.param({"gen_ai.operation.name": "text_completion"}, id="text_completion"),
         ],
     )
-    def test_of_a_model_call(self, attributes: Any) -> None:
+    def test_model_call_span_is_recognized(self, attributes: Any) -> None:
         assert turn(span("c", attributes)).id == "c"
 
     @pytest.mark.parametrize(
         "attributes",
         [
-            pytest.param({"gen_ai.system": "openai", **MODEL}, id="no trace of a call"),
+            pytest.param({"gen_ai.system": "openai", **MODEL}, id="no messages, prompt or usage"),
             pytest.param({"gen_ai.system": "openai", **MESSAGES}, id="no model"),
             pytest.param({"gen_ai.operation.name": "embeddings", **MODEL, **MESSAGES}, id="other"),
         ],
     )
-    def test_of_something_else(self, attributes: Any) -> None:
+    def test_other_span_is_not_a_model_call(self, attributes: Any) -> None:
         assert trace(span("c", attributes)).turns == ()
 
 
 @pytest.mark.parametrize("value", [None, 7, [], {}, "", "x", [[]], [{"parts": 7}], {"parts": [7]}])
 @pytest.mark.parametrize("name", [IN, OUT, "gen_ai.tool.name", "gen_ai.usage.input_tokens"])
-def test_values_of_any_kind_are_survived(name: str, value: Any) -> None:
+def test_arbitrary_attribute_value_is_accepted(name: str, value: Any) -> None:
     found = traces(read(agent("a", {name: value}), chat("c", attributes={name: value}, under="a")))
     assert [trace.id for trace in found] == ["t1"]

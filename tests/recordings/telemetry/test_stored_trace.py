@@ -51,16 +51,16 @@ TRACES = values(
 
 
 @given(st.lists(SPANS | LOGS, max_size=4))
-def test_records(records: list[Span | LogRecord]) -> None:
+def test_packed_records_are_equal_after_unpacking(records: list[Span | LogRecord]) -> None:
     assert list(unpack_records(pack_records(records))) == records
 
 
-def test_records_that_say_nothing() -> None:
+def test_empty_span_is_equal_after_unpacking() -> None:
     bare = Span(trace_id="t", id="a", parent_id=None, name="", start=0, end=0)
     assert list(unpack_records(pack_records([bare]))) == [bare]
 
 
 @given(TRACES)
-def test_traces(trace: Trace) -> None:
+def test_packed_traces_are_equal_after_unpacking(trace: Trace) -> None:
     packed = pack_trace(trace)
     assert unpack_trace(packed, place=trace.place, warnings=trace.warnings) == trace

@@ -20,16 +20,16 @@ from tests.recordings.telemetry.recorder import (
 HI, DONE = user("hi"), assistant("done")
 
 
-def asking(*said: Message) -> Any:
-    return chat("c", [HI], said, under="a", at=(0, 100))
+def asking(*outputs: Message) -> Any:
+    return chat("c", [HI], outputs, under="a", at=(0, 100))
 
 
 def shown(*answered: Message) -> Any:
     return chat("d", [HI, *answered], [DONE], under="a", at=(500, 600))
 
 
-class TestFromBoth:
-    def test_gaps_of_a_span_are_filled_from_the_call_of_its_id(self) -> None:
+class TestMergedToolCalls:
+    def test_message_call_completes_span_by_id(self) -> None:
         found = trace(
             agent("a"),
             asking(calls("f", {"a": 1}, "x"), calls("f", {"a": 2}, "y")),
@@ -41,7 +41,7 @@ class TestFromBoth:
         assert [one.output for one in found.turns[0].tool_responses] == [2, 1]
         assert found.warnings == ()
 
-    def test_what_a_span_says_is_never_replaced(self) -> None:
+    def test_span_values_are_not_replaced(self) -> None:
         found = turn(
             agent("a"),
             asking(calls("f", {"a": 1}, "x")),
@@ -59,7 +59,9 @@ class TestFromBoth:
             pytest.param({"args": {"b": 1}}, "result", id="result"),
         ],
     )
-    def test_filling_by_name_is_said(self, recorded: dict[str, Any], filled: str) -> None:
+    def test_match_by_name_that_completes_span_is_a_warning(
+        self, recorded: dict[str, Any], filled: str
+    ) -> None:
         found = trace(
             agent("a"),
             asking(calls("f", {"a": 1}, "x")),
@@ -71,7 +73,7 @@ class TestFromBoth:
             f"tool f {filled} joined from message parts by name (call ids differ)",
         )
 
-    def test_joining_by_name_that_fills_nothing_is_not_worth_a_word(self) -> None:
+    def test_match_by_name_that_completes_nothing_is_silent(self) -> None:
         found = trace(
             agent("a"),
             asking(calls("f", {"a": 1}, "x")),
@@ -79,7 +81,7 @@ class TestFromBoth:
         )
         assert found.warnings == ()
 
-    def test_a_call_without_a_span_follows_the_call_that_was_asked_for_before_it(self) -> None:
+    def test_call_without_span_keeps_its_requested_position(self) -> None:
         found = trace(
             agent("a"),
             asking(calls("zero"), calls("one", {}, "1"), calls("two"), calls("three", {}, "3")),

@@ -22,7 +22,7 @@ HI, HELLO = [user("hi")], [assistant("hello")]
 class TestContinuations:
     ASKING = chat("c", HI, [calls("f", {"a": 1}, "t1")], at=(0, 100))
 
-    def test_a_call_with_the_tools_answer_goes_on_with_the_turn(self) -> None:
+    def test_call_with_tool_response_continues_turn(self) -> None:
         shown = [user("hi"), calls("f", {"a": 1}, "t1"), answers({"r": 1}, "t1")]
         found = trace(self.ASKING, chat("d", shown, [assistant("done")], at=(500, 600)))
         (only,) = found.turns
@@ -31,19 +31,19 @@ class TestContinuations:
         assert found.performance is not None
         assert found.performance["latency"]["overall"]["max"] == 600.0  # type: ignore[index,call-overload]
 
-    def test_the_answer_of_another_call_does_not(self) -> None:
+    def test_response_of_another_call_starts_new_turn(self) -> None:
         shown = [user("hi"), answers({"r": 1}, "other")]
         assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 2
 
-    def test_without_ids_on_one_side_it_does(self) -> None:
+    def test_response_without_id_continues_turn(self) -> None:
         shown = [user("hi"), answers({"r": 1})]
         assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 1
 
-    def test_an_answer_anywhere_in_what_it_is_shown_tells_whom_it_continues(self) -> None:
+    def test_tool_response_anywhere_in_input_continues_turn(self) -> None:
         shown = [answers(1, "t1"), user("hi"), answers(2, "other")]
         assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 1
 
-    def test_its_tools_follow_those_of_the_turn(self) -> None:
+    def test_tool_calls_of_continuation_come_last(self) -> None:
         shown = [user("hi"), answers(1, "t1")]
         only = turn(
             self.ASKING,
@@ -53,7 +53,7 @@ class TestContinuations:
         )
         assert [call.name for call in only.tool_calls][-2:] == ["first", "second"]
 
-    def test_what_asks_for_tools_again_is_not_yet_an_answer(self) -> None:
+    def test_text_beside_tool_call_is_not_final_answer(self) -> None:
         first = chat(
             "c",
             HI,
@@ -70,31 +70,31 @@ class TestContinuations:
         later = chat("d", [answers(1, "t1")], [calls("g")], at=(500, 600))
         assert turn(first, later).final_text is None
 
-    def test_a_question_that_only_the_later_call_tells_is_taken(self) -> None:
-        first = chat("c", said=[calls("f", {}, "t1")])
+    def test_question_of_continuation_fills_missing_question(self) -> None:
+        first = chat("c", outputs=[calls("f", {}, "t1")])
         later = chat("d", [user("hi"), answers(1, "t1")], HELLO, at=(500, 600))
         assert turn(first, later).user_text == "hi"
 
-    def test_a_new_question_does_not(self) -> None:
+    def test_new_question_starts_new_turn(self) -> None:
         shown = [answers({"r": 1}, "t1"), user("next")]
         assert len(trace(self.ASKING, chat("d", shown, HELLO, at=(500, 600))).turns) == 2
 
-    def test_an_agents_turn_never_continues_another(self) -> None:
+    def test_agent_never_continues_turn(self) -> None:
         shown = [user("hi"), answers({"r": 1}, "t1")]
         later = [agent("a", at=(500, 600)), chat("d", shown, HELLO, under="a", at=(500, 600))]
         assert len(trace(self.ASKING, *later).turns) == 2
 
     @pytest.mark.parametrize("reasons", ["tool_calls", ["TOOL_CALLS"], ["stop"], []])
-    def test_other_reasons_to_stop_raise_no_suspicion(self, reasons: Any) -> None:
+    def test_other_finish_reason_is_no_warning(self, reasons: Any) -> None:
         stopped = {"gen_ai.response.finish_reasons": reasons}
         assert trace(chat("c", attributes=stopped), chat("d", at=(500, 600))).warnings == ()
 
     @pytest.mark.parametrize("reason", ["tool_use", ["tool_use"]])
-    def test_a_reason_under_its_old_name_raises_it_too(self, reason: Any) -> None:
+    def test_legacy_finish_reason_is_a_warning(self, reason: Any) -> None:
         stopped = {"gen_ai.response.finish_reason": reason}
         assert len(trace(chat("c", attributes=stopped), chat("d", at=(500, 600))).warnings) == 1
 
-    def test_without_content_it_is_only_suspected(self) -> None:
+    def test_continuation_without_content_is_a_warning(self) -> None:
         stopped = {"gen_ai.response.finish_reasons": ["tool_calls"]}
         found = trace(chat("c", attributes=stopped), chat("d", at=(500, 600)))
         assert len(found.turns) == 2

@@ -1,4 +1,4 @@
-"""What the tests of the cache keep in it."""
+"""Sample evaluators and helpers for tests of the cache."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ OTHER_SNAPSHOT = ProgramSnapshot(entry="a.py", files={"a.py": ProgramFile(conten
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Be somebody whom permissions bind; root is not."""
+    """Drop root for the user ``nobody``, because file modes do not restrict root."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)
@@ -39,25 +39,25 @@ def as_nobody() -> Iterator[None]:
 
 
 def index_of(store: EvaluatorCache) -> list[Path]:
-    """All files of the index."""
+    """Return all index files, sorted."""
     folder = store.folder / "evaluators" / "index"
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def trees_of(store: EvaluatorCache) -> list[Path]:
-    """All folders of evaluators."""
+    """Return all folders of evaluators, sorted."""
     return sorted((store.folder / "evaluators" / "trees").iterdir())
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """All that is half made."""
+    """Return all temporary files and folders below ``folder``."""
     return sorted(folder.rglob(".tmp-*"))
 
 
 def start_python(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a script that imports us, in a process of its own.
+    """Start a script that can import agentci and the tests in a new process.
 
-    Coverage is not measured there: many of them are killed, or may write nothing.
+    Coverage is disabled: many of these processes are killed or may not write files.
     """
     environ = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
     return subprocess.Popen(
@@ -70,13 +70,13 @@ def start_python(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finish(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
-    """Wait for all, let none fail, and return what each printed."""
-    said = [process.communicate(timeout=50) for process in processes]
-    for process, (_, err) in zip(processes, said, strict=True):
+    """Wait for all processes, assert that each succeeds, and return their output."""
+    outputs = [process.communicate(timeout=50) for process in processes]
+    for process, (_, err) in zip(processes, outputs, strict=True):
         assert (process.returncode, err) == (0, ""), err
-    return [out for out, _ in said]
+    return [out for out, _ in outputs]
 
 
 def run_python(script: str, *arguments: object) -> str:
-    """Run a script that imports us to its end, and return what it printed."""
+    """Run a script as :func:`start_python` does, and return its output."""
     return finish([start_python(script, *arguments)])[0]

@@ -1,4 +1,4 @@
-"""Archives of all kinds, also such that no packer makes."""
+"""Build zip and tar archives, including invalid ones."""
 
 import gzip
 import io
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 
 def zipped(files: Mapping[str, bytes | str], *, modes: Mapping[str, int] | None = None) -> bytes:
-    """A zip archive; names are written as they are, modes as ``st_mode`` has them."""
+    """Make a zip archive; names are written unchanged, ``modes`` are values of ``st_mode``."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
@@ -17,7 +17,7 @@ def zipped(files: Mapping[str, bytes | str], *, modes: Mapping[str, int] | None 
 
 
 def zip_info(name: str, mode: int) -> zipfile.ZipInfo:
-    """The header of a member of a zip archive, of the compression that all have."""
+    """Make the header of a deflated member of a zip archive."""
     info = zipfile.ZipInfo("x")
     info.filename = info.orig_filename = name
     info.compress_type = zipfile.ZIP_DEFLATED
@@ -27,12 +27,12 @@ def zip_info(name: str, mode: int) -> zipfile.ZipInfo:
 
 
 def tarred(members: Sequence[tuple[tarfile.TarInfo, bytes]]) -> bytes:
-    """A gzipped tar archive."""
+    """Make a gzipped tar archive."""
     return gzip.compress(plain_tar(members), mtime=0)
 
 
 def plain_tar(members: Sequence[tuple[tarfile.TarInfo, bytes]]) -> bytes:
-    """A tar archive that is not compressed."""
+    """Make an uncompressed tar archive."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for info, data in members:
@@ -41,14 +41,14 @@ def plain_tar(members: Sequence[tuple[tarfile.TarInfo, bytes]]) -> bytes:
 
 
 def tar_files(files: Mapping[str, bytes]) -> bytes:
-    """A gzipped tar archive of plain files."""
+    """Make a gzipped tar archive of regular files."""
     return tarred([(tar_info(name, size=len(data)), data) for name, data in files.items()])
 
 
 def tar_info(
     name: str, *, kind: bytes = tarfile.REGTYPE, size: int = 0, mode: int = 0o644, link: str = ""
 ) -> tarfile.TarInfo:
-    """The header of a member of a tar archive."""
+    """Make the header of a member of a tar archive."""
     info = tarfile.TarInfo(name)
     info.type, info.size, info.mode, info.linkname = kind, size, mode, link
     return info

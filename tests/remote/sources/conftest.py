@@ -1,4 +1,4 @@
-"""What tests of sources share: a GitHub on this machine, and a client that does not dawdle."""
+"""Fixtures for sources: a fake GitHub on this machine, and an HTTP client that does not wait."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +12,12 @@ from tests.remote.sources.fake_github import FakeGitHub
 
 
 def no_sleep(_: float) -> None:
-    """Waits are the client's to test."""
+    """Return at once; tests of the HTTP client cover waiting."""
 
 
 @pytest.fixture
 def http() -> HttpGetter:
-    return HttpClient(tell=lambda _: None, sleep=no_sleep)
+    return HttpClient(report=lambda _: None, sleep=no_sleep)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A GitHub on this machine: its API and its raw host over real sockets, with git's own digests."""
+"""Fake GitHub on this machine: API and raw host over real sockets, with git's digests."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ FILE, EXECUTABLE, LINK, SUBMODULE, FOLDER = "100644", "100755", "120000", "16000
 
 @dataclass(frozen=True)
 class Kept:
-    """A file as git keeps it; of a link the content is its target, of a submodule its commit."""
+    """A git object; the content of a link is its target, that of a submodule its commit."""
 
     content: bytes
     mode: str = FILE
@@ -31,7 +31,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: which ``kind`` of question, of whom, and with which headers (lower case)."""
+    """One request: its ``kind`` as in ``FakeGitHub.answers``, its path, and lower-case headers."""
 
     kind: str
     path: str
@@ -40,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered in place of what GitHub would say."""
+    """An HTTP response."""
 
     status: int
     content: bytes = b""
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass
 class Repository:
-    """Commits with their files, and the branches and tags that lead to them."""
+    """Files by commit and by tree, and commits by branch or tag."""
 
     commits: dict[str, dict[str, Kept]] = field(default_factory=dict)
     revisions: dict[str, str] = field(default_factory=dict)
@@ -57,15 +57,15 @@ class Repository:
 
 
 class FakeGitHub:
-    """Use it as a context manager; change its attributes at any time.
+    """Fake server, to be used as a context manager; its attributes may change at any time.
 
     Attributes:
-        api, raw: base addresses, two servers on ports of their own.
-        token: without it everything is as if it were not there; empty where all is public.
-        longest_listing: more entries are truncated, None for no limit.
-        answers: by kind (``commit``, ``tree``, ``contents``, ``raw``): is given the path of a
-            request, and returns what to answer instead, or None.
-        asked: every request so far.
+        api, raw: base URLs of two servers on separate ports.
+        token: required for all content, otherwise status 404; empty if all content is public.
+        longest_listing: maximum number of entries in a recursive listing; None for no limit.
+        answers: replacements by kind (``commit``, ``tree``, ``contents``, ``raw``): takes the path
+            of a request and returns the response; None for the usual response.
+        asked: all requests so far.
     """
 
     def __init__(self) -> None:
@@ -95,10 +95,10 @@ class FakeGitHub:
     def publish(
         self, repository: str, files: Mapping[str, bytes | str | Kept], *, branch: str = "main"
     ) -> str:
-        """Commit ``files`` to a branch, in place of what it held; returns the commit."""
+        """Replace all files of a branch by ``files``, and return the new commit."""
         kept = {path: _kept(content) for path, content in files.items()}
         home = self._repositories.setdefault(repository, Repository())
-        root = _plant(kept, home)
+        root = _store_trees(kept, home)
         before = home.revisions.get(branch, "")
         commit = _sha("commit", f"tree {root}\nparent {before}\n\n{branch}\n".encode())
         home.commits[commit] = kept
@@ -107,15 +107,15 @@ class FakeGitHub:
         return commit
 
     def publish_folder(self, repository: str, folder: Path, *, branch: str = "main") -> str:
-        """Commit all files of a folder on disk, as :meth:`publish` does."""
-        return self.publish(repository, dict(_on_disk(folder)), branch=branch)
+        """Publish all files of a folder on disk, as :meth:`publish` does."""
+        return self.publish(repository, dict(_read_folder(folder)), branch=branch)
 
     def count(self, kind: str | None = None) -> int:
-        """How many requests there were, of one kind or of all."""
+        """Return the number of requests of one kind, or of all kinds."""
         return len(self.asked) if kind is None else Counter(each.kind for each in self.asked)[kind]
 
     def context(self, http: HttpGetter, workspace: Path, **others: Any) -> SourceContext:
-        """Surroundings whose GitHub this is."""
+        """Return a context for sources that uses this server."""
         return SourceContext(
             http=http,
             workspace=workspace,
@@ -130,21 +130,21 @@ class FakeGitHub:
 
             def do_GET(self) -> None:
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                kind, said = answer(self.path, headers)
+                kind, response = answer(self.path, headers)
                 if kind in github.answers:
-                    said = github.answers[kind](self.path) or said
+                    response = github.answers[kind](self.path) or response
                 with github._lock:
                     github.asked.append(Asked(kind=kind, path=self.path, headers=headers))
-                self.send_response(said.status)
-                for name, value in said.headers.items():
+                self.send_response(response.status)
+                for name, value in response.headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(said.content)))
+                self.send_header("Content-Length", str(len(response.content)))
                 self.send_header("Connection", "close")
                 self.end_headers()
-                self.wfile.write(said.content)
+                self.wfile.write(response.content)
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Tests look at ``asked``."""
+                """Log nothing; tests read ``asked``."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._servers.append(server)
@@ -155,11 +155,11 @@ class FakeGitHub:
         parts = urlsplit(path)
         found = re.fullmatch(r"/repos/([^/]+/[^/]+)/(commits|git/trees|contents)/(.+)", parts.path)
         if found is None:
-            return "unknown", _said(404, "Not Found")
+            return "unknown", _make_error(404, "Not Found")
         kind = {"commits": "commit", "git/trees": "tree"}.get(found[2], found[2])
         home = self._repositories.get(found[1])
-        if home is None or not self._is_let_in(headers):
-            return kind, _said(404, "Not Found")
+        if home is None or not self._is_authorized(headers):
+            return kind, _make_error(404, "Not Found")
         rest, query = unquote(found[3]), parse_qs(parts.query)
         if kind == "commit":
             return kind, _commit(home, rest, headers)
@@ -170,7 +170,7 @@ class FakeGitHub:
     def _answer_raw(self, path: str, headers: Mapping[str, str]) -> tuple[str, Answer]:
         owner, name, rest = unquote(urlsplit(path).path).removeprefix("/").split("/", 2)
         home = self._repositories.get(f"{owner}/{name}")
-        if home is not None and self._is_let_in(headers):
+        if home is not None and self._is_authorized(headers):
             for revision in (*home.commits, *home.revisions):
                 kept = _files(home, revision).get(rest.removeprefix(f"{revision}/"))
                 if rest.startswith(f"{revision}/") and kept is not None:
@@ -178,13 +178,13 @@ class FakeGitHub:
                     return "raw", Answer(200, kept.content, kind)
         return "raw", Answer(404, b"404: Not Found", {"Content-Type": "text/plain; charset=utf-8"})
 
-    def _is_let_in(self, headers: Mapping[str, str]) -> bool:
+    def _is_authorized(self, headers: Mapping[str, str]) -> bool:
         return not self.token or headers.get("authorization") == f"Bearer {self.token}"
 
     def _tree(self, home: Repository, sha: str, *, recursive: bool) -> Answer:
         kept = home.trees.get(sha)
         if kept is None:
-            return _said(404, "Not Found")
+            return _make_error(404, "Not Found")
         entries = list(_entries(kept, recursive=recursive))
         most = self.longest_listing
         truncated = recursive and most is not None and len(entries) > most
@@ -194,13 +194,15 @@ class FakeGitHub:
 
 
 def rate_limited(_: str) -> Answer:
-    """What GitHub answers to whoever asked too often; for ``FakeGitHub.answers``."""
-    said = _said(403, "API rate limit exceeded for 127.0.0.1.")
-    return Answer(said.status, said.content, {**said.headers, "X-RateLimit-Remaining": "0"})
+    """Return GitHub's response to too many requests, for use in ``FakeGitHub.answers``."""
+    response = _make_error(403, "API rate limit exceeded for 127.0.0.1.")
+    return Answer(
+        response.status, response.content, {**response.headers, "X-RateLimit-Remaining": "0"}
+    )
 
 
 def blob_sha(content: bytes) -> str:
-    """Git's name of a file's content."""
+    """Return git's object name of a file's content."""
     return _sha("blob", content)
 
 
@@ -210,7 +212,7 @@ def _kept(content: bytes | str | Kept) -> Kept:
     return Kept(content.encode() if isinstance(content, str) else content)
 
 
-def _on_disk(folder: Path) -> Iterator[tuple[str, Kept]]:
+def _read_folder(folder: Path) -> Iterator[tuple[str, Kept]]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
@@ -228,15 +230,15 @@ def _name_of(kept: Kept) -> str:
     return kept.content.decode() if kept.mode == SUBMODULE else blob_sha(kept.content)
 
 
-def _plant(files: Mapping[str, Kept], home: Repository) -> str:
-    """Make the trees of a folder, the innermost first; returns the name of the outermost."""
+def _store_trees(files: Mapping[str, Kept], home: Repository) -> str:
+    """Store the trees of a folder and its subfolders; return the object name of the folder."""
     home_files = dict(files)
     content = b""
     for name, each in sorted(_children(files).items(), key=lambda child: _order(*child)):
         if isinstance(each, Kept):
             content += f"{each.mode} {name}".encode() + b"\0" + bytes.fromhex(_name_of(each))
         else:
-            content += f"40000 {name}".encode() + b"\0" + bytes.fromhex(_plant(each, home))
+            content += f"40000 {name}".encode() + b"\0" + bytes.fromhex(_store_trees(each, home))
     sha = _sha("tree", content)
     home.trees[sha] = home_files
     return sha
@@ -271,7 +273,7 @@ def _entries(
             else:
                 yield {**entry, "type": "blob", "size": len(child.content)}
         else:
-            sha = _plant(child, Repository())
+            sha = _store_trees(child, Repository())
             yield {"path": path, "mode": FOLDER, "type": "tree", "sha": sha}
             if recursive:
                 yield from _entries(child, recursive=True, start=f"{path}/")
@@ -284,7 +286,7 @@ def _files(home: Repository, revision: str) -> Mapping[str, Kept]:
 def _commit(home: Repository, revision: str, headers: Mapping[str, str]) -> Answer:
     commit = home.revisions.get(revision.removeprefix("heads/"), revision)
     if commit not in home.commits:
-        return _said(422, f"No commit found for SHA: {revision}")
+        return _make_error(422, f"No commit found for SHA: {revision}")
     if headers.get("accept") == "application/vnd.github.sha":
         kind = {"Content-Type": "application/vnd.github.sha; charset=utf-8"}
         return Answer(200, commit.encode(), kind)
@@ -294,7 +296,7 @@ def _commit(home: Repository, revision: str, headers: Mapping[str, str]) -> Answ
 def _contents(home: Repository, path: str, revision: str, headers: Mapping[str, str]) -> Answer:
     kept = _files(home, revision).get(path)
     if kept is None:
-        return _said(404, "Not Found")
+        return _make_error(404, "Not Found")
     if "raw" in headers.get("accept", ""):
         kind = {"Content-Type": "application/vnd.github.raw+json; charset=utf-8"}
         return Answer(200, kept.content, kind)
@@ -302,7 +304,7 @@ def _contents(home: Repository, path: str, revision: str, headers: Mapping[str, 
     return Answer(200, json.dumps(entry).encode(), {"Content-Type": JSON})
 
 
-def _said(status: int, message: str) -> Answer:
+def _make_error(status: int, message: str) -> Answer:
     body = {
         "message": message,
         "documentation_url": "https://docs.github.com/rest",

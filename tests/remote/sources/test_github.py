@@ -1,4 +1,4 @@
-"""Evaluators on GitHub, fetched from one on this machine."""
+"""Evaluators on GitHub, fetched from a fake server on this machine."""
 
 import hashlib
 from collections.abc import Sequence
@@ -52,12 +52,12 @@ def program(ref: str = REF, **others: Any) -> RemoteProgram:
 
 
 def fetch(source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()) -> ProgramSnapshot:
-    """Resolve and fetch, as a run does."""
+    """Complete, resolve and fetch a program, as a run does."""
     wanted = source.complete(program(ref))
     return source.fetch(wanted, source.resolve(wanted), paths=paths)
 
 
-def refusal(
+def get_fetch_error(
     source: GitHubSource, ref: str = REF, *, paths: Sequence[str] = ()
 ) -> PermanentFetchError:
     with pytest.raises(PermanentFetchError) as error:
@@ -65,8 +65,8 @@ def refusal(
     return error.value
 
 
-class TestWhatAConfigLeavesOpen:
-    def test_is_the_community_repository_and_its_branch(
+class TestCompletion:
+    def test_repository_defaults_to_community_main_branch(
         self, http: HttpGetter, tmp_path: Path
     ) -> None:
         github = FakeGitHub()
@@ -75,21 +75,21 @@ class TestWhatAConfigLeavesOpen:
         assert completed.repository == "agentevals-dev/evaluators"
         assert completed.revision == "main"
 
-    def test_is_what_the_environment_says(
+    def test_environment_replaces_default_repository_and_branch(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         source = GitHubSource(github.context(http, tmp_path, repository="own/evals", branch="next"))
         completed = source.complete(RemoteProgram(source="github", ref=REF))
         assert (completed.repository, completed.revision) == ("own/evals", "next")
 
-    def test_leaves_alone_what_the_config_says(self, source: GitHubSource) -> None:
+    def test_config_values_are_kept(self, source: GitHubSource) -> None:
         assert source.complete(program(revision="v1")) == program(revision="v1")
 
-    def test_writes_commits_and_digests_in_one_way(self, source: GitHubSource) -> None:
+    def test_commit_and_sha256_are_normalized(self, source: GitHubSource) -> None:
         completed = source.complete(program(revision="8C1F" * 10, sha256="AB" * 32))
         assert (completed.revision, completed.sha256) == (COMMIT, "ab" * 32)
 
-    def test_is_any_file_name(self, source: GitHubSource) -> None:
+    def test_ref_needs_no_file_extension(self, source: GitHubSource) -> None:
         assert source.complete(program("a/LICENSE")).ref == "a/LICENSE"
 
     @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ class TestWhatAConfigLeavesOpen:
             program(sha256="ab"),
         ],
     )
-    def test_is_refused_where_it_leads_elsewhere(
+    def test_invalid_program_is_rejected_without_request(
         self, source: GitHubSource, github: FakeGitHub, wrong: RemoteProgram
     ) -> None:
         with pytest.raises(PermanentFetchError):
@@ -109,24 +109,28 @@ class TestWhatAConfigLeavesOpen:
         assert github.count() == 0
 
 
-class TestCommits:
-    def test_are_what_a_branch_means_now(self, source: GitHubSource, github: FakeGitHub) -> None:
+class TestCommitLookup:
+    def test_branch_resolves_to_current_commit(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         first = github.publish(REPOSITORY, FILES)
         assert source.resolve(program()) == first
         assert github.asked[0].headers["accept"] == "application/vnd.github.sha"
 
-    def test_are_found_for_branches_with_slashes(
+    def test_branch_with_special_characters_is_escaped_in_url(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, FILES, branch="feature/ä+b")
         assert source.resolve(program(revision="feature/ä+b")) == commit
         assert github.asked[0].path == "/repos/org/evals/commits/feature%2F%C3%A4%2Bb"
 
-    def test_stand_for_themselves(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_commit_resolves_without_request(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         assert source.resolve(program(revision=COMMIT)) == COMMIT
         assert github.count() == 0
 
-    def test_are_asked_for_once_by_any_number_of_threads(
+    def test_concurrent_lookups_send_one_request(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, FILES)
@@ -135,46 +139,45 @@ class TestCommits:
         assert set(found) == {commit}
         assert github.count("commit") == 1
 
-    def test_are_asked_for_once_where_there_are_none(
-        self, source: GitHubSource, github: FakeGitHub
-    ) -> None:
+    def test_failed_lookup_is_not_repeated(self, source: GitHubSource, github: FakeGitHub) -> None:
         for _ in range(3):
             with pytest.raises(PermanentFetchError):
                 source.resolve(program())
         assert github.count("commit") == 1
 
-    def test_of_unknown_branches_are_refused(
-        self, source: GitHubSource, github: FakeGitHub
-    ) -> None:
+    def test_unknown_branch_is_reported(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, FILES)
         with pytest.raises(
             PermanentFetchError, match=r"^org/evals has no branch, tag or commit 'gone'$"
         ) as error:
             source.resolve(program(revision="gone"))
-        assert error.value.hint == "`branch` or `rev` names it in a config"
+        assert error.value.hint == "check `branch` or `rev` in the config"
 
-    def test_of_unknown_repositories_are_refused(self, source: GitHubSource) -> None:
+    def test_unknown_repository_is_reported(self, source: GitHubSource) -> None:
         with pytest.raises(
-            PermanentFetchError, match=r"^org/evals is not found, or has no 'main'$"
+            PermanentFetchError,
+            match=r"^org/evals does not exist, is not accessible, or has no 'main'$",
         ) as error:
             source.resolve(program())
         assert error.value.hint == NEEDS_TOKEN
 
-    def test_that_are_none_are_not_believed(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_response_without_commit_is_rejected(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         github.answers["commit"] = lambda _: Answer(200, b"<html>Sign in</html>")
-        with pytest.raises(
-            UnreachableError, match=r"answered with no commit for 'main' of org/evals"
-        ):
+        with pytest.raises(UnreachableError, match=r"returned no commit for 'main' of org/evals"):
             source.resolve(program())
 
-    def test_are_what_a_pin_writes(self, source: GitHubSource) -> None:
+    def test_pin_writes_commit_unless_already_pinned(self, source: GitHubSource) -> None:
         assert source.pin(program(), COMMIT) == f"rev: {COMMIT}"
         assert source.pin(program(revision=COMMIT), COMMIT) is None
         assert source.pin(program(), "main") is not None
 
 
-class TestAProgram:
-    def test_comes_with_all_of_its_folder(self, source: GitHubSource, github: FakeGitHub) -> None:
+class TestFetchedFolder:
+    def test_program_is_fetched_with_its_folder(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         github.publish(REPOSITORY, FILES)
         snapshot = fetch(source)
         assert snapshot.entry == "quality.py"
@@ -183,18 +186,18 @@ class TestAProgram:
         assert snapshot.files["words/list of words.txt"] == ProgramFile(content=b"good\nbad")
         assert snapshot.files["wörter/日本.txt"].content.decode() == "良い"
 
-    def test_keeps_what_can_be_run(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_executable_mode_is_kept(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, FILES)
         snapshot = fetch(source)
         assert {path for path, file in snapshot.files.items() if file.executable} == {"run.sh"}
 
-    def test_of_the_root_comes_with_what_belongs_to_it_alone(
+    def test_program_in_root_comes_without_unrelated_files(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, {**FILES, "x.py": "1", "requirements.txt": "a", "y.py": "2"})
         assert set(fetch(source, "x.py").files) == {"x.py", "requirements.txt"}
 
-    def test_is_that_of_the_commit_whatever_the_branch_holds_later(
+    def test_files_come_from_commit_not_branch(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, FILES)
@@ -203,7 +206,7 @@ class TestAProgram:
         assert snapshot.files["quality.py"].content == b"print('{}')"
         assert all(commit in asked.path for asked in github.asked)
 
-    def test_comes_as_it_lies_in_a_real_folder(
+    def test_file_bytes_and_mode_are_preserved(
         self, source: GitHubSource, github: FakeGitHub, tmp_path: Path
     ) -> None:
         (tmp_path / "e").mkdir()
@@ -214,7 +217,7 @@ class TestAProgram:
             "e.sh": ProgramFile(content=b"#!/bin/sh\r\n\xff", executable=True)
         }
 
-    def test_costs_one_listing_for_all_programs_of_a_commit(
+    def test_programs_of_one_commit_share_one_listing(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, FILES)
@@ -223,121 +226,130 @@ class TestAProgram:
             list(pool.map(lambda ref: fetch(source, ref), refs))
         assert (github.count("commit"), github.count("tree")) == (1, 1)
 
-    def test_is_missing_with_the_one_that_was_meant(
+    def test_missing_program_gets_suggestion(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, FILES)
-        error = refusal(source, "evaluators/quality/qualty.py")
+        error = get_fetch_error(source, "evaluators/quality/qualty.py")
         assert str(error) == f"'evaluators/quality/qualty.py' is not in org/evals at {commit}"
         assert error.hint == f"did you mean {REF!r}?"
 
-    def test_is_not_a_folder(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_ref_to_folder_gets_hint(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, {"e/q/q.py": "1", "e/q/z.py": "1"})
-        error = refusal(source, "e/q")
+        error = get_fetch_error(source, "e/q")
         assert error.hint == "it is a folder; name the program in it, like 'e/q/q.py'"
 
-    def test_is_not_empty(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_empty_program_is_rejected(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, {REF: " \n"})
-        assert str(refusal(source)) == "the program 'quality.py' is empty"
+        assert str(get_fetch_error(source)) == "the program 'quality.py' is empty"
 
-    def test_is_not_kept_elsewhere(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_git_lfs_pointer_is_rejected(self, source: GitHubSource, github: FakeGitHub) -> None:
         pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 7\n"
         github.publish(REPOSITORY, {REF: "1", "evaluators/quality/model.bin": pointer})
-        error = refusal(source)
-        assert str(error) == "'model.bin' is a pointer of Git LFS, not the file itself"
-        assert error.hint == "keep it in the repository itself, without LFS"
+        error = get_fetch_error(source)
+        assert str(error) == "'model.bin' is a Git LFS pointer, not the file itself"
+        assert error.hint == "store it in the repository without LFS"
 
     @pytest.mark.parametrize("ref", ["evaluators/quality/other", REF])
-    def test_has_no_links_in_its_folder(
+    def test_link_in_program_folder_is_rejected(
         self, source: GitHubSource, github: FakeGitHub, ref: str
     ) -> None:
         github.publish(REPOSITORY, {REF: "1", ref: Kept(b"/etc/passwd", LINK)})
-        assert str(refusal(source)) == f"{ref!r} is a symbolic link"
+        assert str(get_fetch_error(source)) == f"{ref!r} is a symbolic link"
 
-    def test_has_no_submodules_in_its_folder(
+    def test_submodule_in_program_folder_is_rejected(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         module = Kept(COMMIT.encode(), SUBMODULE)
         github.publish(REPOSITORY, {REF: "1", "evaluators/quality/lib": module})
-        assert str(refusal(source)) == "'evaluators/quality/lib' is a submodule"
+        assert str(get_fetch_error(source)) == "'evaluators/quality/lib' is a submodule"
 
-    def test_minds_no_links_elsewhere(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_link_outside_program_folder_is_ignored(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         github.publish(REPOSITORY, {REF: "1", "docs": Kept(b"/etc", LINK)})
         assert set(fetch(source).files) == {"quality.py"}
 
-    def test_has_names_that_every_disk_can_keep_apart(
+    def test_file_names_differing_only_in_case_are_rejected(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, {REF: "1", "evaluators/quality/Quality.py": "2"})
-        assert "'Quality.py' and 'quality.py' are one file where case counts not" in str(
-            refusal(source)
+        assert (
+            "'Quality.py' and 'quality.py' are the same file on case-insensitive file systems"
+            in str(get_fetch_error(source))
         )
 
-    def test_has_folders_that_every_disk_can_keep_apart(
+    def test_folder_names_differing_only_in_case_are_rejected(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(
             REPOSITORY,
             {REF: "1", "evaluators/quality/Lib/a": "2", "evaluators/quality/lib/b": "2"},
         )
-        assert "'Lib' and 'lib' are one file" in str(refusal(source))
+        assert "'Lib' and 'lib' are the same file" in str(get_fetch_error(source))
 
-    def test_is_not_written_to_where_a_hostile_listing_says(
+    def test_listed_path_outside_folder_is_rejected(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         evil = "evaluators/quality/../../../.ssh/config"
         github.publish(REPOSITORY, FILES)
         github.answers["tree"] = lambda _: _listing(REF, evil)
         assert (
-            str(refusal(source)) == "the file name '../../../.ssh/config' leads out of its folder"
+            str(get_fetch_error(source)) == "the file name '../../../.ssh/config' leaves its folder"
         )
         assert github.count("raw") == 0
 
-    def test_is_one_of_a_real_commit(self, source: GitHubSource) -> None:
-        with pytest.raises(PermanentFetchError, match=r"^'\.\./\.\./x' is no commit$"):
+    def test_fetch_rejects_invalid_commit(self, source: GitHubSource) -> None:
+        with pytest.raises(PermanentFetchError, match=r"^'\.\./\.\./x' is not a commit$"):
             source.fetch(program(), "../../x", paths=())
 
 
 class TestLimits:
-    def test_of_files_are_named(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_too_many_files_are_rejected_before_download(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         many = {f"evaluators/quality/{index}": "x" for index in range(MAX_FILES)}
         github.publish(REPOSITORY, {REF: "1", **many})
-        error = refusal(source)
-        assert str(error) == "the program's folder holds more than 200 files"
+        error = get_fetch_error(source)
+        assert str(error) == "the program's folder contains more than 200 files"
         assert error.hint == (
-            "an evaluator is fetched with its whole folder: keep it in one of its own"
+            "the whole folder of an evaluator is fetched; move it into its own folder"
         )
         assert github.count("raw") == 0
 
-    def test_of_one_file_are_named(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_large_file_is_rejected(self, source: GitHubSource, github: FakeGitHub) -> None:
         large = b"x" * (MAX_FILE_BYTES + 1)
         github.publish(REPOSITORY, {REF: "1", "evaluators/quality/large": large})
-        assert str(refusal(source)) == "'large' is larger than 5 MiB"
+        assert str(get_fetch_error(source)) == "'large' is larger than 5 MiB"
 
-    def test_of_all_files_are_named(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_folder_over_size_limit_is_rejected(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         count = MAX_TOTAL_BYTES // MAX_FILE_BYTES + 1
         large = {f"evaluators/quality/{index}": b"x" * MAX_FILE_BYTES for index in range(count)}
         github.publish(REPOSITORY, {REF: "1", **large})
-        assert str(refusal(source)) == "the program's folder holds more than 20 MiB"
+        assert str(get_fetch_error(source)) == "the program's folder contains more than 20 MiB"
 
-    def test_hold_for_files_that_are_named_too(
+    def test_file_limit_applies_to_locked_files(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, {f"e/{index}": "x" for index in range(MAX_FILES + 1)})
         paths = [str(index) for index in range(MAX_FILES + 1)]
-        assert "more than 200 files" in str(refusal(source, "e/0", paths=paths))
+        assert "more than 200 files" in str(get_fetch_error(source, "e/0", paths=paths))
         assert github.count("raw") == 0
 
 
-class TestAListingThatIsTooLong:
-    def test_is_made_folder_by_folder(self, source: GitHubSource, github: FakeGitHub) -> None:
+class TestTruncatedListing:
+    def test_truncated_listing_is_repeated_folder_by_folder(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         github.longest_listing = 2
         github.publish(REPOSITORY, FILES)
         assert set(fetch(source).files) == OWN
-        # At once; the root, two on the way, and two below.
+        # The truncated listing, then the root, evaluators, quality and its two subfolders.
         assert github.count("tree") == 1 + 5
 
-    def test_is_made_of_the_root_alone_for_what_lies_there(
+    def test_program_in_root_needs_only_root_listing(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.longest_listing = 2
@@ -345,40 +357,43 @@ class TestAListingThatIsTooLong:
         assert set(fetch(source, "x.py").files) == {"x.py"}
         assert github.count("tree") == 2
 
-    def test_still_tells_what_is_missing(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_missing_program_is_reported_despite_truncation(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         github.longest_listing = 2
         github.publish(REPOSITORY, FILES)
         for ref in ("evaluators/qualty/quality.py", "evals/a/b/c.py"):
-            assert "is not in org/evals" in str(refusal(source, ref))
+            assert "is not in org/evals" in str(get_fetch_error(source, ref))
 
-    def test_ends_where_there_are_too_many_folders(
-        self, source: GitHubSource, github: FakeGitHub
-    ) -> None:
+    def test_too_many_folders_are_rejected(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.longest_listing = 2
         github.publish(
             REPOSITORY, {"e/x.py": "1", **{f"e/{n}/x": "1" for n in range(MAX_FILES + 1)}}
         )
-        assert str(refusal(source, "e/x.py")) == "'e' holds more than 200 folders"
+        assert str(get_fetch_error(source, "e/x.py")) == "'e' contains more than 200 folders"
 
-    def test_ends_where_a_single_folder_is_too_long(
+    def test_truncated_listing_of_one_folder_is_rejected(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, FILES)
         github.answers["tree"] = lambda _: Answer(200, b'{"tree": [], "truncated": true}')
-        assert str(refusal(source)) == "the folder '/' of org/evals holds too many files to list"
+        assert (
+            str(get_fetch_error(source))
+            == "the folder '/' of org/evals contains too many files to list"
+        )
 
 
-class TestWhatCame:
-    def test_is_asked_for_again_where_it_is_not_what_git_has(
+class TestDownloads:
+    def test_file_with_wrong_digest_is_downloaded_again(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, {REF: "print('{}')"})
-        lies = [Answer(200, b"<html>Please sign in</html>")]
-        github.answers["raw"] = lambda _: lies.pop() if lies else None
+        wrong_answers = [Answer(200, b"<html>Please sign in</html>")]
+        github.answers["raw"] = lambda _: wrong_answers.pop() if wrong_answers else None
         assert fetch(source).files["quality.py"].content == b"print('{}')"
         assert github.count("raw") == 2
 
-    def test_is_never_taken_where_it_stays_another(
+    def test_file_with_wrong_digest_twice_is_rejected(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, {REF: "print('{}')"})
@@ -386,17 +401,19 @@ class TestWhatCame:
         with pytest.raises(UnreachableError) as error:
             fetch(source)
         assert str(error.value) == (
-            "'evaluators/quality/quality.py' of org/evals came with another content than git has"
+            "'evaluators/quality/quality.py' of org/evals has other content than in git"
         )
-        assert error.value.hint == "a proxy or a portal may answer in place of GitHub"
+        assert error.value.hint == "a proxy or a captive portal may have answered instead of GitHub"
         assert github.count("raw") == 2
 
-    def test_is_not_taken_for_missing_where_it_is_listed(
+    def test_missing_listed_file_is_temporary_error(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.publish(REPOSITORY, FILES)
         github.answers["raw"] = lambda _: Answer(404)
-        with pytest.raises(UnreachableError, match="is listed in org/evals, but cannot be loaded"):
+        with pytest.raises(
+            UnreachableError, match="is listed in org/evals, but cannot be downloaded"
+        ):
             fetch(source)
 
     @pytest.mark.parametrize(
@@ -408,22 +425,27 @@ class TestWhatCame:
             b'{"tree": [{"path": "a", "mode": "1", "sha": "", "size": -9}]}',
         ],
     )
-    def test_is_a_listing_or_nothing(
+    def test_invalid_listing_is_rejected(
         self, source: GitHubSource, github: FakeGitHub, listing: bytes
     ) -> None:
         github.publish(REPOSITORY, FILES)
         github.answers["tree"] = lambda _: Answer(200, listing)
-        with pytest.raises(UnreachableError, match="answered with no listing for the files of org"):
+        with pytest.raises(UnreachableError, match="returned an invalid file list of org"):
             fetch(source)
 
-    def test_is_of_a_commit_that_is_there(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_fetch_of_unknown_commit_is_reported(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         github.publish(REPOSITORY, FILES)
-        with pytest.raises(PermanentFetchError, match=f"is not found, or has no commit {COMMIT}"):
+        with pytest.raises(
+            PermanentFetchError,
+            match=f"does not exist, is not accessible, or has no commit {COMMIT}",
+        ):
             source.fetch(program(), COMMIT, paths=())
 
 
-class TestFilesThatALockNames:
-    def test_are_fetched_without_any_listing(
+class TestLockedFiles:
+    def test_locked_files_are_fetched_without_listing(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, FILES)
@@ -431,41 +453,43 @@ class TestFilesThatALockNames:
         assert set(snapshot.files) == {"quality.py", "words/list of words.txt"}
         assert (github.count(), github.count("raw")) == (2, 2)
 
-    def test_can_be_run_where_they_say_what_runs_them(
+    def test_locked_file_with_shebang_is_executable(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, FILES)
         snapshot = source.fetch(program(), commit, paths=["quality.py", "run.sh"])
         assert [file.executable for file in snapshot.files.values()] == [False, True]
 
-    def test_may_lie_in_the_root(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_locked_file_in_root_is_fetched(self, source: GitHubSource, github: FakeGitHub) -> None:
         commit = github.publish(REPOSITORY, {"x.py": "1"})
         assert source.fetch(program("x.py"), commit, paths=["x.py"]).files["x.py"].content == b"1"
 
-    def test_are_refused_where_they_are_not_there(
+    def test_missing_locked_file_is_reported(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         commit = github.publish(REPOSITORY, FILES)
-        error = refusal(source, paths=["quality.py", "gone.py"])
+        error = get_fetch_error(source, paths=["quality.py", "gone.py"])
         assert str(error) == f"'evaluators/quality/gone.py' is not in org/evals at {commit}"
         assert error.hint == NEEDS_TOKEN
 
     @pytest.mark.parametrize("path", ["../quality_2/quality_2.py", "/etc/passwd", "a\\b", ""])
-    def test_are_refused_where_they_lead_out_of_the_folder(
+    def test_unsafe_locked_path_is_rejected_without_download(
         self, source: GitHubSource, github: FakeGitHub, path: str
     ) -> None:
         github.publish(REPOSITORY, FILES)
-        assert str(refusal(source, paths=["quality.py", path])).startswith("the file name ")
+        assert str(get_fetch_error(source, paths=["quality.py", path])).startswith("the file name ")
         assert github.count("raw") == 0
 
-    def test_have_the_program_among_them(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_locked_files_without_program_are_rejected(
+        self, source: GitHubSource, github: FakeGitHub
+    ) -> None:
         github.publish(REPOSITORY, FILES)
         message = f"'quality.py' is not among the files of {REF!r}"
-        assert str(refusal(source, paths=["run.sh"])) == message
+        assert str(get_fetch_error(source, paths=["run.sh"])) == message
 
 
 class TestTokens:
-    def test_go_to_their_host_alone(
+    def test_token_is_sent_only_to_its_host(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.publish(REPOSITORY, FILES)
@@ -475,7 +499,7 @@ class TestTokens:
         sent = {asked.kind: asked.headers.get("authorization") for asked in github.asked}
         assert sent == {"commit": "Bearer s3cret", "tree": "Bearer s3cret", "raw": None}
 
-    def test_open_what_is_not_for_everybody(
+    def test_token_gives_access_to_private_repository(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.token = "s3cret"
@@ -484,7 +508,7 @@ class TestTokens:
         source = GitHubSource(github.context(http, tmp_path, tokens=tokens))
         assert set(fetch(source).files) == OWN
 
-    def test_of_other_hosts_stay_here(
+    def test_tokens_of_other_hosts_are_not_sent(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.publish(REPOSITORY, FILES)
@@ -492,18 +516,18 @@ class TestTokens:
         fetch(GitHubSource(github.context(http, tmp_path, tokens=tokens)))
         assert not any("authorization" in asked.headers for asked in github.asked)
 
-    def test_that_open_nothing_are_told(
+    def test_token_without_access_is_reported(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.token = "other"
         github.publish(REPOSITORY, FILES)
         tokens = {host(github.api): "s3cret"}
-        error = refusal(GitHubSource(github.context(http, tmp_path, tokens=tokens)))
-        assert str(error) == "org/evals is not found, or has no 'main'"
+        error = get_fetch_error(GitHubSource(github.context(http, tmp_path, tokens=tokens)))
+        assert str(error) == "org/evals does not exist, is not accessible, or has no 'main'"
         assert error.hint is not None
         assert error.hint.startswith("the token in AGENTEVALS_GITHUB_TOKEN or GITHUB_TOKEN must be")
 
-    def test_in_an_address_are_in_no_message(
+    def test_password_in_api_url_is_not_in_error(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         github.publish(REPOSITORY, FILES)
@@ -512,20 +536,20 @@ class TestTokens:
         github.answers["commit"] = lambda _: Answer(403)
         with pytest.raises(UnreachableError) as error:
             fetch(source)
-        assert str(error.value).startswith(f"{host(github.api)} does not allow to read")
+        assert str(error.value).startswith(f"{host(github.api)} denies read access to")
 
-    def test_are_in_no_text(self, github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> None:
+    def test_repr_does_not_show_token(
+        self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
+    ) -> None:
         assert "s3cret" not in repr(github.context(http, tmp_path, tokens={"x": "s3cret"}))
 
 
-class TestAnEnterpriseServerWithoutARawHost:
+class TestEnterpriseServer:
     @pytest.fixture
     def source(self, github: FakeGitHub, http: HttpGetter, tmp_path: Path) -> GitHubSource:
         return GitHubSource(github.context(http, tmp_path, github_raw=""))
 
-    def test_is_asked_for_contents_by_its_api(
-        self, source: GitHubSource, github: FakeGitHub
-    ) -> None:
+    def test_files_are_read_through_api(self, source: GitHubSource, github: FakeGitHub) -> None:
         commit = github.publish(REPOSITORY, FILES)
         assert set(fetch(source).files) == OWN
         assert (github.count("contents"), github.count("raw")) == (len(OWN), 0)
@@ -535,50 +559,50 @@ class TestAnEnterpriseServerWithoutARawHost:
         }
         assert all(asked.path.endswith(f"?ref={commit}") for asked in contents)
 
-    def test_has_an_index(self, source: GitHubSource, github: FakeGitHub) -> None:
+    def test_catalogue_is_read_through_api(self, source: GitHubSource, github: FakeGitHub) -> None:
         github.publish(
             "agentevals-dev/evaluators", {"index.yaml": f"evaluators: [{{name: q, path: {REF}}}]"}
         )
         assert [listing.name for listing in source.catalogue()] == ["q"]
 
 
-class TestRefusals:
+class TestErrorResponses:
     @pytest.mark.parametrize(
         ("answer", "kind", "message"),
         [
             (
                 Answer(401, b'{"message": "Bad credentials"}'),
                 UnreachableError,
-                "HOST wants a valid token for 'main' of org/evals (Bad credentials)",
+                "HOST requires a valid token for 'main' of org/evals (Bad credentials)",
             ),
             (
                 Answer(403, b'{"message": "Resource not\\n accessible"}'),
                 UnreachableError,
-                "HOST does not allow to read 'main' of org/evals (Resource not accessible)",
+                "HOST denies read access to 'main' of org/evals (Resource not accessible)",
             ),
             (
                 Answer(403, b"[]", {"X-RateLimit-Remaining": "7"}),
                 UnreachableError,
-                "HOST does not allow to read 'main' of org/evals",
+                "HOST denies read access to 'main' of org/evals",
             ),
             (
                 Answer(409, b'{"message": "Git Repository is empty."}'),
                 PermanentFetchError,
-                "HOST answered 409 for 'main' of org/evals (Git Repository is empty.)",
+                "HOST returned status 409 for 'main' of org/evals (Git Repository is empty.)",
             ),
             (
                 Answer(410, b'{"message": 7}'),
                 PermanentFetchError,
-                "HOST answered 410 for 'main' of org/evals",
+                "HOST returned status 410 for 'main' of org/evals",
             ),
             (
                 Answer(304),
                 UnreachableError,
-                "HOST answered 304 for 'main' of org/evals",
+                "HOST returned status 304 for 'main' of org/evals",
             ),
         ],
     )
-    def test_say_what_the_server_said(
+    def test_error_status_is_reported_with_server_message(
         self,
         source: GitHubSource,
         github: FakeGitHub,
@@ -592,7 +616,7 @@ class TestRefusals:
         assert type(error.value) is kind
         assert str(error.value) == message.replace("HOST", host(github.api))
 
-    def test_are_those_of_a_rate_limit_in_the_end(
+    def test_rate_limit_error_suggests_token(
         self, source: GitHubSource, github: FakeGitHub
     ) -> None:
         github.answers["commit"] = rate_limited
@@ -601,8 +625,8 @@ class TestRefusals:
         assert "GITHUB_TOKEN" in (error.value.hint or "")
 
 
-class TestTheCatalogue:
-    def test_is_the_index_of_the_branch(
+class TestCatalogue:
+    def test_catalogue_lists_index_of_branch(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         index = f"evaluators:\n- {{name: quality, path: {REF}}}\n- {{name: x, path: ../x.py}}\n"
@@ -612,19 +636,19 @@ class TestTheCatalogue:
         assert (listing.source, listing.name, listing.ref) == ("github", "quality", REF)
         assert github.asked[0].path == "/own/evals/feature/x/index.yaml"
 
-    def test_is_refused_where_there_is_none(self, source: GitHubSource) -> None:
+    def test_missing_index_is_reported(self, source: GitHubSource) -> None:
         with pytest.raises(
             PermanentFetchError,
-            match=r"^there is no index\.yaml of agentevals-dev/evaluators \(main\)$",
+            match=r"^index\.yaml of agentevals-dev/evaluators \(main\) not found$",
         ) as error:
             source.catalogue()
         assert error.value.hint == NEEDS_TOKEN
 
-    def test_is_refused_where_the_repository_is_none(
+    def test_catalogue_rejects_invalid_repository(
         self, github: FakeGitHub, http: HttpGetter, tmp_path: Path
     ) -> None:
         source = GitHubSource(github.context(http, tmp_path, repository="../.."))
-        with pytest.raises(PermanentFetchError, match="is no repository on GitHub"):
+        with pytest.raises(PermanentFetchError, match="is not a GitHub repository"):
             source.catalogue()
 
 

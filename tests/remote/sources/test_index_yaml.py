@@ -1,4 +1,4 @@
-"""Indexes of evaluators, the community's and broken ones."""
+"""Indexes of evaluators: the community's format and invalid files."""
 
 import json
 
@@ -49,8 +49,8 @@ def only(entry: str) -> CatalogEntry:
     return listing
 
 
-class TestAnIndex:
-    def test_lists_evaluators_in_its_order(self) -> None:
+class TestIndex:
+    def test_evaluators_are_listed_in_index_order(self) -> None:
         assert parse(COMMUNITY) == (
             CatalogEntry(
                 name="response_quality",
@@ -69,18 +69,18 @@ class TestAnIndex:
             ),
         )
 
-    def test_may_be_empty(self) -> None:
+    def test_empty_index_is_valid(self) -> None:
         assert parse("evaluators: []") == ()
 
-    def test_needs_a_path_and_nothing_else(self) -> None:
+    def test_entry_needs_only_a_path(self) -> None:
         assert only("{path: a/b.py}") == CatalogEntry(name="b", source="github", ref="a/b.py")
 
     @pytest.mark.parametrize("path", ["", "7", "../x.py", "/x.py", "null", "[a]", "{a: b}", "true"])
-    def test_leaves_out_what_no_config_could_name(self, path: str) -> None:
+    def test_entry_with_unusable_path_is_skipped(self, path: str) -> None:
         index = f"evaluators: [{{name: bad, path: {path}}}, 7, [], {{}}, {{name: q, path: q.py}}]"
         assert [listing.name for listing in parse(index)] == ["q"]
 
-    def test_holds_words_and_no_more(self) -> None:
+    def test_fields_are_cleaned_to_printable_text(self) -> None:
         listing = only(
             r'{path: q.py, name: 7, description: "a\e[31m\n  b\u202e\0", tags: [1, a, [b], ""],'
             " author: [x], language: true}"
@@ -89,42 +89,42 @@ class TestAnIndex:
             name="7", source="github", ref="q.py", description="a[31m b", tags=("1", "a")
         )
 
-    def test_is_cut_where_it_is_endless(self) -> None:
+    def test_long_description_and_tags_are_truncated(self) -> None:
         listing = only(f"{{path: q.py, description: {'x' * 9999}, tags: [{'t, ' * 99}]}}")
         assert (len(listing.description), len(listing.tags)) == (MAX_TEXT, MAX_TAGS)
 
 
-class TestWhatIsNoIndex:
+class TestInvalidIndex:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
             (b"", "cannot be read: the file is empty on line 1"),
             (b"- a\n- b\n", "cannot be read: "),
-            (b"404: Not Found", "has no list of evaluators"),
+            (b"404: Not Found", "has no `evaluators` list"),
             (b"just words", "cannot be read: "),
             (b"<!DOCTYPE html>\n<p a='b: c'>: %", "cannot be read: "),
-            (b"evaluators: [", "cannot be read: the file is not YAML"),
+            (b"evaluators: [", "cannot be read: invalid YAML"),
             (b"\xff\xfe\x00", "cannot be read: the file is UTF-16 or UTF-32, not UTF-8 on line 1"),
             (b"a: &a [*a, *a]\n", "cannot be read: "),
             (b"[" * 5000, "cannot be read: "),
-            (b"evaluators: 7", "has no list of evaluators"),
-            (b"evaluators: {a: b}", "has no list of evaluators"),
-            (b"evals: []", "has no list of evaluators"),
-            (b"evaluators: [{name: a}, {path: ../x}]", "has no entry with a usable path"),
+            (b"evaluators: 7", "has no `evaluators` list"),
+            (b"evaluators: {a: b}", "has no `evaluators` list"),
+            (b"evals: []", "has no `evaluators` list"),
+            (b"evaluators: [{name: a}, {path: ../x}]", "has no entry with a valid `path`"),
         ],
     )
-    def test_is_refused_with_what_is_wrong(self, content: bytes, message: str) -> None:
+    def test_invalid_index_is_rejected_with_reason(self, content: bytes, message: str) -> None:
         with pytest.raises(PermanentFetchError) as error:
             parse(content)
         assert str(error.value).startswith(f"index.yaml of org/evals {message}")
         assert error.value.hint == HINT
 
-    def test_is_refused_where_it_is_huge(self) -> None:
+    def test_index_over_size_limit_is_rejected(self) -> None:
         with pytest.raises(PermanentFetchError, match="is larger than 1 MiB"):
             parse(b" " * (MAX_INDEX_BYTES + 1))
 
     @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
-    def test_is_refused_whatever_it_is(self, content: bytes) -> None:
+    def test_arbitrary_content_is_rejected(self, content: bytes) -> None:
         with pytest.raises(PermanentFetchError):
             parse(content)
 
@@ -134,7 +134,7 @@ class TestWhatIsNoIndex:
             lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner),
         )
     )
-    def test_hides_nothing_beside_it(self, junk: object) -> None:
-        entries = [{"name": junk, "path": "a.py", "tags": junk, "description": junk}, junk]
+    def test_invalid_entry_does_not_hide_valid_entry(self, value: object) -> None:
+        entries = [{"name": value, "path": "a.py", "tags": value, "description": value}, value]
         index = json.dumps({"evaluators": entries}, ensure_ascii=False)  # JSON is YAML
         assert [listing.ref for listing in parse(index)] == ["a.py"]

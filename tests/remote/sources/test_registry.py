@@ -1,4 +1,4 @@
-"""The table of sources, and the sources that other packages bring."""
+"""The registry of built-in sources and source plugins."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot
 
 
 class Shelf:
-    def __init__(self, surroundings):
-        self.surroundings = surroundings
+    def __init__(self, context):
+        self.context = context
 
     def complete(self, program):
         return replace(program, repository="shelf")
@@ -54,27 +54,27 @@ def install(folder: Path, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
 
 
-class TestOurSources:
-    def test_are_these(self) -> None:
+class TestBuiltInSources:
+    def test_built_in_sources_are_listed(self) -> None:
         assert list(list_source_factories()) == list(SOURCES) == ["github", "url", "local"]
 
     @pytest.mark.parametrize("name", SOURCES)
-    def test_do_all_that_sources_do(self, name: str, context: SourceContext) -> None:
+    def test_built_in_source_implements_protocol(self, name: str, context: SourceContext) -> None:
         make = find_source_factory(name)
         assert make is not None
         source: Source = make(context)
         assert {"complete", "resolve", "pin", "fetch", "catalogue"} <= set(dir(source))
 
-    def test_ask_nobody_before_they_are_asked(self, context: SourceContext) -> None:
+    def test_creating_sources_sends_no_request(self, context: SourceContext) -> None:
         for make in SOURCES.values():
             make(context)
 
-    def test_of_unknown_names_are_none(self) -> None:
+    def test_unknown_source_has_no_factory(self) -> None:
         assert find_source_factory("shelf") is None
 
 
-class TestSourcesOfOtherPackages:
-    def test_are_found_by_their_entry_point(
+class TestPluginSources:
+    def test_plugin_source_is_found_by_entry_point(
         self, tmp_path: Path, context: SourceContext, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "shelf = agentci_shelf:Shelf", monkeypatch)
@@ -84,21 +84,21 @@ class TestSourcesOfOtherPackages:
         assert source.complete(RemoteProgram(source="shelf", ref="q")).repository == "shelf"
         assert list(list_source_factories()) == [*SOURCES, "shelf"]
 
-    def test_do_not_take_the_place_of_ours(
+    def test_plugin_does_not_replace_built_in_source(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "github = agentci_shelf:Shelf", monkeypatch)
         assert find_source_factory("github") is SOURCES["github"]
         assert list_source_factories() == SOURCES
 
-    def test_are_refused_where_they_are_none(
+    def test_plugin_that_is_not_callable_is_rejected(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "shelf = agentci_shelf:WRONG", monkeypatch)
-        for look in (lambda: find_source_factory("shelf"), list_source_factories):
+        for find in (lambda: find_source_factory("shelf"), list_source_factories):
             with pytest.raises(InputError) as error:
-                look()
+                find()
             assert error.value.problems[0].message == (
-                "the package agentci-shelf brings 'shelf' for agentci.sources,"
-                " which is not something that makes a source"
+                "the package agentci-shelf provides 'shelf' for agentci.sources,"
+                " which is not a function that returns a source"
             )

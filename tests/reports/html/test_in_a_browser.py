@@ -204,7 +204,7 @@ class TestACheck:
 
     def test_that_is_not_there_is_told(self, show: Show) -> None:
         page = show(full_report(), "#check=0000")
-        assert page.texts("#check h1") == ["This report has no check 0000"]
+        assert page.texts("#check h1") == ["Check 0000 not found in this report"]
 
 
 STDIN = CallPayload(
@@ -220,55 +220,55 @@ def opened(show: Show) -> Browser:
     page = show(
         exchange_report(STDIN, STDOUT, CallPayload(name="stderr", content="", size=0)), EXCHANGES
     )
-    page.run("document.querySelector('#exchanges summary').click()")
-    page.wait("document.querySelector('#exchanges pre') !== null")
+    page.run("document.querySelector('#transcript summary').click()")
+    page.wait("document.querySelector('#transcript pre') !== null")
     return page
 
 
 class TestExchanges:
     def test_are_read_and_shown_when_somebody_asks_for_them(self, show: Show) -> None:
         page = show(exchange_report(STDIN), EXCHANGES)
-        assert page.texts("#exchanges pre") == []
-        page.run("document.querySelector('#exchanges summary').focus()")
+        assert page.texts("#transcript pre") == []
+        page.run("document.querySelector('#transcript summary').focus()")
         page.press("Enter")
-        page.wait("document.querySelector('#exchanges pre') !== null")
+        page.wait("document.querySelector('#transcript pre') !== null")
         page.press("Enter")
         page.press("Enter")
-        assert len(page.texts("#exchanges pre")) == 1
+        assert len(page.texts("#transcript pre")) == 1
 
     def test_say_what_went_which_way(self, opened: Browser) -> None:
-        assert opened.texts("#exchanges h3") == ["response_quality"]
-        assert opened.texts("#exchanges .said") == ["program: exit code 0"]
-        assert opened.texts("#exchanges h4") == ["stdin", "stdout", "stderr"]
-        assert opened.texts("#exchanges .remarks") == ["54 bytes", "6 bytes; not UTF-8", "0 bytes"]
+        assert opened.texts("#transcript h3") == ["response_quality"]
+        assert opened.texts("#transcript .prose") == ["program: exit code 0"]
+        assert opened.texts("#transcript h4") == ["stdin", "stdout", "stderr"]
+        assert opened.texts("#transcript .remarks") == ["54 bytes", "6 bytes; not UTF-8", "0 bytes"]
 
     def test_are_indented_until_somebody_wants_them_exact(self, opened: Browser) -> None:
-        pretty, stdout = opened.texts("#exchanges pre")
+        pretty, stdout = opened.texts("#transcript pre")
         assert pretty.split("\n")[:2] == ["{", '  "threshold": 0.5,']
         assert stdout == "caf\\xe9\\u001b"
-        opened.run("document.querySelector('#exchanges [aria-pressed]').focus()")
+        opened.run("document.querySelector('#transcript [aria-pressed]').focus()")
         opened.press(" ")
-        assert opened.texts("#exchanges pre")[0] == STDIN.content
+        assert opened.texts("#transcript pre")[0] == STDIN.content
         assert opened.run("document.activeElement.ariaPressed") == "true"
         opened.press(" ")
-        assert opened.texts("#exchanges pre")[0] == pretty
+        assert opened.texts("#transcript pre")[0] == pretty
 
     def test_are_copied_as_they_came_or_selected(self, opened: Browser) -> None:
-        copy = "[...document.querySelectorAll('#exchanges button')].at(-1).click()"
+        copy = "[...document.querySelectorAll('#transcript button')].at(-1).click()"
         opened.run(
             "navigator.clipboard.writeText = async (text) => { window.copied = text; };" + copy
         )
-        opened.wait("document.querySelector('#exchanges [role=status]:not(:empty)') !== null")
+        opened.wait("document.querySelector('#transcript [role=status]:not(:empty)') !== null")
         assert opened.run("window.copied") == STDOUT.content
         opened.run("navigator.clipboard.writeText = async () => { throw new Error(); };" + copy)
         opened.wait("String(getSelection()).startsWith('caf')")
-        assert opened.texts("#exchanges [role=status]")[-1] == "Selected, to be copied"
+        assert opened.texts("#transcript [role=status]")[-1] == "Selected; press Ctrl+C to copy"
 
     def test_that_had_no_room_are_told_with_a_way_to_have_them(self, show: Show) -> None:
         result = replace(make_result("failed", 0.1), id="0" * 16)
         left_out = EvaluatorCalls(omitted_checks=frozenset([result.id]))
         page = show(replace(make_report([result]), evaluator_calls=left_out), EXCHANGES)
-        assert page.texts(".untold code") == [
+        assert page.texts(".omitted code") == [
             "agentci run evals/eval_config.yaml --only response_quality",
             "agentci evaluator run PROGRAM --trace evals/recordings/books_a_flight.json",
         ]
@@ -279,7 +279,9 @@ class TestExchanges:
             make_report([result]), evaluator_calls=EvaluatorCalls(kept_in_parts=True)
         )
         page = show(elsewhere, EXCHANGES)
-        assert page.texts(".untold")[0].endswith("is in the report.html of the run that judged it.")
+        assert page.texts(".omitted")[0].endswith(
+            "is in the report.html of the run that this check comes from."
+        )
 
     @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
     @pytest.mark.parametrize("looks", [{}, {"dark": True}, {"width": 360, "height": 700}])
@@ -302,9 +304,9 @@ class TestWhateverTheTextIs:
         page.run("document.querySelector('.checks tbody a').click()")
         page.wait("!document.getElementById('check').hidden")
         page.run("document.querySelectorAll('#check summary').forEach((each) => each.click())")
-        page.wait("document.querySelector('#exchanges pre') !== null")
+        page.wait("document.querySelector('#transcript pre') !== null")
         page.wait("document.querySelector('#check > details:last-of-type pre').textContent !== ''")
-        assert HOSTILE.split("<!")[0] in page.texts("#exchanges pre")[0]
+        assert HOSTILE.split("<!")[0] in page.texts("#transcript pre")[0]
         assert page.run("window.stolen") is None
         assert page.run("document.querySelectorAll('img, iframe, object, [onclick]').length") == 0
 

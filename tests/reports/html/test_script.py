@@ -32,7 +32,7 @@ def _evaluate(expression: str, given: Any = None) -> Any:
 @cache
 def _source() -> str:
     return "".join(
-        (FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js", "exchanges.js")
+        (FOLDER / name).read_text() for name in ("checks.js", "tool_calls.js", "payload.js")
     )
 
 
@@ -247,7 +247,7 @@ class TestExchanges:
         assert _evaluate("indented(given).length", "[" * 30_000 + "]" * 30_000) < 3_000_000
 
     def test_hide_nothing(self) -> None:
-        found = _evaluate("spelt(given)", "a\x1b[31m\t\r\n\u202eb\u00e9")
+        found = _evaluate("escapeControl(given)", "a\x1b[31m\t\r\n\u202eb\u00e9")
         assert found == "a\\u001b[31m\t\\u000d\n\\u202eb\u00e9"
 
     def test_are_had_by_commands_that_a_shell_reads(self) -> None:

@@ -14,7 +14,7 @@ from agentci.reports.console import render_console
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
-from agentci.reports.merge.read import MAX_PROBLEMS, read_report
+from agentci.reports.merge.read import MAX_MESSAGE_CHARACTERS, OTHER_BUILD_HINT, read_report
 from tests.helpers.reports import annotated, make_report, make_result, mixed_report, text_of
 from tests.reports.test_hostile_reports import REPORTS
 
@@ -54,12 +54,10 @@ def test_trials_are_read_as_what_they_were() -> None:
     assert result.trials == record
 
 
-def test_a_report_that_says_no_commit_is_read() -> None:
+def test_commit_is_read() -> None:
     report = replace(mixed_report(), commit="c0de" * 10)
     assert _read(report).commit == report.commit
-    older = re.sub(r'  "commit": .*\n', "", text_of(JsonReport(), report))
-    assert "commit" not in json.loads(older)
-    assert read_report(older.encode(), file="results.json").commit == ""
+    assert _read(replace(report, commit="")).commit == ""
 
 
 def _without_line(result: CheckResult) -> CheckResult:
@@ -68,24 +66,38 @@ def _without_line(result: CheckResult) -> CheckResult:
     return replace(result, case=replace(result.case, recording=recording))
 
 
-def test_a_field_that_is_wrong_is_told_with_its_line() -> None:
-    written = text_of(JsonReport(), mixed_report()).replace(
-        '"status": "errored"', '"status": "odd"'
-    )
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            '"status": "errored"',
+            '"status": "odd"',
+            "13: `results[4].status`: invalid enum value 'odd'",
+        ),
+        (
+            '"repeats": null',
+            '"again": null',
+            "9: `results[0]`: object contains unknown field `again`",
+        ),
+        ('"passed": false', '"passed": 0', "6: `decision.passed`: expected `bool`, got `int`"),
+        ('"checks": 6', '"checks": -6', "7: `totals.checks`: expected `int` >= 0"),
+        ('"gates": []', '"gate": []', "1: object contains unknown field `gate`"),
+    ],
+)
+def test_wrong_value_is_reported_with_its_path(before: str, after: str, message: str) -> None:
+    written = text_of(JsonReport(), mixed_report())
+    assert before in written
     with pytest.raises(InputError) as caught:
-        read_report(written.encode(), file="a/results.json")
+        read_report(written.replace(before, after, 1).encode(), file="a/results.json")
     [problem] = caught.value.problems
-    assert str(problem).startswith("a/results.json:13:")
-    assert "'results.4.status': " in problem.message
+    line = problem.place and problem.place.line
+    assert f"{line}: {problem.message}" == message
+    assert problem.hint == OTHER_BUILD_HINT
 
 
-def test_a_report_of_another_build_is_told_by_its_first_fields_and_a_way_out() -> None:
-    written = text_of(JsonReport(), mixed_report()).replace('"repeats": null', '"again": null')
+def test_long_value_is_shortened_in_the_message() -> None:
+    written = text_of(JsonReport(), mixed_report())
+    written = written.replace('"status": "errored"', f'"status": "{"x" * 9999}"')
     with pytest.raises(InputError) as caught:
         read_report(written.encode(), file="a/results.json")
-    *problems, others = map(str, caught.value.problems)
-    assert len(problems) == MAX_PROBLEMS
-    assert problems[0].endswith(
-        "(if another commit of agentci wrote it, judge again with this one)"
-    )
-    assert others.endswith(" more wrong fields in the report")
+    assert len(caught.value.problems[0].message) <= MAX_MESSAGE_CHARACTERS

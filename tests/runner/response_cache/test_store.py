@@ -241,7 +241,7 @@ class TestWhatIsNotOurs:
 
     def test_is_not_made_in_a_folder_of_somebody_else(self, tmp_path: Path) -> None:
         (tmp_path / "theirs.txt").touch()
-        assert "is no cache of agentci" in _put(tmp_path, 1)
+        assert "is not an agentci cache" in _put(tmp_path, 1)
         assert [path.name for path in tmp_path.iterdir()] == ["theirs.txt"]
 
 

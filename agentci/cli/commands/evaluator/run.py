@@ -305,9 +305,7 @@ def _print_problems(plan: Plan, options: EvaluatorRunOptions, services: Services
     )
     for problem in plan.problems:
         if problem.place is None or problem.place.file != eval_set:
-            write_to_stream(
-                f"{escape_for_log_line(format_problem(problem, severity=True))}\n", services.err
-            )
+            write_to_stream(f"{escape_for_log_line(format_problem(problem))}\n", services.err)
 
 
 def _parse_config(text: str) -> JsonObject:

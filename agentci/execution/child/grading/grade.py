@@ -21,16 +21,16 @@ MAX_SHOWN_CHARS: Final = 200
 
 
 class GraderFunctionError(Exception):
-    """The function gave no score without raising; the message is a sentence with the reason."""
+    """The function returned no score; the message has the reason."""
 
 
 def main(files: list[str]) -> int:
     """Grade the sample from stdin, and return the exit code."""
     with open(os.dup(STDOUT), "wb") as out:
         os.dup2(STDERR, STDOUT)
-        asked = json.load(sys.stdin.buffer)
+        request = json.load(sys.stdin.buffer)
         try:
-            result = json.dumps(_run_grader(asked, *files), default=str)
+            result = json.dumps(_run_grader(request, *files), default=str)
         except GraderFunctionError as error:
             sys.stderr.write(f"{error}\n")
             return 1
@@ -41,28 +41,28 @@ def main(files: list[str]) -> int:
     return 0
 
 
-def _run_grader(asked: dict[str, Any], file: str = "") -> dict[str, Any]:
-    module = _load_module(file, asked.get("source", ""))
-    name = asked["function"]
+def _run_grader(request: dict[str, Any], file: str = "") -> dict[str, Any]:
+    module = _load_module(file, request.get("source", ""))
+    name = request["function"]
     function = getattr(module, name, None)
     if not callable(function):
-        what = os.path.basename(file) if file else "the source"
-        raise GraderFunctionError(f"{what} defines no function {name!r}")
-    return call_grader(function, asked, name)
+        where = os.path.basename(file) if file else "the source"
+        raise GraderFunctionError(f"no function `{name}` in {where}")
+    return call_grader(function, request, name)
 
 
-def call_grader(function: Callable[..., Any], asked: dict[str, Any], name: str) -> dict[str, Any]:
+def call_grader(function: Callable[..., Any], request: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the result of ``function`` for the requested sample and item.
 
     Raises:
         GraderFunctionError: the result is not a score.
     """
-    returned = function(asked["sample"], asked["item"])
+    returned = function(request["sample"], request["item"])
     if not isinstance(returned, dict):
         return {"score": _check_score(returned, name)}
     if "score" not in returned:
         raise GraderFunctionError(
-            f"{name} returned a dict without 'score': {_format_value(returned)}"
+            f"`{name}` returned a dict without the key `score`: {_format_value(returned)}"
         )
     return {**returned, "score": _check_score(returned["score"], name)}
 
@@ -111,10 +111,10 @@ def _register_source(source: str) -> None:
 
 def _check_score(value: Any, name: str) -> float:
     if isinstance(value, str | bytes) or not hasattr(type(value), "__float__"):
-        raise GraderFunctionError(f"{name} returned {_format_value(value)}, which is no number")
+        raise GraderFunctionError(f"`{name}` returned {_format_value(value)}; it must be a number")
     number = float(value)
     if not math.isfinite(number):
-        raise GraderFunctionError(f"{name} returned {number}, which is no score")
+        raise GraderFunctionError(f"`{name}` returned {number}; it must be a finite number")
     return number
 
 

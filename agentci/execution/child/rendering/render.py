@@ -37,16 +37,16 @@ class TemplateValues:
 
 def main() -> int:
     """Render the template from stdin, and return the exit code."""
-    asked = json.load(sys.stdin.buffer)
-    variables = {name: _strip_nul(value) for name, value in asked["variables"].items()}
+    request = json.load(sys.stdin.buffer)
+    variables = {name: _strip_nul(value) for name, value in request["variables"].items()}
     values = TemplateValues(variables)
     environment = SandboxedEnvironment(
         undefined=StrictUndefined, finalize=values.add, keep_trailing_newline=True
     )
     try:
-        text = environment.from_string(_strip_nul(asked["template"])).render(variables)
+        text = environment.from_string(_strip_nul(request["template"])).render(variables)
     except UndefinedError as error:
-        sys.stderr.write(f"{error.message}; the variables are {', '.join(variables)}\n")
+        sys.stderr.write(f"{error.message}; available variables: {', '.join(variables)}\n")
         return 1
     except Exception as error:  # noqa: BLE001 (any failure is the template's)
         sys.stderr.write(f"{type(error).__name__}: {error}\n")

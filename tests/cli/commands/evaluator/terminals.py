@@ -1,4 +1,4 @@
-"""A terminal for tests: a real one, without a screen."""
+"""A pseudo-terminal for tests."""
 
 import os
 import struct
@@ -21,7 +21,7 @@ def shown_on_terminal(
     columns: int = 80,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """Run the command line on a terminal of so many columns, and return what it was sent."""
+    """Run the command line on a terminal of ``columns`` columns and return its output."""
     master, slave = os.openpty()
     tty.setraw(slave)
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -42,4 +42,4 @@ def _read(master: int, received: bytearray) -> None:
         while chunk := os.read(master, 65536):
             received += chunk
     except OSError:
-        return  # as Linux says that the other end is closed
+        return  # Linux raises EIO when the other end is closed

@@ -1,4 +1,4 @@
-"""A new evaluator runs as it stands, and takes the place of nothing."""
+"""``agentci evaluator init``: the new evaluator runs unchanged and overwrites nothing."""
 
 import ast
 import io
@@ -19,40 +19,42 @@ from agentci.errors import InputError
 from agentci.model.problem import Problem
 from tests.helpers.support import ROOT, run_agentci
 
-RECORDING = ROOT / "examples/agentevals/recordings/where_is_my_parcel.json"
+TRACE = ROOT / "examples/agentevals/recordings/where_is_my_parcel.json"
 PROGRAMS = ("polite.py", "polite.js", "polite.ts", "always-polite.py", "always-polite.ts")
 
 
-class TestANewEvaluator:
+class TestNewEvaluator:
     @pytest.mark.parametrize("name", PROGRAMS)
-    def test_judges_a_recording_as_it_stands(self, name: str, tmp_path: Path) -> None:
-        (result,) = _judged(tmp_path, name, config={"min_length": 5})
+    def test_new_evaluator_scores_a_trace(self, name: str, tmp_path: Path) -> None:
+        (result,) = _evaluate(tmp_path, name, config={"min_length": 5})
         assert (result["status"], result["score"]) == ("passed", 1)
         assert result["turn_scores"] == [1]
 
     @pytest.mark.parametrize("name", PROGRAMS)
-    def test_says_what_falls_short(self, name: str, tmp_path: Path) -> None:
-        (result,) = _judged(tmp_path, name, config={"min_length": 500})
+    def test_new_evaluator_reports_misses(self, name: str, tmp_path: Path) -> None:
+        (result,) = _evaluate(tmp_path, name, config={"min_length": 500})
         assert (result["status"], result["score"]) == ("failed", 0)
         (miss,) = result["misses"]
         assert miss.startswith("turn 1: ")
         assert miss.endswith(" characters, minimum 500")
 
-    def test_says_the_same_in_every_language(self, tmp_path: Path) -> None:
-        said = []
+    def test_new_evaluators_of_all_languages_agree(self, tmp_path: Path) -> None:
+        results = []
         for name in ("in_py.py", "in_js.js", "in_ts.ts"):
-            (result,) = _judged(tmp_path, name, config={"min_length": 500})
-            said.append((result["score"], result["turn_scores"], result["details"]))
-        assert said == said[:1] * 3
+            (result,) = _evaluate(tmp_path, name, config={"min_length": 500})
+            results.append((result["score"], result["turn_scores"], result["details"]))
+        assert results == results[:1] * 3
 
     @pytest.mark.parametrize("extension", ["js", "ts"])
     @pytest.mark.parametrize("kind", ["module", "commonjs"])
-    def test_does_not_mind_a_package_json(self, extension: str, kind: str, tmp_path: Path) -> None:
+    def test_package_json_type_does_not_break_evaluator(
+        self, extension: str, kind: str, tmp_path: Path
+    ) -> None:
         (tmp_path / "package.json").write_text(json.dumps({"type": kind}))
-        (result,) = _judged(tmp_path, f"polite.{extension}", config={})
+        (result,) = _evaluate(tmp_path, f"polite.{extension}", config={})
         assert result["status"] == "passed"
 
-    def test_works_with_the_sdk_of_agentevals_too(self, tmp_path: Path) -> None:
+    def test_new_evaluator_runs_with_agentevals_sdk(self, tmp_path: Path) -> None:
         _make(tmp_path, "polite")
         program = tmp_path / "polite/polite.py"
         text = program.read_text().replace("agentci.sdk", "agentevals_evaluator_sdk")
@@ -61,7 +63,7 @@ class TestANewEvaluator:
         assert result["status"] == "passed"
 
     @pytest.mark.parametrize("width", [88, 100])
-    def test_is_as_ruff_and_mypy_want_it(self, width: int, tmp_path: Path) -> None:
+    def test_new_evaluator_passes_ruff_and_mypy(self, width: int, tmp_path: Path) -> None:
         _make(tmp_path, "always-polite")
         for tool in (
             ["ruff", "check", "--isolated", "--select=E,F,I,B,UP,ANN,SIM,RUF", "."],
@@ -85,7 +87,7 @@ class TestANewEvaluator:
             ("null.js", "null.js", "javascript"),
         ],
     )
-    def test_has_a_manifest(
+    def test_manifest_describes_new_evaluator(
         self, name: str, entrypoint: str, language: str, tmp_path: Path
     ) -> None:
         stem = Path(name).stem
@@ -109,27 +111,27 @@ class TestANewEvaluator:
             *(("ts", ".ts"), ("TypeScript", ".ts"), (None, ".py")),
         ],
     )
-    def test_is_in_the_language_that_is_asked_for(
+    def test_runtime_option_sets_language(
         self, runtime: str | None, extension: str, tmp_path: Path
     ) -> None:
         _make(tmp_path, "polite", runtime=runtime)
         assert (tmp_path / "polite" / f"polite{extension}").is_file()
 
-    def test_may_have_its_language_said_twice(self, tmp_path: Path) -> None:
+    def test_runtime_may_repeat_file_extension(self, tmp_path: Path) -> None:
         _make(tmp_path, "polite.ts", runtime="typescript")
         assert (tmp_path / "polite/polite.ts").is_file()
 
-    def test_has_a_function_of_its_name(self, tmp_path: Path) -> None:
+    def test_function_is_named_after_evaluator(self, tmp_path: Path) -> None:
         _make(tmp_path, "always-polite")
         tree = ast.parse((tmp_path / "always-polite/always-polite.py").read_text())
         functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         assert functions == ["always_polite"]
 
-    def test_goes_into_the_folder_that_is_named(self, tmp_path: Path) -> None:
+    def test_dir_option_sets_folder(self, tmp_path: Path) -> None:
         _make(tmp_path, "polite", folder="evals/evaluators")
         assert (tmp_path / "evals/evaluators/polite/polite.py").is_file()
 
-    def test_may_join_other_files(self, tmp_path: Path) -> None:
+    def test_unrelated_files_in_folder_are_kept(self, tmp_path: Path) -> None:
         (tmp_path / "polite").mkdir()
         (tmp_path / "polite/README.md").write_text("mine")
         _make(tmp_path, "polite")
@@ -137,29 +139,29 @@ class TestANewEvaluator:
         assert (tmp_path / "polite/README.md").read_text() == "mine"
 
 
-class TestTheNextSteps:
+class TestNextSteps:
     @pytest.mark.parametrize("folder", [".", "evals", "odd: folder #1", "-"])
-    def test_show_an_entry_to_paste_into_a_config(self, folder: str, tmp_path: Path) -> None:
-        said = _make(tmp_path, "polite", folder=folder)
-        config = yaml.safe_load(said[said.index("evaluators:") :])
+    def test_printed_config_entry_runs(self, folder: str, tmp_path: Path) -> None:
+        output = _make(tmp_path, "polite", folder=folder)
+        config = yaml.safe_load(output[output.index("evaluators:") :])
         jsonschema.Draft202012Validator(make_config_schema()).validate(config)
         (entry,) = config["evaluators"]
         (result,) = _run(tmp_path, entry)
         assert result["status"] == "passed"
 
-    def test_name_the_files_and_the_command_to_try_it(self, tmp_path: Path) -> None:
-        said = _make(tmp_path, "polite", folder="my evals")
-        assert said.startswith(
+    def test_next_steps_name_files_and_try_command(self, tmp_path: Path) -> None:
+        output = _make(tmp_path, "polite", folder="my evals")
+        assert output.startswith(
             "Created my evals/polite/polite.py and my evals/polite/evaluator.yaml\n"
         )
-        assert "agentci evaluator run 'my evals/polite/polite.py' --trace TRACE\n" in said
+        assert "agentci evaluator run 'my evals/polite/polite.py' --trace TRACE\n" in output
 
-    def test_command_nothing_to_a_runner(self, tmp_path: Path) -> None:
-        said = _make(tmp_path, "polite", folder="a\r::error::##[group]")
-        assert not any(line.startswith("::") or "##[" in line for line in said.splitlines())
+    def test_folder_name_cannot_inject_workflow_commands(self, tmp_path: Path) -> None:
+        output = _make(tmp_path, "polite", folder="a\r::error::##[group]")
+        assert not any(line.startswith("::") or "##[" in line for line in output.splitlines())
 
 
-class TestAName:
+class TestName:
     @pytest.mark.parametrize(
         ("name", "better"),
         [
@@ -179,19 +181,19 @@ class TestAName:
             ("a\\b", "a_b"),
         ],
     )
-    def test_that_will_not_do_is_told_with_a_better_one(
+    def test_invalid_name_error_suggests_valid_name(
         self, name: str, better: str, tmp_path: Path
     ) -> None:
         (problem,) = _refused(tmp_path, name)
         assert problem.message.startswith("invalid evaluator name ")
         assert (problem.hint or "").startswith(f"try {better!r}")
 
-    def test_with_a_folder_is_told_of_the_option_for_that(self, tmp_path: Path) -> None:
+    def test_path_as_name_error_mentions_dir_option(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "../polite")
         assert problem.hint == "try 'polite', and set its folder with --dir"
 
     @pytest.mark.parametrize("name", ["class", "json", "agentci", "sum", "evaluator", "pydantic"])
-    def test_that_python_needs_is_refused_for_python(self, name: str, tmp_path: Path) -> None:
+    def test_reserved_python_name_is_rejected(self, name: str, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, name)
         assert str(problem) == (
             f"invalid evaluator name {name!r}: the name is reserved in Python (try '{name}_check')"
@@ -199,60 +201,62 @@ class TestAName:
         _make(tmp_path, f"{name}.js")
 
     @pytest.mark.parametrize("name", ["polite.rb", "polite.py.txt", "polite.v2", "polite."])
-    def test_of_another_language_is_told_which_there_are(self, name: str, tmp_path: Path) -> None:
+    def test_unknown_extension_error_lists_supported_extensions(
+        self, name: str, tmp_path: Path
+    ) -> None:
         (problem,) = _refused(tmp_path, name)
         assert problem.message.endswith("known: .py, .js or .ts")
         assert "docs/writing-evaluators.md" in (problem.hint or "")
 
-    def test_of_endless_length_is_refused(self, tmp_path: Path) -> None:
+    def test_overlong_name_is_rejected(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "a" * 101)
         assert problem.hint == "use at most 100"
 
-    def test_that_contradicts_the_runtime_is_refused(self, tmp_path: Path) -> None:
+    def test_extension_contradicting_runtime_is_rejected(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "polite.ts", runtime="py")
         assert problem.message == "'polite.ts' is typescript, but --runtime is 'py'"
 
-    def test_may_have_no_unknown_runtime(self, tmp_path: Path) -> None:
+    def test_unknown_runtime_is_rejected(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "polite", runtime="ruby")
         assert problem.message == "unknown --runtime 'ruby'"
         assert (problem.hint or "").startswith("choose py, js or ts; ")
 
 
-class TestWhatIsThere:
+class TestExistingFiles:
     @pytest.mark.parametrize("name", ["polite.py", "evaluator.yaml"])
-    def test_is_never_written_over(self, name: str, tmp_path: Path) -> None:
+    def test_existing_file_is_not_overwritten(self, name: str, tmp_path: Path) -> None:
         (tmp_path / "polite").mkdir()
         (tmp_path / "polite" / name).write_text("mine")
         (problem,) = _refused(tmp_path, "polite")
         assert str(problem) == f"polite/{name} already exists (choose another name)"
         assert (tmp_path / "polite" / name).read_text() == "mine"
 
-    def test_is_told_in_full(self, tmp_path: Path) -> None:
+    def test_every_existing_file_is_reported(self, tmp_path: Path) -> None:
         _make(tmp_path, "polite")
         assert len(_refused(tmp_path, "polite")) == 2
 
-    def test_may_be_a_link_to_nowhere(self, tmp_path: Path) -> None:
+    def test_dangling_symlink_is_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "polite").mkdir()
         (tmp_path / "polite/polite.py").symlink_to(tmp_path / "nowhere")
         _refused(tmp_path, "polite")
         assert not (tmp_path / "nowhere").exists()
 
     @pytest.mark.parametrize("folder", [".", "polite"])
-    def test_may_be_a_file_in_place_of_a_folder(self, folder: str, tmp_path: Path) -> None:
+    def test_file_in_place_of_folder_is_rejected(self, folder: str, tmp_path: Path) -> None:
         (tmp_path / "polite").write_text("mine")
         (problem,) = _refused(tmp_path, "polite", folder=folder)
         assert problem.message.startswith("cannot write to polite")
         assert problem.message.endswith(": Not a directory")
         assert problem.hint == "choose another folder with --dir"
 
-    def test_may_be_a_folder_that_no_system_knows(self, tmp_path: Path) -> None:
+    def test_folder_name_with_nul_is_rejected(self, tmp_path: Path) -> None:
         (problem,) = _refused(tmp_path, "polite", folder="\0")
         assert "cannot write to " in problem.message
         assert "embedded null" in problem.message
 
 
 def _make(folder_of_work: Path, name: str, *, runtime: str | None = None, folder: str = ".") -> str:
-    """Make an evaluator, and return what was said."""
+    """Create an evaluator and return the command's output."""
     out, workspace = io.StringIO(), Workspace(root=folder_of_work, cwd=folder_of_work)
     code = init_evaluator(name, runtime=runtime, folder=folder, workspace=workspace, out=out)
     assert code == 0
@@ -262,7 +266,7 @@ def _make(folder_of_work: Path, name: str, *, runtime: str | None = None, folder
 def _refused(
     folder_of_work: Path, name: str, *, runtime: str | None = None, folder: str = "."
 ) -> tuple[Problem, ...]:
-    """See that no evaluator is made, and return why."""
+    """Check that no evaluator is created, and return the errors."""
     before = sorted(folder_of_work.rglob("*"))
     with pytest.raises(InputError) as caught:
         _make(folder_of_work, name, runtime=runtime, folder=folder)
@@ -270,15 +274,15 @@ def _refused(
     return caught.value.problems
 
 
-def _judged(folder: Path, name: str, *, config: dict[str, Any]) -> list[Any]:
-    """What a run says of a new evaluator."""
+def _evaluate(folder: Path, name: str, *, config: dict[str, Any]) -> list[Any]:
+    """Create an evaluator and return the results of a run with it."""
     _make(folder, name)
     path = f"{Path(name).stem}/{name}"
     return _run(folder, {"name": "new", "type": "code", "path": path, "config": config})
 
 
 def _run(folder: Path, entry: dict[str, Any]) -> list[Any]:
-    (folder / "recording.json").write_bytes(RECORDING.read_bytes())
+    (folder / "recording.json").write_bytes(TRACE.read_bytes())
     config = {"traces": "recording.json", "evaluators": [{"threshold": 1.0, **entry}]}
     (folder / "eval_config.yaml").write_text(json.dumps(config))
     results: list[Any] = run_agentci(["run", "eval_config.yaml"], cwd=folder).results["results"]

@@ -1,4 +1,4 @@
-"""``agentci evaluator list``: all that there is to judge by, whatever the indexes say."""
+"""``agentci evaluator list`` lists the evaluators of every source."""
 
 import json
 from collections.abc import Iterator
@@ -86,8 +86,8 @@ def install(folder: Path, points: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
 
 
-class TestTheTable:
-    def test_has_all_evaluators_by_source_and_name(
+class TestTable:
+    def test_table_lists_evaluators_by_source_and_name(
         self, tmp_path: Path, github: FakeGitHub
     ) -> None:
         (tmp_path / "index.yaml").write_text("evaluators: [{name: own, path: own/own.py}]")
@@ -107,13 +107,15 @@ class TestTheTable:
         ]
         assert ran.out.endswith(f"\n{len(rows)} evaluators\n")
 
-    def test_says_what_each_is_for(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_descriptions_and_references_are_shown(
+        self, tmp_path: Path, github: FakeGitHub
+    ) -> None:
         ran = listed(tmp_path, github, "--source", "github")
         _, tone, words, *_ = ran.out.splitlines()
         assert tone == "tone   github  python      Friendly in every turn.  evaluators/tone/tone.py"
         assert words.split(None, 3)[3] == "Few words.               evaluators/words/words.js"
 
-    def test_says_what_each_metric_needs(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_metric_requirements_are_shown(self, tmp_path: Path, github: FakeGitHub) -> None:
         rows = listed(tmp_path, github, "--source", "builtin").out.splitlines()
         for names, needs in (
             (METRICS, "Computed locally."),
@@ -123,9 +125,7 @@ class TestTheTable:
         ):
             assert {row.split()[0] for row in rows if needs in row} == {*names}
 
-    def test_says_which_metrics_are_not_run_and_why(
-        self, tmp_path: Path, github: FakeGitHub
-    ) -> None:
+    def test_unsupported_metrics_show_reason(self, tmp_path: Path, github: FakeGitHub) -> None:
         rows = listed(tmp_path, github, "--source", "builtin").out.splitlines()
         found = {row.split()[0]: row for row in rows}
         for name, why in UNSUPPORTED_METRICS.items():
@@ -133,9 +133,7 @@ class TestTheTable:
         assert not [name for name in METRICS if "Not run" in found[name]]
         assert github.count() == 0
 
-    def test_is_followed_by_an_entry_to_paste_into_a_config(
-        self, tmp_path: Path, github: FakeGitHub
-    ) -> None:
+    def test_suggested_config_entry_validates(self, tmp_path: Path, github: FakeGitHub) -> None:
         ran = listed(tmp_path, github)
         (line,) = [line for line in ran.out.splitlines() if line.startswith("  - ")]
         assert line == "  - {name: tone, type: remote, ref: evaluators/tone/tone.py}"
@@ -143,23 +141,23 @@ class TestTheTable:
         ran = run_agentci(["validate"], cwd=tmp_path, environ=hosts(github))
         assert (ran.code, github.count()) == (0, 1)
 
-    def test_has_no_entry_where_there_is_nothing_to_fetch(
+    def test_builtin_list_suggests_no_config_entry(
         self, tmp_path: Path, github: FakeGitHub
     ) -> None:
         assert "type: remote" not in listed(tmp_path, github, "--source", "builtin").out
 
-    def test_of_a_source_without_any_is_a_number(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_empty_source_prints_zero_count(self, tmp_path: Path, github: FakeGitHub) -> None:
         ran = listed(tmp_path, github, "--source", "url")
         assert (ran.code, ran.out) == (0, "0 evaluators\n")
 
-    def test_counts_a_single_one(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_single_evaluator_uses_singular(self, tmp_path: Path, github: FakeGitHub) -> None:
         (tmp_path / "index.yaml").write_text("evaluators: [{name: own, path: own/own.py}]")
         assert listed(tmp_path, github, "--source", "local").out.endswith("\n1 evaluator\n")
 
 
-class TestOnATerminal:
+class TestTerminal:
     @pytest.mark.parametrize("columns", [40, 72, 300])
-    def test_lines_end_where_it_ends(
+    def test_table_fits_terminal_width(
         self, tmp_path: Path, github: FakeGitHub, columns: int
     ) -> None:
         out = shown_on_terminal(
@@ -171,21 +169,23 @@ class TestOnATerminal:
         assert ("…" in table) == (columns < 300)
         assert entry.endswith("{name: tone, type: remote, ref: evaluators/tone/tone.py}")
 
-    def test_that_does_not_say_how_wide_it_is_they_have_80_columns(
+    def test_unknown_terminal_width_defaults_to_80_columns(
         self, tmp_path: Path, github: FakeGitHub
     ) -> None:
         arguments = ["evaluator", "list", "--source", "builtin"]
         out = shown_on_terminal(arguments, cwd=tmp_path, columns=0, environ=hosts(github))
         assert max(map(len, out.splitlines())) == 80
 
-    def test_nothing_is_obeyed(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_control_characters_are_not_sent_to_terminal(
+        self, tmp_path: Path, github: FakeGitHub
+    ) -> None:
         github.publish(REPOSITORY, {"index.yaml": HOSTILE})
         out = shown_on_terminal(["evaluator", "list"], cwd=tmp_path, environ=hosts(github))
         assert out.replace("\n", "").isprintable()
 
 
 class TestJson:
-    def test_has_all_that_is_known(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_json_has_all_fields(self, tmp_path: Path, github: FakeGitHub) -> None:
         tone, words = as_json(tmp_path, github, "--source", "github")
         assert list(tone) == list(words) == FIELDS
         assert tone == {
@@ -198,11 +198,13 @@ class TestJson:
             "author": "us",
         }
 
-    def test_is_the_same_every_time(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_json_output_is_deterministic(self, tmp_path: Path, github: FakeGitHub) -> None:
         once, again = (listed(tmp_path, github, "--json") for _ in range(2))
         assert once.out == again.out
 
-    def test_marks_the_metrics_that_are_not_run(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_json_tags_metrics_that_cannot_run_locally(
+        self, tmp_path: Path, github: FakeGitHub
+    ) -> None:
         found = as_json(tmp_path, github, "--source", "builtin")
         assert {each["name"] for each in found if each["tags"] == ["not-supported"]} == set(
             UNSUPPORTED_METRICS
@@ -212,12 +214,14 @@ class TestJson:
         assert hosted == set(HOSTED_METRICS)
         assert all(each["description"] for each in found)
 
-    def test_of_nothing_is_an_empty_list(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_empty_source_is_an_empty_json_list(self, tmp_path: Path, github: FakeGitHub) -> None:
         assert as_json(tmp_path, github, "--source", "local") == []
 
 
-class TestASourceThatCannotBeAsked:
-    def test_hides_none_of_the_others(self, tmp_path: Path, github: FakeGitHub) -> None:
+class TestFailingSource:
+    def test_failing_source_does_not_hide_other_sources(
+        self, tmp_path: Path, github: FakeGitHub
+    ) -> None:
         github.answers["raw"] = rate_limited
         (tmp_path / "index.yaml").write_text("evaluators: [{name: own, path: own/own.py}]")
         ran = listed(tmp_path, github)
@@ -227,11 +231,11 @@ class TestASourceThatCannotBeAsked:
         assert "GITHUB_TOKEN" in ran.err
         assert "type: remote" not in ran.out
 
-    def test_leaves_json_as_it_is(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_failing_source_does_not_break_json(self, tmp_path: Path, github: FakeGitHub) -> None:
         github.answers["raw"] = rate_limited
         assert {each["source"] for each in as_json(tmp_path, github)} == {"builtin"}
 
-    def test_is_an_error_where_it_was_asked_for(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_requested_failing_source_is_an_error(self, tmp_path: Path, github: FakeGitHub) -> None:
         github.answers["raw"] = rate_limited
         ran = listed(tmp_path, github, "--source", "github")
         (problem,) = ran.problems
@@ -240,7 +244,7 @@ class TestASourceThatCannotBeAsked:
         assert "GITHUB_TOKEN" in str(problem.hint)
 
     @pytest.mark.parametrize("index", [None, "evaluators: 1", "[", b"\xff\xfe"])
-    def test_may_have_no_index_that_can_be_read(
+    def test_unreadable_index_fails_only_requested_source(
         self, tmp_path: Path, github: FakeGitHub, index: str | bytes | None
     ) -> None:
         github.publish(REPOSITORY, {} if index is None else {"index.yaml": index})
@@ -249,7 +253,7 @@ class TestASourceThatCannotBeAsked:
         (problem,) = ran.problems
         assert f"index.yaml of {REPOSITORY} (main)" in problem.message
 
-    def test_may_be_a_folder_with_a_broken_index(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_broken_local_index_is_a_warning(self, tmp_path: Path, github: FakeGitHub) -> None:
         (tmp_path / "index.yaml").mkdir()
         assert listed(tmp_path, github, "--source", "local").code == 0
         (tmp_path / "index.yaml").rmdir()
@@ -258,20 +262,22 @@ class TestASourceThatCannotBeAsked:
         assert "warning: cannot list the evaluators of local: index.yaml" in ran.err
 
 
-class TestAnUnknownSource:
-    def test_is_told_with_the_one_that_was_meant(self, tmp_path: Path, github: FakeGitHub) -> None:
+class TestUnknownSource:
+    def test_unknown_source_error_suggests_closest_name(
+        self, tmp_path: Path, github: FakeGitHub
+    ) -> None:
         ran = listed(tmp_path, github, "--source", "gitbuh")
         (problem,) = ran.problems
         assert (ran.code, problem.hint) == (2, "did you mean 'github'?")
 
-    def test_is_told_with_those_that_there_are(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_unknown_source_error_lists_sources(self, tmp_path: Path, github: FakeGitHub) -> None:
         (problem,) = listed(tmp_path, github, "--source", "xyz").problems
         assert problem.message == "unknown source 'xyz'"
         assert problem.hint == "choose all, builtin, github, url or local"
 
 
-class TestSourcesOfOtherPackages:
-    def test_are_listed_under_the_names_that_configs_use(
+class TestPluginSources:
+    def test_plugin_source_is_listed_under_config_name(
         self, tmp_path: Path, github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         install(tmp_path, "shelf = agentci_listed:Shelf", monkeypatch)
@@ -282,11 +288,11 @@ class TestSourcesOfOtherPackages:
     @pytest.mark.parametrize(
         ("point", "why"),
         [
-            ("agentci_listed:Broken", "does not work: KeyError"),
+            ("agentci_listed:Broken", "failed: KeyError"),
             ("agentci_listed:gone", "cannot be loaded"),
         ],
     )
-    def test_that_do_not_work_hide_none_of_the_others(
+    def test_broken_plugin_does_not_hide_other_sources(
         self,
         tmp_path: Path,
         github: FakeGitHub,
@@ -306,9 +312,9 @@ class TestSourcesOfOtherPackages:
         assert why in str(ran.problems[0])
 
 
-class TestAHostileIndex:
+class TestHostileIndex:
     @pytest.mark.parametrize("arguments", [(), ("--json",)])
-    def test_commands_no_runner(
+    def test_hostile_index_cannot_inject_workflow_commands(
         self, tmp_path: Path, github: FakeGitHub, arguments: tuple[str, ...]
     ) -> None:
         github.publish(REPOSITORY, {"index.yaml": HOSTILE})
@@ -317,12 +323,12 @@ class TestAHostileIndex:
         assert "##[" not in out
         assert out.replace("\n", "").isprintable()
 
-    def test_is_listed_nevertheless(self, tmp_path: Path, github: FakeGitHub) -> None:
+    def test_hostile_names_are_listed(self, tmp_path: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, {"index.yaml": HOSTILE})
         names = [each["name"] for each in as_json(tmp_path, github, "--source", "github")]
         assert names == ["##[error]forged, b: }", "::error::forged"]
 
-    def test_makes_no_other_entry_than_a_plain_one(
+    def test_hostile_name_cannot_change_suggested_entry(
         self, tmp_path: Path, github: FakeGitHub
     ) -> None:
         index = """evaluators: [{name: "x}, {type: code, path: y.py", path: a/a.py}]"""

@@ -1,0 +1,317 @@
+"""Metrics that a judge model scores, turn by turn; a new metric is a section and a line at the end.
+
+Scores are those of Google's Agent Development Kit 2.13; the wording of the prompts is ours.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text.json_text import dumps_readable
+from agentci._util.text.sentences import split_sentences
+from agentci.errors import EvaluatorError
+from agentci.evaluators.prompts.questions import make_question
+from agentci.model.case import Rubric
+from agentci.model.json import Json, JsonObject
+from agentci.model.judges import AggregateVerdict, ChecklistSchema, JudgePrompt, ScoreSchema
+from agentci.model.trace import Turn
+
+NO_STEPS: Final = "No tools were used."
+
+
+class JudgedTurn(Struct, frozen=True, kw_only=True):
+    """A turn that a judge model scores.
+
+    Attributes:
+        expected: the expected turn; None for metrics that compare nothing.
+        rubrics: the rubrics of the turn, for metrics that use them.
+    """
+
+    turn: Turn
+    expected: Turn | None = None
+    rubrics: tuple[Rubric, ...] = ()
+
+
+class JudgedTurnScore(Struct, frozen=True, kw_only=True):
+    """The score of a turn.
+
+    Attributes:
+        score: 0 to 1.
+        weight: weight of the score in the mean over turns.
+        misses: descriptions of failures, one line each.
+    """
+
+    score: float
+    weight: int = 1
+    misses: tuple[str, ...] = ()
+
+
+class JudgedMetric(Struct, frozen=True, kw_only=True):
+    """A score by a judge model.
+
+    Attributes:
+        make_prompt: makes the prompt about a turn; None if the metric does not apply to it.
+        grade: scores a turn by its verdict; raises EvaluatorError if the verdict is incomplete.
+        needs_expected: whether it compares with expected turns, and so cannot run without them.
+        rubric_type: ADK's type of the eval cases' rubrics that it uses; empty if it needs none.
+    """
+
+    make_prompt: Callable[[JudgedTurn], JudgePrompt | None]
+    grade: Callable[[AggregateVerdict, JudgedTurn], JudgedTurnScore]
+    needs_expected: bool = False
+    rubric_type: str = ""
+
+
+def format_steps(turn: Turn) -> str:
+    """Format a turn's tool calls and responses as JSON."""
+    responses = {
+        each.call_index: each
+        for each in reversed(turn.tool_responses)
+        if each.call_index is not None
+    }
+    steps: list[Json] = []
+    for number, call in enumerate(turn.tool_calls):
+        step: dict[str, Json] = {"step": number, "tool": call.name, "args": call.args}
+        if number in responses:
+            step["result"] = responses[number].output
+            step["failed"] = responses[number].failed
+        steps.append(step)
+    unpaired: list[Json] = [
+        {"tool": each.name, "result": each.output, "failed": each.failed}
+        for each in turn.tool_responses
+        if each.call_index is None
+    ]
+    found: JsonObject = {"steps": [*steps, *unpaired]}
+    return dumps_readable(found) if turn.tool_calls or unpaired else NO_STEPS
+
+
+def _join_answer(turn: Turn) -> str:
+    """Return the final response of a turn as ADK joins it: one part per line."""
+    return "\n".join(turn.answer_parts)
+
+
+def _check_all_marked(verdict: AggregateVerdict, names: Sequence[str], noun: str) -> None:
+    """Check that a checklist's verdict covers every item.
+
+    Raises:
+        EvaluatorError: if an item is missing.
+    """
+    for name in names:
+        if name not in verdict.values:
+            raise EvaluatorError(f"the judge's response has no result for {noun} `{name}`")
+
+
+# final_response_match_v2: 1 for a turn that most samples find valid, else 0 (a tie is not valid).
+
+MATCH_SCHEMA: Final = ScoreSchema(kind="boolean", value_name="is_the_agent_response_valid")
+MATCH_INSTRUCTIONS: Final = """\
+Decide whether the answer of an AI agent is valid. You are given a reference answer that is known \
+to be correct.
+- An answer is valid if it states what the reference states. It may state more, and it may use \
+other words, another order or another format, unless the user asked for a specific format.
+- Accept every common way to write names, abbreviations and numbers (TX for Texas, 1000000 for \
+1,000,000), and numbers rounded as is usual for their kind. Units must be correct.
+- Trust the reference. Do not recompute values or use your own knowledge.
+- If the agent claims not to know, or not to be able to do, what the reference states, the answer \
+is not valid.
+- The reference may list only the key facts. The answer must contain all of them."""
+MATCH_TEMPLATE: Final = """\
+User request:
+{{ question }}
+
+Agent's answer:
+{{ answer }}
+
+Reference answer:
+{{ reference }}"""
+
+
+def _make_match_prompt(judged_turn: JudgedTurn) -> JudgePrompt:
+    """Ask whether the response is as good as the expected one."""
+    expected = judged_turn.expected or judged_turn.turn
+    values: JsonObject = {
+        "question": expected.user_text,
+        "answer": _join_answer(judged_turn.turn),
+        "reference": _join_answer(expected),
+    }
+    return make_question(MATCH_INSTRUCTIONS, MATCH_TEMPLATE, values, MATCH_SCHEMA)
+
+
+def _grade_match(verdict: AggregateVerdict, _: JudgedTurn) -> JudgedTurnScore:
+    if verdict.value is True:
+        return JudgedTurnScore(score=1.0)
+    reason = verdict.representative_verdict.reason
+    return JudgedTurnScore(
+        score=0.0, misses=(f"the answer does not match the expected answer: {reason}",)
+    )
+
+
+# Metrics with rubrics: each rubric is fulfilled or not, by the majority of samples; the score is
+# the mean over all rubrics of all turns.
+
+RUBRIC_INSTRUCTIONS: Final = """\
+For each property, answer true if it is fulfilled or if its condition does not apply. Answer false \
+if it applies and is not fulfilled, or if you cannot tell for certain.
+
+Properties:
+"""
+
+
+def _make_rubric_prompt(
+    instructions: str, template: str, values: JsonObject, judged_turn: JudgedTurn
+) -> JudgePrompt:
+    """Ask which rubrics are fulfilled."""
+    listed = "\n".join(f"- [{each.id}] {each.text}" for each in judged_turn.rubrics)
+    schema = ChecklistSchema(names=tuple(each.id for each in judged_turn.rubrics))
+    return make_question(f"{instructions}\n{RUBRIC_INSTRUCTIONS}{listed}", template, values, schema)
+
+
+def _grade_rubrics(verdict: AggregateVerdict, judged_turn: JudgedTurn) -> JudgedTurnScore:
+    """Score a turn by the share of rubrics that are fulfilled; its weight is their number."""
+    ids = [each.id for each in judged_turn.rubrics]
+    _check_all_marked(verdict, ids, "rubric")
+    missed = [each for each in judged_turn.rubrics if verdict.values[each.id] is not True]
+    return JudgedTurnScore(
+        score=1 - len(missed) / len(ids),
+        weight=len(ids),
+        misses=tuple(
+            f"[{each.id}] {each.text}: {_find_rubric_reason(each, verdict)}" for each in missed
+        ),
+    )
+
+
+def _find_rubric_reason(rubric: Rubric, verdict: AggregateVerdict) -> str:
+    mark = verdict.representative_verdict.scores.get(rubric.id)
+    return "not fulfilled" if mark is None or not mark.reason else mark.reason
+
+
+# rubric_based_final_response_quality_v1
+
+QUALITY_INSTRUCTIONS: Final = """\
+Check the final answer of an AI agent against a list of properties.
+- Only this is evidence: the user messages, and the results of correct tool calls, which call the \
+right tool with the arguments that the request needs. The agent's own statements and the results \
+of incorrect tool calls are not evidence.
+- A claim in the answer is correct only if the evidence shows it. If evidence is missing because \
+the agent did not call a tool that it should have called, the property is not fulfilled.
+- Accept other words and every common way to write numbers if the meaning is the same."""
+QUALITY_TEMPLATE: Final = """\
+User request:
+{{ question }}
+
+Agent's steps:
+{{ steps }}
+
+Agent's final answer:
+{{ answer }}"""
+
+
+def _make_quality_prompt(judged_turn: JudgedTurn) -> JudgePrompt:
+    values: JsonObject = {
+        "question": judged_turn.turn.user_text,
+        "steps": format_steps(judged_turn.turn),
+        "answer": _join_answer(judged_turn.turn),
+    }
+    return _make_rubric_prompt(QUALITY_INSTRUCTIONS, QUALITY_TEMPLATE, values, judged_turn)
+
+
+# rubric_based_tool_use_quality_v1
+
+TOOL_USE_INSTRUCTIONS: Final = """\
+Check how an AI agent used its tools against a list of properties.
+- Consider the calls that were made, their arguments, their order and their results. Ignore what \
+the agent wrote.
+- A property about the arguments of a call that was not made does not apply."""
+TOOL_USE_TEMPLATE: Final = """\
+User request:
+{{ question }}
+
+Agent's tool calls:
+{{ steps }}"""
+
+
+def _make_tool_use_prompt(judged_turn: JudgedTurn) -> JudgePrompt:
+    values: JsonObject = {
+        "question": judged_turn.turn.user_text,
+        "steps": format_steps(judged_turn.turn),
+    }
+    return _make_rubric_prompt(TOOL_USE_INSTRUCTIONS, TOOL_USE_TEMPLATE, values, judged_turn)
+
+
+# hallucinations_v1: a sentence is right if it is supported or needs no support; the score of a turn
+# is the share of right sentences, and that of a case the mean over its turns. Sentences are split
+# here, where ADK asks a model, so that they are the same in every run.
+
+CORRECT_LABELS: Final = ("supported", "not_applicable")
+SENTENCE_LABELS: Final = (*CORRECT_LABELS, "unsupported", "contradictory", "disputed")
+HALLUCINATION_INSTRUCTIONS: Final = """\
+Check whether the answer of an AI agent is supported by its context: the user messages, and what \
+the agent's tools returned. Label every sentence of the answer by its number:
+- supported: the context shows everything that the sentence claims, in any wording.
+- unsupported: the sentence claims something that is not in the context.
+- contradictory: the context contradicts the sentence.
+- disputed: one part of the context supports the sentence, another part contradicts it.
+- not_applicable: the sentence needs no support. It is a question, an offer, a greeting, an \
+opinion, a warning, common knowledge, or a statement of the agent about itself.
+Do not use your own knowledge."""
+HALLUCINATION_TEMPLATE: Final = """\
+User request:
+{{ question }}
+
+Agent's tool calls and their results:
+{{ steps }}
+
+Sentences of the agent's answer:
+{{ sentences }}"""
+
+
+def _make_hallucination_prompt(judged_turn: JudgedTurn) -> JudgePrompt | None:
+    """Ask about every sentence; None if there is none."""
+    sentences = split_sentences(_join_answer(judged_turn.turn))
+    if not sentences:
+        return None
+    numbers = _number_sentences(sentences)
+    values: JsonObject = {
+        "question": judged_turn.turn.user_text,
+        "steps": format_steps(judged_turn.turn),
+        "sentences": "\n".join(
+            f"[{number}] {each}" for number, each in zip(numbers, sentences, strict=True)
+        ),
+    }
+    schema = ChecklistSchema(names=numbers, kind="label", labels=SENTENCE_LABELS)
+    return make_question(HALLUCINATION_INSTRUCTIONS, HALLUCINATION_TEMPLATE, values, schema)
+
+
+def _grade_sentences(verdict: AggregateVerdict, judged_turn: JudgedTurn) -> JudgedTurnScore:
+    sentences = split_sentences(_join_answer(judged_turn.turn))
+    numbers = _number_sentences(sentences)
+    _check_all_marked(verdict, numbers, "sentence")
+    misses = tuple(
+        f"{verdict.values[number]}: {sentence}"
+        for number, sentence in zip(numbers, sentences, strict=True)
+        if verdict.values[number] not in CORRECT_LABELS
+    )
+    return JudgedTurnScore(score=1 - len(misses) / len(sentences), misses=misses)
+
+
+def _number_sentences(sentences: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(1, len(sentences) + 1))
+
+
+JUDGED_METRICS: Final[Mapping[str, JudgedMetric]] = {
+    "final_response_match_v2": JudgedMetric(
+        make_prompt=_make_match_prompt, grade=_grade_match, needs_expected=True
+    ),
+    "rubric_based_final_response_quality_v1": JudgedMetric(
+        make_prompt=_make_quality_prompt,
+        grade=_grade_rubrics,
+        rubric_type="FINAL_RESPONSE_QUALITY",
+    ),
+    "rubric_based_tool_use_quality_v1": JudgedMetric(
+        make_prompt=_make_tool_use_prompt, grade=_grade_rubrics, rubric_type="TOOL_USE_QUALITY"
+    ),
+    "hallucinations_v1": JudgedMetric(
+        make_prompt=_make_hallucination_prompt, grade=_grade_sentences
+    ),
+}

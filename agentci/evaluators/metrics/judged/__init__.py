@@ -1,1 +1,0 @@
-"""Metrics that a judge model scores, turn by turn."""

@@ -1,0 +1,464 @@
+"""The format of ``results.json``: the types that are written and read, and their JSON Schema.
+
+All keys are required and no others are read: reader and writer have the same version. The schema
+allows more keys, since later versions may add some.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+from msgspec.json import schema_components
+
+from agentci.gate.statistics import IntervalMethod
+from agentci.model.choices import OnError, OnSkip, OnTurnMismatch, RepeatAggregation
+from agentci.model.gate import ComparisonOutcome, RegressionOutcome
+from agentci.model.json import JsonObject
+from agentci.model.problem import Severity
+from agentci.model.result import Status, TrialStrategy
+from agentci.model.shard import MAX_SHARDS
+
+# Larger numbers are rejected: their sum could overflow to infinity.
+MAX_MAGNITUDE: Final = 10**9
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Ordinal: TypeAlias = Annotated[int, Meta(ge=1)]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Score: TypeAlias = Annotated[float, Meta(ge=-MAX_MAGNITUDE, le=MAX_MAGNITUDE)]
+Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_MAGNITUDE)]
+# Python's "$" alone also matches before a final line break.
+CheckId: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
+Commit: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?(?!\n)$")]
+
+
+class _Json(Struct, forbid_unknown_fields=True):
+    """A JSON object of ``results.json``."""
+
+
+class PlaceJson(_Json):
+    """A position in a file."""
+
+    file: str
+    line: Ordinal
+    column: Ordinal | None
+
+
+class TrialJson(_Json):
+    """The score of one run of a case."""
+
+    attempt: Annotated[Count, Meta(description="Counted from 0.")]
+    score: float | None
+    reason: Annotated[str | None, Meta(description="Why the run has no score.")]
+
+
+class TrialsJson(_Json):
+    """The scores of all runs of a case."""
+
+    strategy: TrialStrategy
+    trials: Annotated[tuple[TrialJson, ...], Meta(min_length=1)]
+    cost_limited: Annotated[
+        bool, Meta(description="Whether the cost limit prevented further runs.")
+    ]
+
+
+class RepeatJson(_Json):
+    """One of several results of an evaluator for the same case."""
+
+    status: Status
+    score: float | None
+    reason: Annotated[str | None, Meta(description="As `reason` of a result.")]
+
+
+class RepeatsJson(_Json):
+    """All results of an evaluator for the same case."""
+
+    aggregation: Annotated[RepeatAggregation, Meta(description="How the repeats are combined.")]
+    flip_rate: Annotated[
+        Share | None,
+        Meta(
+            description="Share of the repeats whose verdict differs from the majority's; null if "
+            "one errored."
+        ),
+    ]
+    repeats: Annotated[tuple[RepeatJson, ...], Meta(min_length=1)]
+
+
+class ResultJson(_Json):
+    """The result of one check: one evaluator, one case."""
+
+    id: Annotated[
+        str, Meta(description="Digest of config, case and evaluator; the same in every run.")
+    ]
+    config: str
+    case: Annotated[
+        str, Meta(description="Id of the eval case, else of the trace or the conversation.")
+    ]
+    trace: Annotated[str, Meta(description="Id of the trace.")]
+    eval_case: Annotated[str | None, Meta(description="Id of the eval case.")]
+    file: Annotated[str, Meta(description="The file of the recorded run.")]
+    evaluator: str
+    type: Annotated[str, Meta(description="`type` of the evaluator in the config.")]
+    status: Status
+    score: Annotated[Score | None, Meta(description="0 to 1; null if there is none.")]
+    criterion: Annotated[
+        str, Meta(description="What the check needs to pass, such as `score >= 0.7`.")
+    ]
+    threshold: Score | None
+    required: Annotated[
+        bool, Meta(description="False for an advisory evaluator, which never fails the gate.")
+    ]
+    weight: Annotated[Amount, Meta(description="Weight of the score in the score of its case.")]
+    turn_scores: tuple[float | None, ...]
+    hits: tuple[str, ...]
+    misses: tuple[str, ...]
+    reasoning: str | None
+    details: Annotated[
+        Mapping[str, Any], Meta(description="Further values that the evaluator returned.")
+    ]
+    reason: Annotated[
+        str | None,
+        Meta(
+            description="Why the check errored or was skipped, or passed or failed regardless of "
+            "its score."
+        ),
+    ]
+    warnings: Annotated[
+        tuple[str, ...], Meta(description="Warnings about reading the recorded run.")
+    ]
+    seconds: float | None
+    cached: bool
+    trials: Annotated[
+        TrialsJson | None, Meta(description="Null unless the case was run several times.")
+    ]
+    repeats: Annotated[
+        RepeatsJson | None, Meta(description="Null unless the evaluator ran several times.")
+    ]
+    fingerprint: Annotated[str, Meta(description="Digest of the evaluator and the eval case.")]
+    place: Annotated[PlaceJson, Meta(description="The evaluator in the config.")]
+
+
+class TurnJson(_Json):
+    """What user and agent wrote in one turn, shortened."""
+
+    user: str
+    answer: str | None
+
+
+class CaseJson(_Json):
+    """A case that was evaluated."""
+
+    id: str
+    trace: Annotated[str, Meta(description="Id of the trace.")]
+    group: Annotated[
+        str,
+        Meta(
+            description="Shared by cases that depend on each other, such as those of one "
+            "conversation; else the id of the case."
+        ),
+    ]
+    eval_case: Annotated[str | None, Meta(description="Id of the eval case.")]
+    unmatched_reason: Annotated[str | None, Meta(description="Why there is no eval case.")]
+    file: Annotated[str, Meta(description="The file of the recorded run.")]
+    turn_count: Count
+    turns: tuple[TurnJson, ...]
+    warnings: Annotated[
+        tuple[str, ...], Meta(description="Warnings about reading the recorded run.")
+    ]
+    performance: Annotated[
+        Mapping[str, Any] | None, Meta(description="Recorded latency, tokens and counts.")
+    ]
+
+    def __post_init__(self) -> None:
+        if self.turn_count != len(self.turns):
+            raise ValueError("`turn_count` is not the number of `turns`")
+
+
+class TotalsJson(_Json):
+    """Counts and mean score of a set of checks."""
+
+    checks: Count
+    passed: Count
+    failed: Count
+    errored: Count
+    skipped: Count
+    score: Annotated[
+        Score | None, Meta(description="Mean over passed and failed checks with a score.")
+    ]
+
+
+class IntervalJson(_Json):
+    """A 95 % confidence interval."""
+
+    low: float
+    high: float
+    method: IntervalMethod
+
+
+class EvaluatorJson(_Json):
+    """The results of one evaluator of one config."""
+
+    config: str
+    evaluator: str
+    checks: Count
+    passed: Count
+    failed: Count
+    errored: Count
+    skipped: Count
+    score: Annotated[
+        Score | None, Meta(description="Mean over passed and failed checks with a score.")
+    ]
+    score_interval: Annotated[
+        IntervalJson | None,
+        Meta(description="Of the mean score; null if too few scores differ."),
+    ]
+    pass_rate: Annotated[
+        float | None, Meta(description="passed / (passed + failed); null if both are 0.")
+    ]
+    pass_rate_interval: Annotated[
+        IntervalJson | None, Meta(description="Of the pass rate; null for fewer than two groups.")
+    ]
+    groups: Annotated[Count, Meta(description="Number of independent groups of cases.")]
+    flip_rate: Annotated[
+        float | None, Meta(description="Mean over its checks; null if it ran once per case.")
+    ]
+
+
+class ProblemJson(_Json):
+    """An error, warning or note about the input."""
+
+    severity: Severity
+    message: str
+    hint: Annotated[str | None, Meta(description="What to do.")]
+    place: PlaceJson | None
+
+
+class ProvenanceJson(_Json):
+    """The version of a remote evaluator."""
+
+    config: str
+    evaluator: str
+    source: str
+    repository: str
+    revision: Annotated[str, Meta(description="Branch, tag or commit in the config.")]
+    ref: str
+    commit: Annotated[str, Meta(description="The commit of the revision in this run.")]
+    digest: Annotated[str, Meta(description="Of all files; equal digests mean the same evaluator.")]
+
+
+class ThresholdsJson(_Json):
+    """The thresholds of a set of checks."""
+
+    min_pass_rate: Annotated[
+        Share | None, Meta(description="Null counts the checks toward the overall pass rate.")
+    ]
+    pass_rate_confidence: Annotated[
+        Share | None, Meta(description="Null compares only the pass rate of this run.")
+    ]
+    min_score: Share | None
+    on_error: OnError
+    on_skip: OnSkip
+    on_turn_mismatch: OnTurnMismatch
+
+
+class CaseThresholdsJson(_Json):
+    """The thresholds of whole cases."""
+
+    threshold: Share
+    min_pass_rate: Share
+    pass_rate_confidence: Share | None
+
+
+class RegressionThresholdsJson(_Json):
+    """How much worse than the baseline the run may be."""
+
+    max_drop: Annotated[Share, Meta(description="Of the mean score of an evaluator.")]
+    confidence: Annotated[float, Meta(ge=0, le=0.999)]
+    fail_on: Annotated[
+        tuple[RegressionOutcome, ...], Meta(description="Outcomes that fail the gate.")
+    ]
+
+
+class PolicyJson(_Json):
+    """The `gate` of a config."""
+
+    overall: ThresholdsJson
+    evaluators: dict[str, ThresholdsJson]
+    cases: Annotated[CaseThresholdsJson | None, Meta(description="Null if cases have no score.")]
+    regression: Annotated[
+        RegressionThresholdsJson | None,
+        Meta(description="Null if the comparison with a baseline is only shown."),
+    ]
+
+
+class GateJson(_Json):
+    """The gate of one config, and what it covers."""
+
+    config: str
+    policy: PolicyJson
+    evaluators: Annotated[tuple[str, ...], Meta(description="In config order.")]
+    uncovered: Annotated[
+        Count, Meta(description="Number of eval cases without a matching recorded run.")
+    ]
+
+
+class CostJson(_Json):
+    """The cost of model calls."""
+
+    calls: Count
+    tokens: Annotated[
+        Count,
+        Meta(description="Input and output; estimated if the service does not report them."),
+    ]
+    usd: Annotated[
+        Amount | None, Meta(description="By the prices in the config; null if one is missing.")
+    ]
+
+
+class SpendingJson(_Json):
+    """The cost of the judges of one config."""
+
+    config: str
+    spent: Annotated[CostJson, Meta(description="In this run, including failed calls.")]
+    saved: Annotated[CostJson, Meta(description="What cached responses would have cost.")]
+
+
+class ChangeJson(_Json):
+    """A check that passed in one run and failed in the other, with its scores."""
+
+    case: str
+    before: float | None
+    after: float | None
+
+
+class EvaluatorComparisonJson(_Json):
+    """The checks of one evaluator that have a result in both runs."""
+
+    config: str
+    evaluator: str
+    required: bool
+    pairs: Annotated[Count, Meta(description="Number of these checks.")]
+    before: Annotated[float | None, Meta(description="Mean score in the baseline.")]
+    after: Annotated[float | None, Meta(description="Mean score in this run.")]
+    regressions: Annotated[
+        tuple[ChangeJson, ...], Meta(description="Checks that passed and now fail.")
+    ]
+    improvements: Annotated[
+        tuple[ChangeJson, ...], Meta(description="Checks that failed and now pass.")
+    ]
+    p_value: Annotated[
+        float | None,
+        Meta(description="Of the drop, adjusted for the number of evaluators; null if not tested."),
+    ]
+    outcome: ComparisonOutcome
+    reason: Annotated[str, Meta(description="The outcome as text.")]
+
+
+class ComparisonJson(_Json):
+    """The comparison with a baseline."""
+
+    baseline: Annotated[str, Meta(description="Where the baseline was found.")]
+    evaluators: tuple[EvaluatorComparisonJson, ...]
+    not_comparable: Annotated[
+        str, Meta(description="Why the runs are not comparable; empty if they are.")
+    ]
+    added: Annotated[Count, Meta(description="Number of checks that only this run has.")]
+    removed: Annotated[Count, Meta(description="Number of checks that only the baseline has.")]
+    commit: Annotated[str, Meta(description="Commit of the baseline; empty if unknown.")]
+    stale: Annotated[
+        str,
+        Meta(description="Why the baseline may be of another commit than required; else empty."),
+    ]
+
+
+class ShardJson(_Json):
+    """The part of a whole run that the report covers."""
+
+    index: Annotated[int, Meta(ge=1, le=MAX_SHARDS, description="Counted from 1.")]
+    total: Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
+    plan_digest: Annotated[
+        str,
+        Meta(
+            pattern=r"^[0-9a-f]{64}(?!\n)$",
+            description="Of the whole run; shards of one run share it.",
+        ),
+    ]
+    checks: Annotated[
+        tuple[CheckId, ...], Meta(description="Ids of all checks of the whole run, in order.")
+    ]
+    shard_keys: Annotated[
+        Mapping[CheckId, CheckId],
+        Meta(description="By check id, the id that selects the shard in its place."),
+    ]
+
+    def __post_init__(self) -> None:
+        if self.index > self.total:
+            raise ValueError("`index` is greater than `total`")
+
+
+class DecisionJson(_Json):
+    """The decision of the gate."""
+
+    passed: bool
+    exit_code: Annotated[int, Meta(ge=0, le=255)]
+    reasons: Annotated[tuple[str, ...], Meta(description="Most important first.")]
+
+
+class ToolJson(_Json):
+    """The program that wrote the report."""
+
+    name: Literal["agentci"]
+    version: str
+
+
+class ResultsJson(_Json):
+    """Results of a run and the decision of its gate."""
+
+    schema_version: Literal[1]
+    tool: ToolJson
+    commit: Annotated[
+        Commit | None, Meta(description="The commit that was checked out; null if unknown.")
+    ]
+    complete: Annotated[bool, Meta(description="False if the run was interrupted.")]
+    decision: DecisionJson
+    totals: TotalsJson
+    results: tuple[ResultJson, ...]
+    evaluators: tuple[EvaluatorJson, ...]
+    cases: tuple[CaseJson, ...]
+    problems: tuple[ProblemJson, ...]
+    provenance: tuple[ProvenanceJson, ...]
+    gates: tuple[GateJson, ...]
+    judges: tuple[SpendingJson, ...]
+    comparison: Annotated[ComparisonJson | None, Meta(description="Null if no baseline was given.")]
+    shard: Annotated[ShardJson | None, Meta(description="Null for a whole run.")]
+
+
+def make_results_schema() -> JsonObject:
+    """Make the JSON Schema of ``results.json`` (draft 2020-12)."""
+    _, definitions = schema_components([ResultsJson])
+    parts = {_definition_name(name): _simplify(part) for name, part in definitions.items()}
+    root = parts.pop("results")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "results.schema.json",
+        "title": "results.json of agentci",
+        **root,
+        "$defs": parts,
+    }
+
+
+def _definition_name(name: str) -> str:
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Json")).lower()
+
+
+def _simplify(part: Any) -> Any:
+    """Remove titles and the ban on additional keys, and rename references."""
+    if isinstance(part, dict):
+        return {
+            key: "#/$defs/" + _definition_name(value.rpartition("/")[2])
+            if key == "$ref"
+            else _simplify(value)
+            for key, value in part.items()
+            if key != "title" and not (key == "additionalProperties" and value is False)
+        }
+    return [_simplify(each) for each in part] if isinstance(part, list) else part

@@ -1,0 +1,54 @@
+"""Help and usage errors of the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from agentci.cli.arguments import PLAN_OPTIONS
+from agentci.cli.main import main
+from agentci.config.options import OPTIONS
+
+RUN = [option.name for option in OPTIONS if not option.input_only]
+
+
+def _parse_output(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The output of a command line that exits while it is parsed."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    captured = capsys.readouterr()
+    assert ended.value.code == (2 if captured.err else 0)
+    return captured.err or captured.out
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_plan_help_lists_only_plan_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (f"--{name}" in _parse_output(["plan", "--help"], capsys).split()) is (
+        name in PLAN_OPTIONS
+    )
+
+
+def test_plan_accepts_all_run_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", f"{tmp_path}/gone.yaml", "--output-dir", "out", "--fail-on", "never"]) == 2
+    assert "gone.yaml does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["run", "t.json", "--config", "eval_config.yaml"], "name configs without an option"),
+        (["plan", "t.json", "-c", "eval_config.yaml"], "name configs without an option"),
+        (["run", "--trace=t.json"], "did you mean '--traces'?"),
+        (["run", "--eval_set", "eval_set.json"], "did you mean '--eval-set'?"),
+        (["lock", "--catch-dir", "x"], "did you mean '--cache-dir'?"),
+        (["validate", "--traces", "t.json"], "try `agentci validate --help`"),
+        (["run", "-f", "t.json"], "try `agentci run --help`"),
+        (["run", "e.yaml", "--traces", "a.json", "b.json"], "put a glob in quotes"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_unrecognized_argument_error_has_hint(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = _parse_output(words, capsys)
+    assert "unrecognized arguments: " in output
+    assert hint in output
