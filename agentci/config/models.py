@@ -67,7 +67,8 @@ class ThresholdSpec(PassRateSpec):
     )
     on_skip: OnSkip = Field(
         default="allow",
-        description="Whether a skipped check, or an eval case without a recorded run, fails the gate.",
+        description="Whether a skipped check, or an eval case without a recorded run, fails the "
+        "gate.",
     )
     on_turn_mismatch: OnTurnMismatch = Field(
         default="fail",
@@ -80,7 +81,8 @@ class GateSpec(ThresholdSpec):
 
     max_regression: Share | None = Field(
         default=None,
-        description="Allowed drop of an evaluator's mean score below the `--baseline`; if not set, a "
+        description="Allowed drop of an evaluator's mean score below the `--baseline`; if not "
+        "set, a "
         "comparison never fails the gate.",
     )
     regression_confidence: AnyConfidence = Field(
@@ -144,7 +146,8 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     )
     dataset: Text | None = Field(
         default=None,
-        description="JSON Lines file with questions and other columns for graders; without `traces` "
+        description="JSON Lines file with questions and other columns for graders; without "
+        "`traces` "
         "also with the answers.",
     )
     trace_format: TraceFormat | None = Field(

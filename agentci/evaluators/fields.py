@@ -136,7 +136,8 @@ class RepeatableEntry(StrictModel):
     )
     repeat_by: RepeatAggregation = Field(
         default="majority",
-        description="A check passes by the `majority` of the runs, or by the `mean` of their scores.",
+        description="A check passes by the `majority` of the runs, or by the `mean` of their "
+        "scores.",
     )
 
     @property

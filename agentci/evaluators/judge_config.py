@@ -39,7 +39,8 @@ class AuthSpec(StrictModel):
     )
     service_account_id: Text | None = Field(
         default=None,
-        description="OpenAI, Anthropic: id of the service account; for Anthropic only if the rule names "
+        description="OpenAI, Anthropic: id of the service account; for Anthropic only if the rule "
+        "names "
         "none.",
     )
     federation_rule_id: Text | None = Field(
@@ -160,12 +161,14 @@ class JudgeSpec(StrictModel):
     )
     command: Annotated[list[Text], Field(min_length=1)] | None = Field(
         default=None,
-        description="Program and arguments, for `command`. It reads the prompt from stdin or from an "
+        description="Program and arguments, for `command`. It reads the prompt from stdin or from "
+        "an "
         "argument with `{prompt}`, and prints the response.",
     )
     samples: Samples | None = Field(
         default=None,
-        description="Number of responses per case; default 1. The majority counts, or the median of "
+        description="Number of responses per case; default 1. The majority counts, or the median "
+        "of "
         "numbers.",
     )
     combine: SampleAggregation | None = Field(

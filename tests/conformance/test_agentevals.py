@@ -1,4 +1,4 @@
-"""agentci answers as agentevals 0.11.0 does, save where that would mislead the gate."""
+"""agentci returns the results of agentevals 0.11.0, except for the listed differences."""
 
 import json
 import shutil
@@ -20,31 +20,31 @@ Row: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where we answer otherwise: why, our exit code, and a line for each of our results."""
+    """An intended difference: the reason, our exit code and one line for each of our results."""
 
     why: str
     code: int
     rows: tuple[str, ...] = ()
 
 
-MISMATCH = "turns that are missing or that nobody expected fail a conversation"
-NO_TURNS = "what cannot be judged is told of every evaluator, not of '(all)'"
-LOST = "an answer that is in the recording is found"
-# No server listens there.
+MISMATCH = "missing or unexpected turns fail a conversation"
+NO_TURNS = "an error is reported for each evaluator, not for '(all)'"
+LOST = "an answer that is in the trace is found"
+# No server listens on this port.
 WITHOUT_NETWORK = {"AGENTCI_GITHUB_API_URL": "http://127.0.0.1:9"}
-REFUSED = "it is wrong in the config, so the run does not start"
+REFUSED = "it is a configuration error, so the run does not start"
 
 DIFFERENCES = {
     "c11-camel-case-top-level": Difference(
-        "camelCase is read at the top of an eval set as it is below",
+        "camelCase keys are also read at the top level of an eval set",
         0,
         ("tool_trajectory_avg_score passed 1.0",),
     ),
     "c12-eval-set-unknown-invocation-key": Difference(
-        "without its eval set a run would judge nothing, so it does not start", 2
+        "without its eval set a run would evaluate nothing, so it does not start", 2
     ),
     "c14-invocation-events-golden": Difference(
-        "a golden trajectory reaches programs however it is written down",
+        "an expected trajectory reaches programs in each notation",
         0,
         ("tool_trajectory_avg_score passed 1.0", "echo passed 1.0"),
     ),
@@ -59,8 +59,10 @@ DIFFERENCES = {
         1,
         ("tool_trajectory_avg_score failed 1.0", "response_match_score failed 1.0"),
     ),
-    "e13-unrecognised-json": Difference("it is a problem of the recording, with a place", 2),
-    "e14-bad-jsonl-line": Difference("it is a problem of the recording, with its line", 2),
+    "e13-unrecognised-json": Difference(
+        "it is an error in the trace file, reported with its location", 2
+    ),
+    "e14-bad-jsonl-line": Difference("it is an error in the trace file, reported with its line", 2),
     "e17-no-genai-spans": Difference(NO_TURNS, 3, ("tool_trajectory_avg_score errored None",)),
     "f06-openai-content-messages": Difference(
         LOST, 0, ("tool_trajectory_avg_score passed 1.0", "echo passed 1.0")
@@ -74,13 +76,13 @@ DIFFERENCES = {
     "h01-unknown-metric": Difference(REFUSED, 2),
     "h02-efficiency-metric": Difference(REFUSED, 2),
     "h04-top-level-threshold": Difference(
-        "agentevals 0.7.3 read this key, and so do we",
+        "agentevals 0.7.3 read this key, and so does agentci",
         0,
         ("tool_trajectory_avg_score passed 0.0",),
     ),
     "h05-unknown-keys": Difference(REFUSED, 2),
     "h10-remote-offline": Difference(
-        "what cannot be fetched costs its own checks, not all of the trace",
+        "a failed fetch fails only its own checks, not the whole trace",
         3,
         ("tool_trajectory_avg_score passed 1.0", "contains errored None"),
     ),
@@ -92,7 +94,7 @@ DIFFERENCES = {
     [folder for folder in FOLDERS if folder.name not in DIFFERENCES],
     ids=lambda folder: folder.name,
 )
-def test_a_recorded_run_is_judged_as_agentevals_judges_it(folder: Path, tmp_path: Path) -> None:
+def test_recorded_run_gets_results_of_agentevals(folder: Path, tmp_path: Path) -> None:
     code, report = _run(folder, tmp_path)
     theirs = list(_their_rows(json.loads((folder / "expected.json").read_text())))
     assert theirs
@@ -101,7 +103,7 @@ def test_a_recorded_run_is_judged_as_agentevals_judges_it(folder: Path, tmp_path
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-def test_where_we_differ_we_do_so_on_purpose(name: str, tmp_path: Path) -> None:
+def test_listed_difference_from_agentevals_is_unchanged(name: str, tmp_path: Path) -> None:
     code, report = _run(Path(__file__).parent / "agentevals" / name, tmp_path)
     rows = tuple(f"{r['evaluator']} {r['status']} {r['score']}" for r in report["results"])
     assert (code, rows) == (DIFFERENCES[name].code, DIFFERENCES[name].rows)
@@ -116,7 +118,7 @@ def _run(folder: Path, into: Path) -> tuple[int, Mapping[str, Any]]:
 
 
 def _arguments(command: Sequence[str]) -> Iterator[str]:
-    """Their command line in our words."""
+    """Translate a command line of agentevals into one of agentci."""
     yield "run"
     if not {"-c", "--config", "-m", "--metric"} & set(command):
         yield from ("--metric", DEFAULT_METRIC)
@@ -173,7 +175,7 @@ def _our_rows(report: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _code(rows: Sequence[Row]) -> int:
-    """What a gate makes of such results when nothing is configured."""
+    """The exit code for such results with default thresholds."""
     statuses = {row["status"] for row in rows}
     if "failed" in statuses:
         return 1

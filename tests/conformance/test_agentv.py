@@ -1,4 +1,4 @@
-"""agentci answers as AgentV does (1.6.0, 1.6.1, 2.7.0, 4.42.4), save where that misleads a gate."""
+"""agentci returns the results of AgentV 1.6.0, 1.6.1, 2.7.0, 4.42.4, with listed differences."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from tests.helpers.support import Ran, make_services, run_agentci
 from tests.judges.bench import said
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentv/*/expected.json"))
-# By AgentV's own word; a borderline score does not pass.
+# AgentV's own threshold; a borderline score does not pass.
 PASS = 0.8
 STATUS = {"pass": "passed", "borderline": "failed", "fail": "failed", "skip": "skipped"}
 V4 = "N"
@@ -31,9 +31,9 @@ Row: TypeAlias = "tuple[str, str, float | None, str, list[str], list[str]]"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where we answer otherwise: why, and a line for each of our results that differ.
+    """An intended difference: the reason and one line for each of our results that differ.
 
-    ``versions`` are those of AgentV that it is about.
+    ``versions`` are the versions of AgentV that it applies to.
     """
 
     why: str
@@ -41,12 +41,12 @@ class Difference:
     versions: str = "A1 A2 B2 N"
 
 
-ERRORED = "a judge that fails is errored; AgentV takes it for 0, and from 4 on often for a pass"
-LOST = "a case without a recording is errored, its evaluators judge nothing"
+ERRORED = "a failing judge is errored; AgentV scores it 0, and from version 4 on often as a pass"
+LOST = "a case without a recorded run is errored and not evaluated"
 
-READ_ALL = "hits and misses are read also where AgentV 4 wants assertions"
+READ_ALL = "hits and misses are also read if AgentV 4 expects assertions"
 
-HITS_FIRST = "hits and misses count before assertions where a reply has both; we ask for these"
+HITS_FIRST = "hits and misses precede assertions if a response has both; prompts ask for them"
 
 DIFFERENCES = {
     "20-code-protocol": (Difference(READ_ALL, ("noscore failed 0.0", "strscore failed 0.0"), V4),),
@@ -69,13 +69,13 @@ DIFFERENCES = {
     "27-code-timeout": (Difference(ERRORED, ("slow errored None",)),),
     "33-field-dates": (
         Difference(
-            "`formats` say whether the day comes first; AgentV reads them too late",
+            "`formats` decide whether the day comes first; AgentV applies them too late",
             ("d_eu failed 0.5",),
         ),
     ),
     "33b-field-dates-timezone": (
         Difference(
-            "dates are days in UTC whatever the time zone of the machine",
+            "dates are days in UTC, independent of the time zone of the machine",
             ("iso_vs_mon passed 1.0",),
         ),
     ),
@@ -84,14 +84,16 @@ DIFFERENCES = {
     ),
     "60-llm-default": (
         Difference(
-            "AgentV 4 does not tell what its own judge said", ("llm_judge failed 0.65",), V4
+            "AgentV 4 does not report the output of its own judge", ("llm_judge failed 0.65",), V4
         ),
     ),
     "61-llm-bad-reply": (
-        Difference("a reply that holds no verdict is an error, not a 0", ("j errored None",)),
+        Difference(
+            "a response without a verdict is an error, not a score of 0", ("j errored None",)
+        ),
     ),
     "63-llm-rubrics": (
-        Difference("what the judge says nothing of is missed, and said so", ("r failed 0.75",)),
+        Difference("a rubric without a verdict is reported as a miss", ("r failed 0.75",)),
     ),
     "68-llm-template-script": (
         Difference(ERRORED, ("j_empty errored None", "j_fail errored None")),
@@ -100,7 +102,7 @@ DIFFERENCES = {
     "76-batch-recorded-jsonl": (Difference(LOST, ("c errored None", "t errored None"), "B2 N"),),
 }
 
-# Evaluators that AgentV leaves out with a warning, by what we say of each; the others are compared.
+# Evaluators that AgentV omits with a warning, and our error for each; the others are compared.
 INVALID = {
     "23-code-script-forms": {"cwd_missing": "folder ./nope not found"},
     "24-code-script-invalid": {"missing": "code_judge needs `script`"},
@@ -111,8 +113,8 @@ INVALID = {
     },
     "42-execution-metrics": {"tolerance_only_skipped": "execution_metrics needs one of"},
 }
-# Files of which AgentV judges nothing once it has left out what is invalid, or has a language model
-# judge by nothing but the criteria.
+# Files for which AgentV omits all evaluators as invalid, or has a language model evaluate by the
+# criteria only.
 REFUSED = {
     "09-traj-invalid-configs": (
         "`mode` must be any_order, in_order, exact, superset or subset, not the string 'sideways'",
@@ -121,7 +123,7 @@ REFUSED = {
     ),
     "67b-llm-template-file-invalid": ("bad.md uses no variable with the agent's output",),
 }
-# What is read differently by the version that wrote the answers: as it is said in the test's name.
+# Folders with their own tests below: the version that wrote the results reads them differently.
 LEFT_TO_OTHER_TESTS = {
     *("22a-code-stdin-payload-A1", "26-code-target-proxy", "71-shorthands"),
     *("90-conversation-4x", "91-written-out-4x"),
@@ -132,26 +134,24 @@ def _versions(folder: Path) -> Iterator[str]:
     yield from json.loads((folder / "expected.json").read_text())["results"]
 
 
-# Whose agent is run, several times.
-TRIED = [folder for folder in FOLDERS if (folder / "agent.py").exists()]
+# Folders whose agent is run several times.
+WITH_TRIALS = [folder for folder in FOLDERS if (folder / "agent.py").exists()]
 
-JUDGED = [
+EVALUATED = [
     pytest.param(folder, version, id=f"{folder.name}-{version}")
     for folder in FOLDERS
-    if folder.name not in {*REFUSED, *LEFT_TO_OTHER_TESTS} and folder not in TRIED
+    if folder.name not in {*REFUSED, *LEFT_TO_OTHER_TESTS} and folder not in WITH_TRIALS
     for version in _versions(folder)
     if (folder.name, version)
     not in {
-        ("76-batch-recorded-jsonl", "A2"),  # it mixes all answers up where one is missing
+        ("76-batch-recorded-jsonl", "A2"),  # it mixes up all answers if one is missing
         ("70-inherit-file-evaluators", "A2"),  # below
     }
 ]
 
 
-@pytest.mark.parametrize(("folder", "version"), JUDGED)
-def test_a_recorded_run_is_judged_as_agentv_judges_it(
-    folder: Path, version: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("folder", "version"), EVALUATED)
+def test_recorded_run_gets_results_of_agentv(folder: Path, version: str, tmp_path: Path) -> None:
     ran = _run(folder, version, tmp_path, without=tuple(INVALID.get(folder.name, ())))
     ours, theirs = list(_our_rows(ran)), list(_their_rows(folder, version))
     differing = [f"{one[1]} {one[3]} {one[2]}" for one in ours if one not in theirs]
@@ -160,8 +160,8 @@ def test_a_recorded_run_is_judged_as_agentv_judges_it(
     assert [one[:2] for one in ours] == [one[:2] for one in theirs]
 
 
-@pytest.mark.parametrize("folder", TRIED, ids=lambda folder: folder.name)
-def test_trials_of_an_agent_come_to_what_they_do_in_agentv(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", WITH_TRIALS, ids=lambda folder: folder.name)
+def test_agent_trials_get_results_of_agentv(folder: Path, tmp_path: Path) -> None:
     targets = yaml.safe_load((folder / "targets.B2.yaml").read_text())["targets"]
     target = next(each for each in targets if each["provider"] == "cli")
     ran = _run(folder, "B2", tmp_path, target=target)
@@ -178,61 +178,61 @@ def test_trials_of_an_agent_come_to_what_they_do_in_agentv(folder: Path, tmp_pat
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_an_evaluator_that_agentv_leaves_out_is_a_problem(name: str, tmp_path: Path) -> None:
+def test_evaluator_omitted_by_agentv_is_an_error(name: str, tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / name
     for version in _versions(folder):
         ran = _run(folder, version, tmp_path / version)
         assert ran.code == 2
-        assert _all_told(ran, INVALID[name].values())
+        assert _are_reported(ran, INVALID[name].values())
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_is_refused_whose_evaluators_agentv_leaves_out(name: str, tmp_path: Path) -> None:
+def test_file_without_valid_evaluators_is_rejected(name: str, tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / name
     for version in _versions(folder):
         ran = _run(folder, version, tmp_path / version)
         assert ran.code == 2
-        assert _all_told(ran, REFUSED[name])
+        assert _are_reported(ran, REFUSED[name])
 
 
-def test_evaluators_of_the_file_judge_a_case_whose_execution_lists_none(tmp_path: Path) -> None:
+def test_case_without_evaluators_inherits_those_of_file(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "70-inherit-file-evaluators"
-    ran = _run(folder, "A2", tmp_path)  # which leaves case4 to a language model
-    judged = [(row["case"], row["evaluator"]) for row in ran.results["results"]]
-    assert judged == [
+    ran = _run(folder, "A2", tmp_path)  # A2 has a language model evaluate case4
+    evaluated = [(row["case"], row["evaluator"]) for row in ran.results["results"]]
+    assert evaluated == [
         ("case1", "global"), ("case2", "local"), ("case3", "local2"), ("case4", "global"),
     ]  # fmt: skip
 
 
-def test_the_oldest_judges_read_what_they_always_read(tmp_path: Path) -> None:
+def test_code_judge_receives_payload_of_agentv_1(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "22a-code-stdin-payload-A1"
     ran = _run(folder, "A1", tmp_path, wire="camel")
     captured = json.loads((folder / "captured_stdin.A1.json").read_text())
-    told = json.dumps(ran.results["results"][0]["details"]).replace(str(tmp_path), "<CASE_DIR>")
-    # The capture lost what tools were given.
-    assert _without_inputs(json.loads(told)) == _without_inputs(captured)
+    received = json.dumps(ran.results["results"][0]["details"]).replace(str(tmp_path), "<CASE_DIR>")
+    # The capture lost the inputs of tool calls.
+    assert _without_inputs(json.loads(received)) == _without_inputs(captured)
 
 
-def test_a_template_is_filled_as_agentv_fills_it(tmp_path: Path) -> None:
+def test_prompt_template_renders_as_in_agentv(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "66-llm-template-md"
     asked: list[Asked] = []
     ran = _run(folder, "B2", tmp_path, asked=asked)
     [theirs] = _prompts(folder, "B2")
-    theirs = theirs.replace("eo={{expected_outcome}}", "eo=does the job")  # of all generations
+    theirs = theirs.replace("eo={{expected_outcome}}", "eo=does the job")  # also in old templates
     recorded = json.loads((folder / "case1.output.json").read_text())["output_messages"]
-    theirs = theirs.replace("OM=[]", f"OM={json.dumps(recorded, indent=2)}")  # theirs is a fault
+    theirs = theirs.replace("OM=[]", f"OM={json.dumps(recorded, indent=2)}")  # a bug of AgentV
     assert _bare(asked[0]).strip() == theirs.strip()
     assert "tpl.md uses the unknown variable 'nope'" in ran.out
 
 
-def test_a_program_that_writes_prompts_reads_what_agentv_gives_it(tmp_path: Path) -> None:
+def test_prompt_program_receives_input_of_agentv(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "68-llm-template-script"
     asked: list[Asked] = []
     _run(folder, "B2", tmp_path, wire="snake", asked=asked)
     prompt, _, stdin = _bare(asked[0]).partition("\nSTDIN ")
     read = json.loads(stdin)
     captured = json.loads((folder / "captured_prompt_stdin.B2.json").read_text())
-    # AgentV rewrites the keys of users; we leave them alone.
+    # AgentV rewrites user-defined keys; agentci does not.
     assert read | {"config": {"strict_mode": True}} == captured | {
         "expected_outcome": "does the job"
     }
@@ -240,39 +240,39 @@ def test_a_program_that_writes_prompts_reads_what_agentv_gives_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("version", ["B2", "N"])
-def test_judges_ask_models_as_they_ask_them_in_agentv(version: str, tmp_path: Path) -> None:
-    """Version 4 of AgentV answers none, by a fault; the names of its models are not ours."""
+def test_target_proxy_responds_as_in_agentv(version: str, tmp_path: Path) -> None:
+    """AgentV 4 answers no request because of a bug; its model names differ from ours."""
     folder = Path(__file__).parent / "agentv" / "26-code-target-proxy"
     with serve(script(said("MOCK REPLY"))) as server:
         judge = {"provider": "openai", "model": "judge", "base_url": server.url}
         ran = _run(folder, version, tmp_path, judge=judge)
     assert list(_our_rows(ran)) == list(_their_rows(folder, "B2"))
-    told = ran.results["results"][0]["details"]
+    received = ran.results["results"][0]["details"]
     captured = json.dumps(json.loads((folder / "captured_proxy.B2.json").read_text()))
     ours_alone = re.sub(r'("?)rec\1, \1judge\1, \1rec\1', r"\1judge\1", captured)
     expected = json.loads(ours_alone)
-    # The capture lost what was asked in batches.
+    # The capture lost the requests of batches.
     asked, answered = itemgetter("request"), itemgetter("status", "body")
-    assert [asked(each)[:2] for each in told["log"]] == [
+    assert [asked(each)[:2] for each in received["log"]] == [
         asked(each)[:2] for each in expected["log"]
     ]
-    assert _has(*([*map(answered, each["log"])] for each in (told, expected)))
-    assert (told["env_present"], told["token_len"]) == (True, 64)
+    assert _has(*([*map(answered, each["log"])] for each in (received, expected)))
+    assert (received["env_present"], received["token_len"]) == (True, 64)
 
 
-def test_shorthands_mean_the_same_messages(tmp_path: Path) -> None:
+def test_shorthands_expand_to_messages_of_agentv(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "71-shorthands"
     for version, wire in (("B2", "snake"), ("N", "v4")):
         ran = _run(folder, version, tmp_path / version, wire=wire)
         captured = json.loads((folder / f"captured_cases.{version}.json").read_text())
         ours = [row["details"] for row in ran.results["results"]]
-        # AgentV rewrites the keys of users; we leave them alone.
-        told = json.dumps([{key: each.get(key) for key in captured[0]} for each in ours])
-        assert json.loads(told.replace('"riskLevel"', '"risk_level"')) == captured
+        # AgentV rewrites user-defined keys; agentci does not.
+        received = json.dumps([{key: each.get(key) for key in captured[0]} for each in ours])
+        assert json.loads(received.replace('"riskLevel"', '"risk_level"')) == captured
 
 
 def _has(ours: Any, theirs: Any) -> bool:
-    """Whether we say all that they do."""
+    """Whether ``ours`` contains all that ``theirs`` does."""
     if isinstance(theirs, dict):
         return all(_has(ours[name], value) for name, value in theirs.items())
     if isinstance(theirs, list | tuple):
@@ -280,10 +280,12 @@ def _has(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs)
 
 
-def test_turns_are_judged_as_agentv_judges_them(tmp_path: Path) -> None:
+def test_conversation_turns_get_scores_of_agentv(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "90-conversation-4x"
     ran = _run(folder, V4, tmp_path)
-    ours = {row["evaluator"]: (row["score"], *_told(row)) for row in ran.results["results"]}
+    ours = {
+        row["evaluator"]: (row["score"], *_hits_and_misses(row)) for row in ran.results["results"]
+    }
     [case] = json.loads((folder / "expected.json").read_text())["results"][V4]["cases"]
     theirs = {
         ("" if part["name"] == "conversation" else f"{part['name']}/") + found["name"]: (
@@ -302,14 +304,14 @@ def test_turns_are_judged_as_agentv_judges_them(tmp_path: Path) -> None:
     assert sum(score * weight for score, weight in weighted) / total == pytest.approx(case["score"])
 
 
-def test_cases_are_put_together_as_agentv_does_it(tmp_path: Path) -> None:
+def test_eval_cases_are_loaded_as_in_agentv(tmp_path: Path) -> None:
     folder = Path(__file__).parent / "agentv" / "91-written-out-4x"
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     shutil.copy(folder / "eval.N.yaml", tmp_path / "a.eval.yaml")
     [loaded] = load_suites(parse_settings([], {}), make_services(tmp_path, {}))
     theirs = json.loads((folder / "expected.json").read_text())["results"][V4]["tests"]
-    for judged, case in zip(loaded.suite.eval_cases or (), theirs, strict=True):
-        sample = judged.eval_case
+    for loaded_case, case in zip(loaded.suite.eval_cases or (), theirs, strict=True):
+        sample = loaded_case.eval_case
         assert (sample.id, sample.criteria, sample.metadata) == (
             case["id"], case["criteria"], case["metadata"],
         )  # fmt: skip
@@ -319,13 +321,13 @@ def test_cases_are_put_together_as_agentv_does_it(tmp_path: Path) -> None:
         assert extract_reference_answer(sample) == case["reference_answer"]
         files = [path.replace(str(tmp_path), "<CASE_DIR>") for path in sample.input_files]
         assert files == case["file_paths"]
-        assert [each.identity.name for each in judged.evaluators] == case["assertions"]
-        lines = {each.identity.threshold for each in judged.evaluators}
+        assert [each.identity.name for each in loaded_case.evaluators] == case["assertions"]
+        lines = {each.identity.threshold for each in loaded_case.evaluators}
         assert lines == {case.get("threshold", 0.8)}
 
 
 def _as_written(messages: Any) -> Any:
-    """Messages without what AgentV adds to parts that name files."""
+    """Messages without the keys that AgentV adds to parts with files."""
     added = ("path", "text", "resolvedPath")
     return [
         {**each, "content": [{k: v for k, v in p.items() if k not in added} for p in parts]}
@@ -335,7 +337,7 @@ def _as_written(messages: Any) -> Any:
     ]
 
 
-def _told(row: Any) -> tuple[list[str], list[str]]:
+def _hits_and_misses(row: Any) -> tuple[list[str], list[str]]:
     return row["hits"], row["misses"]
 
 
@@ -348,16 +350,16 @@ def _run(
     asked: list[Asked] | None = None,
     **fields: Any,
 ) -> Ran:
-    """Judge a folder; what a language model says in it stands in ``reply.txt``.
+    """Evaluate a folder; ``reply.txt`` holds the response of its language model.
 
     Args:
-        asked: what it was asked is put there.
+        asked: receives the requests to the language model.
     """
     shutil.copytree(folder, into, dirs_exist_ok=True)
     file = yaml.safe_load((folder / f"eval.{version}.yaml").read_text())
     _drop(file, without)
     file |= fields
-    if folder.name.startswith("27"):  # its command line gives two seconds to everything
+    if folder.name.startswith("27"):  # its command line sets a timeout of 2 s
         _each_evaluator(file)["slow"]["timeout"] = 2
     batch = ["--traces", "recorded.jsonl"] if (folder / "recorded.jsonl").exists() else []
     response = folder / "reply.txt"
@@ -374,14 +376,14 @@ def _run(
 
 
 def _bare(asked: Asked) -> str:
-    """The prompt that a model was asked with, without what we put around it and into it."""
+    """The prompt of a request, without the text and markers that agentci adds."""
     text = json.loads(asked.body)["messages"][-1]["content"]
     inner = text.partition("\n\n")[2].rpartition("\n\n")[0]
     return re.sub(r'<untrusted id="\w+" name="\w+">\n|\n</untrusted id="\w+">', "", inner)
 
 
 def _prompts(folder: Path, version: str) -> list[str]:
-    """What AgentV asked in the same place."""
+    """The prompts of AgentV for the same folder."""
     results = json.loads((folder / "expected.json").read_text())["results"][version]
     requests = [
         found["evaluator_provider_request"]
@@ -408,7 +410,7 @@ def _drop(file: Mapping[str, Any], names: Sequence[str]) -> None:
         entries[:] = [each for each in entries if each.get("name") not in names]
 
 
-def _all_told(ran: Ran, wanted: Any) -> bool:
+def _are_reported(ran: Ran, wanted: Any) -> bool:
     messages = [problem["message"] for problem in ran.results["problems"]]
     return all(any(part in message for message in messages) for part in wanted)
 
@@ -418,8 +420,10 @@ def _their_rows(folder: Path, version: str) -> Iterator[Row]:
     left_out = INVALID.get(folder.name, {})
     for case in results["cases"]:
         case_id = case.get("evalId") or case.get("eval_id") or case["test_id"]
-        judged = case.get("evaluatorResults") or case.get("evaluator_results") or case.get("scores")
-        for found in judged or [_default_judge(case)]:
+        evaluated = (
+            case.get("evaluatorResults") or case.get("evaluator_results") or case.get("scores")
+        )
+        for found in evaluated or [_default_judge(case)]:
             if found["name"] in left_out:
                 continue
             hits, misses = found.get("hits", []), found.get("misses", [])
@@ -437,13 +441,13 @@ def _their_rows(folder: Path, version: str) -> Iterator[Row]:
 
 
 def _asserted(assertion: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """An assertion as we show it, and AgentV before version 4: a model's with its evidence."""
+    """An assertion as agentci and AgentV before 4 show it: a model's with its evidence."""
     evidence = assertion.get("evidence") if found["type"] == "llm-grader" else None
     return f"{assertion['text']}: {evidence}" if evidence else str(assertion["text"])
 
 
 def _default_judge(case: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What AgentV's judge of cases without evaluators said, which has no row of its own."""
+    """The result of AgentV's default judge, which has no row of its own."""
     verdict = "pass" if case["score"] >= PASS else "fail"
     return {"assertions": [], **case, "name": "llm_judge", "verdict": verdict}
 

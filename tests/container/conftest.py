@@ -25,7 +25,7 @@ from tests.container.engine import (
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files that git knows, and nothing else of the working tree."""
+    """The files that git tracks, without the rest of the working tree."""
     folder = tmp_path_factory.mktemp("tree") / "agent-eval-action"
     for name in filter(None, output_of("git", "-C", ROOT, "ls-files", "-z").split("\0")):
         if (ROOT / name).is_file():
@@ -44,7 +44,7 @@ def image(tree: Path) -> str:
 
 @pytest.fixture
 def workspace(tree: Path, tmp_path: Path) -> Path:
-    """A checked-out repository with the examples, owned by somebody who is not root."""
+    """A checked-out repository with the examples, owned by a user other than root."""
     folder = tmp_path / "workspace"
     shutil.copytree(tree / "examples", folder)
     for path in (folder, *folder.rglob("*")):
@@ -73,7 +73,7 @@ def run_action(image: str, tree: Path) -> RunAction:
 
 @pytest.fixture
 def run_image(image: str) -> RunImage:
-    """Runs the image as somebody would at home."""
+    """Runs the image by hand, outside of a workflow."""
 
     def run(
         workspace: Path, *arguments: str, options: Sequence[str] = ()

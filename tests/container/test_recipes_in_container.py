@@ -1,4 +1,4 @@
-"""The recipes for other services, in the image as those run jobs in it."""
+"""The recipes for other CI services, run in the image as these services run jobs."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.container, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def checkout(tree: Path, tmp_path: Path) -> Path:
-    """With the configs in evals/, of somebody who is not root."""
+    """A checkout with configs in evals/, owned by a user other than root."""
     folder = tmp_path / "checkout"
     shutil.copytree(tree / "examples/agentevals", folder / "evals")
     for path in (folder, *folder.rglob("*")):
@@ -24,7 +24,7 @@ def checkout(tree: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_gitlab_pipes_its_script_into_a_shell_of_root(image: str, checkout: Path) -> None:
+def test_gitlab_recipe_runs_in_root_shell(image: str, checkout: Path) -> None:
     job = yaml.safe_load(gitlab())["agent-eval"]
     done = subprocess.run(
         [
@@ -41,7 +41,7 @@ def test_gitlab_pipes_its_script_into_a_shell_of_root(image: str, checkout: Path
     assert (checkout / job["artifacts"]["reports"]["junit"]).is_file()
 
 
-def test_jenkins_runs_its_steps_beside_cat_as_its_own_user(image: str, checkout: Path) -> None:
+def test_jenkins_recipe_runs_as_workspace_owner(image: str, checkout: Path) -> None:
     at = str(checkout)
     started = subprocess.run(
         [

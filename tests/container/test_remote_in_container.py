@@ -1,4 +1,4 @@
-"""The image with evaluators that are kept elsewhere: its cache, and the packages it installs."""
+"""The image with remote evaluators: its cache and the packages that it installs."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def index() -> Iterator[PackageIndex]:
 
 @pytest.fixture
 def vendored(workspace: Path) -> Path:
-    """A workspace whose one evaluator is listed in an index of its own."""
+    """A workspace with one evaluator, which is listed in the index of the workspace."""
     folder = workspace / "evaluators" / "fixed"
     folder.mkdir(parents=True)
     (folder / "fixed.py").write_text("print('{\"score\": 1}')\n")
@@ -46,7 +46,7 @@ def vendored(workspace: Path) -> Path:
     return workspace
 
 
-def test_the_cache_lies_in_the_workspace_and_belongs_to_its_owner(
+def test_cache_in_workspace_belongs_to_workspace_owner(
     run_action: RunAction, vendored: Path
 ) -> None:
     step = run_action(vendored, {"config": "eval_config.yaml"})
@@ -58,15 +58,15 @@ def test_the_cache_lies_in_the_workspace_and_belongs_to_its_owner(
     assert {(path.lstat().st_uid, path.lstat().st_gid) for path in kept} == {OWNER}
 
 
-def test_a_cache_is_enough_for_a_run_without_a_network(run_image: RunImage, vendored: Path) -> None:
+def test_run_with_filled_cache_needs_no_network(run_image: RunImage, vendored: Path) -> None:
     for options in ([], ["--network", "none", "--read-only", "--tmpfs", "/tmp"]):
         arguments = ["run", "eval_config.yaml", "--cache-dir", "cache", "--offline", "--locked"]
         done = run_image(vendored, *arguments, options=options)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("user", ["0:0", "{}:{}".format(*OWNER)], ids=["root", "somebody"])
-def test_packages_of_an_evaluator_are_installed_and_kept(
+@pytest.mark.parametrize("user", ["0:0", "{}:{}".format(*OWNER)], ids=["root", "another user"])
+def test_evaluator_packages_are_installed_and_cached(
     run_image: RunImage, vendored: Path, index: PackageIndex, user: str
 ) -> None:
     folder = vendored / "evaluators" / "fixed"

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
 WORKFLOW = ".github/workflows/ci.yml"
 
 
-def test_the_self_test_of_ci_passes(act: Path, image: str, tree: Path, tmp_path: Path) -> None:
+def test_self_test_job_of_ci_passes(act: Path, image: str, tree: Path, tmp_path: Path) -> None:
     repository = tmp_path / image
     shutil.copytree(tree, repository)
     _use_base_image(repository / "Dockerfile")

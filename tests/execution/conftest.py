@@ -1,4 +1,4 @@
-"""Programs run by a fresh executor, and a look at what they leave behind."""
+"""Programs run by a new executor, and the processes that they leave behind."""
 
 import sys
 import uuid
@@ -18,7 +18,7 @@ from tests.helpers.waiting import NO_TIMEOUT_SECONDS, find_processes, wait_until
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """Runs programs with a word of their own in the command line, which their forks share."""
+    """Runs programs with a unique word in their command lines, which their forks inherit."""
 
     executor: Executor
     word: str
@@ -36,17 +36,17 @@ class Marked:
         )
 
     def left(self) -> list[int]:
-        """The ids of those that still run."""
+        """The ids of the processes that still run."""
         return find_processes(self.word)
 
     def wait_for_end(self) -> None:
-        """Wait until none is left; those that are not ended sleep longer than a test may take."""
+        """Wait until none is left; processes that were not killed outlast the test's timeout."""
         wait_until(lambda: not self.left())
 
 
 @pytest.fixture
 def marked(tmp_path: Path) -> Iterator[Marked]:
-    """Programs under a local executor; nothing of them outlives the test."""
+    """Programs of a local executor that is stopped after the test."""
     executor = LocalExecutor()
     yield Marked(executor=executor, word=f"mark-{uuid.uuid4().hex}", cwd=tmp_path)
     executor.stop()

@@ -1,4 +1,4 @@
-"""Programs in containers, as far as that can be seen without an engine: what it is asked."""
+"""The Docker executor with a fake `docker` command that records its calls."""
 
 import io
 import os
@@ -30,7 +30,7 @@ from agentci.model.requests import ProgramOutput
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 NARROW = SandboxPolicy(network=False, memory_mb=64, processes=7, image="some/image:1")
-# Answers as a script for each command says; tells what it was asked, and what it saw and read.
+# Runs one script per Docker command; records arguments, environment and stdin.
 DOCKER = """\
 #!/bin/sh
 here=$(dirname "$0")
@@ -43,7 +43,7 @@ ANSWERS = {"image": "echo sha256:abc", "start": "cat", "inspect": "echo '{}'"}
 
 
 class Engine:
-    """A `docker` that answers as a test wants, and a program to run in it."""
+    """A fake `docker` with one script per command, and a program to run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "bin"
@@ -89,7 +89,7 @@ class Engine:
         return str(error.value)
 
     def asked(self, command: str = "") -> list[str]:
-        """What it was asked, all of it or as far as it begins with ``command``."""
+        """The recorded calls, or only those that begin with ``command``."""
         file = self.folder / "asked"
         lines = file.read_text().splitlines() if file.exists() else []
         return [line for line in lines if line.startswith(command)]
@@ -104,8 +104,8 @@ def engine(tmp_path: Path) -> Engine:
     return Engine(tmp_path)
 
 
-class TestARun:
-    def test_makes_fills_starts_and_removes_a_container(self, engine: Engine) -> None:
+class TestRun:
+    def test_run_creates_fills_starts_and_removes_container(self, engine: Engine) -> None:
         response = engine.run(stdin=b"word")
         assert response == ProgramOutput(stdout=b"word", stderr="", exit_code=0)
         words = [line.split()[0] for line in engine.asked()]
@@ -120,16 +120,14 @@ class TestARun:
         with tarfile.open(engine.folder / "copied") as archive:
             assert archive.getnames() == ["ev.py"]
 
-    def test_looks_only_once_for_an_image_and_for_what_was_left(self, engine: Engine) -> None:
+    def test_image_and_leftover_containers_are_checked_once(self, engine: Engine) -> None:
         engine.run()
         engine.run()
         assert (len(engine.asked("image")), len(engine.asked("ps"))) == (1, 1)
         first, second = engine.asked("create")
         assert first.split()[1] != second.split()[1]
 
-    def test_keeps_values_out_of_arguments_and_the_engine_out_of_the_program(
-        self, engine: Engine
-    ) -> None:
+    def test_program_and_docker_variables_do_not_mix(self, engine: Engine) -> None:
         engine.run(environment={"K": "value", "PATH": "/theirs", "HOME": "/root"})
         (made,) = engine.asked("create")
         assert "value" not in made
@@ -143,7 +141,7 @@ class TestARun:
         assert "K" not in engine.seen_by("start")
         assert engine.seen_by("start")["DOCKER_HOST"] == "tcp://h:1"
 
-    def test_tells_what_the_engine_cannot_do(self, engine: Engine) -> None:
+    def test_engine_warning_is_listed_once_as_limitation(self, engine: Engine) -> None:
         engine.answer("create", "echo 'WARNING: no swap limit' >&2; echo other >&2")
         executors = Executors({"docker": lambda: engine.executor})
         assert executors["docker"].limitations() == ()
@@ -151,17 +149,17 @@ class TestARun:
         engine.run()
         assert list(executors.limitations()) == ["container engine: no swap limit"]
 
-    def test_leaves_an_exit_code_that_is_the_programs(self, engine: Engine) -> None:
+    def test_exit_code_of_program_is_returned(self, engine: Engine) -> None:
         engine.answer("start", "echo words >&2; exit 7")
         assert engine.run() == ProgramOutput(stdout=b"", stderr="words\n", exit_code=7)
 
-    def test_is_of_an_image(self, engine: Engine) -> None:
+    def test_policy_without_image_raises_error(self, engine: Engine) -> None:
         for sandbox_policy in (None, SandboxPolicy()):
             assert "has no container image" in engine.refused(sandbox_policy=sandbox_policy)
         assert engine.asked() == []
 
 
-class TestWhatGoesWrong:
+class TestErrors:
     @pytest.mark.parametrize(
         ("state", "complaint"),
         [
@@ -174,7 +172,7 @@ class TestWhatGoesWrong:
             ('{"Error": "x"}', "could not be started in a container: no such thing"),
         ],
     )
-    def test_is_told_from_an_end_of_the_programs_own(
+    def test_container_failure_is_not_reported_as_exit_code(
         self, engine: Engine, state: str, complaint: str
     ) -> None:
         engine.answer("start", "echo 'Error response from daemon: no such thing' >&2; exit 1")
@@ -182,45 +180,47 @@ class TestWhatGoesWrong:
         assert complaint in engine.refused()
         assert len(engine.asked("rm")) == 1
 
-    def test_may_be_that_the_container_is_gone(self, engine: Engine) -> None:
+    def test_vanished_container_raises_lost_connection_error(self, engine: Engine) -> None:
         engine.answer("start", "exit 137")
         engine.answer("inspect", "exit 1")
         assert engine.refused().endswith("to the engine: `docker` exited with code 137")
 
-    def test_may_be_time(self, engine: Engine) -> None:
+    def test_timeout_removes_container(self, engine: Engine) -> None:
         engine.answer("start", "exec sleep 300")
         assert engine.refused(seconds=0.3).startswith("timed out after 0.3 s")
         assert len(engine.asked("rm")) == 1
 
     @pytest.mark.parametrize("command", ["create", "cp", "ps"])
-    def test_is_what_the_engine_says(self, engine: Engine, command: str) -> None:
+    def test_engine_error_message_is_reported(self, engine: Engine, command: str) -> None:
         engine.answer(command, "echo 'Error response from daemon: no space left.' >&2; exit 1")
         assert engine.refused() == "could not be run in a container: no space left"
         assert len(engine.asked("rm")) == (command != "ps")
 
-    def test_may_be_that_there_is_no_docker(self, engine: Engine) -> None:
+    def test_missing_docker_command_raises_error_with_hint(self, engine: Engine) -> None:
         engine.executor = DockerExecutor({"PATH": "/nonexistent"})
         message = engine.refused()
         assert "`docker` not found on PATH; install" in message
         assert "the image of the action does not" in message
 
-    def test_may_be_an_engine_that_is_down_and_is_not_asked_again(self, engine: Engine) -> None:
-        said = "Cannot connect to the Docker daemon at tcp://h:1. Is the docker daemon running?"
-        engine.answer("image", f"echo '{said}' >&2; exit 1")
+    def test_unreachable_engine_is_called_only_once(self, engine: Engine) -> None:
+        daemon_error = (
+            "Cannot connect to the Docker daemon at tcp://h:1. Is the docker daemon running?"
+        )
+        engine.answer("image", f"echo '{daemon_error}' >&2; exit 1")
         message = engine.refused()
         assert message == engine.refused()
         assert message == (
-            f"could not be run in a container: {said};"
+            f"could not be run in a container: {daemon_error};"
             " start the engine, or check DOCKER_HOST and the Docker context"
         )
         assert len(engine.asked()) == 1
 
-    def test_may_be_that_it_does_not_answer(self, engine: Engine) -> None:
+    def test_unresponsive_engine_raises_error(self, engine: Engine) -> None:
         engine.answer("ps", "exec sleep 300")
         with pytest.raises(EvaluatorError, match="the engine did not respond"):
             DockerClient(engine.variables).run("ps", seconds=0.2)
 
-    def test_may_be_that_it_answers_without_end(self, engine: Engine) -> None:
+    def test_endless_engine_output_raises_error(self, engine: Engine) -> None:
         engine.answer("ps", "exec yes")
         with pytest.raises(EvaluatorError, match=r"in a container: printed more than 10 MiB"):
             DockerClient(engine.variables).run("ps")
@@ -229,15 +229,15 @@ class TestWhatGoesWrong:
 MISSING = "echo 'Error response from daemon: No such image: x' >&2; exit 1"
 
 
-class TestAnImage:
-    def test_is_pulled_where_it_is_not_there(self, engine: Engine) -> None:
+class TestImage:
+    def test_missing_image_is_pulled(self, engine: Engine) -> None:
         engine.answer("image", f'[ -f "$here/pulled" ] || {{ {MISSING}; }}; echo sha256:new')
         engine.answer("pull", ': > "$here/pulled"')
         engine.run()
         assert engine.asked("pull") == ["pull --quiet -- some/image:1"]
         assert " sha256:new " in engine.asked("create")[0]
 
-    def test_that_cannot_be_pulled_is_tried_once(self, engine: Engine) -> None:
+    def test_failed_pull_is_not_repeated(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
         engine.answer("pull", "echo 'Error response from daemon: no such host' >&2; exit 1")
         message = engine.refused()
@@ -249,11 +249,11 @@ class TestAnImage:
         )
         assert len(engine.asked("pull")) == 1
 
-    def test_may_not_be_there_after_all(self, engine: Engine) -> None:
+    def test_image_missing_after_pull_raises_error(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
         assert "was not found and could not be pulled" in engine.refused()
 
-    def test_may_be_pulled_with_more_words_than_anybody_reads(self, engine: Engine) -> None:
+    def test_endless_pull_output_raises_error(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
         engine.answer("pull", "exec yes")
         assert "`docker pull some/image:1` printed more than" in engine.refused()
@@ -263,8 +263,8 @@ STARTED = ': > "$here/started"'
 UNTIL_STOPPED = 'while ! [ -e "$here/stopped" ]; do sleep 0.05; done'
 
 
-class TestTheEnd:
-    def test_of_a_run_ends_programs_and_removes_their_containers(self, engine: Engine) -> None:
+class TestStop:
+    def test_stop_kills_program_and_removes_container(self, engine: Engine) -> None:
         engine.answer("start", f"{STARTED}; exec sleep 300")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("rm")
@@ -273,26 +273,26 @@ class TestTheEnd:
         engine.executor.stop()
         assert engine.asked() == asked
 
-    def test_may_come_while_a_container_is_made(self, engine: Engine) -> None:
+    def test_stop_during_creation_removes_container(self, engine: Engine) -> None:
         engine.answer("create", f"{STARTED}; {UNTIL_STOPPED}")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("start") == []
         assert engine.asked("rm")
 
     @pytest.mark.parametrize("command", ["create", "cp"])
-    def test_may_take_a_container_away_that_is_being_made(
+    def test_failed_command_after_stop_is_reported_as_interrupted(
         self, engine: Engine, command: str
     ) -> None:
         engine.answer(command, f"{STARTED}; {UNTIL_STOPPED}; echo gone >&2; exit 1")
         assert self.stopped_at("started", engine) == "was interrupted"
 
-    def test_may_come_while_an_image_is_pulled(self, engine: Engine) -> None:
+    def test_stop_interrupts_image_pull(self, engine: Engine) -> None:
         engine.answer("image", MISSING)
         engine.answer("pull", f"{STARTED}; exec sleep 300")
         assert self.stopped_at("started", engine) == "was interrupted"
         assert engine.asked("rm") == []
 
-    def test_removes_what_could_not_be_removed_before(self, engine: Engine) -> None:
+    def test_stop_retries_failed_container_removal(self, engine: Engine) -> None:
         engine.answer("rm", "exit 1")
         engine.run()
         engine.answer("rm", "")
@@ -302,26 +302,26 @@ class TestTheEnd:
         assert first == second
 
     def stopped_at(self, file: str, engine: Engine) -> str:
-        """What a run says that is stopped as soon as ``file`` is there."""
-        said: list[str] = []
-        thread = threading.Thread(target=lambda: said.append(engine.refused()))
+        """Stop a run as soon as ``file`` exists; return the error of the run."""
+        messages: list[str] = []
+        thread = threading.Thread(target=lambda: messages.append(engine.refused()))
         thread.start()
         wait_until((engine.folder / file).exists)
         engine.executor.stop()
         (engine.folder / "stopped").touch()
         thread.join()
-        return said[0]
+        return messages[0]
 
 
-class TestWhatWasLeft:
-    def test_is_removed_where_its_process_is_gone(self, engine: Engine) -> None:
+class TestLeftoverContainers:
+    def test_container_of_ended_process_is_removed(self, engine: Engine) -> None:
         label = dead()
         engine.answer("ps", f"echo 'abc {label}'; echo 'def {make_owner_label()}'; echo 'ghi what'")
         engine.run()
         assert engine.asked("rm")[0] == "rm --force --volumes abc"
         assert engine.asked("ps")[0].startswith("ps --all --no-trunc --filter label=agentci.owner")
 
-    def test_is_left_alone_where_that_is_not_certain(self) -> None:
+    def test_unclear_owner_label_counts_as_running(self) -> None:
         place, process, start = make_owner_label().rsplit(" ", 2)
         assert has_owner_ended(dead())
         assert has_owner_ended(f"{place} {process} 1{start}")
@@ -344,8 +344,8 @@ def dead() -> str:
     return f"{place} {process.pid} {start}"
 
 
-class TestTheWalls:
-    def test_are_up_by_themselves(self) -> None:
+class TestIsolation:
+    def test_default_options_isolate_container(self) -> None:
         options = make_sandbox_options(
             NARROW, variables=["K"], docker_variables=["HTTP_PROXY", "K"]
         )
@@ -356,18 +356,18 @@ class TestTheWalls:
         } <= set(options)  # fmt: skip
         assert not [option for option in options if option.startswith(("-v", "--volume"))]
 
-    def test_have_a_gap_where_one_is_wanted(self) -> None:
+    def test_network_policy_selects_bridge_network(self) -> None:
         wide = SandboxPolicy(network=True, image="x")
         assert "--network=bridge" in make_sandbox_options(wide, variables=[], docker_variables=[])
 
-    def test_keep_proxies_out_that_docker_adds_by_itself(self) -> None:
+    def test_proxy_variables_added_by_docker_are_cleared(self) -> None:
         given = make_sandbox_options(
             NARROW, variables=["NO_PROXY"], docker_variables=["HTTP_PROXY", "NO_PROXY"]
         )
         assert {"--env=NO_PROXY", "--env=HTTP_PROXY=", "--env=https_proxy"} <= set(given)
         assert not {"--env=HTTP_PROXY", "--env=NO_PROXY="} & set(given)
 
-    def test_let_nothing_through_that_tells_of_this_machine(self) -> None:
+    def test_variables_with_host_paths_are_not_passed(self) -> None:
         given = {
             "LANG": "C",
             "HOME": "/root",
@@ -377,15 +377,15 @@ class TestTheWalls:
         }
         assert select_variables(given) == {"LANG": "C", "KEY": "1"}
 
-    def test_have_other_names_for_files(self) -> None:
+    def test_paths_in_command_are_translated(self) -> None:
         command = ("node", "--flag", "/here/ev.js", "/elsewhere/x", "here/x")
         assert translate_command(command, Path("/here")) == (
             "node", "--flag", "/evaluator/ev.js", "/elsewhere/x", "here/x",
         )  # fmt: skip
 
 
-class TestLuggage:
-    def test_is_all_that_is_not_hidden(self, tmp_path: Path) -> None:
+class TestFolderArchives:
+    def test_archive_omits_hidden_files_and_caches(self, tmp_path: Path) -> None:
         for name in (".git/config", "b/__pycache__/x.pyc", "b/data.txt", "a.sh", ".env", "B.py"):
             (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
             (tmp_path / name).write_text(name)
@@ -403,7 +403,7 @@ class TestLuggage:
         assert (found["a.sh"], found["b/data.txt"]) == ((0o755, 0, 0), (0o644, 0, 0))
         assert found["b"] == (0o755, 0, 0)
 
-    def test_is_the_same_for_the_same_files(self, tmp_path: Path) -> None:
+    def test_archive_is_same_for_same_files(self, tmp_path: Path) -> None:
         for folder, names in (("x", "abc"), ("y", "cba")):
             (tmp_path / folder).mkdir()
             for name in names:
@@ -411,11 +411,11 @@ class TestLuggage:
         os.utime(tmp_path / "x" / "a", (1, 1))
         assert FolderArchives().pack(tmp_path / "x") == FolderArchives().pack(tmp_path / "y")
 
-    def test_is_packed_once(self, tmp_path: Path) -> None:
-        luggage = FolderArchives()
-        assert luggage.pack(tmp_path) is luggage.pack(tmp_path)
+    def test_folder_is_packed_once(self, tmp_path: Path) -> None:
+        archives = FolderArchives()
+        assert archives.pack(tmp_path) is archives.pack(tmp_path)
 
-    def test_has_a_limit(self, tmp_path: Path) -> None:
+    def test_oversized_folder_raises_error(self, tmp_path: Path) -> None:
         for folder in ("big", "many"):
             (tmp_path / folder).mkdir()
         with (tmp_path / "big/x").open("wb") as file:
@@ -426,7 +426,7 @@ class TestLuggage:
             with pytest.raises(EvaluatorError, match=r"exceeds 64 MiB or 10,000 files; move"):
                 FolderArchives().pack(tmp_path / folder)
 
-    def test_has_to_be_there(self, tmp_path: Path) -> None:
+    def test_missing_folder_raises_error(self, tmp_path: Path) -> None:
         with pytest.raises(
             EvaluatorError, match=r"could not be copied into a container: .*No such"
         ):

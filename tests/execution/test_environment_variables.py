@@ -1,4 +1,4 @@
-"""Programs see what they need to run, and nothing that could be a secret."""
+"""Evaluator programs receive the variables that they need and no secrets."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ SECRET = "s3cr3t"
         "LC",
     ],
 )
-def test_keeps_to_itself(name: str) -> None:
+def test_secret_variable_is_not_passed(name: str) -> None:
     assert SECRET not in make_child_environment({name: SECRET}).values()
 
 
@@ -43,33 +43,33 @@ def test_keeps_to_itself(name: str) -> None:
     "name",
     ["PATH", "HOME", "TZ", "TMPDIR", "LC_ALL", "PYTHONPATH", "SSL_CERT_FILE", "LD_LIBRARY_PATH"],
 )
-def test_passes_on(name: str) -> None:
+def test_harmless_variable_is_passed(name: str) -> None:
     assert make_child_environment({name: "/some/where"})[name] == "/some/where"
 
 
-def test_passes_on_a_proxy_in_either_case() -> None:
+def test_proxy_variable_is_passed_in_either_case() -> None:
     proxies = {"https_proxy": "http://proxy:3128", "NO_PROXY": "localhost"}
     assert proxies.items() <= make_child_environment(proxies).items()
 
 
-def test_keeps_a_proxy_with_a_password_to_itself() -> None:
+def test_proxy_with_password_is_not_passed() -> None:
     assert "HTTPS_PROXY" not in make_child_environment(
         {"HTTPS_PROXY": "http://me:s3cr3t@proxy:3128"}
     )
 
 
-def test_text_is_utf8_and_nothing_is_written_beside_evaluators_whatever_we_were_told() -> None:
+def test_forced_python_variables_override_environment() -> None:
     ours = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0", "PYTHONDONTWRITEBYTECODE": ""}
     assert FORCED_FOR_PROGRAMS.items() <= make_child_environment(ours).items()
 
 
-def test_hashes_are_the_same_on_every_run_unless_we_were_told_a_seed() -> None:
+def test_hash_seed_is_fixed_unless_set() -> None:
     assert make_child_environment({})["PYTHONHASHSEED"] == "0"
     assert make_child_environment({"PYTHONHASHSEED": "7"})["PYTHONHASHSEED"] == "7"
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))
-def test_invents_nothing(environ: dict[str, str]) -> None:
+def test_no_unknown_variables_are_added(environ: dict[str, str]) -> None:
     assert (
         make_child_environment(environ).keys()
         <= environ.keys() | DEFAULT_VARIABLES.keys() | FORCED_FOR_PROGRAMS.keys()

@@ -1,4 +1,4 @@
-"""A program cannot tell whether it is a fork of a warm Python or was started by itself."""
+"""A program behaves the same as a fork of a preloaded interpreter and as a new process."""
 
 import os
 import re
@@ -27,12 +27,12 @@ from tests.helpers.waiting import NO_TIMEOUT_SECONDS, is_running, wait_until
 pytestmark = pytest.mark.slow
 
 STDIN = b'{"question": "q"}\nsecond line\n'
-# Programs that never end show how they are ended.
+# For programs that never end, to compare how they are killed.
 HURRIED_SECONDS = 1.5
 
-# Each prints all that it can see of one thing.
+# Each program prints all that it can observe about one subject.
 CURIOUS = {
-    "itself": """\
+    "its interpreter state": """\
 '''A document.'''
 import sys
 print(sys.argv, sys.orig_argv, sys.executable, sys.path, sys.flags, sys.warnoptions, sys._xoptions)
@@ -42,7 +42,7 @@ print(sorted(vars(sys)), sys.__interactivehook__, sys.path_importer_cache[__file
 print(sys.prefix, sys.base_prefix, sys.dont_write_bytecode, sys.getrecursionlimit())
 print(sys.getswitchinterval(), sys.gettrace(), sys.getprofile(), sys.excepthook, sys.displayhook)
 """,
-    "the stack below it": """\
+    "its call stack": """\
 import inspect, sys, traceback, warnings
 print(len(inspect.stack()), inspect.currentframe().f_back, inspect.stack()[-1].filename)
 traceback.print_stack()
@@ -52,7 +52,7 @@ try:
 except ValueError as error:
     print(error)
 """,
-    "its surroundings": """\
+    "its process state": """\
 import os, resource, signal, stat
 print(sorted(os.environ.items()))
 print(os.environb == {os.fsencode(k): os.fsencode(v) for k, v in os.environ.items()})
@@ -78,10 +78,10 @@ print(input("prompt> "), sys.stdin.buffer.read())
 sys.stdout.buffer.write(b"\\xff bytes\\n")
 print("\\udcff", "\\u20ac", file=sys.stderr)
 """,
-    "stdin by its name": "print(open('/dev/stdin').read(), open('/dev/stdin').read())",
+    "stdin by path": "print(open('/dev/stdin').read(), open('/dev/stdin').read())",
     "the end of stdin": "import sys; sys.stdin.read(); input()",
     "its command line": "print(open('/proc/self/cmdline').read().rstrip('\\0').split('\\0'))",
-    "its language": """\
+    "its locale": """\
 import locale, sys, time
 print(sys.getfilesystemencoding(), sys.getdefaultencoding(), locale.getpreferredencoding())
 print(locale.getlocale(), locale.setlocale(locale.LC_ALL), time.tzname, time.timezone)
@@ -94,8 +94,8 @@ import agentci
 print(agentci.__file__, agentci.__path__, agentci.__spec__.origin)
 """,
     "hashes": "print(hash('text'), hash(b'bytes'), {'a', 'b', 'c', 'd'}, id(None) > 0)",
-    "its own folder": "import helper; from package import within; print(helper.NAME, within.NAME)",
-    "a module of its own in place of one of the library": "import textwrap; print(textwrap.NAME)",
+    "local modules": "import helper; from package import within; print(helper.NAME, within.NAME)",
+    "a module in place of a standard one": "import textwrap; print(textwrap.NAME)",
     "threads": """\
 import atexit, threading
 print(threading.main_thread() is threading.current_thread(), threading.active_count())
@@ -157,14 +157,14 @@ os.close(reader)
 os.write(writer, b"x")
 """,
     "an error": "def fall():\n    raise KeyError('k') from ValueError('v')\nfall()",
-    "a group of errors": "raise ExceptionGroup('all', [ValueError(1), TypeError(2)])",
+    "an exception group": "raise ExceptionGroup('all', [ValueError(1), TypeError(2)])",
     "an error with a note": "e = ValueError('v')\ne.add_note('a note')\nraise e",
     "a module that does not compile": "import broken",
-    "a module that is not there": "import nowhere",
-    "not Python": "def f(:\n    pass\n",
-    "a byte that is no text": "x = '\\xff'\n",
+    "a missing module": "import nowhere",
+    "a syntax error": "def f(:\n    pass\n",
+    "a byte that is not UTF-8": "x = '\\xff'\n",
     "a null byte": "x = 1\0\n",
-    "no end to itself": """\
+    "endless recursion": """\
 def again():
     again()
 try:
@@ -172,7 +172,7 @@ try:
 except RecursionError as error:
     print(error)
 """,
-    "a hook for errors": """\
+    "an exception hook": """\
 import sys
 sys.excepthook = lambda kind, error, trace: print(kind, error, trace.tb_lineno, trace.tb_next)
 raise ValueError("v")
@@ -182,15 +182,15 @@ raise ValueError("v")
     "exit 3": "import sys; sys.exit(3)",
     "exit -1": "import sys; sys.exit(-1)",
     "exit 256": "import sys; sys.exit(256)",
-    "exit with words": "import sys; sys.exit('words \\u20ac')",
+    "exit with a message": "import sys; sys.exit('words \\u20ac')",
     "exit with a tuple": "raise SystemExit(1, 2)",
-    "exit by site": "exit(4)",
+    "exit without import": "exit(4)",
     "os._exit": "import os; print('lost'); os._exit(6)",
     "abort": "import os; os.abort()",
-    "a fault": "import ctypes; ctypes.string_at(0)",
-    "exit in a handler": "import atexit, sys; atexit.register(lambda: sys.exit(9)); print('end')",
-    "an error in a handler": "import atexit; atexit.register(lambda: 1 / 0); print('end')",
-    "the order of ends": """\
+    "a segmentation fault": "import ctypes; ctypes.string_at(0)",
+    "exit in atexit": "import atexit, sys; atexit.register(lambda: sys.exit(9)); print('end')",
+    "an error in atexit": "import atexit; atexit.register(lambda: 1 / 0); print('end')",
+    "the order of finalization": """\
 import atexit, sys, tempfile, threading, weakref
 class Loud:
     def __init__(self, name):
@@ -208,13 +208,13 @@ helper.loud = Loud("in helper")
 folder = tempfile.TemporaryDirectory()
 print(threading._shutdown is not None)
 """,
-    "an object that falls": "class Falls:\n    def __del__(self):\n        1 / 0\nkept = Falls()",
+    "an error in __del__": "class Falls:\n    def __del__(self):\n        1 / 0\nkept = Falls()",
     "stdout that is closed": "import sys; print('out'); sys.stdout.close()",
     "stdout that fails": "import os, sys; print('out'); os.close(1)",
     "stdout that is replaced": "import io, sys; sys.stdout = io.StringIO(); print('nowhere')",
     "no streams": "import os; [os.close(n) for n in range(3)]; print('nowhere')",
-    "output of libraries": "import ctypes; ctypes.CDLL(None).puts(b'from C'); print('Python')",
-    "an end in the middle": """\
+    "output of C libraries": "import ctypes; ctypes.CDLL(None).puts(b'from C'); print('Python')",
+    "an unfinished generator": """\
 def numbers():
     try:
         yield 1
@@ -234,7 +234,7 @@ print(pickle.dumps(Here(1)))
 """,
     "its source": "import inspect\ndef f():\n    pass\nprint(inspect.getsource(f), __file__)",
     "annotations": "x: int = 1\nprint(__annotations__)",
-    "an import of itself": "import __main__, sys; print(__main__ is sys.modules['__main__'])",
+    "an import of __main__": "import __main__, sys; print(__main__ is sys.modules['__main__'])",
     "logs": """\
 import logging
 logging.warning("once")
@@ -242,7 +242,7 @@ logging.basicConfig(level="INFO", force=True)
 logging.getLogger(__name__).info("twice")
 """,
     "arguments": "import argparse; argparse.ArgumentParser(description='d').parse_args(['--no'])",
-    "a model": """\
+    "a pydantic model": """\
 from pydantic import BaseModel, ValidationError
 class Run(BaseModel):
     question: str
@@ -258,7 +258,7 @@ import json, sys
 from agentci.sdk import evaluator
 print(evaluator.__module__, sys.modules[evaluator.__module__].__file__)
 """,
-    "places for files": """\
+    "temporary folders": """\
 import os, tempfile
 print(os.path.dirname(tempfile.gettempdir()) == os.path.dirname(os.environ["HOME"]))
 print(oct(os.stat(tempfile.gettempdir()).st_mode), os.listdir(tempfile.gettempdir()))
@@ -276,10 +276,10 @@ BESIDE = {
     "package/other.py": "",
     "broken.py": "def f(:",
 }
-# A warm Python with packages of its own and all its programs are one user: its number is another,
-# its folder lies in another, and memory that processes share cannot be cleared behind it.
-OF_THE_USER = {"its surroundings", "processes"}
-# Alike but for these in any two runs of the same program.
+# A preloaded interpreter with untrusted packages runs all its programs as one user, in its own
+# folder and without memory that processes share: these programs observe the difference.
+OF_THE_USER = {"its process state", "processes"}
+# What differs between any two runs of the same program.
 VARYING = (
     (re.compile(r"\b0x[0-9a-f]+"), "0x…"),
     (re.compile(r"agentci-[0-9a-f]{16}"), "agentci-…"),
@@ -306,10 +306,10 @@ def seen(
     variables: Mapping[str, str] = MappingProxyType({}),
     words: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """All that is left of a program: how it ended and what it printed.
+    """Run a program; return its exit code, stdout and stderr, or the error.
 
     Args:
-        words: how its command names it from its own folder, with arguments.
+        words: the program relative to its folder, and its arguments.
     """
     sandbox_policy = SandboxPolicy(
         readable=(program.parent,),
@@ -326,7 +326,7 @@ def seen(
             sandbox_policy=sandbox_policy,
         )
     except EvaluatorError as error:
-        return (str(error).partition(";")[0],)  # how far it came until then is another matter
+        return (str(error).partition(";")[0],)  # the output until then may differ
     texts = (
         str(response.exit_code),
         response.stdout.decode("utf-8", "backslashreplace"),
@@ -336,7 +336,7 @@ def seen(
 
 
 def written(folder: Path, text: str) -> Path:
-    """A program that anybody may read."""
+    """Write a program that all users can read."""
     folder.mkdir(exist_ok=True)
     for each in (folder, folder.parent):
         each.chmod(0o755)
@@ -346,7 +346,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def children_of(parents: Collection[int]) -> list[int]:
-    """The numbers of their children that live."""
+    """The ids of their running child processes."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -363,7 +363,9 @@ def _settled(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", CURIOUS)
-def test_a_program_sees_the_same_of(name: str, executor: LocalExecutor, tmp_path: Path) -> None:
+def test_fork_observes_same_state_as_new_process(
+    name: str, executor: LocalExecutor, tmp_path: Path
+) -> None:
     tmp_path.chmod(0o755)
     for file, text in BESIDE.items():
         path = tmp_path / file
@@ -380,7 +382,7 @@ def test_a_program_sees_the_same_of(name: str, executor: LocalExecutor, tmp_path
 
 
 @pytest.mark.parametrize("name", ["program.py", "./program.py", ".//program.py", "../x/program.py"])
-def test_a_program_sees_the_same_of_its_name_from_its_folder(
+def test_fork_observes_same_relative_program_path(
     name: str, executor: LocalExecutor, tmp_path: Path
 ) -> None:
     text = "import os, sys; print(sys.argv, sys.orig_argv, sys.path, __file__, os.getcwd())"
@@ -391,7 +393,7 @@ def test_a_program_sees_the_same_of_its_name_from_its_folder(
     assert seen(executor, program, forks=True, words=words) == spawned
 
 
-# Takes packages off its path that are imported already.
+# Removes packages from its path that a fork has already imported.
 SPAWNED_ONLY = {"imports_what_is_not_there.py"}
 PROGRAMS = sorted(path for path in EVALUATORS.glob("*.py") if path.name not in SPAWNED_ONLY)
 HANGING = {
@@ -400,23 +402,23 @@ HANGING = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
-def test_an_evaluator_behaves_the_same(program: Path, executor: LocalExecutor) -> None:
+def test_evaluator_behaves_same_as_fork(program: Path, executor: LocalExecutor) -> None:
     seconds = HURRIED_SECONDS if program.name in HANGING else NO_TIMEOUT_SECONDS
     spawned = seen(executor, program, forks=False, seconds=seconds)
     assert seen(executor, program, forks=True, seconds=seconds) == spawned
 
 
-class TestAFork:
-    """What can be told apart all the same, by those who know where to look."""
+class TestFork:
+    """Properties of forks, including what differs from a new process."""
 
-    def test_has_its_imports_already(self, executor: LocalExecutor, tmp_path: Path) -> None:
+    def test_fork_has_preloaded_imports(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = written(
             tmp_path, "import sys; print('pydantic' in sys.modules)\nif False:\n import pydantic"
         )
         assert seen(executor, program, forks=True) == ("0", "True\n", "")
         assert seen(executor, program, forks=False) == ("0", "False\n", "")
 
-    def test_is_not_kept_from_being_one_by_files_that_are_no_modules(
+    def test_files_that_are_not_modules_allow_fork(
         self, executor: LocalExecutor, tmp_path: Path
     ) -> None:
         program = written(
@@ -426,13 +428,15 @@ class TestAFork:
             (tmp_path / name).touch()
         assert seen(executor, program, forks=True) == ("0", "True\n", "")
 
-    def test_draws_numbers_of_its_own(self, executor: LocalExecutor, tmp_path: Path) -> None:
+    def test_forks_get_different_random_numbers(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
         program = written(
             tmp_path, "import os, random, uuid; print(random.random(), os.urandom(4), uuid.uuid4())"
         )
         assert len({seen(executor, program, forks=True) for _ in range(3)}) == 3
 
-    def test_finds_the_modules_of_its_own_pythonpath(
+    def test_fork_imports_from_its_pythonpath(
         self, executor: LocalExecutor, tmp_path: Path
     ) -> None:
         folder = tmp_path / "elsewhere"
@@ -450,7 +454,7 @@ class TestAFork:
     @pytest.mark.parametrize(
         "variable", ["PYTHONOPTIMIZE", "PYTHONWARNINGS=error", "PYTHONSAFEPATH", "TZ=Asia/Tokyo"]
     )
-    def test_starts_as_its_variables_say(
+    def test_fork_respects_interpreter_variables(
         self, variable: str, executor: LocalExecutor, tmp_path: Path
     ) -> None:
         name, _, value = variable.partition("=")
@@ -462,9 +466,7 @@ class TestAFork:
         assert seen(executor, program, forks=True, variables=variables) == spawned
         assert spawned != seen(executor, program, forks=True)
 
-    def test_of_an_archive_runs_what_is_inside(
-        self, executor: LocalExecutor, tmp_path: Path
-    ) -> None:
+    def test_fork_runs_zip_archive(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = tmp_path / "archive.py"
         with zipfile.ZipFile(program, "w") as archive:
             archive.writestr("__main__.py", "print(__name__, __spec__.name)")
@@ -472,7 +474,7 @@ class TestAFork:
         assert seen(executor, program, forks=True) == seen(executor, program, forks=False)
         assert seen(executor, program, forks=True) == ("0", "__main__ __main__\n", "")
 
-    def test_behind_a_link_finds_its_modules_where_python_does(
+    def test_fork_resolves_symlink_like_python(
         self, executor: LocalExecutor, tmp_path: Path
     ) -> None:
         program = written(tmp_path / "real", "import beside, sys; print(beside, sys.path[0])")
@@ -484,9 +486,11 @@ class TestAFork:
         assert spawned[0] == "0"
 
 
-class TestAWarmPython:
-    def test_imports_nothing_of_a_workspace(self, executor: LocalExecutor, tmp_path: Path) -> None:
-        """An editable install leads there, and whoever changes it is to be jailed."""
+class TestPreloadedInterpreter:
+    def test_preloading_does_not_import_from_workspace(
+        self, executor: LocalExecutor, tmp_path: Path
+    ) -> None:
+        """An editable install points there; its code may run only in the sandbox."""
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
         [packages] = tmp_path.glob("v/lib/python*/site-packages")
         (packages / "editable.pth").write_text(f"{tmp_path / 'workspace'}\n")
@@ -501,10 +505,10 @@ class TestAWarmPython:
         assert spawned[0] == "0"
         assert not mark.exists()
 
-    def test_runs_nothing_of_what_lies_in_a_home(
+    def test_preloading_does_not_run_user_site_files(
         self, executor: LocalExecutor, tmp_path: Path
     ) -> None:
-        """Whoever ran before us may have written there."""
+        """An earlier program may have written there."""
         python = os.path.realpath(sys.executable)
         packages = sysconfig.get_path("purelib", f"{os.name}_user", {"userbase": tmp_path / "u"})
         Path(packages).mkdir(parents=True)
@@ -519,7 +523,7 @@ class TestAWarmPython:
         assert forked == spawned
         assert not mark.exists()
 
-    def test_that_died_is_replaced(self, executor: LocalExecutor, tmp_path: Path) -> None:
+    def test_killed_interpreter_is_replaced(self, executor: LocalExecutor, tmp_path: Path) -> None:
         program = written(tmp_path, "import os, sys; print('json' in sys.modules)\nimport json")
         LAUNCHER_POOL.close()
         before = seen(executor, program, forks=True)
@@ -530,7 +534,7 @@ class TestAWarmPython:
         wait_until(lambda: not any(map(is_running, killed)))
         assert seen(executor, program, forks=True) == before == ("0", "True\n", "")
 
-    def test_that_dies_with_its_program_has_it_run_once_more_by_itself(
+    def test_program_is_rerun_after_its_supervisor_dies(
         self, executor: LocalExecutor, tmp_path: Path
     ) -> None:
         program = written(
@@ -540,21 +544,21 @@ class TestAWarmPython:
             "if False:\n import pydantic",
         )
 
-        def wards_of_it() -> list[int]:
-            wards = children_of(LAUNCHER_POOL.list_process_ids())
-            return [each for each in wards if any(map(runs_it, children_of([each])))]
+        def find_supervisors() -> list[int]:
+            supervisors = children_of(LAUNCHER_POOL.list_process_ids())
+            return [each for each in supervisors if any(map(runs_program, children_of([each])))]
 
-        def runs_it(number: int) -> bool:
+        def runs_program(number: int) -> bool:
             with suppress(OSError):
                 return os.fsencode(program) in Path(f"/proc/{number}/cmdline").read_bytes()
             return False
 
-        def kill_its_ward() -> None:
-            wait_until(wards_of_it)
-            for ward in wards_of_it():
-                os.kill(ward, signal.SIGKILL)
+        def kill_supervisor() -> None:
+            wait_until(find_supervisors)
+            for supervisor in find_supervisors():
+                os.kill(supervisor, signal.SIGKILL)
 
-        thread = threading.Thread(target=kill_its_ward)
+        thread = threading.Thread(target=kill_supervisor)
         thread.start()
         try:
             assert seen(executor, program, forks=True) == ("0", "False\n", "")

@@ -1,4 +1,4 @@
-"""A Python that imports packages which nobody vouches for may say anything; none is believed."""
+"""Hostile packages in a preloaded interpreter do not affect other checks."""
 
 import marshal
 import struct
@@ -17,7 +17,7 @@ from agentci.execution.local import LocalExecutor
 from agentci.model.requests import ProgramOutput
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
-# What has been taken over speaks on all of its sockets.
+# A compromised interpreter writes to all of its sockets.
 SPEAKS = """\
 import os, stat
 for number in range(100):
@@ -29,7 +29,7 @@ for number in range(100):
 
 """
 
-# It has the channel by which the program is asked for, and never does anything else.
+# It floods the channel on which programs are requested, and never stops.
 FLOODS = """\
 import os, stat
 channels = [
@@ -46,29 +46,29 @@ def _message(content: bytes, length: int | None = None) -> bytes:
 
 
 WORDS = {
-    "nonsense": _message(b"\xff" * 40),
-    "no object": _message(b"[1, 2]"),
-    "what only Python reads": _message(marshal.dumps({"ended": True, "code": 0})),
-    "a code that is none": _message(b'{"ended": true, "code": "zero"}'),
-    "a code that no program ends with": _message(b'{"ended": true, "code": 99999999999}'),
-    "a refusal without a reason": _message(b'{"failure": {}}'),
-    "facts of another machine": _message(
+    "invalid UTF-8": _message(b"\xff" * 40),
+    "not an object": _message(b"[1, 2]"),
+    "marshal data": _message(marshal.dumps({"ended": True, "code": 0})),
+    "exit code as text": _message(b'{"ended": true, "code": "zero"}'),
+    "exit code out of range": _message(b'{"ended": true, "code": 99999999999}'),
+    "failure without reason": _message(b'{"failure": {}}'),
+    "capabilities of another machine": _message(
         b'{"system": "Linux", "users": null, "tasks": 0, "searches": false, "searching": false,'
         b' "root": true, "landlock": 7, "filters": true, "machine": "abacus"}'
     ),
-    "the beginning of a long message": _message(b"{", length=0xFFFFFFFF),
-    "a deep message": _message(b'{"failure": ' + b"[" * 50_000),
+    "start of a long message": _message(b"{", length=0xFFFFFFFF),
+    "deeply nested message": _message(b'{"failure": ' + b"[" * 50_000),
 }
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="only there programs are forks"),
+    pytest.mark.skipif(sys.platform != "linux", reason="programs are forked only on Linux"),
 ]
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with packages of its own."""
+    """The interpreter of an environment with its own packages."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     return folder / "bin" / "python"
@@ -76,7 +76,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalExecutor]:
-    """An executor for which a message that never comes is a test that never ends."""
+    """An executor without time limits for messages: if one is missing, the test hangs."""
     monkeypatch.setattr(launcher_client, "MAX_START_SECONDS", NO_TIMEOUT_SECONDS)
     monkeypatch.setattr(supervised_process, "MAX_KILL_SECONDS", NO_TIMEOUT_SECONDS)
     executor = LocalExecutor()
@@ -87,7 +87,7 @@ def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalExecutor]:
 
 @pytest.mark.parametrize("when", ["sitecustomize", "pydantic"])
 @pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
-def test_what_it_says_harms_nobody_but_its_own_checks(
+def test_hostile_message_does_not_change_check_result(
     words: bytes, when: str, executor: LocalExecutor, python: Path, tmp_path: Path
 ) -> None:
     [packages] = (python.parent.parent / "lib").glob("python*/site-packages")
@@ -101,7 +101,7 @@ def test_what_it_says_harms_nobody_but_its_own_checks(
     assert (response.stdout, response.exit_code) == (b"judged\n", 0)
 
 
-def test_who_never_stops_telling_that_a_program_has_exited_is_not_listened_to_for_ever(
+def test_endless_exit_messages_do_not_block_executor(
     executor: LocalExecutor, python: Path, tmp_path: Path
 ) -> None:
     [packages] = (python.parent.parent / "lib").glob("python*/site-packages")
@@ -115,7 +115,7 @@ def test_who_never_stops_telling_that_a_program_has_exited_is_not_listened_to_fo
     assert response.stdout == b""
 
 
-def test_a_check_that_closes_the_folder_of_its_user_keeps_no_other_from_being_judged(
+def test_closed_parent_of_tmpdir_does_not_block_next_check(
     executor: LocalExecutor, python: Path, tmp_path: Path
 ) -> None:
     program = tmp_path / "program.py"

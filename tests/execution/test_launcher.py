@@ -1,4 +1,4 @@
-"""The process that starts programs may die, and so may we: no program is left behind."""
+"""If the launcher or agentci itself dies, no program is left behind."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def _launcher() -> int:
     return LAUNCHER_POOL.get_launcher().process_id or 0
 
 
-def test_a_launcher_that_was_killed_is_replaced(marked: Marked) -> None:
+def test_killed_launcher_is_replaced(marked: Marked) -> None:
     LAUNCHER_POOL.close()
     launcher, before = LAUNCHER_POOL.get_launcher(), _launcher()
     os.kill(before, signal.SIGKILL)
@@ -42,14 +42,14 @@ def test_a_launcher_that_was_killed_is_replaced(marked: Marked) -> None:
     assert _launcher() != before
 
 
-def test_a_program_that_runs_does_not_need_it(marked: Marked, tmp_path: Path) -> None:
+def test_running_program_survives_death_of_launcher(marked: Marked, tmp_path: Path) -> None:
     program = tmp_path / "kills_the_launcher.py"
     program.write_text(f"import os; os.kill({_launcher()}, 9); print('here')")
     assert marked.run(str(program)).stdout == b"here\n"
     assert marked.run("exits_3.py").exit_code == 3
 
 
-def test_a_ward_that_was_killed_is_an_error_and_leaves_nothing(
+def test_killed_supervisor_raises_error_and_leaves_no_process(
     marked: Marked, tmp_path: Path
 ) -> None:
     program = tmp_path / "kills_its_ward.py"
@@ -65,7 +65,7 @@ def test_a_ward_that_was_killed_is_an_error_and_leaves_nothing(
     marked.wait_for_end()
 
 
-def test_nothing_outlives_us_when_we_are_killed(tmp_path: Path) -> None:
+def test_programs_die_if_agentci_is_killed(tmp_path: Path) -> None:
     program = EVALUATORS / "forks_and_sleeps.py"
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, program, str(tmp_path)],
@@ -73,13 +73,13 @@ def test_nothing_outlives_us_when_we_are_killed(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(ROOT)},
     )
     marked = Marked(executor=LocalExecutor(), word=str(tmp_path), cwd=tmp_path)
-    wait_until(lambda: len(marked.left()) >= 3)  # it, the program and its child
+    wait_until(lambda: len(marked.left()) >= 3)  # agentci, the program and its child
     process.kill()
     process.wait()
     marked.wait_for_end()
 
 
-def test_a_fork_of_ours_has_a_launcher_of_its_own(tmp_path: Path) -> None:
+def test_forked_process_gets_its_own_launcher(tmp_path: Path) -> None:
     ours = _launcher()
     reader, writer = os.pipe()
     child = os.fork()
@@ -97,18 +97,18 @@ def test_a_fork_of_ours_has_a_launcher_of_its_own(tmp_path: Path) -> None:
     assert tmp_path.exists()
 
 
-def test_a_confined_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+def test_start_error_of_sandboxed_program_names_path(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match=r"^could not be started: .*`/nonexistent/program`"):
-        _confined(("/nonexistent/program",), tmp_path)
+        _run_sandboxed(("/nonexistent/program",), tmp_path)
     with pytest.raises(EvaluatorError, match=r"^could not be started: .*`/nonexistent`"):
-        _confined(("/bin/true",), Path("/nonexistent"))
+        _run_sandboxed(("/bin/true",), Path("/nonexistent"))
 
 
-def test_a_confined_program_reads_its_input_wherever_it_opens_it(tmp_path: Path) -> None:
-    assert _confined(("/bin/cat", "/dev/stdin"), tmp_path) == b"input"
+def test_sandboxed_program_can_open_dev_stdin(tmp_path: Path) -> None:
+    assert _run_sandboxed(("/bin/cat", "/dev/stdin"), tmp_path) == b"input"
 
 
-def _confined(command: tuple[str, ...], cwd: Path) -> bytes:
+def _run_sandboxed(command: tuple[str, ...], cwd: Path) -> bytes:
     response = LocalExecutor().run(
         command,
         stdin=b"input",
@@ -120,7 +120,7 @@ def _confined(command: tuple[str, ...], cwd: Path) -> bytes:
     return response.stdout
 
 
-def test_a_warm_python_that_is_not_there_leaves_nothing_open() -> None:
+def test_missing_interpreter_leaves_no_open_files() -> None:
     cold, descriptors = LAUNCHER_POOL.get_launcher(), Path("/proc/self/fd")
     before = {path.name for path in descriptors.iterdir()}
     assert LAUNCHER_POOL.get_launcher(PreforkInterpreter("/nonexistent/python", ())) is cold

@@ -1,4 +1,4 @@
-"""Programs run to their end, and end with all that they started."""
+"""The local executor: input and output, time limits, and killing of all processes."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 RESULT = {"score": 1.0}
 
-COUNT_THE_DEAD = """\
+COUNT_ZOMBIES = """\
 import os, pathlib, sys
 from agentci.execution.local import LocalExecutor
 
@@ -39,18 +39,18 @@ print(sum(f") Z {os.getpid()} " in file.read_text() for file in files))
 """
 
 
-def test_a_program_that_ends_leaves_its_output_and_its_code(marked: Marked) -> None:
+def test_output_and_exit_code_are_returned(marked: Marked) -> None:
     response = marked.run("exits_3.py")
     assert response.exit_code == 3
     assert response.stdout == b'{"score": 1.0}\n'
     assert response.stderr == "nope\nline2\n"
 
 
-def test_a_signal_is_a_negative_code(marked: Marked) -> None:
+def test_signal_becomes_negative_exit_code(marked: Marked) -> None:
     assert marked.run("kills_itself.py").exit_code == -signal.SIGKILL
 
 
-def test_the_local_executor_is_what_configs_call_local() -> None:
+def test_name_local_selects_local_executor() -> None:
     assert isinstance(EXECUTORS["local"](), LocalExecutor)
 
 
@@ -58,25 +58,25 @@ class TestPipes:
     @pytest.mark.parametrize(
         "program",
         [
-            pytest.param("floods_stderr.py", id="which logs 1 MB before it reads"),
-            pytest.param("reads_nothing.py", id="which never reads"),
-            pytest.param("closes_stdin.py", id="which closes stdin"),
+            pytest.param("floods_stderr.py", id="logs 1 MB before it reads"),
+            pytest.param("reads_nothing.py", id="never reads"),
+            pytest.param("closes_stdin.py", id="closes stdin"),
         ],
     )
-    def test_two_megabytes_of_input_do_not_block_a_program(
+    def test_two_megabytes_of_stdin_do_not_block_program(
         self, program: str, marked: Marked
     ) -> None:
         stdin = json.dumps({"text": "x" * 2_000_000}).encode()
         assert json.loads(marked.run(program, stdin=stdin).stdout) == RESULT
 
-    def test_input_and_output_may_be_in_flight_at_once(self, marked: Marked) -> None:
+    def test_stdin_and_stdout_are_transferred_concurrently(self, marked: Marked) -> None:
         stdin = os.urandom(4_000_000)
         assert marked.run("echoes.py", stdin=stdin).stdout == stdin
 
-    def test_input_may_be_empty(self, marked: Marked) -> None:
+    def test_empty_stdin_is_accepted(self, marked: Marked) -> None:
         assert marked.run("echoes.py", stdin=b"").stdout == b""
 
-    def test_only_the_end_of_a_long_log_is_kept(self, marked: Marked) -> None:
+    def test_long_stderr_is_cut_to_its_end(self, marked: Marked) -> None:
         response = marked.run("floods_stderr.py")
         assert response.stderr.endswith("noise\nthe last line\n")
         assert len(response.stderr) == 64 * 1024
@@ -90,20 +90,20 @@ class TestPipes:
             ),
         ],
     )
-    def test_a_flood_is_an_error_that_says_how_much_is_borne(
+    def test_too_much_output_raises_error_with_limit(
         self, program: str, complaint: str, marked: Marked
     ) -> None:
         with pytest.raises(EvaluatorError, match=f"^{complaint}"):
             marked.run(program)
         marked.wait_for_end()
 
-    def test_undecodable_log_bytes_are_replaced(self, tmp_path: Path) -> None:
+    def test_undecodable_stderr_bytes_are_replaced(self, tmp_path: Path) -> None:
         program = tmp_path / "log.py"
         program.write_text("import os; os.write(2, b'caf\\xe9')")
         assert _run(program).stderr == "caf\ufffd"
 
 
-class TestTimeOut:
+class TestTimeout:
     @pytest.mark.parametrize(
         "program",
         [
@@ -113,16 +113,16 @@ class TestTimeOut:
             "closes_its_pipes_and_hangs.py",
         ],
     )
-    def test_ends_the_program_with_its_children_on_time(self, program: str, marked: Marked) -> None:
+    def test_timeout_kills_program_and_its_children(self, program: str, marked: Marked) -> None:
         begun = time.monotonic()
         with pytest.raises(EvaluatorError, match=r"^timed out after 0\.5 s"):
             marked.run(program, timeout_seconds=0.5)
         assert time.monotonic() - begun >= 0.5
         marked.wait_for_end()
 
-    def test_tells_a_way_out_and_the_last_words(self, marked: Marked) -> None:
+    def test_timeout_message_has_hint_and_last_stderr_line(self, marked: Marked) -> None:
         seconds, message = 1, ""
-        while "last line" not in message:  # until the program had time to print it
+        while "last line" not in message:  # until the program had enough time to print it
             seconds *= 2
             with pytest.raises(EvaluatorError) as caught:
                 marked.run("hangs.py", timeout_seconds=seconds)
@@ -132,7 +132,7 @@ class TestTimeOut:
             " last line on stderr: waiting for the model"
         )
 
-    def test_reaches_a_daemon_of_a_program_that_hangs(self, marked: Marked, tmp_path: Path) -> None:
+    def test_timeout_kills_daemon_of_hanging_program(self, marked: Marked, tmp_path: Path) -> None:
         program = tmp_path / "hangs_with_a_daemon.py"
         program.write_text(
             "import os, time\nif os.fork() == 0: os.setsid(); os.closerange(0, 3)\ntime.sleep(300)"
@@ -142,50 +142,52 @@ class TestTimeOut:
         marked.wait_for_end()
 
 
-class TestWhatAProgramLeavesBehind:
+class TestLeftoverProcesses:
     @pytest.mark.parametrize("program", ["leaves_a_background_process.py", "leaves_a_daemon.py"])
-    def test_does_not_delay_its_result_and_is_ended(self, program: str, marked: Marked) -> None:
+    def test_background_process_is_killed_without_delaying_result(
+        self, program: str, marked: Marked
+    ) -> None:
         assert json.loads(marked.run(program).stdout) == RESULT
         marked.wait_for_end()
 
-    def test_takes_up_no_number_once_it_is_dead(self, tmp_path: Path) -> None:
+    def test_dead_background_process_leaves_no_zombie(self, tmp_path: Path) -> None:
         program = EVALUATORS / "leaves_a_background_process.py"
-        ran = subprocess.run(
-            [sys.executable, "-c", COUNT_THE_DEAD, program],
+        process = subprocess.run(
+            [sys.executable, "-c", COUNT_ZOMBIES, program],
             cwd=tmp_path,
             env={"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
             check=True,
         )
-        assert ran.stdout == "0\n"
+        assert process.stdout == "0\n"
 
-    def test_may_finish_what_it_prints(self, marked: Marked) -> None:
+    def test_late_output_of_child_is_read(self, marked: Marked) -> None:
         assert json.loads(marked.run("prints_late_from_a_child.py").stdout) == RESULT
 
-    def test_is_ended_where_nothing_tells_of_it(self, marked: Marked) -> None:
+    def test_daemon_without_open_files_is_killed(self, marked: Marked) -> None:
         assert json.loads(marked.run("leaves_a_silent_daemon.py").stdout) == RESULT
         assert marked.left() == []
 
 
 class TestStop:
-    def test_in_the_middle_of_forty_runs_leaves_no_process_behind(self, marked: Marked) -> None:
+    def test_stop_during_forty_runs_leaves_no_process(self, marked: Marked) -> None:
         programs = ["forks_and_sleeps.py", "leaves_a_daemon.py", "ignores_sigterm.py", "hangs.py"]
         with ThreadPoolExecutor(max_workers=40) as pool:
             runs = [pool.submit(marked.run, programs[number % 4]) for number in range(40)]
             wait_until(marked.left)
-            time.sleep(0.3)  # so that others start meanwhile
+            time.sleep(0.3)  # so that more programs start
             marked.executor.stop()
             errors = [run.exception() for run in runs]
         marked.wait_for_end()
         assert Counter(str(error) for error in errors if error)["was interrupted"] >= 30
 
-    def test_lets_nothing_start_any_more(self, marked: Marked) -> None:
+    def test_program_does_not_start_after_stop(self, marked: Marked) -> None:
         marked.executor.stop()
         with pytest.raises(EvaluatorError, match=r"^was interrupted$"):
             marked.run("reads_nothing.py")
 
-    def test_may_come_from_a_signal_handler_in_the_middle_of_a_run(self, marked: Marked) -> None:
+    def test_stop_works_from_signal_handler_during_run(self, marked: Marked) -> None:
         before = signal.signal(signal.SIGUSR1, lambda *_: marked.executor.stop())
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
         timer.start()
@@ -198,14 +200,14 @@ class TestStop:
         marked.wait_for_end()
 
 
-def test_many_programs_at_once_do_not_mix_their_output(marked: Marked) -> None:
+def test_concurrent_programs_do_not_mix_output(marked: Marked) -> None:
     inputs = [str(number).encode() * 50_000 for number in range(40)]
     with ThreadPoolExecutor(max_workers=8) as pool:
         replies = pool.map(lambda stdin: marked.run("echoes.py", stdin=stdin), inputs)
         assert [response.stdout for response in replies] == inputs
 
 
-def test_the_program_sees_its_environment_its_folder_and_no_more(tmp_path: Path) -> None:
+def test_program_sees_only_given_environment_and_folder(tmp_path: Path) -> None:
     program = EVALUATORS / "prints_its_environment.py"
     response = LocalExecutor().run(
         (sys.executable, str(program)),
@@ -219,7 +221,7 @@ def test_the_program_sees_its_environment_its_folder_and_no_more(tmp_path: Path)
     assert set(details["environment"]) - {"LC_CTYPE"} == {"ONLY", "AGENTCI_EVALUATOR_RUN"}
 
 
-def test_the_program_can_be_asked_to_end_like_any_other(tmp_path: Path) -> None:
+def test_program_starts_without_ignored_signals(tmp_path: Path) -> None:
     program = tmp_path / "asks.py"
     program.write_text(
         "import signal\n"
@@ -227,24 +229,24 @@ def test_the_program_can_be_asked_to_end_like_any_other(tmp_path: Path) -> None:
         "print([each.name for each in asked if signal.getsignal(each) is signal.SIG_IGN])\n"
     )
     response = _run_command((sys.executable, str(program)), tmp_path)
-    assert response.stdout == b"['SIGPIPE']\n"  # which Python itself ignores
+    assert response.stdout == b"['SIGPIPE']\n"  # Python itself ignores SIGPIPE
 
 
-class TestStart:
-    def test_of_a_script_without_a_first_line_is_explained(self, tmp_path: Path) -> None:
+class TestStartErrors:
+    def test_script_without_shebang_raises_error_with_hint(self, tmp_path: Path) -> None:
         program = tmp_path / "script"
         program.write_text("echo hello\n")
         program.chmod(0o755)
         with pytest.raises(EvaluatorError, match=r"could not be started: .*#!/usr/bin/env bash"):
             _run_command((str(program),), tmp_path)
 
-    def test_of_a_file_that_is_not_executable_is_explained(self, tmp_path: Path) -> None:
+    def test_file_without_execute_bit_raises_error_with_hint(self, tmp_path: Path) -> None:
         program = tmp_path / "script"
         program.write_text("#!/bin/sh\n")
         with pytest.raises(EvaluatorError, match=r"could not be started: .*chmod \+x"):
             _run_command((str(program),), tmp_path)
 
-    def test_of_a_script_whose_interpreter_is_closed_is_explained(self, tmp_path: Path) -> None:
+    def test_non_executable_interpreter_is_named_as_cause(self, tmp_path: Path) -> None:
         interpreter, program = tmp_path / "interpreter", tmp_path / "script"
         interpreter.write_text("")
         program.write_text(f"#!{interpreter}\n")
@@ -252,7 +254,7 @@ class TestStart:
         with pytest.raises(EvaluatorError, match=r"started: .*; the interpreter in its first line"):
             _run_command((str(program),), tmp_path)
 
-    def test_of_what_is_not_there_is_explained(self, tmp_path: Path) -> None:
+    def test_missing_program_raises_start_error(self, tmp_path: Path) -> None:
         with pytest.raises(EvaluatorError, match=r"^could not be started: "):
             _run_command((str(tmp_path / "nothing"),), tmp_path)
 

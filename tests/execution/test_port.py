@@ -1,4 +1,4 @@
-"""A program that may reach one port of this machine, and nothing else of any network."""
+"""A sandboxed program that may connect to one local port and to nothing else."""
 
 import contextlib
 import json
@@ -41,8 +41,8 @@ if os.fork() == 0:
 os.wait()
 print(json.dumps([said, is_nonblocking(socket.SOCK_STREAM | socket.SOCK_NONBLOCK), closes]))
 """
-# As where a container's engine looks at system calls itself.
-ASKED_ALREADY = """\
+# As in a container whose engine has already installed a seccomp listener.
+WITH_EXISTING_LISTENER = """\
 import ctypes, sys
 from pathlib import Path
 from agentci.errors import EvaluatorError
@@ -63,7 +63,9 @@ for port in (None, 80):
         print(error)
 """
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold it to one")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="ports are restricted only on Linux"
+)
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize("imports", [None, ()], ids=["spawned", "forked"])
-def test_connects_as_often_as_it_likes_with_all_that_it_starts(
+def test_program_and_its_child_connect_to_allowed_port(
     listener: socket.socket, tmp_path: Path, imports: tuple[str, ...] | None
 ) -> None:
     def greet() -> None:
@@ -98,15 +100,15 @@ def test_connects_as_often_as_it_likes_with_all_that_it_starts(
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         greeting.join()
-    forked, said = response.stdout.decode().splitlines()
-    told: Any = json.loads(said)
+    forked, line = response.stdout.decode().splitlines()
+    result: Any = json.loads(line)
     assert (forked, response.stderr, response.exit_code) == ("hello", "", 0)
-    assert told == [["hello"] * 100, os.O_NONBLOCK, 1]
+    assert result == [["hello"] * 100, os.O_NONBLOCK, 1]
 
 
-def test_is_not_started_where_nobody_can_give_it_its_sockets() -> None:
+def test_port_without_seccomp_notifications_raises_error() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ASKED_ALREADY],
+        [sys.executable, "-c", WITH_EXISTING_LISTENER],
         cwd="/",
         env={"PYTHONPATH": str(ROOT), "PATH": os.defpath},
         capture_output=True,

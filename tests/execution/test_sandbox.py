@@ -1,4 +1,4 @@
-"""What a confinement comes to on machines of all kinds."""
+"""The sandbox that results from a policy on machines with different capabilities."""
 
 import os
 import sys
@@ -40,13 +40,13 @@ TRUE = "/bin/true"
 
 @pytest.fixture
 def opened() -> Iterator[Path]:
-    """A folder that everybody can read."""
+    """A folder that all users can read."""
     with TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 
 
-def _cell(
+def _build(
     cwd: Path,
     *,
     sandbox_policy: SandboxPolicy | None = None,
@@ -64,64 +64,62 @@ def _cell(
     )
 
 
-def _jail(cell: Sandbox) -> Mapping[str, Any]:
-    assert cell.restrictions is not None
-    return cell.restrictions
+def _restrictions(sandbox: Sandbox) -> Mapping[str, Any]:
+    assert sandbox.restrictions is not None
+    return sandbox.restrictions
 
 
 def _is_within(path: str, paths: Mapping[bytes, int]) -> bool:
     return any(bytes(each) in paths for each in (Path(path), *Path(path).parents))
 
 
-def _paths(cell: Sandbox) -> dict[bytes, int]:
-    return dict(_jail(cell)["rules"])
+def _paths(sandbox: Sandbox) -> dict[bytes, int]:
+    return dict(_restrictions(sandbox)["rules"])
 
 
-class TestTheUser:
-    def test_is_another_one_for_each_program_that_runs_at_a_time(self, opened: Path) -> None:
-        users = [_jail(_cell(opened, number=number))["user"] for number in range(3)]
+class TestUser:
+    def test_concurrent_programs_run_as_different_users(self, opened: Path) -> None:
+        users = [_restrictions(_build(opened, number=number))["user"] for number in range(3)]
         assert users == [FIRST_USER + 1024, FIRST_USER + 1025, FIRST_USER + 1026]
-        assert _cell(opened).has_own_user
+        assert _build(opened).has_own_user
 
-    def test_may_search_closed_folders_where_landlock_says_what_can_be_read(
-        self, opened: Path
-    ) -> None:
-        assert not _jail(_cell(opened))["searches"]
+    def test_private_workspace_is_searchable_under_landlock(self, opened: Path) -> None:
+        assert not _restrictions(_build(opened))["searches"]
         opened.chmod(0o700)
         inside = opened / "inside"
         inside.mkdir()
-        assert _jail(_cell(inside))["searches"]
-        assert _cell(inside).limitations == ()
+        assert _restrictions(_build(inside))["searches"]
+        assert _build(inside).limitations == ()
 
     @pytest.mark.parametrize("lacking", [{"searches": False}, {"landlock": 0}])
     @pytest.mark.parametrize("users", [FIRST_USER, NOBODY_USER])
-    def test_is_ours_where_another_could_not_read(
+    def test_user_is_unchanged_if_workspace_is_private(
         self, opened: Path, users: int, lacking: dict[str, Any]
     ) -> None:
         opened.chmod(0o700)
-        cell = _cell(opened, users=users, **lacking)
-        assert _jail(cell)["user"] is None
-        assert not cell.has_own_user
+        sandbox = _build(opened, users=users, **lacking)
+        assert _restrictions(sandbox)["user"] is None
+        assert not sandbox.has_own_user
         if os.geteuid() == 0:
-            assert any(f"no other user can read {opened}" in each for each in cell.limitations)
+            assert any(f"no other user can read {opened}" in each for each in sandbox.limitations)
 
-    def test_is_nobody_where_there_are_few(self, opened: Path) -> None:
-        cell = _cell(opened, users=NOBODY_USER)
-        assert (_jail(cell)["user"], cell.has_own_user, cell.limitations) == (
+    def test_user_is_nobody_if_few_users_exist(self, opened: Path) -> None:
+        sandbox = _build(opened, users=NOBODY_USER)
+        assert (_restrictions(sandbox)["user"], sandbox.has_own_user, sandbox.limitations) == (
             NOBODY_USER,
             False,
             (),
         )
 
-    def test_is_ours_where_we_may_choose_none(self, opened: Path) -> None:
-        cell = _cell(opened, users=None)
-        assert _jail(cell)["user"] is None
-        assert cell.limitations == ((ROOT_WARNING,) if os.geteuid() == 0 else ())
+    def test_user_is_unchanged_if_switching_is_impossible(self, opened: Path) -> None:
+        sandbox = _build(opened, users=None)
+        assert _restrictions(sandbox)["user"] is None
+        assert sandbox.limitations == ((ROOT_WARNING,) if os.geteuid() == 0 else ())
 
 
-class TestShortcomings:
+class TestLimitations:
     @pytest.mark.parametrize(
-        ("facts", "told"),
+        ("facts", "warning"),
         [
             ({"landlock": 0}, NO_LANDLOCK_WARNING),
             ({"filters": False}, NO_SECCOMP_WARNING),
@@ -130,39 +128,41 @@ class TestShortcomings:
             ({"users": None, "landlock": 1}, TRUNCATE_WARNING),
         ],
     )
-    def test_are_told(self, opened: Path, facts: dict[str, Any], told: str) -> None:
-        assert told in _cell(opened, **facts).limitations
+    def test_missing_kernel_feature_is_a_limitation(
+        self, opened: Path, facts: dict[str, Any], warning: str
+    ) -> None:
+        assert warning in _build(opened, **facts).limitations
 
-    def test_are_none_that_an_own_user_makes_good(self, opened: Path) -> None:
-        assert _cell(opened, landlock=1).limitations == ()
-        assert TRUNCATE_WARNING not in _cell(opened, users=None, landlock=3).limitations
+    def test_own_user_removes_limitations_of_old_landlock(self, opened: Path) -> None:
+        assert _build(opened, landlock=1).limitations == ()
+        assert TRUNCATE_WARNING not in _build(opened, users=None, landlock=3).limitations
 
-    def test_of_ports_are_told_where_a_program_may_reach_one(self, opened: Path) -> None:
-        def told(**walls: Any) -> tuple[str, ...]:
-            return _cell(opened, sandbox_policy=SandboxPolicy(**walls), landlock=3).limitations
+    def test_port_without_landlock_port_rules_is_a_limitation(self, opened: Path) -> None:
+        def limitations(**policy: Any) -> tuple[str, ...]:
+            return _build(opened, sandbox_policy=SandboxPolicy(**policy), landlock=3).limitations
 
-        assert told(network=False, port=80) == (ALL_PORTS_WARNING,)
-        assert told(network=True, port=80) == told(network=False) == ()
+        assert limitations(network=False, port=80) == (ALL_PORTS_WARNING,)
+        assert limitations(network=True, port=80) == limitations(network=False) == ()
 
-    def test_are_everything_on_other_systems(self, opened: Path) -> None:
-        cell = _cell(opened, system="Darwin", users=None, landlock=0, filters=False)
-        assert cell.limitations == (NOT_LINUX_WARNING,)
+    def test_system_other_than_linux_is_only_limitation(self, opened: Path) -> None:
+        sandbox = _build(opened, system="Darwin", users=None, landlock=0, filters=False)
+        assert sandbox.limitations == (NOT_LINUX_WARNING,)
 
-    def test_leave_out_what_cannot_be_had(self, opened: Path) -> None:
-        jail = _jail(_cell(opened, landlock=0, filters=False))
-        assert (jail["rules"], jail["filter"]) == (None, None)
+    def test_unsupported_rules_are_omitted(self, opened: Path) -> None:
+        restrictions = _restrictions(_build(opened, landlock=0, filters=False))
+        assert (restrictions["rules"], restrictions["filter"]) == (None, None)
 
 
-class TestThePort:
-    def test_is_the_only_one_where_there_is_no_network(self, opened: Path) -> None:
-        held = _jail(_cell(opened, sandbox_policy=SandboxPolicy(network=False, port=80)))
+class TestPort:
+    def test_port_without_network_is_restricted(self, opened: Path) -> None:
+        held = _restrictions(_build(opened, sandbox_policy=SandboxPolicy(network=False, port=80)))
         assert (held["port"], held["filter"]) == (
             80,
             seccomp.make_filter("x86_64", network=False, local=True, notify=True),
         )
 
-    def test_is_one_of_many_where_there_is_a_network(self, opened: Path) -> None:
-        free = _jail(_cell(opened, sandbox_policy=SandboxPolicy(port=80)))
+    def test_port_with_network_is_not_restricted(self, opened: Path) -> None:
+        free = _restrictions(_build(opened, sandbox_policy=SandboxPolicy(port=80)))
         assert (free["port"], free["filter"]) == (
             None,
             seccomp.make_filter("x86_64", network=True, local=True),
@@ -170,35 +170,33 @@ class TestThePort:
 
 
 class TestFiles:
-    def test_of_the_workspace_can_be_read_and_those_of_its_own_folder_written(
-        self, opened: Path
-    ) -> None:
-        cell = _cell(opened, sandbox_policy=SandboxPolicy(readable=(opened / "evals",)))
-        paths = _paths(cell)
-        assert cell.scratch is not None
+    def test_workspace_is_readable_and_scratch_folder_writable(self, opened: Path) -> None:
+        sandbox = _build(opened, sandbox_policy=SandboxPolicy(readable=(opened / "evals",)))
+        paths = _paths(sandbox)
+        assert sandbox.scratch is not None
         assert paths[bytes(opened)] == paths[bytes(opened / "evals")] == paths[b"/usr"]
-        assert paths[cell.scratch.encode()] > paths[b"/usr"]
+        assert paths[sandbox.scratch.encode()] > paths[b"/usr"]
 
-    def test_of_a_workspace_that_is_everything_cannot(self) -> None:
-        assert b"/" not in _paths(_cell(Path("/")))
+    def test_root_folder_as_workspace_is_not_readable(self) -> None:
+        assert b"/" not in _paths(_build(Path("/")))
 
-    def test_in_shared_memory_are_for_who_can_be_cleared_up_after(self, opened: Path) -> None:
-        assert SHARED_MEMORY in _paths(_cell(opened))
-        assert SHARED_MEMORY not in _paths(_cell(opened, users=None))
+    def test_shared_memory_needs_own_user_or_policy(self, opened: Path) -> None:
+        assert SHARED_MEMORY in _paths(_build(opened))
+        assert SHARED_MEMORY not in _paths(_build(opened, users=None))
         shares = SandboxPolicy(shares_memory=True)
-        assert SHARED_MEMORY in _paths(_cell(opened, sandbox_policy=shares, users=None))
+        assert SHARED_MEMORY in _paths(_build(opened, sandbox_policy=shares, users=None))
 
-    def test_of_tools_below_a_home_are_those_of_version_managers(self, opened: Path) -> None:
+    def test_only_tool_folders_in_home_are_readable(self, opened: Path) -> None:
         home = "/home/somebody"
         folders = (".nvm/versions/node/v22/bin", ".local/bin", "tools/bin", ".cargo/bin")
         path = ":".join(f"{home}/{folder}" for folder in folders)
         environment = {"HOME": home, "PATH": path, "SSL_CERT_FILE": "/corp/ca.pem"}
-        paths = {each.decode() for each in _paths(_cell(opened, environment=environment))}
+        paths = {each.decode() for each in _paths(_build(opened, environment=environment))}
         assert {f"{home}/.nvm", f"{home}/.local/bin", f"{home}/tools/lib"} <= paths
         assert {f"{home}/.cargo/bin", "/corp/ca.pem"} <= paths
         assert not paths & {home, f"{home}/.local", f"{home}/.cargo", f"{home}/tools"}
 
-    def test_of_an_interpreter_are_those_of_its_environment(self, opened: Path) -> None:
+    def test_virtual_environment_of_interpreter_is_readable(self, opened: Path) -> None:
         for folder in ("venv/bin", "files"):
             (opened / folder).mkdir(parents=True)
             (opened / folder / "python").write_text("")
@@ -207,21 +205,21 @@ class TestFiles:
 
         def readable(folder: Path) -> set[bytes]:
             sandbox_policy = SandboxPolicy(interpreter=str(folder / "python"))
-            return set(_paths(_cell(Path("/usr"), sandbox_policy=sandbox_policy)))
+            return set(_paths(_build(Path("/usr"), sandbox_policy=sandbox_policy)))
 
         beside = {"bin", "lib", "pyvenv.cfg"}
         assert {bytes(environment / name) for name in beside} <= readable(environment / "bin")
         assert bytes(files / "python") in readable(files)
         assert bytes(files) not in readable(files)
 
-    def test_of_the_whole_system_are_not_meant_by_a_search_path(self, opened: Path) -> None:
+    def test_broad_search_path_entries_are_not_readable(self, opened: Path) -> None:
         home = "/home/me"
         environment = {"PATH": "/:relative::/opt/tools", "PYTHONPATH": home, "HOME": home}
-        paths = _paths(_cell(opened, environment=environment))
+        paths = _paths(_build(opened, environment=environment))
         assert not {b"/", b"relative", b"/home/me"} & set(paths)
 
-    def test_of_the_system_include_the_settings_of_its_interpreters(self, opened: Path) -> None:
-        paths = set(_paths(_cell(opened)))
+    def test_settings_of_system_interpreters_are_readable(self, opened: Path) -> None:
+        paths = set(_paths(_build(opened)))
         settings = {bytes(path) for path in Path("/etc").glob("java-*-openjdk")}
         assert {b"/etc/perl", b"/etc/magic", *settings} <= paths
         assert not {b"/etc", b"/etc/shadow", b"/etc/gitconfig"} & paths
@@ -242,12 +240,12 @@ class TestFiles:
             ("/sys/firmware", False),
         ],
     )
-    def test_of_the_system_are_none_that_are_root_s_alone(
+    def test_only_public_system_folders_are_readable(
         self, opened: Path, path: str, *, readable: bool
     ) -> None:
-        assert _is_within(os.path.realpath(path), _paths(_cell(opened))) is readable
+        assert _is_within(os.path.realpath(path), _paths(_build(opened))) is readable
 
-    def test_of_a_runner_beside_the_tools_are_none(self, tmp_path: Path) -> None:
+    def test_github_runner_folders_are_not_readable(self, tmp_path: Path) -> None:
         for name in ("tools", "actions-runner/bin", "runners/one", "runners/two"):
             (tmp_path / name).mkdir(parents=True)
         assert list_without_runners(tmp_path) == [str(tmp_path)]
@@ -256,7 +254,7 @@ class TestFiles:
         assert list_without_runners(tmp_path) == [str(tmp_path / "tools")]
         assert list_without_runners(tmp_path / "nothing") == [str(tmp_path / "nothing")]
 
-    def test_of_our_packages_are_for_our_python_alone(self, opened: Path) -> None:
+    def test_our_packages_are_readable_only_by_our_python(self, opened: Path) -> None:
         facts = SandboxBuilder(capabilities=FACTS).build(
             SandboxPolicy(),
             command=(sys.executable,),
@@ -267,19 +265,19 @@ class TestFiles:
         )
         packages = next(each for each in sys.path if each.endswith("site-packages"))
         assert _is_within(packages, _paths(facts))
-        assert not _is_within(packages, _paths(_cell(opened)))
+        assert not _is_within(packages, _paths(_build(opened)))
 
 
-class TestTheEnvironment:
-    def test_leads_home_to_a_folder_of_its_own(self, opened: Path) -> None:
+class TestEnvironment:
+    def test_home_is_in_scratch_folder(self, opened: Path) -> None:
         environment = {"HOME": "/home/me", "XDG_CACHE_HOME": "/home/me/.cache", "LANG": "C"}
-        cell = _cell(opened, environment=environment)
-        assert cell.environment == {
+        sandbox = _build(opened, environment=environment)
+        assert sandbox.environment == {
             "LANG": "C",
-            "HOME": f"{cell.scratch}/home",
-            "TMPDIR": f"{cell.scratch}/tmp",
-            "TEMP": f"{cell.scratch}/tmp",
-            "TMP": f"{cell.scratch}/tmp",
+            "HOME": f"{sandbox.scratch}/home",
+            "TMPDIR": f"{sandbox.scratch}/tmp",
+            "TEMP": f"{sandbox.scratch}/tmp",
+            "TMP": f"{sandbox.scratch}/tmp",
             "PYTHONUSERBASE": "/home/me/.local",
             "USER": "agentci",
             "LOGNAME": "agentci",
@@ -289,29 +287,29 @@ class TestTheEnvironment:
             "GIT_CONFIG_VALUE_0": "*",
         }
 
-    def test_names_a_user_where_ours_names_none(self, opened: Path) -> None:
-        cell = _cell(opened, environment={"USER": "me"})
-        assert (cell.environment["USER"], cell.environment["LOGNAME"]) == ("me", "agentci")
+    def test_missing_user_variable_is_filled(self, opened: Path) -> None:
+        sandbox = _build(opened, environment={"USER": "me"})
+        assert (sandbox.environment["USER"], sandbox.environment["LOGNAME"]) == ("me", "agentci")
 
-    def test_says_where_that_folder_is_made(self, opened: Path) -> None:
-        cell = _cell(opened, environment={"TMPDIR": str(opened)})
-        assert cell.scratch is not None
-        assert Path(cell.scratch).parent == opened
-        elsewhere = _cell(opened, environment={"TMPDIR": "/nonexistent"})
+    def test_scratch_folder_is_in_tmpdir(self, opened: Path) -> None:
+        sandbox = _build(opened, environment={"TMPDIR": str(opened)})
+        assert sandbox.scratch is not None
+        assert Path(sandbox.scratch).parent == opened
+        elsewhere = _build(opened, environment={"TMPDIR": "/nonexistent"})
         assert elsewhere.scratch is not None
         assert elsewhere.scratch.startswith("/tmp/agentci-")
 
 
 class TestLimits:
-    def test_are_what_was_asked_for(self, opened: Path) -> None:
+    def test_resource_limits_match_policy(self, opened: Path) -> None:
         sandbox_policy = SandboxPolicy(memory_mb=100, processes=7, file_mb=2)
-        limits = _jail(_cell(opened, sandbox_policy=sandbox_policy))["limits"]
+        limits = _restrictions(_build(opened, sandbox_policy=sandbox_policy))["limits"]
         assert limits["RLIMIT_DATA"] == 100 * 1024**2
         assert limits["RLIMIT_NPROC"] == 7
         assert limits["RLIMIT_FSIZE"] == 2 * 1024**2
         assert limits["RLIMIT_CORE"] == 1
         assert limits["RLIMIT_CPU"] == int(2.5 * (os.cpu_count() or 1)) + 1
 
-    def test_make_room_for_other_processes_of_the_same_user(self, opened: Path) -> None:
-        limits = _jail(_cell(opened, users=None))["limits"]
+    def test_process_limit_includes_existing_processes(self, opened: Path) -> None:
+        limits = _restrictions(_build(opened, users=None))["limits"]
         assert limits["RLIMIT_NPROC"] == 512 + 1500 + 128 * (os.cpu_count() or 1)

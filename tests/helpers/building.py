@@ -1,4 +1,4 @@
-"""Values of ours for Hypothesis."""
+"""Strategies of Hypothesis for our values."""
 
 from typing import TypeVar
 
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 def values(kind: type[T], **fields: SearchStrategy[object]) -> SearchStrategy[T]:
-    """Values of ``kind`` with these fields, the others as they are by default.
+    """Values of ``kind`` with these fields and defaults for all others.
 
-    Hypothesis' own ``builds`` looks at all annotations, which name types that only type checkers
+    ``builds`` of Hypothesis resolves all annotations, which name types that only type checkers
     import.
     """
     return st.fixed_dictionaries(fields).map(lambda chosen: kind(**chosen))

@@ -1,4 +1,4 @@
-"""The documents, and what stands in their blocks of code."""
+"""The documents and their code blocks."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
 def snippets(document: Path, language: str = r"\w*") -> Iterator[str]:
-    """The blocks of a language, or all."""
+    """The code blocks of one language, or all."""
     for found in re.finditer(
         rf"^```{language}\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL
     ):
@@ -19,5 +19,5 @@ def snippets(document: Path, language: str = r"\w*") -> Iterator[str]:
 
 
 def name_of(value: object) -> str:
-    """A document's name, for the names of tests."""
+    """The name of a document, for test ids."""
     return value.relative_to(ROOT).as_posix() if isinstance(value, Path) else str(value)

@@ -1,4 +1,4 @@
-"""Packages of others, beside ours on the module search path as if they were installed there."""
+"""Packages on the module search path, as if they were installed."""
 
 import itertools
 import shutil
@@ -11,10 +11,10 @@ _NUMBERS = itertools.count(1)
 
 
 def install(folder: Path, group: str, points: Mapping[str, str], *, module: str) -> str:
-    """Install a package of one module, whose entry points are objects of it by name.
+    """Install a package of one module with entry points to its objects.
 
     Returns:
-        The package's name; another one every time, because modules are imported once.
+        The package's name, which is unique because modules are imported only once.
     """
     package = f"of-others-{next(_NUMBERS)}"
     name = package.replace("-", "_")
@@ -29,9 +29,9 @@ def install(folder: Path, group: str, points: Mapping[str, str], *, module: str)
 
 
 def copy_msgspec(folder: Path) -> str:
-    """Put alone in a folder what our values are made of, and no other package.
+    """Copy msgspec, on which our values are based, to a folder without other packages.
 
-    For a Python that has none of ours; the folder is one for its module search path.
+    For interpreters without our packages; the folder goes on their module search path.
     """
     shutil.copytree(Path(msgspec.__file__).parent, folder / "msgspec")
     return str(folder)

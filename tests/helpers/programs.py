@@ -1,4 +1,4 @@
-"""Programs for configs that are read without a disk: every one that is named is there."""
+"""Programs for configs that are read without files: every named program exists."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,23 +19,23 @@ class AnyPrograms:
         self.folder = str(folder)
 
     def type_named(self, name: str) -> EvaluatorType[Any] | None:
-        """None: nobody brings any."""
+        """None: there are no plugin types."""
         del name
         return None
 
     def find(self, named: str, place: Place) -> LocalProgram:
-        """The program, wherever it is."""
+        """The program, with any name."""
         if "gone" in named:
             raise InputError([Problem(message=f"{named} does not exist", place=place)])
         return LocalProgram(path=str(Path(self.folder, named)))
 
     def read(self, named: str, place: Place) -> TextFile:
-        """A prompt, wherever it is."""
+        """A prompt, with any name."""
         del place
         return TextFile(name=named, text="{{ response }}")
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
-        """The program as it is, unless it is called ``gone``."""
+        """The unchanged program, unless it is called ``gone``."""
         if "gone" in program.ref:
             raise InputError(
                 [Problem(message=f"{program.ref} is not there", place=place_of("ref"))]

@@ -1,4 +1,4 @@
-"""What the documents would have people run: workflows, jobs of other services, command lines."""
+"""The workflows, jobs for other services and command lines in the documents."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ JOB: Final[Mapping[str, Any]] = {
 
 
 def workflows() -> dict[str, str]:
-    """Every workflow of the documents by its place; of parts, the whole that they are parts of."""
+    """Every workflow in the documents by its location; partial workflows are completed."""
     found = {}
     for document in DOCUMENTS:
         for number, snippet in enumerate(snippets(document, "yaml"), 1):
@@ -41,7 +41,7 @@ def workflows() -> dict[str, str]:
 
 
 def _whole(content: Any, text: str) -> str | None:
-    """The workflow of a snippet, in its own words as far as they go."""
+    """The complete workflow for a snippet, or None if it is not part of a workflow."""
     match content:
         case {"jobs": _}:
             return text
@@ -68,12 +68,12 @@ def step_of(workflow: str, job: str) -> Mapping[str, Any]:
 
 
 def gitlab() -> str:
-    """The file of GitLab's recipe."""
+    """The file in the recipe for GitLab."""
     return _file("yaml", "# .gitlab-ci.yml")
 
 
 def jenkins() -> str:
-    """The file of Jenkins' recipe."""
+    """The file in the recipe for Jenkins."""
     return _file("groovy", "// Jenkinsfile")
 
 
@@ -83,12 +83,12 @@ def _file(language: str, first_line: str) -> str:
 
 
 def commands_of_jenkins() -> list[str]:
-    """Those of its ``sh`` steps."""
+    """The commands of the ``sh`` steps."""
     return re.findall(r"\bsh '([^']+)'", jenkins())
 
 
 def command_lines() -> Iterator[tuple[str, list[str]]]:
-    """Everything that is said to ``agentci`` in a block of code, with the place."""
+    """The document and arguments of each call of ``agentci`` in a code block."""
     names = "|".join(_commands())
     for document in DOCUMENTS:
         for snippet in snippets(document):

@@ -1,4 +1,4 @@
-"""Small recordings and golden cases, made of Python values."""
+"""Small traces and eval sets, built from Python values."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 Calls: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
-# Numbers that the spans of one turn have for themselves.
+# The range of span numbers that is reserved for one turn.
 TURN_SPANS = 1000
 
 
@@ -21,7 +21,7 @@ def otlp(
 ) -> str:
     """One turn of a trace as an OTLP JSON document: an agent span over a model call and its tools.
 
-    Lines of one trace are a conversation.
+    Several lines with the same trace form a conversation.
     """
     first = turn * TURN_SPANS
     messages = {
@@ -60,7 +60,7 @@ def eval_set(
     calls: Calls = (("get_weather", {"city": "Paris"}),),
     case: str = "weather",
 ) -> str:
-    """An eval set with one golden case of one turn."""
+    """An eval set with one eval case of one turn."""
     turn = {
         "user_content": {"parts": [{"text": question}]},
         "final_response": {"parts": [{"text": answer}]},

@@ -23,12 +23,12 @@ LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
 
 
 def text_of(reporter: Reporter, report: Report) -> str:
-    """The whole text of a file."""
+    """The complete text of a rendered report."""
     return "".join(reporter.render(report))
 
 
 def annotated(report: Report) -> str:
-    """What a step prints for the annotations of a report."""
+    """The workflow commands for the annotations of a report."""
     return render_annotations(make_annotations(report))
 
 

@@ -1,9 +1,9 @@
-"""Real repositories, made with git."""
+"""Real git repositories."""
 
 import subprocess
 from pathlib import Path
 
-# Nothing of whoever runs the tests: no name, no signing, no hooks.
+# No git settings of the user who runs the tests: no name, no signing, no hooks.
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -14,7 +14,7 @@ ENVIRONMENT = {
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What ``git ARGUMENTS`` prints, in one line."""
+    """Run ``git ARGUMENTS`` and return its stripped output."""
     ran = subprocess.run(
         ["git", *arguments],
         cwd=folder,
@@ -27,20 +27,20 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def repository(folder: Path) -> Path:
-    """An empty repository whose branch is ``main``."""
+    """Create an empty repository with the branch ``main``."""
     folder.mkdir(exist_ok=True)
     git(folder, "init", "--quiet", "--initial-branch", "main")
     return folder
 
 
 def commit(folder: Path, message: str = "a change") -> str:
-    """Commit all that is there; returns the commit."""
+    """Commit all files and return the commit id."""
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
     return git(folder, "rev-parse", "HEAD")
 
 
 def track(folder: Path, name: str) -> None:
-    """Have the index of a repository name a file, which need not be there."""
+    """Add a file to the index of a repository; the file need not exist."""
     content = git(folder, "hash-object", "-w", "/dev/null")
     git(folder, "update-index", "--add", "--cacheinfo", f"100644,{content},{name}")

@@ -1,4 +1,4 @@
-"""What GitHub's runner reads in a step's log and files, written after its own source.
+"""Parsers for a step's log and files that follow the source of GitHub's runner.
 
 ``ActionCommand.cs`` and ``OutputManager.cs`` for the log, ``FileCommandManager.cs`` for files.
 """
@@ -16,7 +16,7 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command as the runner would obey it."""
+    """A workflow command as the runner executes it."""
 
     name: str
     data: str
@@ -24,7 +24,7 @@ class Command:
 
 
 def commands_in(log: str) -> list[Command]:
-    """Every command that the runner would find in what a step prints, to stdout or stderr."""
+    """All workflow commands that the runner finds in the output of a step."""
     return [command for line in re.split(r"\r\n|\n|\r", log) for command in _commands(line)]
 
 

@@ -1,4 +1,4 @@
-"""What tests of several packages share: a run of the command line in a session of its own."""
+"""Shared by tests of several packages: runs of the command line in a new session."""
 
 import io
 import json
@@ -34,10 +34,10 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a run of the command line left behind.
+    """The outcome of a run of the command line.
 
     Attributes:
-        problems: those of the input that kept it from running.
+        problems: input errors that prevented the run.
     """
 
     code: int
@@ -79,7 +79,7 @@ def make_services(cwd: Path, environ: Mapping[str, str]) -> Services:
 
 
 def make_session(cwd: Path, environ: Mapping[str, str], **replaced: Any) -> Session:
-    """A session whose workspace is ``cwd`` and whose output is kept.
+    """A session whose workspace is ``cwd`` and whose output is captured.
 
     Args:
         replaced: services to use instead of the usual ones.

@@ -1,4 +1,4 @@
-"""Events as GitHub sends them, collected by Octokit, which npm installs."""
+"""Webhook payloads of GitHub, collected by Octokit and installed by npm."""
 
 import json
 from functools import cache
@@ -13,7 +13,7 @@ needs_examples = pytest.mark.skipif(not FILE.is_file(), reason="npm did not inst
 
 
 def examples(name: str) -> list[dict[str, Any]]:
-    """Every payload that is known of an event."""
+    """All example payloads of an event."""
     return next(each["examples"] for each in _all() if each["name"] == name)
 
 

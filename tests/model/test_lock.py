@@ -1,9 +1,9 @@
-"""What ``agentci.lock`` hands to installers."""
+"""The requirement lines that ``agentci.lock`` contains for installers."""
 
 from agentci.model.lock import LockedRequirements
 
 
-def test_requirement_lines_pin_every_package_to_its_hashes() -> None:
+def test_requirement_lines_include_all_hashes() -> None:
     locked = LockedRequirements(
         file="requirements.txt",
         sha256="0" * 64,

@@ -1,4 +1,4 @@
-"""Servers that npm installed, each in a process of its own on this machine."""
+"""Servers installed by npm, each in a separate process on this machine."""
 
 import socket
 import subprocess
@@ -29,9 +29,9 @@ def free_port() -> int:
 def running(
     *command: str | Path, ready: str, folder: Path, environ: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Run ``node COMMAND`` in ``folder``, from when it answers at ``ready`` on.
+    """Run ``node COMMAND`` in ``folder``; enter the block when it answers at ``ready``.
 
-    What it prints is in the file ``out`` there.
+    Its output is in the file ``out`` in ``folder``.
     """
     with (folder / "out").open("a") as out:
         process = subprocess.Popen(
@@ -54,4 +54,4 @@ def _wait_for(url: str) -> None:
             time.sleep(0.05)
         else:
             return
-    pytest.fail(f"nobody answered at {url}")
+    pytest.fail(f"no answer at {url}")

@@ -1,4 +1,4 @@
-"""`backend: remote` against mock-llm, which was written by others and answers as it is told."""
+"""`backend: remote` against mock-llm, a third-party server with configurable responses."""
 
 import json
 import re
@@ -27,18 +27,18 @@ Rule: TypeAlias = dict[str, Any]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not CLI.is_file(), reason="npm could not install mock-llm"),
+    pytest.mark.skipif(not CLI.is_file(), reason="mock-llm is not installed by npm"),
 ]
 
 
 def rule(method: str, path: str, content: object, status: int = 200, **others: Any) -> Rule:
-    """What is answered to a request; of several rules that fit, the last one counts."""
+    """The response to a request; if several rules match, the last one applies."""
     text = re.sub(r'"(\{\{jmes .*?\}\})"', r"\1", json.dumps(content))
     response = {"status": status, "content": text}
     return {"method": method, "path": f"^{path}$", "response": response, **others}
 
 
-# For whoever has the key, and a criterion with its bar.
+# Matches requests with the key and with a criterion that has a threshold.
 MADE = rule(
     "POST",
     EVALS,
@@ -51,8 +51,8 @@ MADE = rule(
 )
 
 
-def whole(*statuses: str) -> list[Rule]:
-    """An eval from its making to its end; the run goes through ``statuses``."""
+def make_rules(*statuses: str) -> list[Rule]:
+    """The rules for an eval from creation to deletion; the run goes through ``statuses``."""
     return [
         MADE,
         rule("POST", RUNS, a_run("queued"), 201, match="length(body.data_source.source.content)"),
@@ -73,14 +73,14 @@ class MockLlm:
     url: str
     log: Path
 
-    def obey(self, rules: list[Rule]) -> None:
-        requests.delete(f"{self.url}/config", timeout=5)  # it forgets what it has counted
+    def configure(self, rules: list[Rule]) -> None:
+        requests.delete(f"{self.url}/config", timeout=5)  # resets its counters
         requests.post(f"{self.url}/config", json={"rules": rules}, timeout=5)
         self.log.write_text("")
 
     @property
     def asked(self) -> list[str]:
-        """The methods and paths of what it was asked for, in order."""
+        """The methods and paths of the requests, in order."""
         lines = self.log.read_text().splitlines()
         return [line for line in lines if f" {EVALS}" in line]
 
@@ -95,8 +95,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockLlm]:
         yield MockLlm(url=url, log=folder / "out")
 
 
-def graded(folder: Path, url: str) -> Ran:
-    """Have a conversation of three turns graded."""
+def grade(folder: Path, url: str) -> Ran:
+    """Grade a conversation of three turns."""
     entry = {
         "name": "g",
         "type": "openai_eval",
@@ -113,9 +113,9 @@ def graded(folder: Path, url: str) -> Ran:
     return run_agentci(["run"], cwd=folder, environ={"KEY": KEY})
 
 
-def test_a_run_is_waited_for_read_page_by_page_and_deleted(tmp_path: Path, server: MockLlm) -> None:
-    server.obey(whole("in_progress", "completed"))
-    ran = graded(tmp_path, server.url)
+def test_run_is_polled_read_in_pages_and_deleted(tmp_path: Path, server: MockLlm) -> None:
+    server.configure(make_rules("in_progress", "completed"))
+    ran = grade(tmp_path, server.url)
     [result] = ran.results["results"]
     assert (ran.code, result["status"]) == (1, "failed"), result
     assert result["turn_scores"] == [*SCORES]
@@ -152,19 +152,19 @@ REFUSED = {"error": {"message": "no such thing", "type": "invalid_request_error"
         ),
     ],
 )
-def test_what_fails_is_an_error_and_leaves_no_eval_behind(
+def test_failed_run_is_errored_and_eval_deleted(
     tmp_path: Path, server: MockLlm, answer: Rule, reason: str
 ) -> None:
-    server.obey([*whole(), rule("POST", RUNS, ENDED, 201), answer])
-    ran = graded(tmp_path, server.url)
+    server.configure([*make_rules(), rule("POST", RUNS, ENDED, 201), answer])
+    ran = grade(tmp_path, server.url)
     [result] = ran.results["results"]
     assert (ran.code, result["status"], result["score"]) == (3, "errored", None)
     assert result["reason"].startswith(reason)
     assert server.asked[-1] == f"DELETE {ONE}"
 
 
-def test_what_is_not_made_is_not_deleted(tmp_path: Path, server: MockLlm) -> None:
-    server.obey([rule("POST", EVALS, REFUSED, 401)])
-    [result] = graded(tmp_path, server.url).results["results"]
+def test_eval_that_was_not_created_is_not_deleted(tmp_path: Path, server: MockLlm) -> None:
+    server.configure([rule("POST", EVALS, REFUSED, 401)])
+    [result] = grade(tmp_path, server.url).results["results"]
     assert result["reason"].startswith("the service returned status 401")
     assert server.asked == [f"POST {EVALS}"]

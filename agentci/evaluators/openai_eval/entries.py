@@ -351,7 +351,8 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     cache: Annotated[
         bool,
         Field(
-            description="Whether to cache responses of a `python` grader; see docs/response-cache.md."
+            description="Whether to cache responses of a `python` grader; see "
+            "docs/response-cache.md."
         ),
     ] = False
     judge: JudgeSpec | None = Field(

@@ -1,4 +1,4 @@
-"""A machine that runs a filter for system calls as the kernel does."""
+"""Runs seccomp filters as the kernel does."""
 
 import struct
 from collections.abc import Callable
@@ -22,10 +22,10 @@ def verdict(
     place: int = 0,
     first: int = 0,
 ) -> int:
-    """What the kernel is told to do with a call with ``argument`` at ``place``, else 0s.
+    """Return the action for a system call with ``argument`` at ``place`` and 0 elsewhere.
 
     Args:
-        first: the first argument, where ``place`` is that of another one.
+        first: the first argument, if ``place`` is that of another one.
     """
     arguments = [argument if each == place else 0 for each in range(6)]
     arguments[0] |= first

@@ -1,4 +1,4 @@
-"""What has ADK measure, run as the program that it is."""
+"""The program that computes metrics with Google's ADK, run as a child process."""
 
 import json
 import os
@@ -22,15 +22,15 @@ TURNS = (
 )
 
 
-def measured(metric: str = "safety_v1", **environ: str) -> tuple[Any, str]:
-    """What was printed on stdout, and on stderr."""
+def measure(metric: str = "safety_v1", **environ: str) -> tuple[Any, str]:
+    """Run the program; return the parsed stdout, and stderr."""
     asked: JsonObject = {
         "metric": metric,
         "threshold": 0.5,
         "actual": format_invocations(TURNS),
         "expected": None,
     }
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, ADK_MEASURE_PATH],
         input=dumps_compact(asked),
         capture_output=True,
@@ -38,11 +38,11 @@ def measured(metric: str = "safety_v1", **environ: str) -> tuple[Any, str]:
         check=True,
         env={**{k: v for k, v in os.environ.items() if "GOOGLE" not in k}, **environ},
     )
-    return json.loads(ran.stdout), ran.stderr
+    return json.loads(process.stdout), process.stderr
 
 
-def test_prints_scores_and_notes_of_all_turns_and_nothing_else() -> None:
-    found, log = measured(PYTHONPATH=STAND_IN, GOOGLE_CLOUD_PROJECT="p")
+def test_scores_and_notes_of_all_turns_are_printed() -> None:
+    found, log = measure(PYTHONPATH=STAND_IN, GOOGLE_CLOUD_PROJECT="p")
     note = {"id": "explanation", "score": None, "rationale": "it does harm"}
     assert found == {
         "score": 0.5,
@@ -55,25 +55,25 @@ def test_prints_scores_and_notes_of_all_turns_and_nothing_else() -> None:
     assert log == "loading the evaluators\n"
 
 
-def test_says_why_the_evaluator_refused() -> None:
-    found, _ = measured(PYTHONPATH=STAND_IN)
+def test_error_of_adk_evaluator_is_reported() -> None:
+    found, _ = measure(PYTHONPATH=STAND_IN)
     assert found == {"error": "ValueError: there is no project"}
 
 
-def test_says_what_is_not_installed() -> None:
-    found, _ = measured()
+def test_missing_package_is_reported() -> None:
+    found, _ = measure()
     assert found["error"].startswith("ModuleNotFoundError: No module named 'google")
 
 
-class TestWhetherItIsInstalled:
-    def test_is_seen_without_importing_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+class TestAdkDetection:
+    def test_adk_is_detected_without_import(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not is_adk_installed()
         monkeypatch.syspath_prepend(STAND_IN)
         assert is_adk_installed()
         assert not {"vertexai", "google.adk"} & sys.modules.keys()
 
 
-def test_the_metrics_are_on_scales_that_go_up() -> None:
+def test_metric_scales_are_ascending() -> None:
     for metric in HOSTED_METRICS.values():
         assert metric.normalize(metric.lowest) == 0
         assert metric.normalize(metric.highest) == 1

@@ -1,4 +1,4 @@
-"""What calls graders, run as the program that it is."""
+"""The program that calls Python graders, run as a child process."""
 
 import json
 import subprocess
@@ -55,12 +55,12 @@ def file(tmp_path: Path) -> Path:
         ("7.5", 7.5),
     ],
 )
-def test_prints_the_number_that_was_returned(file: Path, returned: str, score: float) -> None:
+def test_returned_number_becomes_score(file: Path, returned: str, score: float) -> None:
     ran = _grade(returned, file)
     assert (ran.returncode, json.loads(ran.stdout), ran.stderr) == (0, {"score": score}, "")
 
 
-def test_prints_all_of_a_dict(file: Path) -> None:
+def test_returned_dict_is_printed_completely(file: Path) -> None:
     ran = _grade("{'score': True, 'reason': 'kind', 'at': decimal.Decimal(2)}", file)
     assert json.loads(ran.stdout) == {"score": 1.0, "reason": "kind", "at": "2"}
 
@@ -81,15 +81,13 @@ def test_prints_all_of_a_dict(file: Path) -> None:
         ),
     ],
 )
-def test_says_what_was_returned_that_is_no_score(file: Path, returned: str, complaint: str) -> None:
+def test_invalid_return_value_is_reported(file: Path, returned: str, complaint: str) -> None:
     ran = _grade(returned, file)
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"{complaint}\n")
 
 
 @pytest.mark.parametrize("in_file", [True, False])
-def test_tells_of_an_exception_from_the_first_line_of_the_user_on(
-    file: Path, *, in_file: bool
-) -> None:
+def test_traceback_begins_in_user_code(file: Path, *, in_file: bool) -> None:
     source = "def grade(sample, item):\n    return item['price'] / 2\n"
     ran = _run(source, file=file if in_file else None)
     where = file if in_file else "<source>"
@@ -111,7 +109,7 @@ def test_tells_of_an_exception_from_the_first_line_of_the_user_on(
         ("def grade(sample, item):\n d = {'score': 1}\n d['d'] = d\n return d", "Circular"),
     ],
 )
-def test_does_not_grade_by_what_cannot_be_run(file: Path, source: str, last: str) -> None:
+def test_invalid_grader_fails_with_error(file: Path, source: str, last: str) -> None:
     ran = _run(source, file=file)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert last in ran.stderr.splitlines()[-1]
@@ -119,13 +117,13 @@ def test_does_not_grade_by_what_cannot_be_run(file: Path, source: str, last: str
 
 
 @pytest.mark.parametrize("in_file", [True, False])
-def test_says_that_there_is_no_such_function(file: Path, *, in_file: bool) -> None:
+def test_missing_function_is_reported(file: Path, *, in_file: bool) -> None:
     ran = _run("other = 1", function="other", file=file if in_file else None)
     what = "graders.py" if in_file else "the source"
     assert (ran.returncode, ran.stderr) == (1, f"no function `other` in {what}\n")
 
 
-def test_what_the_function_and_its_children_print_is_no_part_of_the_result(file: Path) -> None:
+def test_output_of_grader_is_not_part_of_result(file: Path) -> None:
     source = (
         "import os, subprocess, sys\n"
         "print('{\"score\": 0}')\n"
@@ -140,7 +138,7 @@ def test_what_the_function_and_its_children_print_is_no_part_of_the_result(file:
     assert {"noise", "bytes", "child"} < set(ran.stderr.split())
 
 
-def test_modules_beside_the_file_are_found_also_by_names_of_the_standard_library(
+def test_local_modules_take_precedence_over_standard_library(
     file: Path,
 ) -> None:
     (file.parent / "math.py").write_text("def half(): return 0.5")
@@ -150,7 +148,7 @@ def test_modules_beside_the_file_are_found_also_by_names_of_the_standard_library
     assert json.loads(_run(source, file=file).stdout) == {"score": 0.5}
 
 
-def test_classes_of_the_file_can_be_pickled_and_typed(file: Path) -> None:
+def test_dataclass_of_grader_file_can_be_pickled(file: Path) -> None:
     source = (
         "from __future__ import annotations\n"
         "import pickle\nfrom dataclasses import dataclass\n"

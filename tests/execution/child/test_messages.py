@@ -1,4 +1,4 @@
-"""Messages arrive whole, or not at all."""
+"""Messages between processes arrive completely or not at all."""
 
 import json
 import socket
@@ -6,7 +6,7 @@ import socket
 from agentci.execution.child.messages import LENGTH, receive, send, send_json
 
 
-def test_a_message_arrives_as_it_was_sent() -> None:
+def test_message_arrives_unchanged() -> None:
     ours, its = socket.socketpair()
     with ours, its:
         message = {"command": [b"\xff"], "text": "\u00e9", "user": None}
@@ -14,21 +14,21 @@ def test_a_message_arrives_as_it_was_sent() -> None:
         assert receive(its) == message
 
 
-def test_an_answer_is_json_whatever_it_says() -> None:
+def test_special_characters_are_escaped_in_json() -> None:
     ours, its = socket.socketpair()
     with ours, its:
-        said = {
+        answer = {
             "code": -9,
             "may_remain": False,
             "failure": {"errno": None, "reason": 'a "\\\n\x00'},
         }
-        send_json(ours, said | {"more": "\u00e9\udcff"})
+        send_json(ours, answer | {"more": "\u00e9\udcff"})
         content = its.recv(1000)
     assert LENGTH.unpack_from(content) == (len(content) - LENGTH.size,)
-    assert json.loads(content[LENGTH.size :]) == said | {"more": "\\xe9\\udcff"}
+    assert json.loads(content[LENGTH.size :]) == answer | {"more": "\\xe9\\udcff"}
 
 
-def test_an_end_in_the_middle_is_no_message() -> None:
+def test_truncated_message_is_discarded() -> None:
     ours, its = socket.socketpair()
     with its:
         ours.sendall(b"\0\0\0\x10half")
@@ -36,7 +36,7 @@ def test_an_end_in_the_middle_is_no_message() -> None:
         assert receive(its) is None
 
 
-def test_a_reset_is_an_end() -> None:
+def test_connection_reset_counts_as_end() -> None:
     ours, its = socket.socketpair()
     with its:
         its.sendall(b"unread")

@@ -1,4 +1,4 @@
-"""Which system calls a jailed program may make, on each processor."""
+"""The system calls that a sandboxed program may make, for each architecture."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ HEADERS = {
     "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",
     "aarch64": "/usr/include/asm-generic/unistd.h",
 }
-# Some of what every program needs: read, write, open, mmap, execve, exit, wait4, pipe2.
+# Some calls that every program needs: read, write, open, mmap, execve, exit, wait4, pipe2.
 HARMLESS = {
     "x86_64": (0, 1, 2, 9, 59, 60, 61, 293),
     "aarch64": (63, 64, 56, 222, 221, 93, 260, 59),
@@ -36,24 +36,24 @@ def _verdict(machine: str, number: int, *, network: bool = True, argument: int =
 
 
 @machines
-class TestAFilter:
-    def test_lets_pass_what_programs_need(self, machine: str) -> None:
+class TestFilter:
+    def test_required_system_calls_are_allowed(self, machine: str) -> None:
         verdicts = {_verdict(machine, number, network=False) for number in HARMLESS[machine]}
         assert verdicts == {seccomp.ALLOW}
 
-    def test_refuses_what_no_evaluator_needs(self, machine: str) -> None:
+    def test_unneeded_system_calls_are_refused(self, machine: str) -> None:
         calls = seccomp.SYSTEM_CALLS[machine]
         for name in calls.keys() - seccomp.CONDITIONAL_CALLS:
             assert _verdict(machine, calls[name]) == REFUSED, name
 
-    def test_refuses_sockets_where_there_is_no_network(self, machine: str) -> None:
+    def test_sockets_are_refused_without_network(self, machine: str) -> None:
         number = seccomp.SYSTEM_CALLS[machine]["socket"]
         assert _verdict(machine, number, network=False) == REFUSED
         assert _verdict(machine, number, network=True) == seccomp.ALLOW
 
-    def test_refuses_those_of_this_machine_alone_where_they_are_root_s(self, machine: str) -> None:
+    def test_unix_sockets_are_refused_without_local_access(self, machine: str) -> None:
         program = seccomp.make_filter(machine, network=True, local=False)
-        told = {
+        actions = {
             family: verdict(
                 program,
                 architecture=seccomp.ARCHITECTURES[machine],
@@ -62,17 +62,19 @@ class TestAFilter:
             )
             for family in (1, 2, 10)
         }
-        assert told == {1: REFUSED, 2: seccomp.ALLOW, 10: seccomp.ALLOW}
+        assert actions == {1: REFUSED, 2: seccomp.ALLOW, 10: seccomp.ALLOW}
 
     @pytest.mark.parametrize(
-        "walls", [{"network": False}, {"network": True, "local": False}, {"notify": True}], ids=str
+        "options",
+        [{"network": False}, {"network": True, "local": False}, {"notify": True}],
+        ids=str,
     )
-    def test_lets_make_pairs_that_stay_with_each_other(
-        self, machine: str, walls: dict[str, bool]
+    def test_only_connected_unix_socket_pairs_are_allowed(
+        self, machine: str, options: dict[str, bool]
     ) -> None:
-        program = seccomp.make_filter(machine, **{"network": False, **walls})
+        program = seccomp.make_filter(machine, **{"network": False, **options})
 
-        def told(family: int, kind: int) -> int:
+        def action(family: int, kind: int) -> int:
             return verdict(
                 program,
                 architecture=seccomp.ARCHITECTURES[machine],
@@ -84,24 +86,24 @@ class TestAFilter:
 
         unix, tipc, stream, datagram, raw, packets = 1, 30, 1, 2, 3, 5
         flags = os.O_CLOEXEC | os.O_NONBLOCK
-        assert {told(unix, kind | flags) for kind in (stream, packets)} == {seccomp.ALLOW}
-        assert {told(unix, kind | flags) for kind in (datagram, raw)} == {REFUSED}
-        assert told(tipc, stream) == REFUSED
+        assert {action(unix, kind | flags) for kind in (stream, packets)} == {seccomp.ALLOW}
+        assert {action(unix, kind | flags) for kind in (datagram, raw)} == {REFUSED}
+        assert action(tipc, stream) == REFUSED
 
-    def test_lets_make_pairs_of_all_kinds_where_there_is_a_network(self, machine: str) -> None:
+    def test_all_socket_pairs_are_allowed_with_network(self, machine: str) -> None:
         number = seccomp.SYSTEM_CALLS[machine]["socketpair"]
         assert _verdict(machine, number, network=True) == seccomp.ALLOW
 
-    def test_lets_a_program_change_no_limits_but_its_own(self, machine: str) -> None:
+    def test_limits_of_other_processes_cannot_be_changed(self, machine: str) -> None:
         number = seccomp.SYSTEM_CALLS[machine]["prlimit64"]
         assert _verdict(machine, number, argument=0) == seccomp.ALLOW
         assert _verdict(machine, number, argument=4711) == REFUSED
 
-    def test_asks_for_every_socket_of_a_program_that_may_reach_a_port(self, machine: str) -> None:
+    def test_sockets_cause_notification_if_port_is_allowed(self, machine: str) -> None:
         calls, fast_open, urgent = seccomp.SYSTEM_CALLS[machine], 0x20000000, 1
         program = seccomp.make_filter(machine, network=False, local=False, notify=True)
 
-        def told(name: str, place: int = 0, argument: int = 0) -> int:
+        def action(name: str, place: int = 0, argument: int = 0) -> int:
             return verdict(
                 program,
                 architecture=seccomp.ARCHITECTURES[machine],
@@ -110,33 +112,33 @@ class TestAFilter:
                 place=place,
             )
 
-        assert {told("socket", argument=family) for family in (1, 2, 10)} == {seccomp.NOTIFY}
-        assert {told(name) for name in ("bind", "listen")} == {REFUSED}
+        assert {action("socket", argument=family) for family in (1, 2, 10)} == {seccomp.NOTIFY}
+        assert {action(name) for name in ("bind", "listen")} == {REFUSED}
         for name, place in {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}.items():
-            assert told(name, place, fast_open | urgent) == REFUSED
-            assert told(name, place, urgent) == seccomp.ALLOW
-        assert told("clone", argument=0x10000000 | 17) == REFUSED
+            assert action(name, place, fast_open | urgent) == REFUSED
+            assert action(name, place, urgent) == seccomp.ALLOW
+        assert action("clone", argument=0x10000000 | 17) == REFUSED
 
-    def test_lets_fork_but_not_into_namespaces(self, machine: str) -> None:
+    def test_fork_is_allowed_and_new_namespace_refused(self, machine: str) -> None:
         number = seccomp.SYSTEM_CALLS[machine]["clone"]
         thread, new_user, new_network = 0x3D0F00, 0x10000000 | 17, 0x40000000 | 17
         assert _verdict(machine, number, argument=thread) == seccomp.ALLOW
         assert _verdict(machine, number, argument=new_user) == REFUSED
         assert _verdict(machine, number, argument=new_network) == REFUSED
 
-    def test_knows_no_clone3_so_that_libraries_take_clone(self, machine: str) -> None:
+    def test_clone3_returns_not_implemented(self, machine: str) -> None:
         assert _verdict(machine, seccomp.SYSTEM_CALLS[machine]["clone3"]) == UNKNOWN
 
-    def test_ends_what_calls_by_the_table_of_another_processor(self, machine: str) -> None:
+    def test_call_for_other_architecture_kills_process(self, machine: str) -> None:
         i386 = 0x40000003
         program = seccomp.make_filter(machine, network=True)
         assert verdict(program, architecture=i386, number=0) == seccomp.KILL_PROCESS
 
-    def test_fits_into_the_kernel(self, machine: str) -> None:
+    def test_filter_is_within_kernel_size_limit(self, machine: str) -> None:
         program = seccomp.make_filter(machine, network=False)
         assert len(program) // seccomp.INSTRUCTION.size < 4096
 
-    def test_goes_by_the_numbers_of_the_kernel(self, machine: str) -> None:
+    def test_system_call_numbers_match_kernel_header(self, machine: str) -> None:
         header = Path(HEADERS[machine])
         if not header.is_file():
             pytest.skip(f"{header} is not installed")
@@ -148,19 +150,19 @@ class TestAFilter:
         assert {name: known[name] for name in ours.keys() & known} == {
             name: ours[name] for name in ours.keys() & known
         }
-        assert len(ours.keys() & known) >= len(ours) - 1  # the newest may be missing
+        assert len(ours.keys() & known) >= len(ours) - 1  # the newest call may be missing
 
 
-def test_a_filter_for_x86_64_knows_no_x32() -> None:
+def test_x32_calls_return_not_implemented() -> None:
     assert _verdict("x86_64", seccomp.X32_BIT | 41) == UNKNOWN
 
 
-def test_of_other_processors_the_numbers_are_not_known() -> None:
+def test_unknown_architecture_raises_key_error() -> None:
     with pytest.raises(KeyError):
         seccomp.make_filter("riscv64", network=True)
 
 
-def test_a_refusal_of_the_kernel_is_an_error() -> None:
+def test_failed_system_call_raises_os_error() -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         kernel.prctl(kernel.PR_SET_DUMPABLE, 99)
     with pytest.raises(OSError, match="Bad file descriptor"):

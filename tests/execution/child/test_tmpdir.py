@@ -1,4 +1,4 @@
-"""Private folders are made for one user, and removed whatever is in them."""
+"""Private temporary folders: created for one user and removed with any content."""
 
 import os
 from pathlib import Path
@@ -15,18 +15,18 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_nobody_else_may_enter_one(path: Path) -> None:
+def test_tmpdir_is_accessible_only_to_its_user(path: Path) -> None:
     for folder in (path, path / "home", path / "tmp"):
         assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_one_that_is_there_is_not_taken(path: Path) -> None:
+def test_existing_folder_is_not_used(path: Path) -> None:
     with pytest.raises(FileExistsError):
         tmpdir.make_tmpdir(bytes(path), None)
 
 
 class TestRemoval:
-    def test_takes_files_links_and_folders_along_and_nothing_behind_links(self, path: Path) -> None:
+    def test_removal_does_not_follow_links(self, path: Path) -> None:
         outside = path.parent / "outside"
         (outside / "below").mkdir(parents=True)
         (path / "tmp" / "a" / "b").mkdir(parents=True)
@@ -38,14 +38,14 @@ class TestRemoval:
         assert not path.exists()
         assert (outside / "below").is_dir()
 
-    def test_is_stopped_by_no_permissions(self, path: Path) -> None:
+    def test_folders_without_permissions_are_removed(self, path: Path) -> None:
         (path / "home" / "closed" / "below").mkdir(parents=True)
         for folder in ("home/closed/below", "home/closed", "home", ""):
             (path / folder).chmod(0)
         assert tmpdir.remove_tmpdir(bytes(path))
         assert not path.exists()
 
-    def test_is_stopped_by_no_depth(self, path: Path) -> None:
+    def test_deeply_nested_folders_are_removed(self, path: Path) -> None:
         before = Path.cwd()
         os.chdir(path / "tmp")
         try:
@@ -57,17 +57,17 @@ class TestRemoval:
         assert tmpdir.remove_tmpdir(bytes(path))
         assert not path.exists()
 
-    def test_of_what_is_not_there_or_no_folder_does_nothing(self, tmp_path: Path) -> None:
+    def test_missing_path_or_link_is_not_removed(self, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path)
         assert not tmpdir.remove_tmpdir(bytes(tmp_path / "nothing"))
         assert not tmpdir.remove_tmpdir(bytes(tmp_path / "link"))
 
-    def test_gives_up_in_time(self, path: Path) -> None:
+    def test_removal_stops_at_time_limit(self, path: Path) -> None:
         assert not tmpdir.remove_tmpdir(bytes(path), seconds=-1)
         assert path.exists()
 
 
-def test_size_is_what_takes_up_disk(path: Path) -> None:
+def test_size_is_allocated_disk_space(path: Path) -> None:
     (path / "tmp" / "file").write_bytes(b"x" * 1_000_000)
     with (path / "home" / "sparse").open("wb") as file:
         file.truncate(10**9)
@@ -75,7 +75,7 @@ def test_size_is_what_takes_up_disk(path: Path) -> None:
     assert tmpdir.measure_size(bytes(path.parent / "nothing"), 1) == 0
 
 
-def test_size_counts_files_that_hold_nothing(path: Path) -> None:
+def test_size_includes_empty_files(path: Path) -> None:
     empty = path / "tmp" / "empty"
     empty.mkdir(parents=True)
     for number in range(500):

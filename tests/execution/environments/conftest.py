@@ -9,7 +9,7 @@ from tests.execution.environments.package_index import SDK, PackageIndex
 
 @pytest.fixture
 def index() -> Iterator[PackageIndex]:
-    """An index with the SDK, and with two packages of which one needs the other."""
+    """An index with the SDK and two packages, one of which depends on the other."""
     index = PackageIndex()
     index.add(SDK, "0.1.0")
     index.add(SDK, "0.2.0")

@@ -1,4 +1,4 @@
-"""Asks for one environment, as a process of its own: CACHE INDEX TOOL REQUIREMENT."""
+"""Requests one environment in a separate process: CACHE INDEX TOOL REQUIREMENT."""
 
 import sys
 from pathlib import Path
@@ -8,11 +8,11 @@ from tests.execution.environments.workshops import environments_at, workshop_wit
 
 
 def main(cache: str, index: str, tool: str, requirement: str) -> None:
-    """Print what is told, and the Python that it comes to."""
+    """Print the notices and the path of the interpreter."""
     environments = environments_at(
         Path(cache),
         workshop_with(tool, index=index),
-        tell=lambda sentence: print(f"told: {sentence}", flush=True),  # noqa: T201
+        notify=lambda sentence: print(f"told: {sentence}", flush=True),  # noqa: T201
     )
     python = environments.get_python(Requirements(text=requirement), name="one")
     print(python, flush=True)  # noqa: T201 (its output)

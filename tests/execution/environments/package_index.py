@@ -1,4 +1,4 @@
-"""A package index of our own on loopback, with packages made by hand."""
+"""A local package index with generated packages."""
 
 import base64
 import hashlib
@@ -13,11 +13,11 @@ SDK = "agentevals-evaluator-sdk"
 
 
 class PackageIndex:
-    """Serves wheels of one module each, and remembers what it was asked for.
+    """Serves wheels with one module each and records the requests.
 
     Attributes:
         requested: paths, in the order of the requests.
-        algorithm: of the digests that the pages of packages name; empty for none.
+        algorithm: of the digests in the package pages; empty for none.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class PackageIndex:
                 index._answer(self)
 
             def log_message(self, *_: Any) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -45,7 +45,7 @@ class PackageIndex:
 
     @property
     def url(self) -> str:
-        """The address that installers are given."""
+        """The address for installers."""
         return f"http://127.0.0.1:{self._server.server_port}/simple"
 
     def add(
@@ -59,11 +59,11 @@ class PackageIndex:
         return hashlib.sha256(wheel).hexdigest()
 
     def hold(self, name: str) -> None:
-        """Answer nobody who asks for the wheels of ``name``, until they are released."""
+        """Delay requests for the wheels of ``name`` until they are released."""
         self._held[name] = threading.Event()
 
     def release(self, name: str) -> None:
-        """Answer those who were kept waiting, and all who come."""
+        """Answer the delayed requests and all later ones."""
         self._held.pop(name).set()
 
     def wait_for(self, part: str) -> None:
@@ -76,7 +76,7 @@ class PackageIndex:
         return sum(part in path for path in self.requested)
 
     def close(self) -> None:
-        """End the server, whoever waits for it."""
+        """Stop the server after answering delayed requests."""
         for name in list(self._held):
             self.release(name)
         self._server.shutdown()
@@ -122,7 +122,7 @@ class PackageIndex:
             if request.command == "GET":
                 request.wfile.write(content)
         except OSError:
-            pass  # it was killed: that is what some tests do
+            pass  # some tests kill the client
 
 
 def _wheel(name: str, module: str, version: str, needs: Sequence[str], source: str) -> bytes:
@@ -140,7 +140,7 @@ def _wheel(name: str, module: str, version: str, needs: Sequence[str], source: s
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for path, text in files.items():
-            # With a date of its own, so that the same package has the same digest.
+            # With a fixed date, so that the same package has the same digest.
             archive.writestr(zipfile.ZipInfo(path), text)
     return made.getvalue()
 

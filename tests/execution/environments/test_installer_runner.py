@@ -1,4 +1,4 @@
-"""What installers say when they fail is passed on, and not too much of it."""
+"""Errors of installers are reported with a limited length."""
 
 import sys
 
@@ -14,40 +14,42 @@ def workshop() -> InstallerRunner:
     return InstallerRunner(executor=LocalExecutor(), environment={}, search_path="")
 
 
-def failing(code: str) -> tuple[str, ...]:
+def make_failing_command(code: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-c", f"import sys\n{code}\nsys.exit(1)")
 
 
-def said_by(workshop: InstallerRunner, code: str) -> str:
+def fail_with(workshop: InstallerRunner, code: str) -> str:
     with pytest.raises(EvaluatorError) as failed:
-        workshop.run(failing(code))
+        workshop.run(make_failing_command(code))
     return str(failed.value)
 
 
-def test_what_is_printed_comes_back(workshop: InstallerRunner) -> None:
+def test_stdout_of_installer_is_returned(workshop: InstallerRunner) -> None:
     assert workshop.run((sys.executable, "-P", "-c", "print(1)")) == b"1\n"
 
 
-def test_the_last_lines_are_shown(workshop: InstallerRunner) -> None:
-    said = said_by(workshop, "for i in range(50): print(f'line {i}', file=sys.stderr)")
-    assert "line 49" in said
-    assert f"line {49 - LAST_LINES}" not in said
+def test_error_shows_last_lines(workshop: InstallerRunner) -> None:
+    message = fail_with(workshop, "for i in range(50): print(f'line {i}', file=sys.stderr)")
+    assert "line 49" in message
+    assert f"line {49 - LAST_LINES}" not in message
 
 
-def test_one_long_line_is_cut(workshop: InstallerRunner) -> None:
-    assert len(said_by(workshop, "print('x' * 100_000, file=sys.stderr)")) < MAX_OUTPUT_CHARS + 300
+def test_long_error_line_is_cut(workshop: InstallerRunner) -> None:
+    assert (
+        len(fail_with(workshop, "print('x' * 100_000, file=sys.stderr)")) < MAX_OUTPUT_CHARS + 300
+    )
 
 
-def test_stdout_is_shown_where_stderr_is_empty(workshop: InstallerRunner) -> None:
-    assert "only here" in said_by(workshop, "print('only here')")
+def test_error_shows_stdout_if_stderr_is_empty(workshop: InstallerRunner) -> None:
+    assert "only here" in fail_with(workshop, "print('only here')")
 
 
-def test_silence_is_an_exit_code(workshop: InstallerRunner) -> None:
-    assert "exit code 1" in said_by(workshop, "")
+def test_error_without_output_shows_exit_code(workshop: InstallerRunner) -> None:
+    assert "exit code 1" in fail_with(workshop, "")
 
 
 @pytest.mark.parametrize(
-    ("said", "hint"),
+    ("output", "hint"),
     [
         ("ensurepip is not available", "install uv, or install pip"),
         ("OSError: [Errno 28] No space left on device", "free disk space"),
@@ -55,11 +57,11 @@ def test_silence_is_an_exit_code(workshop: InstallerRunner) -> None:
         ("Connection refused", "is reachable"),
     ],
 )
-def test_a_way_out_is_named(workshop: InstallerRunner, said: str, hint: str) -> None:
-    assert hint in said_by(workshop, f"print({said!r})")
+def test_known_error_has_hint(workshop: InstallerRunner, output: str, hint: str) -> None:
+    assert hint in fail_with(workshop, f"print({output!r})")
 
 
-def test_what_cannot_be_started_is_said(workshop: InstallerRunner) -> None:
+def test_missing_installer_raises_start_error(workshop: InstallerRunner) -> None:
     with pytest.raises(EvaluatorError, match=r"could not install.*could not be started"):
         workshop.run(("/nowhere/uv",))
     assert not workshop.succeeds(("/nowhere/uv",))

@@ -1,4 +1,4 @@
-"""The installer that is chosen is one that this machine has."""
+"""The choice of an installer that exists on this machine."""
 
 import subprocess
 import sys
@@ -22,16 +22,16 @@ print(choose_installer(workshop_with("pip", index="https://a.example")).python)
 """
 
 
-class TestTheChoice:
-    def test_is_uv_where_there_is_one(self) -> None:
+class TestInstallerChoice:
+    def test_uv_is_chosen_if_available(self) -> None:
         chosen = choose_installer(workshop_with("uv", index="https://a.example"))
         assert chosen == Uv(program=str(Path(sys.executable).with_name("uv")))
 
-    def test_is_the_pip_beside_us_where_there_is_no_uv(self) -> None:
+    def test_pip_of_current_environment_is_chosen_without_uv(self) -> None:
         chosen = choose_installer(workshop_with("pip", index="https://a.example"))
         assert chosen == Pip(python=sys.executable)
 
-    def test_is_the_pip_of_the_base_where_we_run_without_one(self, tmp_path: Path) -> None:
+    def test_pip_of_base_python_is_fallback(self, tmp_path: Path) -> None:
         bare = tmp_path / "bare"
         subprocess.run((sys.executable, "-m", "venv", "--without-pip", bare), check=True)
         home = {
@@ -45,9 +45,7 @@ class TestTheChoice:
         assert asked.strip() in {find_base_python()[-1], "None"}
 
 
-def test_where_there_is_no_pip_each_environment_gets_one(
-    tmp_path: Path, index: PackageIndex
-) -> None:
+def test_environment_gets_pip_if_none_exists(tmp_path: Path, index: PackageIndex) -> None:
     workshop = workshop_with("pip", index=index.url)
     folder = tmp_path / "environment"
     file = tmp_path / "requirements.txt"

@@ -1,4 +1,4 @@
-"""An environment is used as it was made, or not at all."""
+"""A cached environment is used only if its files match its manifest."""
 
 import json
 import os
@@ -24,7 +24,7 @@ Damage = Callable[[Path], object]
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with an environment, as far as verifying needs one."""
+    """A folder with a minimal environment and its manifest."""
     folder = tmp_path / "1234"
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
@@ -35,16 +35,16 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_one_that_is_as_it_was_made_is_found(home: Path) -> None:
+def test_unchanged_environment_is_found(home: Path) -> None:
     assert find_environment(home) == home / "1234"
 
 
-def test_one_without_a_manifest_was_never_completed(home: Path) -> None:
+def test_environment_without_manifest_is_not_found(home: Path) -> None:
     (home / MANIFEST).unlink()
     assert find_environment(home) is None
 
 
-def test_one_in_another_place_is_the_same(home: Path, tmp_path: Path) -> None:
+def test_moved_environment_is_found(home: Path, tmp_path: Path) -> None:
     moved = home.rename(tmp_path.with_name(f"{tmp_path.name}-moved"))
     assert find_environment(moved) == moved / "1234"
 
@@ -71,19 +71,19 @@ def replace_link(folder: Path) -> None:
         (replace_link, "link"),
     ],
 )
-def test_one_that_changed_is_damaged(home: Path, damage: Damage, name: str) -> None:
+def test_changed_environment_is_damaged(home: Path, damage: Damage, name: str) -> None:
     damage(home / "1234")
     with pytest.raises(DamagedEnvironmentError, match=f"changed files: {name}"):
         find_environment(home)
 
 
-def test_one_whose_files_are_gone_is_damaged(home: Path) -> None:
+def test_environment_without_files_is_damaged(home: Path) -> None:
     (home / "1234").rename(home / "5678")
     with pytest.raises(DamagedEnvironmentError, match="No such file"):
         find_environment(home)
 
 
-def test_one_whose_python_was_removed_from_the_machine_is_damaged(home: Path) -> None:
+def test_environment_without_python_is_damaged(home: Path) -> None:
     python = home / "1234" / "bin" / "python"
     python.unlink()
     python.symlink_to("/nowhere/python")
@@ -106,27 +106,27 @@ def test_one_whose_python_was_removed_from_the_machine_is_damaged(home: Path) ->
     ],
     ids=lambda manifest: manifest[:20],
 )
-def test_one_with_a_manifest_that_is_none_is_damaged(home: Path, manifest: bytes) -> None:
+def test_environment_with_invalid_manifest_is_damaged(home: Path, manifest: bytes) -> None:
     (home / MANIFEST).write_bytes(manifest)
     with pytest.raises(DamagedEnvironmentError, match="is invalid"):
         find_environment(home)
 
 
 @pytest.mark.parametrize("folder", ["..", "../1234/..", "", "."])
-def test_a_manifest_leads_nowhere_else(home: Path, folder: str) -> None:
+def test_manifest_with_folder_elsewhere_is_rejected(home: Path, folder: str) -> None:
     (home / MANIFEST).write_text(json.dumps({"folder": folder, "files": {}}))
     with pytest.raises(DamagedEnvironmentError):
         find_environment(home)
 
 
-def test_a_manifest_that_cannot_be_read_is_damage(home: Path) -> None:
+def test_environment_with_unreadable_manifest_is_damaged(home: Path) -> None:
     (home / MANIFEST).unlink()
     (home / MANIFEST).mkdir()
     with pytest.raises(DamagedEnvironmentError, match="cannot be read"):
         find_environment(home)
 
 
-def test_one_that_cannot_be_read_for_now_is_not_damaged(home: Path) -> None:
+def test_temporary_read_error_is_not_damage(home: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
     try:

@@ -1,4 +1,4 @@
-"""What a requirements file may hold, and what is refused of it."""
+"""Lines of requirements files: which are accepted and which are rejected."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from agentci.execution.environments.requirements import (
 SHA256 = "a" * 64
 
 
-class TestWhatIsInstalled:
+class TestAcceptedLines:
     @pytest.mark.parametrize(
         ("line", "name"),
         [
@@ -28,7 +28,7 @@ class TestWhatIsInstalled:
             ("a ; platform_machine == 'x86_64' and (extra == 'b')", "a"),
         ],
     )
-    def test_packages_of_an_index(self, line: str, name: str) -> None:
+    def test_index_package_is_accepted(self, line: str, name: str) -> None:
         assert parse_requirements(line) == RequirementLines(
             packages=(RequiredPackage(name=name, line=line),)
         )
@@ -42,7 +42,7 @@ class TestWhatIsInstalled:
             ("demo @ git+https://example.com/demo.git@v1 ; sys_platform == 'linux'", "demo"),
         ],
     )
-    def test_packages_with_a_safe_address(self, line: str, name: str) -> None:
+    def test_package_with_https_address_is_accepted(self, line: str, name: str) -> None:
         assert parse_requirements(line) == RequirementLines(
             packages=(RequiredPackage(name=name, line=line, direct=True),)
         )
@@ -61,10 +61,10 @@ class TestWhatIsInstalled:
             ("--only-binary :all: --no-binary=a,b", ["--only-binary :all:", "--no-binary a,b"]),
         ],
     )
-    def test_where_packages_come_from(self, line: str, options: list[str]) -> None:
+    def test_index_options_are_normalized(self, line: str, options: list[str]) -> None:
         assert parse_requirements(line) == RequirementLines(options=tuple(options))
 
-    def test_hashes_of_packages_on_continued_lines(self) -> None:
+    def test_hashes_on_continued_lines_are_read(self) -> None:
         text = f"demo==1.0 \\\n    --hash=sha256:{SHA256} \\\n    --hash=sha256:{SHA256}\nother==2"
         hashed, other = parse_requirements(text).packages
         assert hashed.line == f"demo==1.0 --hash=sha256:{SHA256} --hash=sha256:{SHA256}"
@@ -72,15 +72,15 @@ class TestWhatIsInstalled:
         assert not other.hashed
         assert parse_requirements(text).hashed
 
-    def test_nothing_of_comments_and_blanks(self) -> None:
+    def test_comments_and_blank_lines_are_ignored(self) -> None:
         text = "# all of it\n\n  # with a path \\\nnltk  # for stems\n\t\nrouge\\\n\n"
         assert [each.line for each in parse_requirements(text).packages] == ["nltk", "rouge"]
 
-    def test_the_last_line_even_when_it_wants_to_be_continued(self) -> None:
+    def test_continuation_at_end_of_file_is_ignored(self) -> None:
         assert [each.line for each in parse_requirements("nltk\\").packages] == ["nltk"]
 
 
-class TestWhatIsRefused:
+class TestRejectedLines:
     @pytest.mark.parametrize(
         ("line", "reason"),
         [
@@ -126,23 +126,21 @@ class TestWhatIsRefused:
             ("https://example.com/demo.whl ; python", "is not a valid requirement"),
         ],
     )
-    def test_what_would_take_something_of_the_machine(self, line: str, reason: str) -> None:
+    def test_unsafe_line_is_rejected_with_line_number(self, line: str, reason: str) -> None:
         with pytest.raises(EvaluatorError, match=reason) as refused:
             parse_requirements(f"nltk\n\n{line}\n")
         assert "requirements.txt that cannot be used: line 3: " in str(refused.value)
 
     @pytest.mark.parametrize("split", ["\x0b", "\x0c", "\x1c", "\x85", "\N{LINE SEPARATOR}", "\r"])
-    def test_what_one_installer_takes_for_a_comment_and_another_for_a_line(
-        self, split: str
-    ) -> None:
+    def test_unusual_line_break_cannot_hide_option(self, split: str) -> None:
         with pytest.raises(EvaluatorError, match="includes another file"):
             parse_requirements(f"nltk  # harmless{split}-r /etc/passwd")
 
-    def test_what_continues_an_innocent_line(self) -> None:
+    def test_option_on_continued_line_is_rejected(self) -> None:
         with pytest.raises(EvaluatorError, match="includes another file"):
             parse_requirements("\\\n-r /etc/passwd")
 
-    def test_a_line_without_end_at_once_and_in_few_words(self) -> None:
+    def test_very_long_line_is_rejected_with_short_message(self) -> None:
         for line in (f"nltk{' ' * 500_000}!", f"a{'.' * 500_000}!", f"a {'[' * 500_000}"):
             with pytest.raises(EvaluatorError) as refused:
                 parse_requirements(line)

@@ -1,4 +1,4 @@
-"""When evaluators share an environment, and what goes into it."""
+"""What is installed in an environment, and when evaluators share one."""
 
 import pytest
 
@@ -10,21 +10,21 @@ HASH = f"--hash=sha256:{'a' * 64}"
 OTHER_HASH = f"--hash=sha256:{'b' * 64}"
 
 
-class TestTheContentOfAFile:
-    def test_is_text_with_or_without_a_byte_order_mark(self) -> None:
+class TestDecodedFile:
+    def test_byte_order_mark_is_ignored(self) -> None:
         assert decode_requirements(b"\xef\xbb\xbfnltk\n") == decode_requirements(b"nltk\n")
 
-    def test_is_refused_in_another_encoding(self) -> None:
+    def test_file_not_in_utf8_is_rejected(self) -> None:
         with pytest.raises(EvaluatorError, match="not UTF-8"):
             decode_requirements("nltk".encode("utf-16"))
 
-    def test_keeps_its_lock(self) -> None:
+    def test_locked_lines_are_kept(self) -> None:
         locked = (f"nltk==3.9 {HASH}",)
         assert decode_requirements(b"nltk", locked=locked).locked == locked
 
 
-class TestWhatIsInstalled:
-    def test_is_the_text_and_the_sdk(self) -> None:
+class TestInstallLines:
+    def test_sdk_is_added_to_requirements(self) -> None:
         requirements = Requirements(text="rouge\nnltk>=3\n--index-url https://a.example")
         assert requirements.install_lines() == (
             "--index-url https://a.example",
@@ -36,10 +36,10 @@ class TestWhatIsInstalled:
     @pytest.mark.parametrize(
         "named", ["agentevals-evaluator-sdk==0.1.0", "AgentEvals_Evaluator.SDK"]
     )
-    def test_is_the_sdk_that_the_text_names(self, named: str) -> None:
+    def test_named_sdk_version_is_used(self, named: str) -> None:
         assert Requirements(text=named).install_lines() == (named,)
 
-    def test_is_the_lock_and_the_indexes_of_the_text(self) -> None:
+    def test_locked_lines_replace_packages_and_keep_indexes(self) -> None:
         requirements = Requirements(
             text="nltk\n--extra-index-url https://a.example",
             locked=(f"nltk==3.9 {HASH}", f"click==8.1 ; sys_platform == 'linux' {HASH} {HASH}"),
@@ -50,14 +50,14 @@ class TestWhatIsInstalled:
             f"nltk==3.9 {HASH}",
         )
 
-    def test_is_the_text_alone_where_it_wants_hashes(self) -> None:
+    def test_sdk_is_not_added_to_hashed_requirements(self) -> None:
         assert Requirements(text=f"nltk==3.9 {HASH}").install_lines() == (
             "--require-hashes",
             f"nltk==3.9 {HASH}",
         )
 
 
-class TestALock:
+class TestLock:
     @pytest.mark.parametrize(
         "line",
         [
@@ -73,22 +73,22 @@ class TestALock:
             f"nltk==3.9 {HASH}\n-r x",
         ],
     )
-    def test_names_every_version_and_its_hashes(self, line: str) -> None:
+    def test_lock_line_without_version_and_hash_is_rejected(self, line: str) -> None:
         with pytest.raises(EvaluatorError, match="needs an exact version and a"):
             Requirements(text="nltk", locked=(line,)).install_lines()
 
-    def test_does_not_go_with_addresses(self) -> None:
+    def test_package_with_address_cannot_be_locked(self) -> None:
         with pytest.raises(EvaluatorError, match="cannot be locked"):
             Requirements(
                 text="demo @ https://example.com/demo.whl", locked=(f"demo==1 {HASH}",)
             ).install_lines()
 
 
-class TestTheSameEnvironment:
+class TestEnvironmentKey:
     @pytest.mark.parametrize(
         "text", ["rouge\nnltk>=3\n", "# stems\nnltk>=3 # yes\n\nrouge", "nltk>=3\nrouge\nrouge"]
     )
-    def test_is_for_the_same_packages(self, text: str) -> None:
+    def test_key_is_same_for_same_packages(self, text: str) -> None:
         assert compute_environment_key(Requirements(text=text)) == compute_environment_key(
             Requirements(text="nltk>=3\nrouge")
         )
@@ -104,7 +104,7 @@ class TestTheSameEnvironment:
         ],
         ids=str,
     )
-    def test_is_not_for_others(self, other: Requirements) -> None:
+    def test_key_differs_for_other_packages(self, other: Requirements) -> None:
         others = {
             compute_environment_key(Requirements(text="nltk")),
             compute_environment_key(
@@ -113,6 +113,6 @@ class TestTheSameEnvironment:
         }
         assert compute_environment_key(other) not in others
 
-    def test_is_not_for_what_is_refused(self) -> None:
+    def test_rejected_requirements_have_no_key(self) -> None:
         with pytest.raises(EvaluatorError, match="includes another file"):
             compute_environment_key(Requirements(text="-r other.txt"))

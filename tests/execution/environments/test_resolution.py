@@ -1,4 +1,4 @@
-"""What requirements come to, as a lock keeps it."""
+"""The resolution of requirements to locked versions."""
 
 import tempfile
 from pathlib import Path
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-class TestAResolution:
-    def test_names_every_package_its_version_and_its_content(
+class TestResolution:
+    def test_resolution_has_version_and_hash_of_each_package(
         self, tool: str, index: PackageIndex
     ) -> None:
         digest = index.add("demo-words", "3.0")
@@ -30,15 +30,15 @@ class TestAResolution:
         assert resolution.universal == (tool == "uv")
         assert "127.0.0.1" not in str(resolution)
 
-    def test_finds_out_what_an_index_does_not_tell(self, tool: str, index: PackageIndex) -> None:
+    def test_digest_missing_in_index_is_computed(self, tool: str, index: PackageIndex) -> None:
         index.algorithm = ""
         workshop = workshop_with(tool, index=index.url)
         resolution = resolve_requirements(Requirements(text="demo-words"), runner=workshop)
         assert all(is_locked_line(line) for line in resolution.lines)
 
 
-class TestAResolutionByUv:
-    def test_can_be_installed_as_it_stands(self, tmp_path: Path, index: PackageIndex) -> None:
+class TestUvResolution:
+    def test_resolved_lines_can_be_installed(self, tmp_path: Path, index: PackageIndex) -> None:
         text = "demo-words ; python_version >= '3.11'"
         workshop = workshop_with("uv", index=index.url)
         locked = Requirements(
@@ -46,15 +46,13 @@ class TestAResolutionByUv:
         )
         assert environments_at(tmp_path, workshop).get_python(locked, name="words")
 
-    def test_of_what_is_not_there_fails_in_the_words_of_the_installer(
-        self, index: PackageIndex
-    ) -> None:
+    def test_missing_package_error_names_package(self, index: PackageIndex) -> None:
         with pytest.raises(EvaluatorError, match="demo-missing"):
             resolve_requirements(
                 Requirements(text="demo-missing"), runner=workshop_with("uv", index=index.url)
             )
 
-    def test_holds_for_other_platforms(self, index: PackageIndex) -> None:
+    def test_resolution_covers_other_platforms(self, index: PackageIndex) -> None:
         text = "demo-words==1.0 ; sys_platform == 'win32'\ndemo-words==2.0 ; os_name == 'posix'"
         workshop = workshop_with("uv", index=index.url)
         lines = resolve_requirements(Requirements(text=text), runner=workshop).lines
@@ -63,14 +61,14 @@ class TestAResolutionByUv:
             "demo-words==2.0 ; os_name == 'posix'",
         ]
 
-    def test_looks_for_what_is_newer_than_the_lock(self, index: PackageIndex) -> None:
+    def test_resolution_ignores_existing_lock(self, index: PackageIndex) -> None:
         old = Requirements(text="demo-words", locked=(f"demo-words==1.0 --hash=sha256:{'a' * 64}",))
         resolution = resolve_requirements(old, runner=workshop_with("uv", index=index.url))
         assert resolution.lines[-1].startswith("demo-words==2.0 ")
 
 
-class TestWhatCannotBeLocked:
-    def test_is_anything_where_there_is_no_room_to_work(
+class TestResolutionErrors:
+    def test_missing_temporary_folder_raises_error(
         self, index: PackageIndex, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
@@ -79,7 +77,7 @@ class TestWhatCannotBeLocked:
                 Requirements(text="nltk"), runner=workshop_with("uv", index=index.url)
             )
 
-    def test_is_what_has_an_address_of_its_own(self, index: PackageIndex) -> None:
+    def test_package_with_address_cannot_be_locked(self, index: PackageIndex) -> None:
         with pytest.raises(EvaluatorError, match=r"cannot be locked.*name a package of an index"):
             resolve_requirements(
                 Requirements(text="demo @ https://example.com/demo.whl"),
@@ -87,13 +85,13 @@ class TestWhatCannotBeLocked:
             )
         assert index.requested == []
 
-    def test_is_what_is_refused(self, index: PackageIndex) -> None:
+    def test_rejected_line_cannot_be_locked(self, index: PackageIndex) -> None:
         with pytest.raises(EvaluatorError, match="includes another file"):
             resolve_requirements(
                 Requirements(text="-r x"), runner=workshop_with("uv", index=index.url)
             )
 
-    def test_is_what_an_index_tells_a_weak_digest_of(self, index: PackageIndex) -> None:
+    def test_index_with_md5_digests_cannot_be_locked(self, index: PackageIndex) -> None:
         index.algorithm = "md5"
         with pytest.raises(EvaluatorError, match="cannot be locked: its index provides no sha256"):
             resolve_requirements(

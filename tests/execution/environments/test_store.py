@@ -1,4 +1,4 @@
-"""Environments in a cache: made once, verified, shared."""
+"""Environments in the cache: created once, verified and shared."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ LINES = "import demo_greeting, demo_words, agentevals_evaluator_sdk as sdk; prin
 
 
 def run(python: str, code: str) -> str:
-    """What the code prints in the environment, as evaluators are run in it."""
+    """Run code in the environment as evaluators are run; return its output."""
     return subprocess.run(
         (python, "-P", "-c", code), capture_output=True, text=True, check=True, env={}
     ).stdout.strip()
@@ -33,26 +33,26 @@ def files_below(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-class TestAnEnvironment:
-    def test_has_what_is_needed_and_the_sdks_compiled_and_no_installer(
+class TestEnvironment:
+    def test_environment_has_compiled_packages_and_no_installer(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
-        told: list[str] = []
+        notices: list[str] = []
         workshop = workshop_with(tool, index=index.url)
-        python = environments_at(tmp_path, workshop, tell=told.append).get_python(
+        python = environments_at(tmp_path, workshop, notify=notices.append).get_python(
             GREETING, name="greets"
         )
         assert Path(python).is_absolute()
         assert run(python, LINES) == "0.2.0"
         assert run(python, "import agentci.sdk; print(agentci.sdk.__name__)") == "agentci.sdk"
-        assert told == ["installing requirements of greets (2 packages)"]
+        assert notices == ["installing requirements of greets (2 packages)"]
         packages = Path(run(python, "import demo_words; print(demo_words.__file__)")).parent
         compiled = {path.name.partition(".")[0] for path in (packages / "__pycache__").iterdir()}
         assert {"demo_words", "demo_greeting", "agentevals_evaluator_sdk"} <= compiled
         assert list((packages / "agentci" / "__pycache__").iterdir())
         assert not (packages / "pip").exists()
 
-    def test_holds_exactly_what_is_locked(
+    def test_environment_contains_only_locked_versions(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         digest = index.add("demo-words", "1.5")
@@ -64,7 +64,7 @@ class TestAnEnvironment:
         assert run(python, "import demo_words; print(demo_words.VERSION)") == "1.5"
         assert index.count("agentevals") == 0
 
-    def test_takes_no_other_content_than_what_is_locked(
+    def test_package_with_other_hash_is_rejected(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         line = f"demo-words==2.0 --hash=sha256:{'0' * 64}"
@@ -77,7 +77,7 @@ class TestAnEnvironment:
         assert "0" * 64 in str(refused.value)
         assert "run `agentci lock` and review the change" in str(refused.value)
 
-    def test_of_a_package_that_is_not_there_fails_once_in_the_words_of_the_installer(
+    def test_missing_package_is_requested_only_once(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
@@ -86,7 +86,7 @@ class TestAnEnvironment:
                 environments.get_python(Requirements(text="demo-missing"), name="misses")
         assert index.count("/simple/demo-missing") == 1
 
-    def test_is_not_waited_for_when_everything_is_to_end(
+    def test_stop_interrupts_installation(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         index.hold("demo-words")
@@ -98,7 +98,7 @@ class TestAnEnvironment:
             workshop.executor.stop()
             assert "was interrupted" in str(asked.exception())
 
-    def test_left_half_made_by_a_killed_run_is_made_again(
+    def test_incomplete_environment_is_reinstalled(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         index.hold("demo-words")
@@ -110,18 +110,18 @@ class TestAnEnvironment:
         second = start_run(tmp_path, index, tool)
         index.wait_for("/files/demo-words")
         index.release("demo-words")
-        told, python = second.communicate()[0].split("\n")[:2]
-        assert told.startswith("told: installing")
+        notice, python = second.communicate()[0].split("\n")[:2]
+        assert notice.startswith("told: installing")
         assert run(python, LINES) == "0.2.0"
 
 
 class TestEqualRequirements:
-    def test_share_one_environment_in_one_run_and_in_the_next(
+    def test_equal_requirements_share_one_environment(
         self, tmp_path: Path, index: PackageIndex
     ) -> None:
-        told: list[str] = []
+        notices: list[str] = []
         workshop = workshop_with("uv", index=index.url)
-        first = environments_at(tmp_path, workshop, tell=told.append)
+        first = environments_at(tmp_path, workshop, notify=notices.append)
         texts = (
             "demo-greeting",
             "# mine\ndemo-greeting\n",
@@ -132,14 +132,12 @@ class TestEqualRequirements:
             pythons = set(
                 pool.map(lambda text: first.get_python(Requirements(text=text), name="a"), texts)
             )
-        second = environments_at(tmp_path, workshop, tell=told.append, offline=True)
+        second = environments_at(tmp_path, workshop, notify=notices.append, offline=True)
         pythons.add(second.get_python(GREETING, name="b"))
         assert len(pythons) == 1
-        assert told == ["installing requirements of a (2 packages)"]
+        assert notices == ["installing requirements of a (2 packages)"]
 
-    def test_are_installed_by_one_of_two_processes(
-        self, tmp_path: Path, index: PackageIndex
-    ) -> None:
+    def test_only_one_of_two_processes_installs(self, tmp_path: Path, index: PackageIndex) -> None:
         index.hold("demo-words")
         both = [start_run(tmp_path, index, "uv") for _ in range(2)]
         index.wait_for("/files/demo-words")
@@ -150,15 +148,15 @@ class TestEqualRequirements:
         assert run(printed[0][-1], LINES) == "0.2.0"
 
 
-class TestAnInstallation:
-    def test_that_takes_too_long_is_given_up(self, tmp_path: Path, index: PackageIndex) -> None:
+class TestInstallation:
+    def test_installation_timeout_raises_error(self, tmp_path: Path, index: PackageIndex) -> None:
         index.hold("demo-words")
         workshop = workshop_with("uv", index=index.url, timeout_seconds=0.8)
         with pytest.raises(EvaluatorError, match=r"uv timed out after 0\.8 s"):
             environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
         assert not files_below(tmp_path / "environments")
 
-    def test_takes_hashes_of_a_file_without_a_lock_at_their_word(
+    def test_hashes_in_requirements_file_are_verified(
         self, tmp_path: Path, index: PackageIndex
     ) -> None:
         digest = index.add("demo-words", "1.5")
@@ -169,7 +167,7 @@ class TestAnInstallation:
         with pytest.raises(EvaluatorError, match="could not install"):
             environments.get_python(bad, name="words")
 
-    def test_does_not_see_settings_of_the_workspace(
+    def test_uv_settings_in_workspace_are_ignored(
         self, tmp_path: Path, index: PackageIndex
     ) -> None:
         (tmp_path / "uv.toml").write_text("no-index = true\n")
@@ -180,7 +178,7 @@ class TestAnInstallation:
 
 
 class TestOffline:
-    def test_says_what_is_missing_and_what_to_do(self, tmp_path: Path, index: PackageIndex) -> None:
+    def test_missing_environment_error_has_hint(self, tmp_path: Path, index: PackageIndex) -> None:
         environments = environments_at(tmp_path, workshop_with("uv", index=index.url), offline=True)
         with pytest.raises(EvaluatorError) as refused:
             environments.get_python(Requirements(text="demo-words==2"), name="words")
@@ -192,7 +190,9 @@ class TestOffline:
         assert index.requested == []
         assert list(tmp_path.iterdir()) == []
 
-    def test_does_not_use_what_is_damaged(self, tmp_path: Path, index: PackageIndex) -> None:
+    def test_damaged_environment_is_not_used_offline(
+        self, tmp_path: Path, index: PackageIndex
+    ) -> None:
         workshop = workshop_with("uv", index=index.url)
         python = environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
         Path(python).with_name("sitecustomize.py").write_text("")
@@ -203,24 +203,24 @@ class TestOffline:
         assert "run once without --offline" in str(refused.value)
 
 
-class TestADamagedEnvironment:
-    def test_is_made_again(self, tmp_path: Path, index: PackageIndex) -> None:
-        told: list[str] = []
+class TestDamagedEnvironment:
+    def test_damaged_environment_is_reinstalled(self, tmp_path: Path, index: PackageIndex) -> None:
+        notices: list[str] = []
         workshop = workshop_with("uv", index=index.url)
         python = environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
         module = Path(run(python, "import demo_words; print(demo_words.__file__)"))
         module.write_text("raise SystemExit('other content')")
-        again = environments_at(tmp_path, workshop, tell=told.append)
+        again = environments_at(tmp_path, workshop, notify=notices.append)
         mended = again.get_python(GREETING, name="greets")
         assert run(mended, LINES) == "0.2.0"
-        assert "reinstalling the damaged environment of greets" in told[0]
-        assert "demo_words.py" in told[0]
-        assert told[1:] == ["installing requirements of greets (2 packages)"]
+        assert "reinstalling the damaged environment of greets" in notices[0]
+        assert "demo_words.py" in notices[0]
+        assert notices[1:] == ["installing requirements of greets (2 packages)"]
         assert not module.exists()
 
 
-class TestACache:
-    def test_that_cannot_be_written_is_said(self, tmp_path: Path, index: PackageIndex) -> None:
+class TestCacheFolder:
+    def test_unwritable_cache_raises_error(self, tmp_path: Path, index: PackageIndex) -> None:
         (tmp_path / "file").write_text("")
         environments = environments_at(
             tmp_path / "file" / "cache", workshop_with("uv", index=index.url)
@@ -228,16 +228,14 @@ class TestACache:
         with pytest.raises(EvaluatorError, match=r"(?s)could not install.*--cache-dir"):
             environments.get_python(GREETING, name="greets")
 
-    def test_that_is_used_for_something_else_is_left_alone(
-        self, tmp_path: Path, index: PackageIndex
-    ) -> None:
+    def test_folder_with_other_files_is_not_used(self, tmp_path: Path, index: PackageIndex) -> None:
         (tmp_path / "thesis.txt").write_text("")
         environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
         with pytest.raises(EvaluatorError, match=r"no cache of agentci"):
             environments.get_python(GREETING, name="greets")
         assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
-    def test_gets_what_is_made_for_its_owner(self, tmp_path: Path, index: PackageIndex) -> None:
+    def test_environment_belongs_to_cache_owner(self, tmp_path: Path, index: PackageIndex) -> None:
         environments = environments_at(tmp_path / "cache", workshop_with("uv", index=index.url))
         environments.owner = tmp_path
         python = environments.get_python(GREETING, name="greets")

@@ -1,4 +1,4 @@
-"""Workshops and environments as a run would have them, for tests and for processes of theirs."""
+"""Installer runners and environment stores as in a run, for tests and their child processes."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ TOOLS: Final = ("uv", "pip")
 def workshop_with(
     tool: str, *, index: str, timeout_seconds: float = NO_TIMEOUT_SECONDS
 ) -> InstallerRunner:
-    """A workshop whose only installer is ``tool``, and whose only index is ``index``."""
+    """An installer runner with ``tool`` as its only installer and ``index`` as its only index."""
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": os.environ["HOME"],
@@ -40,8 +40,8 @@ def environments_at(
     folder: Path,
     workshop: InstallerRunner,
     *,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
     offline: bool = False,
 ) -> EnvironmentStore:
-    """Environments in a cache, as a run would have them."""
-    return EnvironmentStore(folder, installer_runner=workshop, notify=tell, offline=offline)
+    """An environment store in a cache folder, as in a run."""
+    return EnvironmentStore(folder, installer_runner=workshop, notify=notify, offline=offline)

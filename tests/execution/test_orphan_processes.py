@@ -1,4 +1,4 @@
-"""Where nothing else ends what programs left behind, we do as its parent."""
+"""As a subreaper, agentci kills the processes that programs leave behind."""
 
 import subprocess
 import sys
@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers.support import ROOT
 
-# The system lists a process as dead of which the first thread has ended.
-WITHOUT_ITS_FIRST_THREAD = """
+# The system lists a process as a zombie after its first thread has ended.
+WITHOUT_FIRST_THREAD = """
 import ctypes, os, pathlib, threading, time
 def stay():
     first_thread = pathlib.Path(f"/proc/self/task/{os.getpid()}/stat")
@@ -19,7 +19,7 @@ def stay():
 threading.Thread(target=stay).start()
 ctypes.CDLL(None).pthread_exit(None)
 """
-ENDS_IT = """
+KILLS_CHILD = """
 import subprocess, sys
 from agentci.execution.child_process.orphan_processes import become_subreaper, kill_children
 print(become_subreaper())
@@ -35,10 +35,10 @@ finally:
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere orphans are not ours")
-def test_a_child_whose_first_thread_is_gone_is_ended_unless_it_is_spared() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+def test_child_without_first_thread_is_killed_unless_excluded() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ENDS_IT, WITHOUT_ITS_FIRST_THREAD],
+        [sys.executable, "-c", KILLS_CHILD, WITHOUT_FIRST_THREAD],
         capture_output=True,
         text=True,
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""What one check was given of our environment, no other check finds in its own memory."""
+"""Environment variables of one check do not remain in the memory of later checks."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from agentci.execution.local import LocalExecutor
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
 SECRET = "s3cr3t-of-another-check-"
-# It puts the word together by itself: what it looks for must not be there because it looks for it.
+# It joins the word at run time: as a literal, the word would be in its own memory.
 LOOKS = """\
 import sys
 word, found = b"".join((b"s3cr3t-of-", b"another-", b"check-")), set()
@@ -30,7 +30,7 @@ for line in open("/proc/self/maps"):
 print(sorted(found), word in open("/proc/self/environ", "rb").read())
 """
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there programs are forks")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are forked only on Linux")
 
 
 @pytest.fixture
@@ -40,14 +40,16 @@ def executor() -> Iterator[LocalExecutor]:
     executor.stop()
 
 
-@pytest.mark.parametrize("own_packages", [False, True], ids=["ours", "packages of its own"])
+@pytest.mark.parametrize(
+    "own_packages", [False, True], ids=["trusted packages", "untrusted packages"]
+)
 @pytest.mark.parametrize("size", [8, 400, 3000])
-def test_a_secret_of_one_is_not_in_the_memory_of_the_next(
+def test_secret_does_not_remain_in_memory_for_next_check(
     size: int, executor: LocalExecutor, tmp_path: Path, *, own_packages: bool
 ) -> None:
     program = tmp_path / "looks.py"
 
-    def said(text: str, secrets: Mapping[str, str]) -> str:
+    def run_program(text: str, secrets: Mapping[str, str]) -> str:
         program.write_text(text)
         response = executor.run(
             (sys.executable, str(program)),
@@ -64,6 +66,6 @@ def test_a_secret_of_one_is_not_in_the_memory_of_the_next(
 
     secrets = {f"KEY_{n}": f"{SECRET}{n:04}" + size * "x" for n in range(30)}
     everything = [f"{n:04}" for n in range(30)]
-    assert said(LOOKS, secrets).startswith(str(everything))
-    assert said(LOOKS, {}) == "[] False\n"
-    assert said(LOOKS, {}) == "[] False\n"
+    assert run_program(LOOKS, secrets).startswith(str(everything))
+    assert run_program(LOOKS, {}) == "[] False\n"
+    assert run_program(LOOKS, {}) == "[] False\n"

@@ -1,4 +1,4 @@
-"""Executors that other packages bring, also those that do not work."""
+"""The registry of executors, with executors from plugin packages, working and broken."""
 
 import os
 import threading
@@ -34,7 +34,7 @@ REPLY = ProgramOutput(stdout=b"1", stderr="", exit_code=0)
 
 
 class Scripted:
-    """An executor that answers as a test wants, and counts its makers and its ends."""
+    """An executor with a fixed response that counts how often it is created and stopped."""
 
     def __init__(self, response: object = REPLY) -> None:
         self.response = response
@@ -57,7 +57,7 @@ class Scripted:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of the module search path."""
+    """A folder on the module search path."""
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 
@@ -78,29 +78,29 @@ def run(executor: Any) -> ProgramOutput:
     return response
 
 
-class TestTheExecutorsOfARun:
-    def test_are_made_once_and_when_they_are_needed(self) -> None:
+class TestExecutors:
+    def test_executor_is_created_once_on_first_use(self) -> None:
         scripted = Scripted()
         executors = Executors({"local": scripted})
         assert (list(executors), len(executors), scripted.made) == (["local"], 1, 0)
         assert executors["local"] is executors["local"]
         assert scripted.made == 1
 
-    def test_are_ours(self) -> None:
+    def test_builtin_executors_are_registered(self) -> None:
         executors = Executors()
         assert isinstance(executors["local"], LocalExecutor)
         assert isinstance(executors["docker"], DockerExecutor)
         assert "podman" not in executors
         assert executors.get("podman") is None
 
-    def test_are_stopped_where_they_were_made(self) -> None:
+    def test_stop_reaches_only_created_executors(self) -> None:
         made, left_out = Scripted(), Scripted()
         executors = Executors({"a": lambda: Quiet(made), "b": left_out})
         assert "a" in executors
         executors.stop()
         assert (made.stops, left_out.made) == (1, 0)
 
-    def test_are_stopped_as_soon_as_they_are_made_where_the_end_came_first(self) -> None:
+    def test_executor_created_after_stop_is_stopped(self) -> None:
         executors = Executors()
         executors.stop()
         with pytest.raises(EvaluatorError, match="was interrupted"):
@@ -108,7 +108,7 @@ class TestTheExecutorsOfARun:
 
 
 class Quiet(LocalExecutor):
-    """One of ours that tells a scripted one of its end."""
+    """A local executor that counts its stops in a scripted one."""
 
     def __init__(self, scripted: Scripted) -> None:
         super().__init__()
@@ -118,8 +118,8 @@ class Quiet(LocalExecutor):
         self._scripted.stops += 1
 
 
-class TestAnExecutorOfAnotherPackage:
-    def test_is_found_by_its_entry_point(self, site: Path) -> None:
+class TestPluginRegistration:
+    def test_plugin_is_found_by_entry_point(self, site: Path) -> None:
         bring(site, {"elsewhere": "Elsewhere"})
         executors = Executors()
         assert "elsewhere" in executors
@@ -130,13 +130,13 @@ class TestAnExecutorOfAnotherPackage:
         with pytest.raises(EvaluatorError, match="was interrupted"):
             run(executors["elsewhere"])
 
-    def test_does_not_take_the_place_of_ours(self, site: Path) -> None:
+    def test_plugin_cannot_replace_builtin_executor(self, site: Path) -> None:
         bring(site, {"local": "Elsewhere"})
         executors = Executors()
         assert type(executors["local"]) is LocalExecutor
         assert list(executors) == ["local", "docker"]
 
-    def test_is_refused_where_it_is_none(self, site: Path) -> None:
+    def test_invalid_entry_point_is_rejected(self, site: Path) -> None:
         package = bring(site, {"elsewhere": "NOTHING", "gone": "GONE"})
         complaints = {
             "elsewhere": "which is not a function that returns an executor",
@@ -148,7 +148,7 @@ class TestAnExecutorOfAnotherPackage:
             start = f"the package {package} provides {name!r} for agentci.executors, {complaint}"
             assert str(refusal.value).startswith(start)
 
-    def test_that_cannot_be_made_costs_its_checks_alone(self, site: Path) -> None:
+    def test_failing_plugin_factory_raises_evaluator_error(self, site: Path) -> None:
         package = bring(site, {"elsewhere": "broken"})
         with pytest.raises(EvaluatorError) as error:
             run(Executors()["elsewhere"])
@@ -158,15 +158,15 @@ class TestAnExecutorOfAnotherPackage:
         )
 
 
-class TestAForeignExecutor:
-    def test_is_made_when_the_first_program_is_to_run(self) -> None:
+class TestPluginExecutor:
+    def test_plugin_is_created_on_first_run(self) -> None:
         scripted = Scripted()
         executor = PluginExecutor(scripted, title="it")
         assert scripted.made == 0
         assert (run(executor), run(executor)) == (REPLY, REPLY)
         assert scripted.made == 1
 
-    def test_says_by_itself_what_went_wrong(self) -> None:
+    def test_evaluator_error_of_plugin_is_passed_through(self) -> None:
         executor = PluginExecutor(Scripted(EvaluatorError("timed out")), title="it")
         with pytest.raises(EvaluatorError, match=r"^timed out$"):
             run(executor)
@@ -181,13 +181,15 @@ class TestAForeignExecutor:
             (ProgramOutput(stdout=b"", stderr="", exit_code=None), "a complete ProgramOutput"),  # type: ignore[arg-type]  # (likewise)
         ],
     )
-    def test_is_held_to_what_an_executor_is(self, response: object, complaint: str) -> None:
+    def test_invalid_plugin_response_raises_evaluator_error(
+        self, response: object, complaint: str
+    ) -> None:
         with pytest.raises(EvaluatorError) as error:
             run(PluginExecutor(Scripted(response), title="the executor `x`"))
         assert str(error.value).startswith("could not be run: the executor `x` failed: ")
         assert complaint in str(error.value)
 
-    def test_is_stopped_whatever_it_says_to_that(self) -> None:
+    def test_plugin_counts_as_stopped_if_its_stop_fails(self) -> None:
         scripted = Scripted()
         executor = PluginExecutor(scripted, title="it")
         run(executor)
@@ -196,7 +198,7 @@ class TestAForeignExecutor:
         with pytest.raises(EvaluatorError, match="was interrupted"):
             run(executor)
 
-    def test_need_not_be_made_to_be_stopped(self) -> None:
+    def test_stop_does_not_create_plugin(self) -> None:
         scripted = Scripted()
         executor = PluginExecutor(scripted, title="it")
         executor.stop()
@@ -204,7 +206,7 @@ class TestAForeignExecutor:
         with pytest.raises(EvaluatorError, match="was interrupted"):
             run(executor)
 
-    def test_can_be_stopped_while_it_is_being_made(self) -> None:
+    def test_stop_during_creation_interrupts_run(self) -> None:
         making, may_go_on = threading.Event(), threading.Event()
         scripted = Scripted()
 
@@ -214,12 +216,12 @@ class TestAForeignExecutor:
             return scripted()
 
         executor = PluginExecutor(make, title="it")
-        said: list[str] = []
+        messages: list[str] = []
 
         def attempt() -> None:
             with pytest.raises(EvaluatorError) as error:
                 run(executor)
-            said.append(str(error.value))
+            messages.append(str(error.value))
 
         thread = threading.Thread(target=attempt)
         thread.start()
@@ -227,11 +229,11 @@ class TestAForeignExecutor:
         executor.stop()
         may_go_on.set()
         thread.join()
-        assert said == ["was interrupted"]
+        assert messages == ["was interrupted"]
 
 
 class Old:
-    """An executor from before there were confinements."""
+    """An executor from before sandbox policies were introduced."""
 
     def run(
         self,
@@ -249,8 +251,8 @@ class Old:
         """Nothing runs."""
 
 
-class TestConfinements:
-    def test_reach_an_executor_that_knows_them(self) -> None:
+class TestSandboxPolicies:
+    def test_policy_reaches_executor_that_supports_it(self) -> None:
         asked: list[object] = []
 
         class New(Old):
@@ -263,30 +265,30 @@ class TestConfinements:
 
         made: Any = New
         executor = PluginExecutor(made, title="the executor 'new' of p")
-        assert _run_confined(executor) == REPLY
+        assert _run_sandboxed(executor) == REPLY
         assert asked == [SandboxPolicy(network=False)]
         assert list(executor.limitations()) == ["it has no walls"]
 
-    def test_are_kept_from_one_that_does_not_and_it_is_told(self) -> None:
+    def test_executor_without_sandbox_support_has_limitation(self) -> None:
         made: Any = Old
         executor = PluginExecutor(made, title="the executor 'old' of p")
         assert list(executor.limitations()) == []
-        assert _run_confined(executor) == REPLY
+        assert _run_sandboxed(executor) == REPLY
         assert list(executor.limitations()) == [
             "the executor 'old' of p runs evaluator programs without agentci's sandbox"
         ]
 
-    def test_that_it_cannot_tell_of_are_told_as_that(self) -> None:
+    def test_failure_to_list_limitations_is_a_limitation(self) -> None:
         class Broken(Scripted):
             def limitations(self) -> object:
                 return 7
 
         executor = PluginExecutor(Broken(), title="the executor 'broken' of p")
-        assert _run_confined(executor) == REPLY
+        assert _run_sandboxed(executor) == REPLY
         assert "failed to list its limitations" in "".join(executor.limitations())
 
 
-def _run_confined(executor: PluginExecutor) -> ProgramOutput:
+def _run_sandboxed(executor: PluginExecutor) -> ProgramOutput:
     return executor.run(
         ("true",),
         stdin=b"",
