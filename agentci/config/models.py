@@ -37,9 +37,7 @@ TraceFormat: TypeAlias = Annotated[
 class PassRateSpec(StrictModel):
     """The required pass rate, and the confidence in it."""
 
-    min_pass_rate: Share = Field(
-        default=1.0, description="Share of checks that must pass."
-    )
+    min_pass_rate: Share = Field(default=1.0, description="Share of checks that must pass.")
     pass_rate_confidence: Confidence | None = Field(
         default=None,
         description="Confidence, such as 0.95, with which the pass rate of all similar cases must "
@@ -63,15 +61,14 @@ class ThresholdSpec(PassRateSpec):
     the whole gate. Fields that are not set keep the values of the whole gate.
     """
 
-    min_score: Share | None = Field(
-        default=None, description="Mean score that must be reached."
-    )
+    min_score: Share | None = Field(default=None, description="Mean score that must be reached.")
     on_error: OnError = Field(
         default="fail", description="Whether an errored check fails the gate."
     )
     on_skip: OnSkip = Field(
         default="allow",
-        description="Whether a skipped check, or an eval case without a recorded run, fails the gate.",
+        description="Whether a skipped check, or an eval case without a recorded run, fails the "
+        "gate.",
     )
     on_turn_mismatch: OnTurnMismatch = Field(
         default="fail",
@@ -84,8 +81,8 @@ class GateSpec(ThresholdSpec):
 
     max_regression: Share | None = Field(
         default=None,
-        description="Allowed drop of an evaluator's mean score below the `--baseline`; if not set, a "
-        "comparison never fails the gate.",
+        description="Allowed drop of an evaluator's mean score below the `--baseline`; if not "
+        "set, a comparison never fails the gate.",
     )
     regression_confidence: AnyConfidence = Field(
         default=0.95, description="Confidence with which a drop counts as significant."
@@ -137,9 +134,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         default={},
         description="Default values of evaluators' fields.",
     )
-    traces: Text | list[Text] = Field(
-        default=[], description="Recorded runs: paths or globs."
-    )
+    traces: Text | list[Text] = Field(default=[], description="Recorded runs: paths or globs.")
     group_by: GroupBy | None = Field(
         default=None,
         description="Whether a case is one trace, or all traces of a conversation.",
@@ -150,8 +145,8 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     )
     dataset: Text | None = Field(
         default=None,
-        description="JSON Lines file with questions and other columns for graders; without `traces` "
-        "also with the answers.",
+        description="JSON Lines file with questions and other columns for graders; without "
+        "`traces` also with the answers.",
     )
     trace_format: TraceFormat | None = Field(
         default=None,

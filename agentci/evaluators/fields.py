@@ -38,9 +38,7 @@ def _normalize_match_type(value: object) -> object:
 
 Cached: TypeAlias = Annotated[
     bool,
-    Field(
-        description="Whether to cache the program's response; see docs/response-cache.md."
-    ),
+    Field(description="Whether to cache the program's response; see docs/response-cache.md."),
 ]
 
 
@@ -138,7 +136,8 @@ class RepeatableEntry(StrictModel):
     )
     repeat_by: RepeatAggregation = Field(
         default="majority",
-        description="A check passes by the `majority` of the runs, or by the `mean` of their scores.",
+        description="A check passes by the `majority` of the runs, or by the `mean` of their "
+        "scores.",
     )
 
     @property

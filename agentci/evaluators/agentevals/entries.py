@@ -90,9 +90,7 @@ class CodeEntry(ProgramEntry):
     """A program of your own that reads a recorded run from stdin and writes a score to stdout."""
 
     type: Literal["code"] = Field(description="A program of your own.")
-    path: Text = Field(
-        description="Path of the program, relative to this config."
-    )
+    path: Text = Field(description="Path of the program, relative to this config.")
     network: bool = Field(default=True, description="Whether it can use the network.")
 
 
@@ -106,8 +104,8 @@ class RemoteEntry(ProgramEntry):
         examples=["github", "url", "local"],
     )
     ref: Text = Field(
-        description="Path in the repository; for `url` the address; for `local` a path, or a name in "
-        "the index."
+        description="Path in the repository; for `url` the address; for `local` a path, or a name "
+        "in the index."
     )
     repo: Text | None = Field(
         default=None,
@@ -146,13 +144,13 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     )
     trajectory_match_type: MatchType | None = Field(
         default=None,
-        description="EXACT: same calls, same order; IN_ORDER: other calls may come between; ANY_ORDER: "
-        "also in another order.",
+        description="EXACT: same calls, same order; IN_ORDER: other calls may come between; "
+        "ANY_ORDER: also in another order.",
     )
     on_turn_mismatch: OnTurnMismatch | None = Field(
         default=None,
-        description="Whether missing or unexpected turns fail a case regardless of its score; default: "
-        "that of `gate`.",
+        description="Whether missing or unexpected turns fail a case regardless of its score; "
+        "default: that of `gate`.",
     )
     judge: JudgeSpec | None = Field(
         default=None,

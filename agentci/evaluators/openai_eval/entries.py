@@ -300,9 +300,7 @@ class MultiGraderSpec(ScoredGraderSpec):
     graders: (
         Annotated[dict[str, MemberSpec], Field(min_length=1)]
         | Annotated[list[MemberSpec], Field(min_length=1)]
-    ) = Field(
-        description="Graders by name, or a list of graders with a `name`."
-    )
+    ) = Field(description="Graders by name, or a list of graders with a `name`.")
     calculate_output: FormulaText = Field(
         description="Formula of numbers, names, `+ - * / ^`, `min` `max` `abs` `floor` `ceil` "
         "`exp` `sqrt` `log`."
@@ -353,7 +351,8 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     cache: Annotated[
         bool,
         Field(
-            description="Whether to cache responses of a `python` grader; see docs/response-cache.md."
+            description="Whether to cache responses of a `python` grader; see "
+            "docs/response-cache.md."
         ),
     ] = False
     judge: JudgeSpec | None = Field(
