@@ -118,7 +118,7 @@ def _kind(part: Schema) -> str:
     if "enum" in part or "const" in part:
         return "/".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
     if "maximum" in part:
-        return f"{KINDS[part['type']]}, {part['minimum']} to {_shown(part['maximum'])}"
+        return f"{KINDS[part['type']]}, {part['minimum']}-{_shown(part['maximum'])}"
     return KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
 
 

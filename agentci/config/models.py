@@ -82,8 +82,7 @@ class GateSpec(ThresholdSpec):
     max_regression: Share | None = Field(
         default=None,
         description="Allowed drop of an evaluator's mean score below the `--baseline`; if not "
-        "set, a "
-        "comparison never fails the gate.",
+        "set, a comparison never fails the gate.",
     )
     regression_confidence: AnyConfidence = Field(
         default=0.95, description="Confidence with which a drop counts as significant."
@@ -147,8 +146,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     dataset: Text | None = Field(
         default=None,
         description="JSON Lines file with questions and other columns for graders; without "
-        "`traces` "
-        "also with the answers.",
+        "`traces` also with the answers.",
     )
     trace_format: TraceFormat | None = Field(
         default=None,

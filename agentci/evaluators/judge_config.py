@@ -40,8 +40,7 @@ class AuthSpec(StrictModel):
     service_account_id: Text | None = Field(
         default=None,
         description="OpenAI, Anthropic: id of the service account; for Anthropic only if the rule "
-        "names "
-        "none.",
+        "names none.",
     )
     federation_rule_id: Text | None = Field(
         default=None, description="Anthropic: id of the federation rule."
@@ -162,14 +161,12 @@ class JudgeSpec(StrictModel):
     command: Annotated[list[Text], Field(min_length=1)] | None = Field(
         default=None,
         description="Program and arguments, for `command`. It reads the prompt from stdin or from "
-        "an "
-        "argument with `{prompt}`, and prints the response.",
+        "an argument with `{prompt}`, and prints the response.",
     )
     samples: Samples | None = Field(
         default=None,
         description="Number of responses per case; default 1. The majority counts, or the median "
-        "of "
-        "numbers.",
+        "of numbers.",
     )
     combine: SampleAggregation | None = Field(
         default=None,

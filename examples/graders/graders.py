@@ -4,12 +4,12 @@ MAX_CHARACTERS = 200
 
 
 def stays_brief(sample, item):
-    """Shorter is better once there are more characters than anybody reads."""
+    """Answers above the limit score lower."""
     return min(1.0, MAX_CHARACTERS / max(1, len(sample["output_text"])))
 
 
 def keeps_to_the_policy(sample, item):
-    """What the policy says about the question is in the answer."""
+    """The answer contains the policy's words."""
     missing = [words for words in item["policy"] if words not in sample["output_text"]]
     return {
         "score": 1 - len(missing) / len(item["policy"]),
@@ -18,7 +18,7 @@ def keeps_to_the_policy(sample, item):
 
 
 def asks_before_refunding(sample, item):
-    """Nothing is refunded that the customer has not confirmed."""
+    """Every refund was confirmed by the customer."""
     names = [call["name"] for call in sample["tool_calls"]]
     if "create_refund" not in names:
         return True

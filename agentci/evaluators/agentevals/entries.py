@@ -105,8 +105,7 @@ class RemoteEntry(ProgramEntry):
     )
     ref: Text = Field(
         description="Path in the repository; for `url` the address; for `local` a path, or a name "
-        "in "
-        "the index."
+        "in the index."
     )
     repo: Text | None = Field(
         default=None,
@@ -146,14 +145,12 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     trajectory_match_type: MatchType | None = Field(
         default=None,
         description="EXACT: same calls, same order; IN_ORDER: other calls may come between; "
-        "ANY_ORDER: "
-        "also in another order.",
+        "ANY_ORDER: also in another order.",
     )
     on_turn_mismatch: OnTurnMismatch | None = Field(
         default=None,
         description="Whether missing or unexpected turns fail a case regardless of its score; "
-        "default: "
-        "that of `gate`.",
+        "default: that of `gate`.",
     )
     judge: JudgeSpec | None = Field(
         default=None,

@@ -17,7 +17,7 @@ def amounts_are_grounded(input: EvalInput) -> EvalResult:
         for response in turn.intermediate_steps.tool_responses:
             known.update(AMOUNT.findall(response.output))
         invented = [a for a in AMOUNT.findall(turn.final_response or "") if a not in known]
-        issues += [f"turn {number}: {amount} is not from a tool or the customer" for amount in invented]
+        issues += [f"turn {number}: no tool returned {amount}" for amount in invented]
         scores.append(0.0 if invented else 1.0)
     return EvalResult(
         score=sum(scores) / len(scores) if scores else 0.0,
