@@ -185,7 +185,7 @@ def test_equal_embeddings_have_similarity_one(
     [
         ("LIMITED Paris", "passed", None),
         ("PROSE", "errored", "contains no verdict"),
-        ("CUT", "errored", "cut off"),
+        ("CUT", "errored", "was truncated"),
     ],
 )
 def test_failed_response_is_retried_or_errored(

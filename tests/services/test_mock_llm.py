@@ -139,7 +139,7 @@ REFUSED = {"error": {"message": "no such thing", "type": "invalid_request_error"
         (rule("POST", RUNS, REFUSED, 400), "the service returned status 400 (no such thing)"),
         (
             rule("POST", RUNS, a_run("failed", error={"code": "x", "message": "no quota"}), 201),
-            "the run of the service failed: no quota",
+            "the service's run failed: no quota",
         ),
         (
             rule("POST", RUNS, {**ENDED, "result_counts": {"errored": 2}}, 201),

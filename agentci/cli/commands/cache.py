@@ -1,4 +1,4 @@
-"""``agentci cache``: say where the cache is and what it holds, verify it, empty it."""
+"""``agentci cache``: print the path and the contents of the cache, verify it, empty it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,13 +27,13 @@ KIBIBYTE: Final = 1024
 
 
 def print_cache_folder(folder: Path, out: TextIO) -> int:
-    """Print where the cache is, whether or not there is anything yet."""
+    """Print the path of the cache, whether or not it exists."""
     out.write(f"{escape_for_log_line(str(folder))}\n")
     return 0
 
 
 def list_cache_entries(folder: Path, out: TextIO, *, as_json: bool = False) -> int:
-    """Print what the cache holds: a line an evaluator, and the number of cached responses.
+    """Print the contents of the cache: one line per evaluator, and the number of responses.
 
     Raises:
         InputError: the folder is used for something else, or cannot be read.
@@ -63,10 +63,10 @@ def list_cache_entries(folder: Path, out: TextIO, *, as_json: bool = False) -> i
 
 
 def verify_cache(folder: Path, out: TextIO) -> int:
-    """Print what is damaged in the cache; the exit code is 0 where nothing is.
+    """Print corrupt entries of the cache; the exit code is 0 without any.
 
     Raises:
-        InputError: the folder is used for something else, or cannot be read.
+        InputError: the folder is not a cache, or cannot be read.
     """
     entries = _read_entries(folder)
     damaged = _print_damaged(entries, out)
@@ -84,7 +84,7 @@ def verify_cache(folder: Path, out: TextIO) -> int:
     )
     if damaged or responses.corrupt or kept.damaged or responses.error is not None:
         out.write(
-            "what is damaged is never used: the next run fetches it again, or runs the program,"
+            "damaged entries are never used: the next run fetches them or runs the program again,"
             " or empty the cache with `agentci cache clean`\n"
         )
         return EXIT_INVALID_INPUT
@@ -92,14 +92,14 @@ def verify_cache(folder: Path, out: TextIO) -> int:
 
 
 def clean_cache(folder: Path, out: TextIO) -> int:
-    """Remove all that is ours from the cache; the exit code is 0 where nothing of it is left.
+    """Empty the cache; the exit code is 0 if everything was removed.
 
     Raises:
-        InputError: the folder is no cache of ours, or cannot be read.
+        InputError: the folder is not a cache, or cannot be read.
     """
     try:
         if not folder.exists() or not any(folder.iterdir()):
-            out.write(f"there is nothing in {escape_for_log_line(str(folder))}\n")
+            out.write(f"the cache is empty: {escape_for_log_line(str(folder))}\n")
             return 0
         if not is_cache(folder):
             raise _make_foreign_folder_error(folder)
@@ -123,19 +123,19 @@ def _read_entries(folder: Path) -> Sequence[CacheEntry]:
 
 def _make_foreign_folder_error(folder: Path) -> InputError:
     return InputError.from_message(
-        f"{folder} is no cache of agentci", hint="name the folder of the cache with --cache-dir"
+        f"{folder} is not an agentci cache", hint="set the folder of the cache with --cache-dir"
     )
 
 
 def _make_unreadable_error(folder: Path, error: OSError) -> InputError:
     return InputError.from_message(
-        f"the cache {folder} cannot be read: {error.strerror or error}",
-        hint="name another folder with --cache-dir",
+        f"cannot read the cache {folder}: {error.strerror or error}",
+        hint="set another folder with --cache-dir",
     )
 
 
 def _print_damaged(entries: Sequence[CacheEntry], out: TextIO) -> int:
-    """Print a line for each damaged entry, and return how many there are."""
+    """Print one line per corrupt entry, and return their number."""
     damaged = [entry for entry in entries if entry.corruption is not None]
     out.writelines(
         f"damaged: {escape_for_log_line(f'{_format_name(entry)}: {entry.corruption}')}\n"
@@ -214,17 +214,17 @@ def _results_to_json(results: CachedBaseline) -> Json:
 
 
 def _format_response_count(how_many: int) -> Sequence[str]:
-    """The number of cached responses; nothing if there are none."""
+    """Format the number of cached responses; empty without any."""
     return [format_count(how_many, "response")] if how_many else []
 
 
 def _format_baseline_count(how_many: int) -> Sequence[str]:
-    """Of how many commits there are results, where there are any."""
+    """Format the number of commits with results; empty without any."""
     return [format_count(how_many, "baseline")] if how_many else []
 
 
 def _format_size(size_bytes: int) -> str:
-    """``512 bytes``, ``3.4 KiB``, ``12 MiB``."""
+    """Format a size: ``512 bytes``, ``3.4 KiB``, ``12 MiB``."""
     if size_bytes < KIBIBYTE:
         return format_count(size_bytes, "byte")
     if size_bytes < KIBIBYTE**2:

@@ -177,7 +177,7 @@ class TestVerify:
         assert "tone/tone.py at 8c1f8c1f8c1f" in out
         assert "more is not part of it" in out
         assert "1 evaluator verified, 1 damaged\n" in out
-        assert "the next run fetches it again" in out
+        assert "the next run fetches them" in out
 
     def test_verify_names_unreadable_index_file(self, store: EvaluatorCache) -> None:
         index_of(store)[0].write_text("{")
@@ -300,12 +300,12 @@ class TestClean:
         make(tmp_path / "cache")
         assert _run(clean_cache, tmp_path / "cache") == (
             0,
-            f"there is nothing in {tmp_path}/cache\n",
+            f"the cache is empty: {tmp_path}/cache\n",
         )
 
     def test_clean_rejects_folder_without_cache_tag(self, store: EvaluatorCache) -> None:
         (store.folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
-        with pytest.raises(InputError, match="no cache of agentci"):
+        with pytest.raises(InputError, match="not an agentci cache"):
             _run(clean_cache, store.folder)
         assert store.find(KEY) is not None
 
@@ -315,11 +315,11 @@ class TestForeignFolder:
     def test_foreign_folder_is_rejected(self, tmp_path: Path, command: Command) -> None:
         (tmp_path / "home" / "evaluators").mkdir(parents=True)
         (tmp_path / "home" / "evaluators" / "mine.py").touch()
-        with pytest.raises(InputError, match="no cache of agentci"):
+        with pytest.raises(InputError, match="not an agentci cache"):
             _run(command, tmp_path / "home")
         assert (tmp_path / "home" / "evaluators" / "mine.py").exists()
 
     def test_file_in_place_of_folder_is_rejected(self, tmp_path: Path, command: Command) -> None:
         (tmp_path / "file").touch()
-        with pytest.raises(InputError, match="cannot be read: Not a directory"):
+        with pytest.raises(InputError, match="cannot read the cache .*: Not a directory"):
             _run(command, tmp_path / "file")

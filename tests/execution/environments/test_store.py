@@ -231,7 +231,7 @@ class TestCacheFolder:
     def test_folder_with_other_files_is_not_used(self, tmp_path: Path, index: PackageIndex) -> None:
         (tmp_path / "thesis.txt").write_text("")
         environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
-        with pytest.raises(EvaluatorError, match=r"no cache of agentci"):
+        with pytest.raises(EvaluatorError, match=r"not an agentci cache"):
             environments.get_python(GREETING, name="greets")
         assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
