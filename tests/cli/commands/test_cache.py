@@ -321,5 +321,5 @@ class TestForeignFolder:
 
     def test_file_in_place_of_folder_is_rejected(self, tmp_path: Path, command: Command) -> None:
         (tmp_path / "file").touch()
-        with pytest.raises(InputError, match="cannot read the cache .*: Not a directory"):
+        with pytest.raises(InputError, match=r"cannot read the cache .*: Not a directory"):
             _run(command, tmp_path / "file")
