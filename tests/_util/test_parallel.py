@@ -44,12 +44,10 @@ class TestParallelMap:
         def work(_: int) -> None:
             if threading.current_thread() is main:
                 raise KeyboardInterrupt
-            released.wait(30)
+            released.wait(600)
 
-        started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             parallel_map(work, range(MAX_WORKERS))
-        assert time.monotonic() - started < 10
         assert all(each.daemon for each in threading.enumerate() if each is not main)
         released.set()
 

@@ -200,13 +200,13 @@ def test_idle_connections_do_not_block_others(port: int) -> None:
 
 
 def test_slow_request_is_disconnected(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        begun = time.monotonic()
-        with pytest.raises(OSError, match=r"reset|Broken"):  # noqa: PT012 (whichever comes first)
-            while time.monotonic() < begun + 20:
-                connection.sendall(b"G")
-                time.sleep(0.02)
-    assert time.monotonic() < begun + 10
+    with (  # noqa: PT012 (the call that fails varies)
+        socket.create_connection(("127.0.0.1", port)) as connection,
+        pytest.raises(OSError, match=r"reset|Broken"),
+    ):
+        while True:
+            connection.sendall(b"G")
+            time.sleep(0.02)
 
 
 def test_server_recovers_from_exhausted_file_descriptors(port: int) -> None:
@@ -236,15 +236,13 @@ def test_server_stops_during_model_call() -> None:
 
     def ask(question: JudgePrompt) -> ModelResponse:
         asked.set()
-        answers.wait(20)
+        answers.wait(600)
         return echo(question)
 
     with ThreadPoolExecutor() as pool:
         with serve_target(target(ask)) as port:
             received = pool.submit(call, port, "POST", "/invoke", b'{"question": "Q"}')
             assert asked.wait(10)
-            begun = time.monotonic()
-        assert time.monotonic() - begun < 5
         with pytest.raises((http.client.HTTPException, OSError)):
             received.result()
         answers.set()

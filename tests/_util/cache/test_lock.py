@@ -11,6 +11,7 @@ import pytest
 
 from agentci._util.cache_folder import hold_cache_lock
 from agentci.remote.cache.store import EvaluatorCache
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 from tests.remote.cache.samples import (
     KEY,
     finish,
@@ -42,8 +43,8 @@ def _locks(cache: Path) -> list[Path]:
     return sorted((cache / "locks").iterdir())
 
 
-def _is_held(cache: Path) -> bool:
-    """Whether another thread has to wait for ``x``."""
+def _is_held(cache: Path, *, wait_seconds: float = 0.2) -> bool:
+    """Whether another thread does not get ``x`` within ``wait_seconds``."""
     free = threading.Event()
 
     def wait() -> None:
@@ -51,7 +52,7 @@ def _is_held(cache: Path) -> bool:
             free.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    return not free.wait(0.2)
+    return not free.wait(wait_seconds)
 
 
 class TestCacheLock:
@@ -89,7 +90,7 @@ for _ in range(100):
 
     def test_locks_of_different_names_are_independent(self, cache: Path) -> None:
         with hold_cache_lock(cache, "y"):
-            assert not _is_held(cache)
+            assert not _is_held(cache, wait_seconds=NO_TIMEOUT_SECONDS)
 
     def test_any_name_can_be_locked(self, cache: Path) -> None:
         with hold_cache_lock(cache, "../\0" + "x" * 10_000):
@@ -98,7 +99,7 @@ for _ in range(100):
     def test_exception_releases_lock(self, cache: Path) -> None:
         with pytest.raises(ZeroDivisionError), hold_cache_lock(cache, "x"):
             raise ZeroDivisionError
-        assert not _is_held(cache)
+        assert not _is_held(cache, wait_seconds=NO_TIMEOUT_SECONDS)
 
     def test_killed_process_releases_lock(self, cache: Path) -> None:
         holder = start_python(HOLD, cache)
@@ -107,7 +108,7 @@ for _ in range(100):
         assert _is_held(cache)
         holder.send_signal(signal.SIGKILL)
         holder.communicate(timeout=PATIENCE_SECONDS)
-        assert not _is_held(cache)
+        assert not _is_held(cache, wait_seconds=NO_TIMEOUT_SECONDS)
 
     def test_child_process_does_not_keep_lock(self, cache: Path) -> None:
         script = """
@@ -209,6 +210,7 @@ from pathlib import Path
 from agentci.remote.cache.index import EvaluatorKey
 from agentci.remote.cache.store import EvaluatorCache
 from tests.remote.cache.samples import KEY, SNAPSHOT
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 store = EvaluatorCache(Path(sys.argv[1]))
 own = EvaluatorKey(source="github", repository="a/b", commit=sys.argv[2], ref="x.py")
 for _ in range(30):
