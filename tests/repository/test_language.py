@@ -98,3 +98,14 @@ def test_docs_and_reports_use_the_words_of_the_field() -> None:
         for found in find_banned(iterate_lines(source), str(source.relative_to(ROOT)))
     ]
     assert not offenders, "\n".join(offenders)
+
+
+def test_test_names_use_the_words_of_the_field() -> None:
+    banned = re.compile(r"^test(_[a-z0-9]+)*_(told|said|anew|whoever|somebody|golden|spelt)(_|$)")
+    offenders = [
+        f"{source.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for source in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and banned.match(node.name)
+    ]
+    assert not offenders, "\n".join(offenders)
