@@ -41,10 +41,11 @@ def list_plugin_names(group: str) -> tuple[str, ...]:
     return tuple(sorted(entry_points(group=group).names))
 
 
-def make_plugin_error(group: str, name: str, *, wanted: str) -> InputError:
-    """Create the error of an entry point that loads, but is not ``wanted``."""
+def make_plugin_error(group: str, name: str, *, expected: str) -> InputError:
+    """Create the error of an entry point that loads, but is not ``expected``."""
+    package = find_plugin_package(group, name)
     return InputError.from_message(
-        f"{find_plugin_package(group, name)} provides {name!r} for {group}, which is not {wanted}",
+        f"{package} provides {name!r} for {group}, which is not {expected}",
         hint="update or uninstall it",
     )
 

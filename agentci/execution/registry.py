@@ -209,6 +209,8 @@ def _load_plugin(name: str) -> Executor:
     if found is None:
         raise KeyError(name)
     if not callable(found):
-        raise make_plugin_error(EXECUTOR_GROUP, name, wanted="a function that returns an executor")
+        raise make_plugin_error(
+            EXECUTOR_GROUP, name, expected="a function that returns an executor"
+        )
     title = f"the executor `{name}` of {find_plugin_package(EXECUTOR_GROUP, name)}"
     return PluginExecutor(cast(ExecutorFactory, found), title=title)

@@ -171,13 +171,15 @@ def _format_reason(response: HttpResponse) -> str:
     """Return the service's reason for a refusal, without anything that may be a token."""
     details = parse_api_error(response.status, response.content)
     try:
-        said = (
+        message = (
             parse_body(_OauthErrorResponse, response.content).error_description or details.message
         )
     except (InvalidJsonError, EvaluatorError):
-        said = details.message
-    said = truncate.short(escape.escape_for_log_line(_SECRET.sub(HIDDEN, said)), MAX_REASON_SHOWN)
-    return f" ({said})" if said else ""
+        message = details.message
+    message = truncate.short(
+        escape.escape_for_log_line(_SECRET.sub(HIDDEN, message)), MAX_REASON_SHOWN
+    )
+    return f" ({message})" if message else ""
 
 
 ID_REQUEST_DENIED: Final = (
@@ -199,8 +201,8 @@ class ApiKey:
 
     def redact_response(self, response: ModelResponse) -> ModelResponse:
         """Remove the key from a response, which is cached and shown in reports."""
-        said, reason = self.redact(response.text), self.redact(response.finish_reason)
-        return replace(response, text=said, finish_reason=reason)
+        message, reason = self.redact(response.text), self.redact(response.finish_reason)
+        return replace(response, text=message, finish_reason=reason)
 
 
 class ApiKeys:
@@ -241,10 +243,10 @@ class ApiKeys:
             EvaluatorError: a key is needed but missing.
             SkippedError: a key is needed, but unavailable in this run, as expected.
         """
-        if said := self.explain_missing(settings):
+        if message := self.explain_missing(settings):
             if self.unavailable_reason:
-                raise SkippedError(f"{said}: {self.unavailable_reason}")
-            raise EvaluatorError(said)
+                raise SkippedError(f"{message}: {self.unavailable_reason}")
+            raise EvaluatorError(message)
         if settings.federation is not None:
             token = self._tokens.get(settings, settings.federation, until=until)
             more = TOKEN_EXCHANGES[settings.provider].headers

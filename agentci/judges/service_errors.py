@@ -145,10 +145,10 @@ def _advise_on_key(settings: ModelSettings) -> str:
 
 
 def _find_request_id(response: HttpResponse, key: str) -> str:
-    said = next(
+    request_id = next(
         (response.headers[name] for name in REQUEST_ID_HEADERS if name in response.headers), ""
     )
-    return truncate.short(_hide_key(said, key), MAX_ID)
+    return truncate.short(_hide_key(request_id, key), MAX_ID)
 
 
 def _hide_key(text: str, key: str) -> str:

@@ -69,9 +69,9 @@ class Lock(Struct, frozen=True, kw_only=True):
 
     def find(self, program: RemoteProgram) -> LockedProgram | None:
         """Find the entry of a completed program; skip entries that differ from a pinned commit."""
-        wanted, pinned = make_program_key(program), _extract_pinned_commit(program)
+        key, pinned = make_program_key(program), _extract_pinned_commit(program)
         return next(
-            (each for each in self.programs if each.key == wanted and pinned in {"", each.commit}),
+            (each for each in self.programs if each.key == key and pinned in {"", each.commit}),
             None,
         )
 

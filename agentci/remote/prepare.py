@@ -34,7 +34,7 @@ class PreparedPrograms(Struct, frozen=True, kw_only=True):
 
 
 def prepare_wanted_programs(
-    wanted: Sequence[RequiredProgram], options: FetchOptions
+    required: Sequence[RequiredProgram], options: FetchOptions
 ) -> PreparedPrograms:
     """Fetch and verify all programs and install their requirements, several at a time.
 
@@ -44,10 +44,10 @@ def prepare_wanted_programs(
         InputError: if a program does not exist or differs from what was pinned; lists every
             problem.
     """
-    outcomes = parallel_map(lambda each: _prepare_program(each, options), wanted)
-    refused = [each for each in outcomes if isinstance(each, Problem)]
-    if refused:
-        raise InputError(refused)
+    outcomes = parallel_map(lambda each: _prepare_program(each, options), required)
+    problems = [each for each in outcomes if isinstance(each, Problem)]
+    if problems:
+        raise InputError(problems)
     programs: dict[Program, ProgramAvailability] = {}
     notices: dict[Problem, None] = {}
     for outcome in outcomes:
@@ -75,9 +75,9 @@ class _PreparedProgram(Struct, frozen=True, kw_only=True):
 _PreparedOrProblem: TypeAlias = _PreparedProgram | Problem
 
 
-def _prepare_program(wanted: RequiredProgram, options: FetchOptions) -> _PreparedOrProblem:
+def _prepare_program(required: RequiredProgram, options: FetchOptions) -> _PreparedOrProblem:
     """Prepare one program; a permanent failure is a problem of its config."""
-    program = wanted.program
+    program = required.program
     notices: tuple[Problem, ...] = ()
     provenance: Provenance | None = None
     tree: Path | None = None
@@ -87,13 +87,13 @@ def _prepare_program(wanted: RequiredProgram, options: FetchOptions) -> _Prepare
             requirements = None if program.requirements is None else Path(program.requirements)
         else:
             fetched = fetch_program(program, options)
-            notices = tuple(_make_warnings(fetched, wanted, options))
-            provenance = _make_provenance(fetched, wanted)
+            notices = tuple(_make_warnings(fetched, required, options))
+            provenance = _make_provenance(fetched, required)
             path, requirements = fetched.cached.path, find_requirements_file(fetched)
             tree = fetched.cached.folder
-        python = _install_requirements(requirements, wanted, options)
+        python = _install_requirements(requirements, required, options)
     except PermanentFetchError as error:
-        return Problem(message=str(error), place=wanted.place, hint=error.hint)
+        return Problem(message=str(error), place=required.place, hint=error.hint)
     except UnreachableError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return _PreparedProgram(
@@ -119,7 +119,7 @@ def find_requirements_file(fetched: FetchedProgram) -> Path | None:
 
 
 def _install_requirements(
-    file: Path | None, wanted: RequiredProgram, options: FetchOptions
+    file: Path | None, required: RequiredProgram, options: FetchOptions
 ) -> str | None:
     """Return the interpreter of the environment for ``file``.
 
@@ -133,10 +133,10 @@ def _install_requirements(
     digest = hashlib.sha256(content).hexdigest()
     locked = None if options.lock is None else options.lock.find_requirements(digest)
     if locked is None and options.require_locked:
-        message = f"the {file.name} of {wanted.name} is not in {LOCK_NAME}"
+        message = f"the {file.name} of {required.name} is not in {LOCK_NAME}"
         raise PermanentFetchError(message, hint=LOCK_HINT)
     lines = () if locked is None else locked.requirement_lines
-    return options.environments.python_for(content, locked=lines, name=wanted.name)
+    return options.environments.python_for(content, locked=lines, name=required.name)
 
 
 def read_requirements(file: Path) -> bytes:
@@ -153,11 +153,11 @@ def read_requirements(file: Path) -> bytes:
         ) from None
 
 
-def _make_provenance(fetched: FetchedProgram, wanted: RequiredProgram) -> Provenance:
+def _make_provenance(fetched: FetchedProgram, required: RequiredProgram) -> Provenance:
     program = fetched.program
     return Provenance(
-        config=wanted.place.file,
-        evaluator=wanted.name,
+        config=required.place.file,
+        evaluator=required.name,
         source=program.source,
         repository=program.repository,
         revision=program.revision,
@@ -168,19 +168,19 @@ def _make_provenance(fetched: FetchedProgram, wanted: RequiredProgram) -> Proven
 
 
 def _make_warnings(
-    fetched: FetchedProgram, wanted: RequiredProgram, options: FetchOptions
+    fetched: FetchedProgram, required: RequiredProgram, options: FetchOptions
 ) -> list[Problem]:
     program = fetched.program
     notices = [
-        Problem(message=text, place=wanted.place, severity="warning") for text in fetched.notices
+        Problem(message=text, place=required.place, severity="warning") for text in fetched.notices
     ]
     if fetched.pin is not None:
-        message = f"{wanted.name} follows {program.revision} of {program.repository}"
+        message = f"{required.name} follows {program.revision} of {program.repository}"
         advice = "or run `agentci lock`" if options.lock is None else f"or {LOCK_HINT}"
         notices.append(
             Problem(
                 message=f"{message}, so it can change without a commit of yours",
-                place=wanted.place,
+                place=required.place,
                 hint=f"pin it with `{fetched.pin}`, {advice}",
                 severity="warning",
             )

@@ -80,7 +80,7 @@ class FileLocator:
         if found is None:
             return None
         if not is_evaluator_type(found):
-            raise make_plugin_error(ENTRY_POINT_GROUP, name, wanted="an EvaluatorType")
+            raise make_plugin_error(ENTRY_POINT_GROUP, name, expected="an EvaluatorType")
         return wrap_plugin_type(
             found, title=f"the type `{name}` of {find_plugin_package(ENTRY_POINT_GROUP, name)}"
         )

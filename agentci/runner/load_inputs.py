@@ -139,8 +139,8 @@ def _find_closest(text: str, questions: Sequence[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 (most runs do not need it)
 
     one_line = (" ".join(each.split()) for each in (text, *questions))
-    wanted, *known = (truncate.short(each, MAX_QUESTION_LENGTH) for each in one_line)
-    return next(iter(get_close_matches(wanted, known, n=1)), "")
+    question, *known = (truncate.short(each, MAX_QUESTION_LENGTH) for each in one_line)
+    return next(iter(get_close_matches(question, known, n=1)), "")
 
 
 def find_input_files(

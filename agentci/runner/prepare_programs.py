@@ -38,14 +38,15 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
     Raises:
         InputError: a program was not found, or does not match its pinned digest.
     """
-    wanted = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
-    if not any(needs_preparation(each) for each in wanted):
+    required = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
+    if not any(needs_preparation(each) for each in required):
         return plan, services
     from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (most runs do not need it)
 
     try:
         gathered = prepare_wanted_programs(
-            wanted, make_fetch_options(settings.fetch_settings, services, lock=load_lock(services))
+            required,
+            make_fetch_options(settings.fetch_settings, services, lock=load_lock(services)),
         )
     except InputError as error:
         raise InputError([*plan.problems, *error.problems]) from None
@@ -56,9 +57,9 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
     )
 
 
-def needs_preparation(wanted: RequiredProgram) -> bool:
+def needs_preparation(required: RequiredProgram) -> bool:
     """Whether a program has to be fetched, or packages installed for it."""
-    program = wanted.program
+    program = required.program
     return not isinstance(program, LocalProgram) or program.requirements is not None
 
 

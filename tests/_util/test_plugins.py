@@ -75,11 +75,11 @@ class TestEntryPoints:
 
     def test_plugin_of_wrong_type_names_its_package(self, site: Path) -> None:
         install(site, "ext-six", "thing = ext_six:THING")
-        (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
+        (problem,) = make_plugin_error(GROUP, "thing", expected="a source").problems
         assert problem.message == (
             "the package ext-six provides 'thing' for agentci.test_things, which is not a source"
         )
 
     def test_error_without_package_is_still_reported(self) -> None:
-        (problem,) = make_plugin_error(GROUP, "thing", wanted="a source").problems
+        (problem,) = make_plugin_error(GROUP, "thing", expected="a source").problems
         assert problem.message.startswith("a package provides 'thing'")

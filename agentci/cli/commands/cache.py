@@ -41,8 +41,8 @@ def list_cache_entries(folder: Path, out: TextIO, *, as_json: bool = False) -> i
     entries = _read_entries(folder)
     if as_json:
         results = BaselineStore(folder).entries()
-        told = [*map(_entry_to_json, entries), *map(_results_to_json, results)]
-        out.write(f"{dumps(told)}\n")
+        listed = [*map(_entry_to_json, entries), *map(_results_to_json, results)]
+        out.write(f"{dumps(listed)}\n")
         return 0
     rows = [
         _format_row(entry.key, entry.evaluator, entry.size_bytes)

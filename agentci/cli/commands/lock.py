@@ -179,7 +179,7 @@ def lock_configs(
     locking = lock_programs(
         required,
         make_fetch_options(access, services, lock=kept),
-        workshop=make_installer_runner(services),
+        run_installer=make_installer_runner(services),
         workspace=services.workspace,
     )
     new = _merge_locks(locking.lock, old) if configs else locking.lock

@@ -203,9 +203,9 @@ def _compare_field(rule: FieldRule, candidate: Json, expected: Json) -> _FieldRe
 def _compare_exactly(_: FieldRule, value: Json, expected: Json) -> tuple[bool, str]:
     if equal_json(value, expected):
         return True, ""
-    got, wanted = get_javascript_type(value), get_javascript_type(expected)
-    if got != wanted:
-        return False, f"type mismatch: got {got}, expected {wanted}"
+    got, expected_type = get_javascript_type(value), get_javascript_type(expected)
+    if got != expected_type:
+        return False, f"type mismatch: got {got}, expected {expected_type}"
     return False, "value mismatch"
 
 

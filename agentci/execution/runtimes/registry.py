@@ -189,7 +189,7 @@ def _check_plugin(name: str, found: object) -> PluginRuntime:
 
     if isinstance(found, type) or not _is_runtime(found):
         raise make_plugin_error(
-            RUNTIME_GROUP, name, wanted='a runtime: `EXTENSIONS = (".go",)` and `command_for`'
+            RUNTIME_GROUP, name, expected='a runtime: `EXTENSIONS = (".go",)` and `command_for`'
         )
     title = f"the runtime `{name}` of {find_plugin_package(RUNTIME_GROUP, name)}"
     return PluginRuntime(cast(Runtime, found), title=title)

@@ -27,10 +27,10 @@ class LockResult(Struct, frozen=True, kw_only=True):
 
 
 def lock_programs(
-    wanted: Sequence[RequiredProgram],
+    required: Sequence[RequiredProgram],
     options: FetchOptions,
     *,
-    workshop: InstallerRunner,
+    run_installer: InstallerRunner,
     workspace: Workspace,
 ) -> LockResult:
     """Lock all programs; entries of the lock in ``options`` are kept, others are resolved now.
@@ -39,7 +39,8 @@ def lock_programs(
         InputError: if a program cannot be fetched or resolved; lists every problem.
     """
     outcomes = parallel_map(
-        lambda each: _lock_one(each, options, workshop=workshop, workspace=workspace), wanted
+        lambda each: _lock_one(each, options, run_installer=run_installer, workspace=workspace),
+        required,
     )
     problems = [each for each in outcomes if isinstance(each, Problem)]
     if problems:
@@ -67,13 +68,13 @@ class _LockedParts(Struct, frozen=True, kw_only=True):
 
 
 def _lock_one(
-    wanted: RequiredProgram,
+    required: RequiredProgram,
     options: FetchOptions,
     *,
-    workshop: InstallerRunner,
+    run_installer: InstallerRunner,
     workspace: Workspace,
 ) -> _LockedParts | Problem:
-    program = wanted.program
+    program = required.program
     try:
         if isinstance(program, LocalProgram):
             locked = None
@@ -90,11 +91,11 @@ def _lock_one(
         known = None if options.lock is None else options.lock.find_requirements(digest)
         if known is not None:
             return _LockedParts(program=locked, requirements=known)
-        resolution = resolve_requirements(decode_requirements(content), runner=workshop)
+        resolution = resolve_requirements(decode_requirements(content), runner=run_installer)
     except FetchError as error:
-        return Problem(message=str(error), place=wanted.place, hint=error.hint)
+        return Problem(message=str(error), place=required.place, hint=error.hint)
     except EvaluatorError as error:
-        return Problem(message=f"{wanted.name} {error}", place=wanted.place)
+        return Problem(message=f"{required.name} {error}", place=required.place)
     notice = f"{shown} is locked only for this platform; install uv to lock it for all platforms"
     return _LockedParts(
         program=locked,

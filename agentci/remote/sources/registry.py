@@ -69,8 +69,8 @@ class SourcePlugin:
             )
         return listings
 
-    def _ask(self, method: str, wanted: type[T], *given: Any, **named: Any) -> T:
-        return self._check_type(self._call(method, *given, **named), wanted, method)
+    def _ask(self, method: str, expected: type[T], *given: Any, **named: Any) -> T:
+        return self._check_type(self._call(method, *given, **named), expected, method)
 
     def _call(self, method: str, *given: Any, **named: Any) -> object:
         try:
@@ -82,10 +82,10 @@ class SourcePlugin:
             raise self._make_error(f"{type(error).__name__}: {error}") from error
         return answer
 
-    def _check_type(self, answer: object, wanted: type[T], method: str) -> T:
-        if not isinstance(answer, wanted):
+    def _check_type(self, answer: object, expected: type[T], method: str) -> T:
+        if not isinstance(answer, expected):
             raise self._make_error(
-                f"`{method}` returned `{type(answer).__name__}`, expected `{wanted.__name__}`"
+                f"`{method}` returned `{type(answer).__name__}`, expected `{expected.__name__}`"
             )
         return answer
 
@@ -144,7 +144,7 @@ def list_source_factories() -> Mapping[str, SourceFactory]:
 
 def _check_factory(name: str, found: object) -> SourceFactory:
     if not callable(found):
-        raise make_plugin_error(GROUP, name, wanted="a function that returns a source")
+        raise make_plugin_error(GROUP, name, expected="a function that returns a source")
 
     title = f"the source {name!r} of {find_plugin_package(GROUP, name)}"
     return partial(SourcePlugin, cast(SourceFactory, found), title=title)
