@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import evaluators, jail, judge, many_traces, one_trace, remote, response_cache
+from benchmarks import evaluators, judge, many_traces, one_trace, remote, response_cache, sandbox
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
         one_trace.measure(agentevals, options.times),
         many_traces.measure(1),
         remote.measure(options.times),
-        jail.measure(100),
+        sandbox.measure(100),
         evaluators.measure(agentevals, options.times),
         response_cache.measure(options.times),
         judge.measure(),

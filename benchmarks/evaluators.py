@@ -29,8 +29,8 @@ TRACES: Final = 100
 MAX_RATIO: Final = 0.1
 # Of a check, above a fork of a warm Python with three pipes that runs the script.
 MAX_SECONDS_OVER_FLOOR: Final = 0.005
-# What the sandbox of a fork may cost.
-MAX_SANDBOX_SECONDS: Final = 0.002
+# What the sandbox may add to a fork, in relation to the fork: milliseconds differ by machine.
+MAX_SANDBOX_RATIO: Final = 0.35
 
 EVALUATOR: Final = """\
 from agentevals_evaluator_sdk import EvalInput, EvalResult, evaluator
@@ -149,14 +149,12 @@ def _measure_checks(script: Path, times: int) -> bool:
         print(f"  {name:<17} {seconds * 1000:7.2f} ms")
     over_floor = medians["isolation: fork"] - medians["floor"]
     ratio = medians["isolation: fork"] / medians["by subprocess"]
-    sandbox = medians["fork, sandboxed"] - medians["fork"]
+    sandbox = medians["fork, sandboxed"] / medians["fork"] - 1
     print(f"  over the floor    {over_floor * 1000:7.2f} ms  (at most 5)")
     print(f"  fork to subprocess {ratio:6.3f}     (at most {MAX_RATIO})")
-    print(f"  sandbox of a fork {sandbox * 1000:7.2f} ms  (at most 2)")
+    print(f"  sandbox to fork    {sandbox:6.3f}     (at most {MAX_SANDBOX_RATIO})")
     return (
-        over_floor <= MAX_SECONDS_OVER_FLOOR
-        and ratio <= MAX_RATIO
-        and sandbox <= MAX_SANDBOX_SECONDS
+        over_floor <= MAX_SECONDS_OVER_FLOOR and ratio <= MAX_RATIO and sandbox <= MAX_SANDBOX_RATIO
     )
 
 
