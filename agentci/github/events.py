@@ -82,10 +82,16 @@ def parse_event(name: str, sha: str, payload: Json) -> WorkflowEvent:
     )
 
 
-def get_nested(value: Json, *names: str) -> Json:
-    """The value at a path of keys; None if any of them is missing."""
-    for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
+def get_nested(value: Json, *steps: str | int) -> Json:
+    """Return the value at a path of keys and indexes; None if any of them is missing."""
+    for step in steps:
+        match value, step:
+            case Mapping(), str():
+                value = value.get(step)
+            case list(), int() if step < len(value):
+                value = value[step]
+            case _:
+                return None
     return value
 
 

@@ -12,11 +12,11 @@ from msgspec import Struct, field
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from agentci._util.text.format import format_criterion
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import decode_utf8, is_file, read_file
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.agentevals.threshold import format_threshold
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.evaluators.grader_protocol import make_grade_arguments, parse_grade
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError, SharedJudgeSpec
@@ -181,7 +181,7 @@ def make_evaluator(
             identity=EvaluatorIdentity(
                 name=config.name,
                 type=GRADER_KIND,
-                criterion=format_threshold(config.threshold),
+                criterion=format_criterion(config.threshold),
                 threshold=float(config.threshold),
                 required=True,
                 place=place,

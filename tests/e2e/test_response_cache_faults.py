@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from agentci.runner.response_cache.store import SELECT_ROWS, ResponseRow, parse_
 from tests.e2e.cached_runs import configure, run, write_program
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, run_agentci
+from tests.helpers.waiting import find_processes, wait_until
 
 FILE = Path(".agentci", "cache", RESPONSES_FILE)
 # Set sys.path here: programs would inherit PYTHONPATH.
@@ -119,7 +119,7 @@ def test_interrupted_run_caches_finished_checks(tmp_path: Path, number: signal.S
         config + "- {name: slow, type: code, path: slow.py, timeout: 60}\n"
     )
     process = _start(tmp_path, "--jobs", "1")
-    _wait_for(str(slow))
+    wait_until(lambda: find_processes(str(slow)))
     process.send_signal(number)
     assert process.wait(20) == 128 + number
     (tmp_path / "eval_config.yaml").write_text(config)
@@ -174,15 +174,3 @@ def _start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
         cwd=folder,
         stdout=subprocess.DEVNULL,
     )
-
-
-def _wait_for(word: str) -> None:
-    """Wait until the command line of a process contains ``word``."""
-    while True:
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                if word in entry.read_text(errors="replace"):
-                    return
-            except OSError:
-                continue
-        time.sleep(0.02)

@@ -27,16 +27,20 @@ def format_criterion(threshold: float) -> str:
     return f"score >= {threshold:g}"
 
 
-def format_distinct(value: float, bar: float) -> tuple[str, str]:
+def format_distinct(value: float, threshold: float) -> tuple[str, str]:
     """Format two numbers with enough decimals to show that they differ."""
-    digits = _find_fewest_digits(3, lambda d: format_number(value, d) != format_number(bar, d))
-    return format_number(value, digits), format_number(bar, digits)
+    digits = _find_fewest_digits(
+        3, lambda d: format_number(value, d) != format_number(threshold, d)
+    )
+    return format_number(value, digits), format_number(threshold, digits)
 
 
-def format_distinct_percents(value: float, bar: float) -> tuple[str, str]:
+def format_distinct_percents(value: float, threshold: float) -> tuple[str, str]:
     """Format two ratios as percentages with enough decimals to show that they differ."""
-    digits = _find_fewest_digits(0, lambda d: _format_percent(value, d) != _format_percent(bar, d))
-    return _format_percent(value, digits), _format_percent(bar, digits)
+    digits = _find_fewest_digits(
+        0, lambda d: _format_percent(value, d) != _format_percent(threshold, d)
+    )
+    return _format_percent(value, digits), _format_percent(threshold, digits)
 
 
 def _format_percent(ratio: float, digits: int) -> str:

@@ -1,5 +1,6 @@
 """Builds evaluators from entries of agentevals' types: builtin, code and remote."""
 
+from agentci._util.text.format import format_criterion
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.evaluators.agentevals.entries import (
@@ -8,7 +9,6 @@ from agentci.evaluators.agentevals.entries import (
     ProcessEntry,
     RemoteEntry,
 )
-from agentci.evaluators.agentevals.threshold import format_threshold
 from agentci.evaluators.evaluator import Evaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
@@ -129,7 +129,7 @@ def make_program_identity(entry: ProcessEntry, context: EvaluatorContext) -> Eva
     return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        criterion=format_threshold(entry.threshold),
+        criterion=format_criterion(entry.threshold),
         threshold=entry.threshold,
         required=entry.required,
         place=context.place,

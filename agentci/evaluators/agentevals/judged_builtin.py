@@ -6,11 +6,11 @@ from functools import partial
 from msgspec import Struct
 from pydantic import JsonValue
 
+from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.entries import BuiltinEntry
 from agentci.evaluators.agentevals.threshold import (
     DEFAULT_THRESHOLD,
-    format_threshold,
     make_metric_judgement,
 )
 from agentci.evaluators.evaluator import check_response, extract_judgement
@@ -195,7 +195,7 @@ def make_judged_evaluator(
         identity=EvaluatorIdentity(
             name=entry.name,
             type=entry.type,
-            criterion=format_threshold(threshold),
+            criterion=format_criterion(threshold),
             threshold=threshold,
             required=entry.required,
             place=place,

@@ -17,7 +17,7 @@ def make_metric_identity(
     return EvaluatorIdentity(
         name=metric,
         type="builtin",
-        criterion=format_threshold(threshold),
+        criterion=format_criterion(threshold),
         threshold=threshold,
         required=required,
         place=place,
@@ -53,8 +53,3 @@ DEFAULT_THRESHOLD: Final = 0.5
 def get_threshold(identity: EvaluatorIdentity) -> float:
     """Return the threshold of an evaluator; agentevals' default if it has none."""
     return DEFAULT_THRESHOLD if identity.threshold is None else identity.threshold
-
-
-def format_threshold(threshold: float) -> str:
-    """Format a threshold for reports."""
-    return format_criterion(threshold)

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeAlias,
 from msgspec import Struct
 from pydantic import ConfigDict, Field
 
-from agentci.evaluators.agentv.findings import PassThreshold, format_pass_score
+from agentci._util.text.format import format_criterion
+from agentci.evaluators.agentv.findings import PassThreshold
 from agentci.evaluators.agentv.judge_templates import TemplateReader
 from agentci.evaluators.agentv.payload import PayloadFormat
 from agentci.evaluators.evaluator import Evaluator
@@ -142,7 +143,7 @@ def make_agentv_identity(entry: AgentvEntry, context: AgentvContext) -> Evaluato
     return EvaluatorIdentity(
         name=entry.name,
         type=entry.type,
-        criterion=format_pass_score(pass_score),
+        criterion=format_criterion(pass_score),
         threshold=pass_score,
         required=entry.required is not False,
         place=context.place,

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from msgspec import Struct
 from pydantic import Field
 
+from agentci._util.text.format import format_criterion
 from agentci._util.text.javascript import format_js_number, stringify_json
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import InputError
@@ -24,7 +25,6 @@ from agentci.evaluators.agentv.findings import (
     Finding,
     PassThreshold,
     RuleEvaluator,
-    format_pass_score,
     format_verdict,
     make_agentv_judgement,
 )
@@ -329,7 +329,7 @@ def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeE
     if isinstance(aggregator, PassRate):
         # The aggregator has its own threshold.
         pass_score = aggregator.threshold
-        identity = replace(identity, criterion=format_pass_score(pass_score), threshold=pass_score)
+        identity = replace(identity, criterion=format_criterion(pass_score), threshold=pass_score)
         threshold = replace(threshold, score=pass_score)
     return CompositeEvaluator(
         identity=identity,

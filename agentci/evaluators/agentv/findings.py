@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from agentci._util.text.format import format_criterion
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.model.case import AgentvCase, Case
 from agentci.model.json import JsonObject
@@ -79,11 +78,6 @@ def format_verdict(score: float) -> str:
     if score >= PASS_SCORE:
         return "pass"
     return "borderline" if score >= BORDERLINE_SCORE else "fail"
-
-
-def format_pass_score(pass_score: float) -> str:
-    """Describe the threshold."""
-    return format_criterion(pass_score)
 
 
 def clamp_score(score: float) -> float:

@@ -11,7 +11,7 @@ from agentci._util.git_files import COMMIT_HASH
 from agentci.errors import GitHubError
 from agentci.github.api_client import PAGE_ITEMS, GitHubApi
 from agentci.github.context import GitHubContext
-from agentci.github.events import TRUSTED_EVENTS
+from agentci.github.events import TRUSTED_EVENTS, get_nested
 from agentci.model.json import Json
 
 MAX_ARCHIVE_BYTES: Final = 256 * 1024**2
@@ -53,7 +53,7 @@ class WorkflowRuns:
     def find_merge_base(self, commit: str, branch: str) -> str:
         """Return the merge base of ``commit`` and a branch."""
         compared = self._get(f"compare/{quote(branch, safe='')}...{commit}", {"per_page": 1})
-        found = _get_nested(compared, "merge_base_commit", "sha")
+        found = get_nested(compared, "merge_base_commit", "sha")
         if not (isinstance(found, str) and COMMIT_HASH.match(found)):
             raise GitHubError(f"GitHub returned no merge base of {commit} and {branch}")
         return found
@@ -62,7 +62,7 @@ class WorkflowRuns:
         """Return ``commit`` and its first-parent ancestors, newest first, at most ``most``."""
         listed = self._get("commits", {"sha": commit, "per_page": min(most, PAGE_ITEMS)})
         parents = {
-            _get_nested(each, "sha"): _get_nested(each, "parents", 0, "sha")
+            get_nested(each, "sha"): get_nested(each, "parents", 0, "sha")
             for each in _list_items(listed)
         }
         found: list[str] = []
@@ -107,8 +107,8 @@ class WorkflowRuns:
             raise GitHubError("GITHUB_WORKFLOW_REF does not name a workflow", hint=OLD_RUNNER)
         path = f"actions/workflows/{quote(self._github.workflow_file, safe='')}/runs"
         listed = self._get(path, {**query, "per_page": PAGE_ITEMS})
-        for each in _list_items(_get_nested(listed, "workflow_runs")):
-            number, commit = _get_nested(each, "id"), _get_nested(each, "head_sha")
+        for each in _list_items(get_nested(listed, "workflow_runs")):
+            number, commit = get_nested(each, "id"), get_nested(each, "head_sha")
             if isinstance(number, int) and isinstance(commit, str) and self._is_comparable(each):
                 yield WorkflowRun(number=number, commit=commit)
 
@@ -128,26 +128,13 @@ class WorkflowRuns:
 
     def _is_comparable(self, run: Json) -> bool:
         """Whether it is another run that evaluated a commit of this repository."""
-        home = _get_nested(run, "repository", "full_name")
+        home = get_nested(run, "repository", "full_name")
         return (
-            str(_get_nested(run, "id")) != self._github.run
-            and _get_nested(run, "event") in TRUSTED_EVENTS
+            str(get_nested(run, "id")) != self._github.run
+            and get_nested(run, "event") in TRUSTED_EVENTS
             and isinstance(home, str)
-            and home == _get_nested(run, "head_repository", "full_name")
+            and home == get_nested(run, "head_repository", "full_name")
         )
-
-
-def _get_nested(value: Json, *steps: str | int) -> Json:
-    """Return the value at a path of keys and indexes; None if any of them is missing."""
-    for step in steps:
-        match value, step:
-            case Mapping(), str():
-                value = value.get(step)
-            case list(), int() if step < len(value):
-                value = value[step]
-            case _:
-                return None
-    return value
 
 
 def _list_items(value: Json) -> Sequence[Json]:

@@ -124,6 +124,19 @@ def answers(result: Any, call: str | None = None, name: str | None = None) -> Me
 SPOOL = SpooledChunks(memory_bytes=1000)
 
 
+HI, DONE = user("hi"), assistant("done")
+
+
+def asking(*outputs: Message) -> Any:
+    """A model call of the agent ``a`` that asks for tools."""
+    return chat("c", [HI], outputs, under="a", at=(0, 100))
+
+
+def shown(*answered: Message) -> Any:
+    """A later model call of ``a`` that sees the tools' answers."""
+    return chat("d", [HI, *answered], [DONE], under="a", at=(500, 600))
+
+
 def read(*records: TelemetryRecord, file: str = "run.json") -> tuple[StoredTrace, ...]:
     return store_traces(records, file=file, spool=SPOOL)[0]
 

@@ -6,28 +6,19 @@ import pytest
 
 from agentci.model.trace import ToolCall, ToolResponse
 from tests.recordings.telemetry.recorder import (
-    Message,
+    DONE,
+    HI,
     agent,
     answers,
-    assistant,
+    asking,
     calls,
     chat,
+    shown,
     span,
     tool,
     trace,
     turn,
-    user,
 )
-
-HI, DONE = user("hi"), assistant("done")
-
-
-def asking(*outputs: Message) -> Any:
-    return chat("c", [HI], outputs, under="a", at=(0, 100))
-
-
-def shown(*answered: Message) -> Any:
-    return chat("d", [HI, *answered], [DONE], under="a", at=(500, 600))
 
 
 class TestFromSpans:

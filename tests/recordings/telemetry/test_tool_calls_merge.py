@@ -5,27 +5,15 @@ from typing import Any
 import pytest
 
 from tests.recordings.telemetry.recorder import (
-    Message,
     agent,
     answers,
-    assistant,
+    asking,
     calls,
-    chat,
+    shown,
     tool,
     trace,
     turn,
-    user,
 )
-
-HI, DONE = user("hi"), assistant("done")
-
-
-def asking(*outputs: Message) -> Any:
-    return chat("c", [HI], outputs, under="a", at=(0, 100))
-
-
-def shown(*answered: Message) -> Any:
-    return chat("d", [HI, *answered], [DONE], under="a", at=(500, 600))
 
 
 class TestMergedToolCalls:

@@ -16,7 +16,7 @@ from agentci._util.text.escape import (
     flatten_line,
     neutralize_commands,
 )
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_criterion, format_number
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import is_file, is_folder, resolve_path
 from agentci.cli.session import Session
@@ -25,7 +25,7 @@ from agentci.config.suite import Suite
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.evaluators.agentevals.entries import DEFAULT_TIMEOUT_SECONDS
-from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, format_threshold
+from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.fields import MAX_SECONDS
 from agentci.execution.child_process.pipes import KEPT_LOG_BYTES
 from agentci.gate.decision import compute_totals, decide
@@ -265,7 +265,7 @@ def _find_evaluator(
         identity=EvaluatorIdentity(
             name=Path(options.path).stem,
             type="code",
-            criterion=format_threshold(threshold),
+            criterion=format_criterion(threshold),
             threshold=threshold,
             required=True,
             place=COMMAND_LINE,
