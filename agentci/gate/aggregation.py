@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci._util.text.format import format_count, format_number
-from agentci.model.judgement import Judgement, Repetition
+from agentci.model.judgement import NO_JUDGEMENT, Repetition
 from agentci.model.result import (
     CheckResult,
     RepeatOutcome,
@@ -106,18 +106,7 @@ def aggregate_trials(
         return whole
     if strategy == "pass_at_k":
         return replace(whole, reason=_format_trial_reason(whole.reason, scores, strategy))
-    return _make_aggregate_result(
-        whole, chosen.judgement, scores, strategy, _find_failed_trial(runs)
-    )
-
-
-def _make_aggregate_result(
-    whole: CheckResult,
-    judgement: Judgement,
-    scores: Sequence[float],
-    strategy: TrialStrategy,
-    failure_reason: str | None,
-) -> CheckResult:
+    failure_reason = _find_failed_trial(runs)
     score = aggregate_scores(scores, strategy)
     threshold = whole.evaluator.threshold
     reached = threshold is None or score >= threshold - TOLERANCE
@@ -125,7 +114,7 @@ def _make_aggregate_result(
     return replace(
         whole,
         status="passed" if passed else "failed",
-        judgement=replace(judgement, score=score, passed=passed, reason=None),
+        judgement=replace(chosen.judgement, score=score, passed=passed, reason=None),
         reason=_format_trial_reason(failure_reason, scores, strategy),
     )
 
@@ -226,7 +215,7 @@ def aggregate_repeats(results: Sequence[CheckResult], repetition: Repetition) ->
     if repetition.aggregation == "mean" or len(set(statuses)) > 1:
         summary = _format_repeat_reason(results, repetition)
         reason = f"{failure_reason}; {summary}" if failure_reason else summary
-    own = shown.judgement or Judgement(score=None, passed=None)
+    own = shown.judgement or NO_JUDGEMENT
     judgement = replace(own, score=score, passed=passed, reason=None)
     return _make_repeated_result(
         replace(shown, status=status, judgement=judgement), results, repetition, reason

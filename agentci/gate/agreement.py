@@ -5,14 +5,20 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from agentci.gate.statistics import wilson_bounds
+from agentci.gate.statistics import mean_confidence_interval
 
 
 class Proportion(Struct, frozen=True, kw_only=True):
-    """A share of cases: ``part`` of ``whole``."""
+    """A share of results: ``part`` of ``whole``.
+
+    Attributes:
+        groups: for each case, which of its results count, if a case may have several; results of
+            one case are not independent.
+    """
 
     part: int
     whole: int
+    groups: tuple[tuple[bool, ...], ...] = ()
 
     @property
     def value(self) -> float | None:
@@ -21,11 +27,10 @@ class Proportion(Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95% confidence interval of the share; None if ``whole`` is 0.
-
-        E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
-        """
-        return wilson_bounds(self.part / self.whole, self.whole) if self.whole else None
+        """The 95% confidence interval of the share; None for fewer than two cases."""
+        single = [(True,)] * self.part + [(False,)] * (self.whole - self.part)
+        found = mean_confidence_interval(self.groups or single)
+        return None if found is None else (found.low, found.high)
 
 
 class ConfusionMatrix(Struct, frozen=True, kw_only=True):
@@ -95,8 +100,9 @@ def measure_flips(repeats: Iterable[Sequence[bool]]) -> Proportion:
     Args:
         repeats: the judge's results for each case.
     """
-    pairs = [pair for verdicts in repeats for pair in combinations(verdicts, 2)]
-    return Proportion(part=sum(one != other for one, other in pairs), whole=len(pairs))
+    flips = [tuple(a != b for a, b in combinations(verdicts, 2)) for verdicts in repeats]
+    groups = tuple(filter(None, flips))
+    return Proportion(part=sum(map(sum, groups)), whole=sum(map(len, groups)), groups=groups)
 
 
 class Calibration(Struct, frozen=True, kw_only=True):

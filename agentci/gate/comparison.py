@@ -1,18 +1,22 @@
 """Compare the results of each evaluator with a baseline, using exact significance tests."""
 
-import math
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from itertools import accumulate
 from math import fsum
-from statistics import NormalDist
 from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_distinct, format_number
 from agentci.gate.groups import SCORED_STATUSES
+from agentci.gate.significance import (
+    P_VALUE_TOLERANCE,
+    detectable_drop,
+    estimate_groups_needed,
+    holm_adjust,
+    min_groups_for_significance,
+    sign_flip_p_value,
+)
+from agentci.gate.statistics import estimate_mean, mean_confidence_interval
 from agentci.model.gate import (
     ChangedCheck,
     Comparison,
@@ -23,86 +27,9 @@ from agentci.model.gate import (
 from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
 
-# Exact up to 2 ** 15 sums for each half (0.1 s); above that, a normal approximation is close.
-MAX_EXACT_PAIRS: Final = 30
-# Above this multiple of the cases, an estimate of the cases needed is of little use.
-MAX_MULTIPLE: Final = 20
 MIN_SHOWN_P_VALUE: Final = 0.001
 # Allowance for floating-point error in sums of scores.
 SCORE_SUM_TOLERANCE: Final = 1e-9
-
-
-def sign_test_p_value(at_least: int, trials: int) -> float:
-    """The probability of at least ``at_least`` heads in ``trials`` tosses of a fair coin.
-
-    For ``at_least`` regressions among ``trials`` changed checks, this is McNemar's exact test,
-    one-sided.
-    """
-    ways = sum(math.comb(trials, heads) for heads in range(at_least, trials + 1))
-    return float(Fraction(ways, 1 << trials))
-
-
-def permutation_test_p_value(differences: Sequence[float]) -> float:
-    """The probability of a sum at or below that of ``differences`` if each sign were random.
-
-    One-sided permutation test of paired differences. Differences of 0 are ignored.
-    """
-    sizes = [abs(each) for each in differences if abs(each) > SCORE_SUM_TOLERANCE]
-    observed = math.fsum(differences)
-    if not sizes:
-        return 1.0
-    if max(sizes) - min(sizes) <= SCORE_SUM_TOLERANCE:
-        down = sum(each < -SCORE_SUM_TOLERANCE for each in differences)
-        return sign_test_p_value(down, len(sizes))
-    if len(sizes) <= MAX_EXACT_PAIRS:
-        return _exact_permutation_p_value(sizes, observed)
-    deviation = math.sqrt(math.fsum(size * size for size in sizes))
-    return NormalDist().cdf(observed / deviation)
-
-
-def _exact_permutation_p_value(sizes: Sequence[float], observed: float) -> float:
-    """Count the sign choices with a sum at or below ``observed``, by combining two half-sums."""
-    middle = len(sizes) // 2
-    left, right = _signed_sums(sizes[:middle]), sorted(_signed_sums(sizes[middle:]))
-    low = sum(bisect_right(right, observed - each + SCORE_SUM_TOLERANCE) for each in left)
-    return float(Fraction(low, 1 << len(sizes)))
-
-
-def _signed_sums(sizes: Sequence[float]) -> list[float]:
-    """The sums of ``sizes`` for every choice of signs."""
-    sums = [0.0]
-    for size in sizes:
-        sums = [each + signed for each in sums for signed in (size, -size)]
-    return sums
-
-
-def holm_adjust(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjust p-values for multiple tests (Holm 1979), in the given order."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    raised = accumulate(
-        (min(1.0, (len(p_values) - rank) * p_values[index]) for rank, index in enumerate(order)),
-        max,
-    )
-    adjusted = dict(zip(order, raised, strict=True))
-    return tuple(adjusted[index] for index in range(len(p_values)))
-
-
-def min_pairs_for_significance(alpha: float) -> int:
-    """The smallest number of pairs that can reach a p-value of ``alpha``."""
-    return max(1, math.ceil(-math.log2(alpha)))
-
-
-def estimate_cases_needed(differences: Sequence[float], alpha: float) -> int | None:
-    """Estimate how many cases it takes until a drop is significant.
-
-    More cases are assumed to differ like the ones there are. None if the number is unreasonable.
-    """
-    times = 1
-    while permutation_test_p_value([*differences] * times) > alpha + SCORE_SUM_TOLERANCE:
-        times += 1
-        if times > MAX_MULTIPLE:
-            return None
-    return times * len(differences)
 
 
 class _ResultPair(Struct, frozen=True):
@@ -111,10 +38,21 @@ class _ResultPair(Struct, frozen=True):
 
 
 class _PairedScores(Struct, frozen=True):
-    """An evaluator's comparison, and the differences of its scores; none if there is no test."""
+    """An evaluator's comparison, and the changes of its scores by group of cases; none if untested.
+
+    Attributes:
+        can_drop: the number of groups whose score can drop by more than is allowed.
+    """
 
     comparison: EvaluatorComparison
-    differences: tuple[float, ...] = ()
+    thresholds: RegressionThresholds
+    changes: tuple[tuple[float, ...], ...] = ()
+    can_drop: int = 0
+
+    @property
+    def excess(self) -> list[float]:
+        """For each group, the sum of its changes beyond the allowed drop."""
+        return [fsum(each + self.thresholds.max_drop for each in group) for group in self.changes]
 
 
 def compare_runs(
@@ -143,7 +81,7 @@ def compare_runs(
     ]
     return Comparison(
         baseline=baseline,
-        evaluators=_decide_outcomes(paired, thresholds),
+        evaluators=_decide_outcomes(paired),
         added=sum(result.id not in earlier for result in after),
         removed=sum(result.id not in later for result in before),
     )
@@ -206,53 +144,81 @@ def _pair_scores(
     )
     if not pairs:
         reason = _explain_no_pairs(known, unchanged)
-        return _PairedScores(replace(comparison, outcome="non-comparable", reason=reason))
-    needed = min_pairs_for_significance(1 - thresholds.confidence)
-    if len(pairs) < needed:
-        reason = f"{format_count(len(pairs), 'case')} in both runs; at least {needed} are needed"
-        return _PairedScores(replace(comparison, outcome="insufficient-data", reason=reason))
-    return _PairedScores(
-        comparison,
-        tuple(_score_or_pass(pair.after) - _score_or_pass(pair.before) for pair in pairs),
-    )
+        comparison = replace(comparison, outcome="non-comparable", reason=reason)
+        return _PairedScores(comparison, thresholds)
+    changes: dict[str, list[float]] = {}
+    worst: dict[str, float] = {}
+    for pair in pairs:
+        before, group = _score_or_pass(pair.before), pair.after.case.group
+        changes.setdefault(group, []).append(_score_or_pass(pair.after) - before)
+        worst[group] = worst.get(group, 0.0) + thresholds.max_drop - before
+    groups = tuple(map(tuple, changes.values()))
+    interval = mean_confidence_interval(groups, low=-1.0)
+    comparison = replace(comparison, groups=len(groups))
+    if interval is not None:
+        comparison = replace(comparison, change_low=interval.low, change_high=interval.high)
+    can_drop = sum(each < -SCORE_SUM_TOLERANCE for each in worst.values())
+    return _PairedScores(comparison, thresholds, groups, can_drop)
 
 
-def _decide_outcomes(
-    paired: Sequence[_PairedScores], thresholds: Mapping[str, RegressionThresholds]
-) -> tuple[EvaluatorComparison, ...]:
-    """Decide each outcome, with p-values adjusted for the number of evaluators."""
-    tested = [each.differences for each in paired if each.differences]
-    p_values = iter(holm_adjust([permutation_test_p_value(each) for each in tested]))
+def _decide_outcomes(paired: Sequence[_PairedScores]) -> tuple[EvaluatorComparison, ...]:
+    """Decide each outcome; p-values of evaluators that share a gate are adjusted together."""
+    p_values = [sign_flip_p_value(each.excess) for each in paired]
+    families: dict[str, list[int]] = {}
+    for index, each in enumerate(paired):
+        if each.changes and each.comparison.required:
+            families.setdefault(each.comparison.config, []).append(index)
+    tests = [1] * len(paired)
+    for family in families.values():
+        adjusted = holm_adjust([p_values[index] for index in family])
+        for index, p_value in zip(family, adjusted, strict=True):
+            p_values[index], tests[index] = p_value, len(family)
     return tuple(
-        _decide_outcome(
-            each,
-            next(p_values),
-            thresholds.get(each.comparison.config, RegressionThresholds()),
-            tests=len(tested),
-        )
-        if each.differences
-        else each.comparison
-        for each in paired
+        _decide_outcome(each, p_value, tests=count) if each.changes else each.comparison
+        for each, p_value, count in zip(paired, p_values, tests, strict=True)
     )
 
 
-def _decide_outcome(
-    paired: _PairedScores, p_value: float, thresholds: RegressionThresholds, *, tests: int
-) -> EvaluatorComparison:
-    comparison, differences = replace(paired.comparison, p_value=p_value), paired.differences
+def _decide_outcome(paired: _PairedScores, p_value: float, *, tests: int) -> EvaluatorComparison:
+    """Decide the outcome of one evaluator.
+
+    Args:
+        tests: the number of tests that ``p_value`` was adjusted for.
+    """
+    thresholds, comparison = paired.thresholds, paired.comparison
+    # Holm's method compares the smallest p-value with alpha divided by the number of tests.
+    alpha = (1 - thresholds.confidence) / tests
+    needed = min_groups_for_significance(alpha)
+    if len(paired.changes) < needed and thresholds.mode == "detect":
+        unit = "case" if comparison.groups == comparison.pairs else "group"
+        found = f"{format_count(comparison.groups, unit)} in both runs"
+        reason = f"{found}; at least {needed} are needed"
+        return replace(comparison, outcome="insufficient-data", reason=reason)
+    comparison = replace(comparison, p_value=p_value)
+    bound, estimate = 1.0, estimate_mean(paired.changes, low=-1.0)
+    if estimate is not None:
+        bound = min(1.0, -estimate.bounds(max(0.5, thresholds.confidence))[0])
+        drop = thresholds.max_drop + detectable_drop(estimate.error, min(0.5, alpha))
+        comparison = replace(comparison, detectable_drop=min(1.0, drop))
     before, after = format_distinct(comparison.before or 0.0, comparison.after or 0.0)
     scores, cases = f"mean score {before} -> {after}", format_count(comparison.pairs, "case")
-    drop = -fsum(differences) / len(differences)
-    if drop <= thresholds.max_drop + SCORE_SUM_TOLERANCE:
-        return replace(comparison, outcome="pass", reason=f"{scores} ({cases})")
-    alpha, shown_p = 1 - thresholds.confidence, _format_p_value(p_value)
-    if p_value <= alpha + SCORE_SUM_TOLERANCE:
+    shown_p, excess = _format_p_value(p_value), paired.excess
+    drops = fsum(excess) < -SCORE_SUM_TOLERANCE * comparison.pairs
+    if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         return replace(comparison, outcome="fail", reason=f"{scores} ({cases}, {shown_p})")
-    # Holm's method compares the smallest p-value with alpha divided by the number of tests.
-    needed = estimate_cases_needed(differences, alpha / tests)
-    more = "" if needed is None else f"; needs about {format_count(needed, 'case')}"
-    reason = f"{scores} ({cases}), not significant ({shown_p}){more}"
-    return replace(comparison, outcome="inconclusive", reason=reason)
+    if thresholds.mode == "prove":
+        if bound > thresholds.max_drop + SCORE_SUM_TOLERANCE:
+            reason = f"{scores} ({cases}), a drop of up to {format_number(bound)} is not excluded"
+            return replace(comparison, outcome="inconclusive", reason=reason)
+    elif drops:
+        if paired.can_drop < needed:
+            more = f"; only {format_count(paired.can_drop, 'case')} can drop, {needed} are needed"
+        else:
+            count = estimate_groups_needed(excess, alpha)
+            more = "" if count is None else f"; needs about {format_count(count, 'case')}"
+        reason = f"{scores} ({cases}), not significant ({shown_p}){more}"
+        return replace(comparison, outcome="inconclusive", reason=reason)
+    return replace(comparison, outcome="pass", reason=f"{scores} ({cases})")
 
 
 def _format_p_value(p_value: float) -> str:
@@ -273,9 +239,7 @@ def _find_changes(
     for pair in pairs:
         if (pair.before.status, pair.after.status) == (before, after):
             yield ChangedCheck(
-                case=pair.after.case.id,
-                before=pair.before.score,
-                after=pair.after.score,
+                case=pair.after.case.id, before=pair.before.score, after=pair.after.score
             )
 
 

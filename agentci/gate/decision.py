@@ -3,15 +3,8 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+from agentci.gate import rules
 from agentci.gate.groups import SCORED_STATUSES, GatedResults
-from agentci.gate.rules import (
-    NO_REQUIRED_EVALUATED,
-    GateReason,
-    ReasonKind,
-    compute_mean_score,
-    find_reasons,
-    format_pass_summary,
-)
 from agentci.model.choices import FailOn
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Problem
@@ -41,7 +34,7 @@ def compute_totals(results: Sequence[CheckResult]) -> Totals:
         failed=statuses.count("failed"),
         errored=statuses.count("errored"),
         skipped=statuses.count("skipped"),
-        score=compute_mean_score(results),
+        score=rules.compute_mean_score(results),
     )
 
 
@@ -60,7 +53,7 @@ def decide(
     uncovered: int,
     complete: bool,
     fail_on: FailOn,
-    also: Sequence[GateReason] = (),
+    also: Sequence[rules.GateReason] = (),
 ) -> Decision:
     """Check the results of every config against its policy; the gate passes if all configs do.
 
@@ -73,8 +66,8 @@ def decide(
             ignores everything except invalid input and an interrupted run.
         also: further reasons, such as those from a comparison with a baseline.
     """
-    reasons = find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
-    return _make_decision([*reasons, *also], format_pass_summary(judged), fail_on)
+    reasons = rules.find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
+    return _make_decision([*reasons, *also], rules.format_pass_summary(judged), fail_on)
 
 
 def decide_shard(
@@ -91,7 +84,7 @@ def decide_shard(
     failure, since other shards may have its results.
     """
     judged = [(_drop_pass_rate_confidence(policy), results) for policy, results in judged]
-    reasons = find_reasons(judged, problems=problems, uncovered=0, complete=complete)
+    reasons = rules.find_reasons(judged, problems=problems, uncovered=0, complete=complete)
     own = [reason for reason in reasons if reason.kind != "nothing"]
     decision = _make_decision(own, _format_shard_summary(judged), fail_on)
     note = f"results of {shard} only; `agentci merge` decides for all shards"
@@ -113,49 +106,47 @@ def _drop_pass_rate_confidence(policy: GatePolicy) -> GatePolicy:
 
 
 def _format_shard_summary(judged: GatedResults) -> str:
-    results = [result for _, group in judged for result in group]
+    results = [each for _, group in judged for each in group]
     if not results:
         return "no checks in this shard"
-    if not any(
-        result.evaluator.required and result.status in SCORED_STATUSES for result in results
-    ):
-        return NO_REQUIRED_EVALUATED
-    return format_pass_summary(judged)
+    if not any(each.evaluator.required and each.status in SCORED_STATUSES for each in results):
+        return rules.NO_REQUIRED_EVALUATED
+    return rules.format_pass_summary(judged)
 
 
-def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
-    failing = [reason for reason in reasons if reason.kind in _FAILING_KINDS[fail_on]]
-    failing.sort(key=lambda reason: _KINDS_BY_PRIORITY.index(reason.kind))
-    ignored = [
-        reason for reason in reasons if reason.kind not in (*_FAILING_KINDS[fail_on], "remark")
-    ]
+def _make_decision(
+    reasons: Sequence[rules.GateReason], pass_summary: str, fail_on: FailOn
+) -> Decision:
+    failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
+    failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
+    ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]
     return Decision(
         passed=not failing,
         exit_code=_EXIT_CODES[failing[0].kind] if failing else 0,
         reasons=(
-            *(reason.text for reason in failing),
-            *(f"{reason.text}; reported only (fail-on: {fail_on})" for reason in ignored),
+            *(each.text for each in failing),
+            *(f"{each.text}; reported only (fail-on: {fail_on})" for each in ignored),
             *(() if failing or ignored else (pass_summary,)),
-            *(reason.text for reason in reasons if reason.kind == "remark"),
+            *(each.text for each in reasons if each.kind == "remark"),
         ),
     )
 
 
-_KINDS_BY_PRIORITY: tuple[ReasonKind, ...] = (
+_KINDS_BY_PRIORITY: tuple[rules.ReasonKind, ...] = (
     "input",
     "interrupted",
     "failed",
     "nothing",
     "errored",
 )
-_EXIT_CODES: dict[ReasonKind, int] = {
+_EXIT_CODES: dict[rules.ReasonKind, int] = {
     "input": EXIT_INVALID_INPUT,
     "interrupted": EXIT_GATE_FAILED,
     "failed": EXIT_GATE_FAILED,
     "nothing": EXIT_GATE_FAILED,
     "errored": EXIT_ERRORED,
 }
-_FAILING_KINDS: dict[FailOn, tuple[ReasonKind, ...]] = {
+_FAILING_KINDS: dict[FailOn, tuple[rules.ReasonKind, ...]] = {
     "never": ("input", "interrupted"),
     "error": ("input", "interrupted", "nothing", "errored"),
     "failed": _KINDS_BY_PRIORITY,

@@ -43,9 +43,7 @@ class ConfigGate(Struct, frozen=True):
 
 def make_config_gates(judged: GatedResults) -> list[ConfigGate]:
     """Group the results of every config."""
-    return [
-        _make_config_gate(policy, results, several=len(judged) > 1) for policy, results in judged
-    ]
+    return [_make_config_gate(policy, own, several=len(judged) > 1) for policy, own in judged]
 
 
 def _make_config_gate(

@@ -7,6 +7,8 @@ from agentci.gate.rules import GateReason
 from agentci.model.gate import Comparison, ComparisonOutcome, Gate, RegressionThresholds
 
 NO_BASELINE = "no baseline found; `max_regression` needs one"
+# Outcomes that neither show nor exclude a drop.
+UNDECIDED = ("inconclusive", "insufficient-data")
 
 
 def find_regression_reasons(
@@ -29,7 +31,8 @@ def find_regression_reasons(
         thresholds = by_config.get(each.config)
         if thresholds is None or each.outcome == "pass":
             continue
-        fails = each.required and each.outcome in thresholds.fail_on
+        unproven = thresholds.mode == "prove" and each.outcome in UNDECIDED
+        fails = each.required and (unproven or each.outcome in thresholds.fail_on)
         prefix = f"{each.config}: " if several else ""
         text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
         yield GateReason("failed" if fails else "remark", text)

@@ -169,9 +169,8 @@ def _check_case_scores(gate: ConfigGate) -> Iterator[GateReason]:
         return
     rate = 1 - len(low) / len(scores)
     worst = sorted(low, key=lambda case_id: low[case_id])
-    names = ", ".join(
-        truncate.truncate_list([f"{each} {low[each]:.3g}" for each in worst], MAX_NAMES)
-    )
+    shown = [f"{each} {low[each]:.3g}" for each in worst]
+    names = ", ".join(truncate.truncate_list(shown, MAX_NAMES))
     text = (
         f"{gate.prefix}{len(low):,} of {format_count(len(scores), 'case')} scored below "
         f"{cases.threshold:g} ({_format_pass_rate(rate, cases.min_pass_rate)}): {names}"

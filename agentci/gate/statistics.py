@@ -84,8 +84,6 @@ def group_passes(results: Iterable[CheckResult]) -> Iterable[bool]:
 
 
 CONFIDENCE: Final = 0.95
-# 95% of the normal distribution lies within this many standard deviations of the mean.
-Z_SCORE_95: Final = 1.959963984540054
 # A single group has no variance between groups.
 MIN_GROUPS: Final = 2
 # For the continued fraction: it ends at a change below CONVERGENCE; MAX_TERMS exceeds any need.
@@ -97,83 +95,83 @@ BISECTION_STEPS: Final = 100
 # Allowance for floating-point error in sums of scores.
 TOLERANCE: Final = 1e-9
 
-# Student's t of single cases or of groups of cases, or Wilson's formula.
-IntervalMethod: TypeAlias = Literal["t", "clustered-t", "wilson"]
+# Student's t of single cases or of groups of cases.
+IntervalMethod: TypeAlias = Literal["t", "clustered-t"]
+
+
+class MeanEstimate(Struct, frozen=True, kw_only=True):
+    """A mean of bounded values, and its uncertainty.
+
+    Attributes:
+        center: centre of all confidence intervals; slightly nearer to the middle than the mean.
+        error: standard error of ``center``; never 0.
+        degrees: degrees of freedom of Student's t.
+    """
+
+    center: float
+    error: float
+    degrees: int
+
+    def bounds(self, share: float) -> tuple[float, float]:
+        """The lower and the upper one-sided bound, each at the confidence ``share``."""
+        reach = t_quantile(share, self.degrees) * self.error
+        return self.center - reach, self.center + reach
 
 
 class ConfidenceInterval(Struct, frozen=True, kw_only=True):
-    """A 95% confidence interval of a mean or a share, from 0 to 1."""
+    """A 95% confidence interval of a mean or a share."""
 
     low: float
     high: float
     method: IntervalMethod
 
 
-def mean_confidence_interval(groups: Sequence[Sequence[float]]) -> ConfidenceInterval | None:
-    """The 95% confidence interval of the mean of scores from 0 to 1.
+def estimate_mean(
+    groups: Sequence[Sequence[float]], *, low: float = 0.0, high: float = 1.0
+) -> MeanEstimate | None:
+    """Estimate the mean of values from ``low`` to ``high``; None for fewer than two groups.
 
-    None if there are fewer than two groups, or if the groups have no variance. If all scores are
-    0 or 1, their mean is treated as a share.
+    Uses the clustered standard error (Miller 2024), after adding one group at each bound, of
+    average size, as Agresti and Coull (1998) do for shares and Bonett and Price (2012) for
+    differences. Otherwise intervals are too narrow near the bounds, and vanish for equal values.
 
     Args:
-        groups: scores that belong together, such as those of several recorded runs of one case.
-            Independent scores are in groups of one.
-    """
-    if all(each in (0, 1) for group in groups for each in group):
-        return pass_rate_confidence_interval([[each == 1 for each in group] for group in groups])
-    return _student_t_interval(groups)
-
-
-def pass_rate_confidence_interval(groups: Sequence[Sequence[bool]]) -> ConfidenceInterval | None:
-    """The 95% confidence interval of the pass rate; None if there are fewer than two groups.
-
-    If the groups have no variance, for example because all pass, each group counts as one check in
-    Wilson's formula.
+        groups: values that belong together, such as the scores of several recorded runs of one
+            case. Independent values are in groups of one.
     """
     if len(groups) < MIN_GROUPS:
         return None
-    if not _are_singletons(groups) and (found := _student_t_interval(groups)):
-        return found
-    low, high = wilson_bounds(_pooled_mean(groups), len(groups))
-    return ConfidenceInterval(low=low, high=high, method="wilson")
-
-
-def standard_error(groups: Sequence[Sequence[float]]) -> float | None:
-    """The standard error of the mean, allowing for correlated scores within a group.
-
-    None if there are fewer than two groups, or if the groups have no variance.
-    """
-    count = len(groups)
-    if count < MIN_GROUPS:
-        return None
-    mean, size = _pooled_mean(groups), sum(map(len, groups))
-    squares = math.fsum(math.fsum(each - mean for each in group) ** 2 for group in groups)
-    error = math.sqrt(squares * count / (count - 1)) / size
-    return error if error > TOLERANCE else None
-
-
-def _student_t_interval(groups: Sequence[Sequence[float]]) -> ConfidenceInterval | None:
-    error = standard_error(groups)
-    if error is None:
-        return None
-    reach = t_quantile((1 + CONFIDENCE) / 2, len(groups) - 1) * error
-    mean = _pooled_mean(groups)
-    method: IntervalMethod = "t" if _are_singletons(groups) else "clustered-t"
-    return ConfidenceInterval(
-        low=max(0.0, mean - reach), high=min(1.0, mean + reach), method=method
+    size = sum(map(len, groups))
+    added = size / len(groups)
+    sums = [*map(math.fsum, groups), low * added, high * added]
+    sizes = [*map(len, groups), added, added]
+    whole = math.fsum(sizes)
+    center = math.fsum(sums) / whole
+    squares = math.fsum(
+        (total - center * count) ** 2 for total, count in zip(sums, sizes, strict=True)
     )
+    error = math.sqrt(squares * len(sums) / (len(sums) - 1)) / whole
+    return MeanEstimate(center=center, error=error, degrees=len(groups) - 1)
 
 
-def wilson_bounds(share: float, whole: int) -> tuple[float, float]:
-    """Wilson's 95% confidence interval of a share of ``whole`` independent cases.
+def mean_confidence_interval(
+    groups: Sequence[Sequence[float]], *, low: float = 0.0, high: float = 1.0
+) -> ConfidenceInterval | None:
+    """The 95% confidence interval of the mean of values from ``low`` to ``high``.
 
-    E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
+    None for fewer than two groups. Pass rates are means of values that are 0 or 1.
+
+    Args:
+        groups: as in ``estimate_mean``.
     """
-    of_whole = Z_SCORE_95**2 / whole
-    middle = share + of_whole / 2
-    reach = math.sqrt(of_whole * (share * (1 - share) + of_whole / 4))
-    low, high = ((middle + each) / (1 + of_whole) for each in (-reach, reach))
-    return max(0.0, low), min(1.0, high)
+    estimate = estimate_mean(groups, low=low, high=high)
+    if estimate is None:
+        return None
+    lower, upper = estimate.bounds((1 + CONFIDENCE) / 2)
+    is_single = all(len(group) == 1 for group in groups)
+    return ConfidenceInterval(
+        low=max(low, lower), high=min(high, upper), method="t" if is_single else "clustered-t"
+    )
 
 
 def clopper_pearson_lower_bound(passed: int, whole: int, confidence: float) -> float:
@@ -257,11 +255,3 @@ def _solve_by_bisection(rising: Callable[[float], float], target: float) -> floa
         middle = (low + high) / 2
         low, high = (middle, high) if rising(middle) < target else (low, middle)
     return (low + high) / 2
-
-
-def _pooled_mean(groups: Sequence[Sequence[float]]) -> float:
-    return math.fsum(each for group in groups for each in group) / sum(map(len, groups))
-
-
-def _are_singletons(groups: Sequence[Sequence[float]]) -> bool:
-    return all(len(group) == 1 for group in groups)

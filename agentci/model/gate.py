@@ -14,6 +14,8 @@ ComparisonOutcome: TypeAlias = Literal[
 RegressionOutcome: TypeAlias = Literal[
     "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
 ]
+# Whether the gate fails if a larger drop is shown, or unless a larger drop is excluded.
+RegressionMode: TypeAlias = Literal["detect", "prove"]
 COMPARISON_OUTCOMES: Final[tuple[ComparisonOutcome, ...]] = get_args(ComparisonOutcome)
 
 
@@ -22,12 +24,16 @@ class RegressionThresholds(Struct, frozen=True, kw_only=True):
 
     Attributes:
         max_drop: allowed drop of an evaluator's mean score over the checks of both runs, 0 to 1.
-        confidence: confidence needed to call a drop significant, from 0 to below 1.
+        confidence: confidence needed to call a larger drop significant, or to exclude it, from 0 to
+            below 1.
+        mode: ``detect`` fails if the drop is significantly larger than ``max_drop``; ``prove``
+            passes only if a larger drop is excluded.
         fail_on: the outcomes that fail the gate.
     """
 
     max_drop: float = 0.0
     confidence: float = 0.95
+    mode: RegressionMode = "detect"
     fail_on: tuple[RegressionOutcome, ...] = ("fail",)
 
 
@@ -50,9 +56,14 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         pairs: the number of these checks.
         before, after: their mean scores; None without any.
-        p_value: p-value of the drop, adjusted for the number of evaluators by Holm's method; None
-            if no test was made.
+        p_value: of the drop beyond the allowed one; for required evaluators, adjusted for their
+            number in the config by Holm's method; None if no test was made.
         reason: the outcome as text.
+        groups: the number of independent groups of their cases.
+        change_low, change_high: 95% confidence interval of the mean change of the score, -1 to 1;
+            None for fewer than two groups.
+        detectable_drop: the drop that this comparison finds significant with a probability of 80%,
+            0 to 1; None if no test was made.
     """
 
     config: str
@@ -66,6 +77,10 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     p_value: float | None
     outcome: ComparisonOutcome
     reason: str
+    groups: int = 0
+    change_low: float | None = None
+    change_high: float | None = None
+    detectable_drop: float | None = None
 
 
 class Comparison(Struct, frozen=True, kw_only=True):

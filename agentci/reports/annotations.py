@@ -7,11 +7,7 @@ from agentci._util.text.format import format_count
 from agentci.model.case import CaseSummary
 from agentci.model.problem import Severity
 from agentci.model.result import CheckResult, Report
-from agentci.reports.check_text import (
-    format_outcome,
-    list_findings,
-    split_lines,
-)
+from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.report_format import (
     EvaluatorChecks,
     filter_by_status,

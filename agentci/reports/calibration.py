@@ -58,8 +58,10 @@ def _list_notes(confusion: ConfusionMatrix) -> list[str]:
 
 
 def _format_rate(rate: Proportion) -> str:
-    if rate.value is None or rate.interval is None:
+    if rate.value is None:
         return "-"
+    if rate.interval is None:
+        return _format_percent(rate.value)
     low, high = map(_format_percent, rate.interval)
     return f"{_format_percent(rate.value)} ({low} to {high})"
 

@@ -9,28 +9,8 @@ from agentci._util.text.escape import markdown_code, markdown_prose, markdown_ro
 from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
-from agentci.reports import check_text, github_limits
+from agentci.reports import check_text, github_limits, report_format, sections
 from agentci.reports import comparison as baseline_text
-from agentci.reports.report_format import (
-    EvaluatorChecks,
-    filter_by_status,
-    format_case_names,
-    format_path,
-    format_totals,
-    group_by_evaluator,
-    group_by_reason,
-    has_several_configs,
-    sort_worst_first,
-)
-from agentci.reports.sections import (
-    Section,
-    choose_icon,
-    format_evaluator_name,
-    make_problems_section,
-    make_reasons_section,
-    render_heading,
-    render_sections,
-)
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
 MAX_BYTES = github_limits.COMMENT_CHARACTERS - 4 * 1024
@@ -58,10 +38,10 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last lines count what is omitted and link to the run."""
-        head = render_heading(report)
+        head = sections.render_heading(report)
         if report.results:
-            head += f"{format_totals(report.totals)}\n\n"
-        text = head + render_sections(_sections(report), MAX_BYTES)
+            head += f"{report_format.format_totals(report.totals)}\n\n"
+        text = head + sections.render_sections(_sections(report), MAX_BYTES)
         yield f"{text.rstrip()}\n{self._render_footer()}"
 
     def _render_footer(self) -> str:
@@ -71,27 +51,27 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         return f"\n{', '.join(parts)}\n" if parts else ""
 
 
-def _sections(report: Report) -> Iterator[Section]:
-    several = has_several_configs(report.results)
-    yield make_reasons_section(report)
+def _sections(report: Report) -> Iterator[sections.Section]:
+    several = report_format.has_several_configs(report.results)
+    yield sections.make_reasons_section(report)
     yield _evaluators(report, several=several)
     if report.comparison is not None:
         yield _comparison_section(report.comparison)
-    yield _failed(filter_by_status(report.results, "failed"))
-    yield _errored(filter_by_status(report.results, "errored"), several=several)
+    yield _failed(report_format.filter_by_status(report.results, "failed"))
+    yield _errored(report_format.filter_by_status(report.results, "errored"), several=several)
     problems = [each for each in report.problems if each.severity != "note"]
-    yield make_problems_section(problems, report)
+    yield sections.make_problems_section(problems, report)
 
 
-def _evaluators(report: Report, *, several: bool) -> Section:
-    found = group_by_evaluator(report.results)
+def _evaluators(report: Report, *, several: bool) -> sections.Section:
+    found = report_format.group_by_evaluator(report.results)
     compared = report.comparison.evaluators if report.comparison else ()
     by_name = {(each.config, each.evaluator): each for each in compared}
     columns = [*(["Config"] if several else []), "Evaluator", "Passed", "Mean score", "Threshold"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
     if by_name:
         columns, ruler = [*columns, "Baseline"], [*ruler, "---"]
-    return Section(
+    return sections.Section(
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
         blocks=(_render_row(each, by_name, report, several=several) for each in found),
@@ -101,7 +81,7 @@ def _evaluators(report: Report, *, several: bool) -> Section:
 
 
 def _render_row(
-    checks: EvaluatorChecks,
+    checks: report_format.EvaluatorChecks,
     by_name: Mapping[tuple[str, str], EvaluatorComparison],
     report: Report,
     *,
@@ -109,9 +89,9 @@ def _render_row(
 ) -> str:
     totals, result = checks.totals, checks.representative
     advisory = "" if result.evaluator.required else " (advisory)"
-    icon = choose_icon(checks, gate_failed=report.decision.is_failure)
+    icon = sections.choose_icon(checks, gate_failed=report.decision.is_failure)
     cells = [
-        *([markdown_code(format_path(result.config))] if several else []),
+        *([markdown_code(report_format.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         f"{totals.passed:,} of {totals.checks:,}",
         "" if totals.score is None else format_number(totals.score),
@@ -123,7 +103,7 @@ def _render_row(
     return markdown_row(cells)
 
 
-def _comparison_section(comparison: Comparison) -> Section:
+def _comparison_section(comparison: Comparison) -> sections.Section:
     blocks = [
         *(f"- {markdown_prose(remark)}\n" for remark in baseline_text.list_remarks(comparison)),
         *(
@@ -131,8 +111,9 @@ def _comparison_section(comparison: Comparison) -> Section:
             for case, evaluator, scores in baseline_text.list_regressions(comparison)
         ),
     ]
-    return Section(
-        title="### Worse than the baseline\n\n" if _regressed(comparison) else "### Baseline\n\n",
+    regressed = any(each.regressions for each in comparison.evaluators)
+    return sections.Section(
+        title="### Worse than the baseline\n\n" if regressed else "### Baseline\n\n",
         noun="line of the comparison",
         blocks=iter(blocks),
         total=len(blocks),
@@ -141,15 +122,11 @@ def _comparison_section(comparison: Comparison) -> Section:
     )
 
 
-def _regressed(comparison: Comparison) -> bool:
-    return any(each.regressions for each in comparison.evaluators)
-
-
-def _failed(failed: Sequence[CheckResult]) -> Section:
-    return Section(
+def _failed(failed: Sequence[CheckResult]) -> sections.Section:
+    return sections.Section(
         title="### Failed checks\n\n",
         noun="failed check",
-        blocks=map(_render_failure, sort_worst_first(failed)),
+        blocks=map(_render_failure, report_format.sort_worst_first(failed)),
         total=len(failed),
         max_items=MAX_CASES,
         share=0.25,
@@ -158,9 +135,8 @@ def _failed(failed: Sequence[CheckResult]) -> Section:
 
 def _render_failure(result: CheckResult) -> str:
     """Render a failed check with its first misses."""
-    headline = truncate.join_first_and_last(
-        check_text.split_lines(check_text.format_headline(result))
-    )
+    lines = check_text.split_lines(check_text.format_headline(result))
+    headline = truncate.join_first_and_last(lines)
     name = f"{markdown_code(result.case.id)}, {markdown_code(result.evaluator.name)}"
     misses = () if result.judgement is None else result.judgement.misses
     details = "".join(
@@ -169,15 +145,15 @@ def _render_failure(result: CheckResult) -> str:
     return f"- {name}: {markdown_prose(headline)}\n{details}"
 
 
-def _errored(errored: Sequence[CheckResult], *, several: bool) -> Section:
-    groups = group_by_reason(errored)
-    return Section(
+def _errored(errored: Sequence[CheckResult], *, several: bool) -> sections.Section:
+    groups = report_format.group_by_reason(errored)
+    return sections.Section(
         title="### Errored checks\n\n",
         noun="error",
         blocks=(
-            f"- {format_evaluator_name(config, evaluator, several=several)}: "
+            f"- {sections.format_evaluator_name(config, evaluator, several=several)}: "
             f"{markdown_prose(truncate.join_first_and_last(check_text.split_lines(reason)))}"
-            f" ({format_case_names(cases, markdown_code)})\n"
+            f" ({report_format.format_case_names(cases, markdown_code)})\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),

@@ -8,7 +8,7 @@ from agentci.gate.comparison import describe_outcome, label_outcome
 from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
 from agentci.reports.report_format import format_path
 
-COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "worse", "better", "outcome")
+COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "change", "worse", "better", "outcome")
 
 
 def format_evaluator(compared: EvaluatorComparison, comparison: Comparison) -> str:
@@ -26,6 +26,7 @@ def format_cells(compared: EvaluatorComparison, comparison: Comparison) -> tuple
         f"{compared.pairs:,}",
         _format_score(compared.before),
         _format_score(compared.after),
+        _format_interval(compared),
         f"{len(compared.regressions):,}",
         f"{len(compared.improvements):,}",
         label_outcome(compared),
@@ -47,6 +48,13 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     for each in comparison.evaluators:
         if each.outcome != "pass":
             yield f"{format_evaluator(each, comparison)} {describe_outcome(each)}"
+    detectable = ", ".join(
+        f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
+        for each in comparison.evaluators
+        if each.detectable_drop is not None
+    )
+    if detectable:
+        yield f"drops that are detected with a probability of 80%: {detectable}"
     if comparison.added:
         yield f"{format_count(comparison.added, 'check')} only in this run"
     if comparison.removed:
@@ -63,6 +71,13 @@ def list_regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
 def format_scores(change: ChangedCheck) -> str:
     """Format the scores of a check in both runs: ``score 1 -> 0.5``."""
     return f"score {_format_score(change.before)} -> {_format_score(change.after)}"
+
+
+def _format_interval(compared: EvaluatorComparison) -> str:
+    """Format the 95% interval of the mean change: ``-0.12 to 0.02``."""
+    if compared.change_low is None or compared.change_high is None:
+        return "-"
+    return f"{format_number(compared.change_low, 2)} to {format_number(compared.change_high, 2)}"
 
 
 def _format_score(score: float | None) -> str:

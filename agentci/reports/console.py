@@ -144,9 +144,7 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     if comparison is None:
         return
     if comparison.evaluators:
-        rows = (
-            baseline_text.format_cells(compared, comparison) for compared in comparison.evaluators
-        )
+        rows = (baseline_text.format_cells(each, comparison) for each in comparison.evaluators)
         yield from _align(
             [baseline_text.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1
         )

@@ -23,31 +23,9 @@ from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
-from agentci.reports import github_limits
+from agentci.reports import github_limits, report_format, sections
 from agentci.reports.check_text import format_outcome, low_scoring_turns
-from agentci.reports.evaluator_stats import format_mean_score, format_pass_rate
-from agentci.reports.report_format import (
-    EvaluatorChecks,
-    filter_by_status,
-    format_case_names,
-    format_counts,
-    format_path,
-    format_spending,
-    group_by_evaluator,
-    group_by_reason,
-    group_warnings,
-    has_several_configs,
-    sort_worst_first,
-)
-from agentci.reports.sections import (
-    Section,
-    choose_icon,
-    format_evaluator_name,
-    make_problems_section,
-    make_reasons_section,
-    render_heading,
-    render_sections,
-)
+from agentci.reports.report_format import format_mean_score, format_pass_rate
 from agentci.reports.stability import summarize_repeats
 from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
 
@@ -75,19 +53,17 @@ def render_chart(report: Report) -> str:
 
     With a baseline, both scores are means over the checks that both runs have.
     """
-    several = has_several_configs(report.results)
+    several = report_format.has_several_configs(report.results)
     comparisons = report.comparison.evaluators if report.comparison else ()
-    paired = [
-        _ChartBar(each.config, each.evaluator, each.after, each.before) for each in comparisons
-    ]
+    paired = [_ChartBar(one.config, one.evaluator, one.after, one.before) for one in comparisons]
     paired = [bar for bar in paired if _is_drawn(bar.score) and _is_drawn(bar.before)]
     if MIN_BARS <= len(paired) <= MAX_BARS:
         title = "Mean score of the checks in both runs (line: baseline)"
         return _render_mermaid(title, paired, several=several)
     bars = [
-        _ChartBar(each.representative.config, each.representative.evaluator.name, each.totals.score)
-        for each in group_by_evaluator(report.results)
-        if _is_drawn(each.totals.score)
+        _ChartBar(one.representative.config, one.representative.evaluator.name, one.totals.score)
+        for one in report_format.group_by_evaluator(report.results)
+        if _is_drawn(one.totals.score)
     ]
     return (
         _render_mermaid("Mean score", bars, several=several)
@@ -126,7 +102,7 @@ def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
     """Yield a unique name per bar: Mermaid draws bars with the same name over each other."""
     seen = Counter[str]()
     for bar in bars:
-        config = f" ({format_path(bar.config)})" if several else ""
+        config = f" ({report_format.format_path(bar.config)})" if several else ""
         text = _UNSAFE.sub(" ", f"{bar.evaluator}{config}")
         name = truncate.short(" ".join(text.split()), MAX_NAME_CHARACTERS)
         seen[name] += 1
@@ -136,10 +112,10 @@ def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
 _RULER = ["---", *["--:"] * 5, "---"]
 
 
-def make_baseline_section(comparison: Comparison) -> Section:
+def make_baseline_section(comparison: Comparison) -> sections.Section:
     """Make the section that compares the run with its baseline."""
     blocks = list(_render_remarks(comparison))
-    return Section(
+    return sections.Section(
         title=(
             f"### Comparison with the baseline {markdown_code(comparison.baseline)}\n\n"
             f"{_table(comparison)}"
@@ -246,37 +222,45 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last line counts what is omitted."""
-        lines = (format_counts(report), markdown_prose(format_spending(report.spending)))
-        head = render_heading(report) + "".join(f"{line}\n\n" for line in lines if line)
-        text = head + render_sections(_sections(report), self.max_bytes)
+        lines = (
+            report_format.format_counts(report),
+            markdown_prose(report_format.format_spending(report.spending)),
+        )
+        head = sections.render_heading(report) + "".join(f"{line}\n\n" for line in lines if line)
+        text = head + sections.render_sections(_sections(report), self.max_bytes)
         yield f"{text.rstrip()}\n"
 
 
-def _sections(report: Report) -> Iterator[Section]:
+def _sections(report: Report) -> Iterator[sections.Section]:
     """Yield the sections below the verdict, in page order."""
-    yield make_reasons_section(report)
+    yield sections.make_reasons_section(report)
     yield _evaluators(report)
     # With total 0 an omitted chart is not counted: the table has the same numbers.
-    yield Section(title="", noun="chart", blocks=iter((render_chart(report),)), total=0, share=0.01)
+    yield sections.Section(
+        title="", noun="chart", blocks=iter((render_chart(report),)), total=0, share=0.01
+    )
     if report.comparison is not None:
         yield make_baseline_section(report.comparison)
     yield _repeats(report.results)
-    yield _failed(filter_by_status(report.results, "failed"))
-    several = has_several_configs(report.results)
-    yield _errors(filter_by_status(report.results, "errored"), several=several)
-    yield _skips(filter_by_status(report.results, "skipped"), several=several)
+    yield _failed(report_format.filter_by_status(report.results, "failed"))
+    several = report_format.has_several_configs(report.results)
+    yield _errors(report_format.filter_by_status(report.results, "errored"), several=several)
+    yield _skips(report_format.filter_by_status(report.results, "skipped"), several=several)
     yield _warnings(report.results)
-    yield make_problems_section(report.problems, report)
+    yield sections.make_problems_section(report.problems, report)
 
 
-def _evaluators(report: Report) -> Section:
-    found, several = group_by_evaluator(report.results), has_several_configs(report.results)
+def _evaluators(report: Report) -> sections.Section:
+    found, several = (
+        report_format.group_by_evaluator(report.results),
+        report_format.has_several_configs(report.results),
+    )
     columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
     columns += ["Pass rate (95 % CI)", "Mean score (95 % CI)", "Threshold"]
     ruler = ["---", *["--:"] * 7, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
-    return Section(
+    return sections.Section(
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
         blocks=(
@@ -289,7 +273,7 @@ def _evaluators(report: Report) -> Section:
     )
 
 
-def _render_row(checks: EvaluatorChecks, *, several: bool, gate_failed: bool) -> str:
+def _render_row(checks: report_format.EvaluatorChecks, *, several: bool, gate_failed: bool) -> str:
     totals, result, stats = checks.totals, checks.representative, checks.stats
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     name = (
@@ -297,18 +281,20 @@ def _render_row(checks: EvaluatorChecks, *, several: bool, gate_failed: bool) ->
         f"{'' if result.evaluator.required else ' (advisory)'}"
     )
     cells = [
-        f"{choose_icon(checks, gate_failed=gate_failed)} {name}",
+        f"{sections.choose_icon(checks, gate_failed=gate_failed)} {name}",
         *(f"{each:,}" for each in counts),
         format_pass_rate(stats),
         format_mean_score(totals.score, stats),
         markdown_prose(result.evaluator.criterion),
     ]
-    return markdown_row([markdown_code(format_path(result.config)), *cells] if several else cells)
+    return markdown_row(
+        [markdown_code(report_format.format_path(result.config)), *cells] if several else cells
+    )
 
 
-def _repeats(results: tuple[CheckResult, ...]) -> Section:
+def _repeats(results: tuple[CheckResult, ...]) -> sections.Section:
     found = tuple(summarize_repeats(results))
-    return Section(
+    return sections.Section(
         title="### Repeats\n\n",
         noun="repeated evaluator",
         blocks=(f"- {markdown_prose(each.line)}\n" for each in found),
@@ -316,9 +302,9 @@ def _repeats(results: tuple[CheckResult, ...]) -> Section:
     )
 
 
-def _failed(failed: Sequence[CheckResult]) -> Section:
-    ordered = sort_worst_first(failed)
-    return Section(
+def _failed(failed: Sequence[CheckResult]) -> sections.Section:
+    ordered = report_format.sort_worst_first(failed)
+    return sections.Section(
         title="### Failed checks\n\n",
         noun="failed check",
         blocks=(
@@ -331,14 +317,14 @@ def _failed(failed: Sequence[CheckResult]) -> Section:
     )
 
 
-def _errors(errored: Sequence[CheckResult], *, several: bool) -> Section:
-    groups = group_by_reason(errored)
-    return Section(
+def _errors(errored: Sequence[CheckResult], *, several: bool) -> sections.Section:
+    groups = report_format.group_by_reason(errored)
+    return sections.Section(
         title="### Errored checks\n\n",
         noun="error",
         blocks=(
-            f"{format_evaluator_name(config, evaluator, several=several)}: "
-            f"{format_case_names(cases, markdown_code)}\n\n"
+            f"{sections.format_evaluator_name(config, evaluator, several=several)}: "
+            f"{report_format.format_case_names(cases, markdown_code)}\n\n"
             f"{markdown_fence(truncate.middle(reason, MAX_FENCE))}\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
@@ -346,27 +332,27 @@ def _errors(errored: Sequence[CheckResult], *, several: bool) -> Section:
     )
 
 
-def _skips(skipped: Sequence[CheckResult], *, several: bool) -> Section:
-    groups = group_by_reason(skipped)
-    return Section(
+def _skips(skipped: Sequence[CheckResult], *, several: bool) -> sections.Section:
+    groups = report_format.group_by_reason(skipped)
+    return sections.Section(
         title="### Skipped checks\n\n",
         noun="skip reason",
         blocks=(
-            f"- {format_evaluator_name(config, evaluator, several=several)}: "
-            f"{markdown_prose(reason)} ({format_case_names(cases, markdown_code)})\n"
+            f"- {sections.format_evaluator_name(config, evaluator, several=several)}: "
+            f"{markdown_prose(reason)} ({report_format.format_case_names(cases, markdown_code)})\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),
     )
 
 
-def _warnings(results: Sequence[CheckResult]) -> Section:
-    found = group_warnings(results)
-    return Section(
+def _warnings(results: Sequence[CheckResult]) -> sections.Section:
+    found = report_format.group_warnings(results)
+    return sections.Section(
         title="### Warnings\n\n",
         noun="warning",
         blocks=(
-            f"- {markdown_prose(text)} ({format_case_names(cases, markdown_code)})\n"
+            f"- {markdown_prose(text)} ({report_format.format_case_names(cases, markdown_code)})\n"
             for text, cases in found.items()
         ),
         total=len(found),

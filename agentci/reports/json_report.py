@@ -7,28 +7,11 @@ from msgspec.structs import asdict
 
 from agentci._util.text import json_text
 from agentci.model.case import CaseSummary
-from agentci.model.judgement import Judgement
+from agentci.model.judgement import NO_JUDGEMENT
 from agentci.model.result import CheckResult, JudgeSpending, ModelCost, Report
 from agentci.model.shard import ShardInfo
-from agentci.reports.report_format import (
-    EvaluatorChecks,
-    group_by_evaluator,
-    list_cases,
-)
-from agentci.reports.results_json import (
-    CaseJson,
-    CostJson,
-    EvaluatorJson,
-    IntervalJson,
-    PlaceJson,
-    RepeatsJson,
-    ResultJson,
-    ShardJson,
-    SpendingJson,
-    ToolJson,
-    TrialsJson,
-    TurnJson,
-)
+from agentci.reports import results_json
+from agentci.reports.report_format import EvaluatorChecks, group_by_evaluator, list_cases
 from agentci.reports.stability import mean_flip_rate
 from agentci.version import __version__
 
@@ -54,7 +37,7 @@ class JsonReport(Struct, frozen=True, kw_only=True):
         dumps = json_text.dumps
         members: dict[str, Iterable[str]] = {
             "schema_version": [dumps(SCHEMA_VERSION)],
-            "tool": [dumps(ToolJson(name="agentci", version=self.tool_version))],
+            "tool": [dumps(results_json.ToolJson(name="agentci", version=self.tool_version))],
             "commit": [dumps(report.commit or None)],
             "complete": [dumps(report.complete)],
             "decision": [dumps(report.decision)],
@@ -78,20 +61,12 @@ class JsonReport(Struct, frozen=True, kw_only=True):
 
 
 def _format_array(items: Iterable[Struct]) -> Iterator[str]:
-    """Yield a JSON array with one item per line, which is fast to write and easy to diff."""
-    before = "["
-    for item in items:
-        yield f"{before}\n    {json_text.dumps(item)}"
-        before = ","
-    yield "[]" if before == "[" else "\n  ]"
+    return json_text.format_array(map(json_text.dumps, items), indent="  ")
 
 
-_NO_JUDGEMENT = Judgement(score=None, passed=None)
-
-
-def _result(result: CheckResult) -> ResultJson:
-    judgement, evaluator = result.judgement or _NO_JUDGEMENT, result.evaluator
-    return ResultJson(
+def _result(result: CheckResult) -> results_json.ResultJson:
+    judgement, evaluator = result.judgement or NO_JUDGEMENT, result.evaluator
+    return results_json.ResultJson(
         id=result.id,
         config=result.config,
         case=result.case.id,
@@ -115,33 +90,35 @@ def _result(result: CheckResult) -> ResultJson:
         warnings=result.case.warnings,
         seconds=round(result.seconds, 6),
         cached=result.cached,
-        trials=convert(result.trials, TrialsJson | None, from_attributes=True),
-        repeats=convert(result.repeats, RepeatsJson | None, from_attributes=True),
+        trials=convert(result.trials, results_json.TrialsJson | None, from_attributes=True),
+        repeats=convert(result.repeats, results_json.RepeatsJson | None, from_attributes=True),
         fingerprint=result.fingerprint,
-        place=PlaceJson(
+        place=results_json.PlaceJson(
             file=evaluator.place.file, line=evaluator.place.line, column=evaluator.place.column
         ),
     )
 
 
-def _evaluator(checks: EvaluatorChecks) -> EvaluatorJson:
+def _evaluator(checks: EvaluatorChecks) -> results_json.EvaluatorJson:
     stats = checks.stats
-    return EvaluatorJson(
+    return results_json.EvaluatorJson(
         config=checks.representative.config,
         evaluator=checks.representative.evaluator.name,
         **asdict(checks.totals),
-        score_interval=convert(stats.score_interval, IntervalJson | None, from_attributes=True),
+        score_interval=convert(
+            stats.score_interval, results_json.IntervalJson | None, from_attributes=True
+        ),
         pass_rate=stats.pass_rate,
         pass_rate_interval=convert(
-            stats.pass_rate_interval, IntervalJson | None, from_attributes=True
+            stats.pass_rate_interval, results_json.IntervalJson | None, from_attributes=True
         ),
         groups=stats.groups,
         flip_rate=mean_flip_rate(checks.results),
     )
 
 
-def _case(case: CaseSummary) -> CaseJson:
-    return CaseJson(
+def _case(case: CaseSummary) -> results_json.CaseJson:
+    return results_json.CaseJson(
         id=case.id,
         trace=case.trace_id,
         group=case.group,
@@ -149,26 +126,26 @@ def _case(case: CaseSummary) -> CaseJson:
         unmatched_reason=case.unmatched_reason,
         file=case.recording.file,
         turn_count=len(case.dialogue),
-        turns=tuple(TurnJson(user=turn.question, answer=turn.answer) for turn in case.dialogue),
+        turns=tuple(
+            results_json.TurnJson(user=turn.question, answer=turn.answer) for turn in case.dialogue
+        ),
         warnings=case.warnings,
         performance=None if case.performance is None else json.decode(case.performance),
     )
 
 
-def _spending(spending: JudgeSpending) -> SpendingJson:
-    def make_cost(cost: ModelCost) -> CostJson:
+def _spending(spending: JudgeSpending) -> results_json.SpendingJson:
+    def make_cost(cost: ModelCost) -> results_json.CostJson:
         usd = round(cost.usd, 9) if spending.priced else None
-        return CostJson(calls=cost.calls, tokens=cost.tokens, usd=usd)
+        return results_json.CostJson(calls=cost.calls, tokens=cost.tokens, usd=usd)
 
-    return SpendingJson(
-        config=spending.config,
-        spent=make_cost(spending.spent),
-        saved=make_cost(spending.saved),
+    return results_json.SpendingJson(
+        config=spending.config, spent=make_cost(spending.spent), saved=make_cost(spending.saved)
     )
 
 
-def _shard(info: ShardInfo) -> ShardJson:
-    return ShardJson(
+def _shard(info: ShardInfo) -> results_json.ShardJson:
+    return results_json.ShardJson(
         index=info.shard.index,
         total=info.shard.total,
         plan_digest=info.plan_digest,

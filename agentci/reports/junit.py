@@ -196,12 +196,10 @@ def _group_by_config(results: Sequence[CheckResult]) -> dict[str, list[CheckResu
     return groups
 
 
-def _group_problems(
-    problems: Sequence[Problem], configs: Sequence[str]
-) -> dict[str, list[Problem]]:
+def _group_problems(found: Sequence[Problem], configs: Sequence[str]) -> dict[str, list[Problem]]:
     """Group problems by config; those in other files go to the first config."""
     shares: dict[str, list[Problem]] = {config: [] for config in configs}
-    for problem in problems:
+    for problem in found:
         file = configs[0] if problem.place is None else problem.place.file
         shares[file if file in shares else configs[0]].append(problem)
     return shares

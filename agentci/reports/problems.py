@@ -6,11 +6,7 @@ from agentci._util.text import escape, json_text
 from agentci._util.text.format import format_count
 from agentci.model.choices import ProblemFormat
 from agentci.model.problem import Problem
-from agentci.reports.report_format import (
-    count_problems,
-    format_problem,
-    make_problem_annotation,
-)
+from agentci.reports.report_format import count_problems, format_problem, make_problem_annotation
 from agentci.reports.workflow_commands import render_annotations
 
 
@@ -27,22 +23,17 @@ def render_problems(
     if form == "json":
         return _render_json(problems)
     if form == "text":
-        return _render_text(problems, files)
+        lines = [escape.escape_for_log_line(format_problem(each)) for each in problems]
+        if files is not None:
+            lines.append(f"{count_problems(problems)} in {format_count(files, 'file')}")
+        elif len(problems) > 1:
+            lines.append(count_problems(problems))
+        return "".join(f"{line}\n" for line in lines)
     if form == "sarif":
         from agentci.reports.sarif import render_sarif  # noqa: PLC0415 (most runs do not need it)
 
         return render_sarif(problems)
     return render_annotations(tuple(map(make_problem_annotation, problems)))
-
-
-def _render_text(problems: Sequence[Problem], files: int | None) -> str:
-    """Render one line per problem, in the format of compilers, then a count."""
-    lines = [escape.escape_for_log_line(format_problem(each)) for each in problems]
-    if files is not None:
-        lines.append(f"{count_problems(problems)} in {format_count(files, 'file')}")
-    elif len(problems) > 1:
-        lines.append(count_problems(problems))
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _render_json(problems: Sequence[Problem]) -> str:

@@ -1,5 +1,6 @@
 """Reporter protocol, and grouping and formatting that several report formats share."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Literal, Protocol, TypeAlias
@@ -7,8 +8,10 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_distinct_percents, format_number
+from agentci.gate import statistics
 from agentci.gate.decision import compute_totals
+from agentci.gate.groups import SCORED_STATUSES
 from agentci.model.case import CaseSummary
 from agentci.model.problem import COMMAND_LINE, Place, Problem, Severity
 from agentci.model.result import (
@@ -24,8 +27,74 @@ from agentci.model.result import (
 )
 from agentci.model.values import IdentityKey
 from agentci.reports.check_text import format_headline
-from agentci.reports.evaluator_stats import EvaluatorStats, compute_evaluator_stats
 from agentci.reports.workflow_commands import LEVELS, Annotation
+
+PERCENT = 100
+
+
+class EvaluatorStats(Struct, frozen=True, kw_only=True):
+    """Statistics over the checks of one evaluator that passed or failed.
+
+    Attributes:
+        pass_rate: 0 to 1; None without checks.
+        pass_rate_interval: at 95 %; None for too few groups.
+        score_interval: of the mean score, at 95 %; None for too few groups.
+        groups: number of independent groups of cases.
+    """
+
+    pass_rate: float | None
+    pass_rate_interval: statistics.ConfidenceInterval | None
+    score_interval: statistics.ConfidenceInterval | None
+    groups: int
+
+
+def compute_evaluator_stats(results: Sequence[CheckResult]) -> EvaluatorStats:
+    """Compute statistics of the checks of one evaluator of one config."""
+    groups: dict[str, list[CheckResult]] = {}
+    for result in results:
+        if result.status in SCORED_STATUSES:
+            groups.setdefault(result.case.group, []).append(result)
+    passes = [[each.status == "passed" for each in group] for group in groups.values()]
+    scores = [_scores(group) for group in groups.values()]
+    judged = [each for group in passes for each in group]
+    return EvaluatorStats(
+        pass_rate=sum(judged) / len(judged) if judged else None,
+        pass_rate_interval=statistics.mean_confidence_interval(passes),
+        score_interval=statistics.mean_confidence_interval([group for group in scores if group]),
+        groups=len(groups),
+    )
+
+
+def format_pass_rate(standing: EvaluatorStats) -> str:
+    """Format ``75% (45 to 92%)``; "" without a pass rate."""
+    if standing.pass_rate is None:
+        return ""
+    rate, _ = format_distinct_percents(standing.pass_rate, 1.0)
+    interval = standing.pass_rate_interval
+    if interval is None:
+        return rate
+    # Round outwards, so that the interval never looks narrower than it is.
+    low, high = math.floor(interval.low * PERCENT), math.ceil(interval.high * PERCENT)
+    return f"{rate} ({low} to {high}%)"
+
+
+def format_mean_score(score: float | None, standing: EvaluatorStats) -> str:
+    """Format ``0.712 (0.62 to 0.81)``, without an interval equal to that of the pass rate."""
+    if score is None:
+        return ""
+    interval = standing.score_interval
+    if interval in (None, standing.pass_rate_interval):
+        return format_number(score)
+    return (
+        f"{format_number(score)} ({format_number(interval.low, 2)} to "
+        f"{format_number(interval.high, 2)})"
+    )
+
+
+def _scores(results: Sequence[CheckResult]) -> list[float]:
+    judgements = (result.judgement for result in results)
+    scores = [each.score for each in judgements if each is not None and each.score is not None]
+    return [score for score in scores if math.isfinite(score)]
 
 
 def format_path(file: str) -> str:
@@ -51,10 +120,8 @@ def format_problem_text(problem: Problem) -> str:
 
 def count_problems(problems: Sequence[Problem]) -> str:
     """Count problems by severity: "2 errors, 1 warning"; "no problems" without any."""
-    severities = [problem.severity for problem in problems]
-    counts = (
-        format_count(severities.count(level), level) for level in LEVELS if level in severities
-    )
+    found = [problem.severity for problem in problems]
+    counts = (format_count(found.count(level), level) for level in LEVELS if level in found)
     return ", ".join(counts) or "no problems"
 
 
@@ -93,19 +160,16 @@ class Reporter(Protocol):
     @property
     def name(self) -> str:
         """Name of the format in messages and action outputs."""
-        ...
 
     @property
     def file_name(self) -> str:
         """Name of the file in the output folder."""
-        ...
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield the file as pieces of text that UTF-8 can encode.
 
         The caller need not keep more than one piece in memory.
         """
-        ...
 
 
 class EvaluatorChecks(Struct, frozen=True, kw_only=True, dict=True):

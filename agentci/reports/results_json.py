@@ -13,7 +13,7 @@ from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
 from agentci.model.choices import OnError, OnSkip, OnTurnMismatch, RepeatAggregation
-from agentci.model.gate import ComparisonOutcome, RegressionOutcome
+from agentci.model.gate import ComparisonOutcome, RegressionMode, RegressionOutcome
 from agentci.model.json import JsonObject
 from agentci.model.problem import Severity
 from agentci.model.result import Status, TrialStrategy
@@ -32,6 +32,11 @@ CheckId: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
 Commit: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?(?!\n)$")]
 
 
+def _about(description: str) -> Meta:
+    """Describe a member in the JSON Schema."""
+    return Meta(description=description)
+
+
 class _Json(Struct, forbid_unknown_fields=True):
     """A JSON object of ``results.json``."""
 
@@ -47,9 +52,9 @@ class PlaceJson(_Json):
 class TrialJson(_Json):
     """The score of one run of a case."""
 
-    attempt: Annotated[Count, Meta(description="Counted from 0.")]
+    attempt: Annotated[Count, _about("Counted from 0.")]
     score: float | None
-    reason: Annotated[str | None, Meta(description="Why the run has no score.")]
+    reason: Annotated[str | None, _about("Why the run has no score.")]
 
 
 class TrialsJson(_Json):
@@ -57,9 +62,7 @@ class TrialsJson(_Json):
 
     strategy: TrialStrategy
     trials: Annotated[tuple[TrialJson, ...], Meta(min_length=1)]
-    cost_limited: Annotated[
-        bool, Meta(description="Whether the cost limit prevented further runs.")
-    ]
+    cost_limited: Annotated[bool, _about("Whether the cost limit prevented further runs.")]
 
 
 class RepeatJson(_Json):
@@ -67,18 +70,17 @@ class RepeatJson(_Json):
 
     status: Status
     score: float | None
-    reason: Annotated[str | None, Meta(description="As `reason` of a result.")]
+    reason: Annotated[str | None, _about("As `reason` of a result.")]
 
 
 class RepeatsJson(_Json):
     """All results of an evaluator for the same case."""
 
-    aggregation: Annotated[RepeatAggregation, Meta(description="How the repeats are combined.")]
+    aggregation: Annotated[RepeatAggregation, _about("How the repeats are combined.")]
     flip_rate: Annotated[
         Share | None,
-        Meta(
-            description="Share of the repeats whose verdict differs from the majority's; null if "
-            "one errored."
+        _about(
+            "Share of the repeats whose verdict differs from the majority's; null if one errored."
         ),
     ]
     repeats: Annotated[tuple[RepeatJson, ...], Meta(min_length=1)]
@@ -87,55 +89,40 @@ class RepeatsJson(_Json):
 class ResultJson(_Json):
     """The result of one check: one evaluator, one case."""
 
-    id: Annotated[
-        str, Meta(description="Digest of config, case and evaluator; the same in every run.")
-    ]
+    id: Annotated[str, _about("Digest of config, case and evaluator; the same in every run.")]
     config: str
-    case: Annotated[
-        str, Meta(description="Id of the eval case, else of the trace or the conversation.")
-    ]
-    trace: Annotated[str, Meta(description="Id of the trace.")]
-    eval_case: Annotated[str | None, Meta(description="Id of the eval case.")]
-    file: Annotated[str, Meta(description="The file of the recorded run.")]
+    case: Annotated[str, _about("Id of the eval case, else of the trace or the conversation.")]
+    trace: Annotated[str, _about("Id of the trace.")]
+    eval_case: Annotated[str | None, _about("Id of the eval case.")]
+    file: Annotated[str, _about("The file of the recorded run.")]
     evaluator: str
-    type: Annotated[str, Meta(description="`type` of the evaluator in the config.")]
+    type: Annotated[str, _about("`type` of the evaluator in the config.")]
     status: Status
-    score: Annotated[Score | None, Meta(description="0 to 1; null if there is none.")]
-    criterion: Annotated[
-        str, Meta(description="What the check needs to pass, such as `score >= 0.7`.")
-    ]
+    score: Annotated[Score | None, _about("0 to 1; null if there is none.")]
+    criterion: Annotated[str, _about("What the check needs to pass, such as `score >= 0.7`.")]
     threshold: Score | None
     required: Annotated[
-        bool, Meta(description="False for an advisory evaluator, which never fails the gate.")
+        bool, _about("False for an advisory evaluator, which never fails the gate.")
     ]
-    weight: Annotated[Amount, Meta(description="Weight of the score in the score of its case.")]
+    weight: Annotated[Amount, _about("Weight of the score in the score of its case.")]
     turn_scores: tuple[float | None, ...]
     hits: tuple[str, ...]
     misses: tuple[str, ...]
     reasoning: str | None
-    details: Annotated[
-        Mapping[str, Any], Meta(description="Further values that the evaluator returned.")
-    ]
+    details: Annotated[Mapping[str, Any], _about("Further values that the evaluator returned.")]
     reason: Annotated[
         str | None,
-        Meta(
-            description="Why the check errored or was skipped, or passed or failed regardless of "
-            "its score."
+        _about(
+            "Why the check errored or was skipped, or passed or failed regardless of its score."
         ),
     ]
-    warnings: Annotated[
-        tuple[str, ...], Meta(description="Warnings about reading the recorded run.")
-    ]
+    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
     seconds: float | None
     cached: bool
-    trials: Annotated[
-        TrialsJson | None, Meta(description="Null unless the case was run several times.")
-    ]
-    repeats: Annotated[
-        RepeatsJson | None, Meta(description="Null unless the evaluator ran several times.")
-    ]
-    fingerprint: Annotated[str, Meta(description="Digest of the evaluator and the eval case.")]
-    place: Annotated[PlaceJson, Meta(description="The evaluator in the config.")]
+    trials: Annotated[TrialsJson | None, _about("Null unless the case was run several times.")]
+    repeats: Annotated[RepeatsJson | None, _about("Null unless the evaluator ran several times.")]
+    fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
+    place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 
 
 class TurnJson(_Json):
@@ -149,25 +136,21 @@ class CaseJson(_Json):
     """A case that was evaluated."""
 
     id: str
-    trace: Annotated[str, Meta(description="Id of the trace.")]
+    trace: Annotated[str, _about("Id of the trace.")]
     group: Annotated[
         str,
-        Meta(
-            description="Shared by cases that depend on each other, such as those of one "
+        _about(
+            "Shared by cases that depend on each other, such as those of one "
             "conversation; else the id of the case."
         ),
     ]
-    eval_case: Annotated[str | None, Meta(description="Id of the eval case.")]
-    unmatched_reason: Annotated[str | None, Meta(description="Why there is no eval case.")]
-    file: Annotated[str, Meta(description="The file of the recorded run.")]
+    eval_case: Annotated[str | None, _about("Id of the eval case.")]
+    unmatched_reason: Annotated[str | None, _about("Why there is no eval case.")]
+    file: Annotated[str, _about("The file of the recorded run.")]
     turn_count: Count
     turns: tuple[TurnJson, ...]
-    warnings: Annotated[
-        tuple[str, ...], Meta(description="Warnings about reading the recorded run.")
-    ]
-    performance: Annotated[
-        Mapping[str, Any] | None, Meta(description="Recorded latency, tokens and counts.")
-    ]
+    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
+    performance: Annotated[Mapping[str, Any] | None, _about("Recorded latency, tokens and counts.")]
 
     def __post_init__(self) -> None:
         if self.turn_count != len(self.turns):
@@ -182,9 +165,7 @@ class TotalsJson(_Json):
     failed: Count
     errored: Count
     skipped: Count
-    score: Annotated[
-        Score | None, Meta(description="Mean over passed and failed checks with a score.")
-    ]
+    score: Annotated[Score | None, _about("Mean over passed and failed checks with a score.")]
 
 
 class IntervalJson(_Json):
@@ -205,22 +186,17 @@ class EvaluatorJson(_Json):
     failed: Count
     errored: Count
     skipped: Count
-    score: Annotated[
-        Score | None, Meta(description="Mean over passed and failed checks with a score.")
-    ]
+    score: Annotated[Score | None, _about("Mean over passed and failed checks with a score.")]
     score_interval: Annotated[
-        IntervalJson | None,
-        Meta(description="Of the mean score; null if too few scores differ."),
+        IntervalJson | None, _about("Of the mean score; null if too few scores differ.")
     ]
-    pass_rate: Annotated[
-        float | None, Meta(description="passed / (passed + failed); null if both are 0.")
-    ]
+    pass_rate: Annotated[float | None, _about("passed / (passed + failed); null if both are 0.")]
     pass_rate_interval: Annotated[
-        IntervalJson | None, Meta(description="Of the pass rate; null for fewer than two groups.")
+        IntervalJson | None, _about("Of the pass rate; null for fewer than two groups.")
     ]
-    groups: Annotated[Count, Meta(description="Number of independent groups of cases.")]
+    groups: Annotated[Count, _about("Number of independent groups of cases.")]
     flip_rate: Annotated[
-        float | None, Meta(description="Mean over its checks; null if it ran once per case.")
+        float | None, _about("Mean over its checks; null if it ran once per case.")
     ]
 
 
@@ -229,7 +205,7 @@ class ProblemJson(_Json):
 
     severity: Severity
     message: str
-    hint: Annotated[str | None, Meta(description="What to do.")]
+    hint: Annotated[str | None, _about("What to do.")]
     place: PlaceJson | None
 
 
@@ -240,20 +216,20 @@ class ProvenanceJson(_Json):
     evaluator: str
     source: str
     repository: str
-    revision: Annotated[str, Meta(description="Branch, tag or commit in the config.")]
+    revision: Annotated[str, _about("Branch, tag or commit in the config.")]
     ref: str
-    commit: Annotated[str, Meta(description="The commit of the revision in this run.")]
-    digest: Annotated[str, Meta(description="Of all files; equal digests mean the same evaluator.")]
+    commit: Annotated[str, _about("The commit of the revision in this run.")]
+    digest: Annotated[str, _about("Of all files; equal digests mean the same evaluator.")]
 
 
 class ThresholdsJson(_Json):
     """The thresholds of a set of checks."""
 
     min_pass_rate: Annotated[
-        Share | None, Meta(description="Null counts the checks toward the overall pass rate.")
+        Share | None, _about("Null counts the checks toward the overall pass rate.")
     ]
     pass_rate_confidence: Annotated[
-        Share | None, Meta(description="Null compares only the pass rate of this run.")
+        Share | None, _about("Null compares only the pass rate of this run.")
     ]
     min_score: Share | None
     on_error: OnError
@@ -272,11 +248,10 @@ class CaseThresholdsJson(_Json):
 class RegressionThresholdsJson(_Json):
     """How much worse than the baseline the run may be."""
 
-    max_drop: Annotated[Share, Meta(description="Of the mean score of an evaluator.")]
+    max_drop: Annotated[Share, _about("Of the mean score of an evaluator.")]
     confidence: Annotated[float, Meta(ge=0, le=0.999)]
-    fail_on: Annotated[
-        tuple[RegressionOutcome, ...], Meta(description="Outcomes that fail the gate.")
-    ]
+    mode: RegressionMode
+    fail_on: Annotated[tuple[RegressionOutcome, ...], _about("Outcomes that fail the gate.")]
 
 
 class PolicyJson(_Json):
@@ -284,10 +259,10 @@ class PolicyJson(_Json):
 
     overall: ThresholdsJson
     evaluators: dict[str, ThresholdsJson]
-    cases: Annotated[CaseThresholdsJson | None, Meta(description="Null if cases have no score.")]
+    cases: Annotated[CaseThresholdsJson | None, _about("Null if cases have no score.")]
     regression: Annotated[
         RegressionThresholdsJson | None,
-        Meta(description="Null if the comparison with a baseline is only shown."),
+        _about("Null if the comparison with a baseline is only shown."),
     ]
 
 
@@ -296,10 +271,8 @@ class GateJson(_Json):
 
     config: str
     policy: PolicyJson
-    evaluators: Annotated[tuple[str, ...], Meta(description="In config order.")]
-    uncovered: Annotated[
-        Count, Meta(description="Number of eval cases without a matching recorded run.")
-    ]
+    evaluators: Annotated[tuple[str, ...], _about("In config order.")]
+    uncovered: Annotated[Count, _about("Number of eval cases without a matching recorded run.")]
 
 
 class CostJson(_Json):
@@ -307,20 +280,17 @@ class CostJson(_Json):
 
     calls: Count
     tokens: Annotated[
-        Count,
-        Meta(description="Input and output; estimated if the service does not report them."),
+        Count, _about("Input and output; estimated if the service does not report them.")
     ]
-    usd: Annotated[
-        Amount | None, Meta(description="By the prices in the config; null if one is missing.")
-    ]
+    usd: Annotated[Amount | None, _about("By the prices in the config; null if one is missing.")]
 
 
 class SpendingJson(_Json):
     """The cost of the judges of one config."""
 
     config: str
-    spent: Annotated[CostJson, Meta(description="In this run, including failed calls.")]
-    saved: Annotated[CostJson, Meta(description="What cached responses would have cost.")]
+    spent: Annotated[CostJson, _about("In this run, including failed calls.")]
+    saved: Annotated[CostJson, _about("What cached responses would have cost.")]
 
 
 class ChangeJson(_Json):
@@ -337,37 +307,44 @@ class EvaluatorComparisonJson(_Json):
     config: str
     evaluator: str
     required: bool
-    pairs: Annotated[Count, Meta(description="Number of these checks.")]
-    before: Annotated[float | None, Meta(description="Mean score in the baseline.")]
-    after: Annotated[float | None, Meta(description="Mean score in this run.")]
-    regressions: Annotated[
-        tuple[ChangeJson, ...], Meta(description="Checks that passed and now fail.")
-    ]
-    improvements: Annotated[
-        tuple[ChangeJson, ...], Meta(description="Checks that failed and now pass.")
-    ]
+    pairs: Annotated[Count, _about("Number of these checks.")]
+    before: Annotated[float | None, _about("Mean score in the baseline.")]
+    after: Annotated[float | None, _about("Mean score in this run.")]
+    regressions: Annotated[tuple[ChangeJson, ...], _about("Checks that passed and now fail.")]
+    improvements: Annotated[tuple[ChangeJson, ...], _about("Checks that failed and now pass.")]
     p_value: Annotated[
         float | None,
-        Meta(description="Of the drop, adjusted for the number of evaluators; null if not tested."),
+        _about(
+            "Of the drop beyond the allowed one, adjusted for the number of required "
+            "evaluators; null if not tested."
+        ),
     ]
     outcome: ComparisonOutcome
-    reason: Annotated[str, Meta(description="The outcome as text.")]
+    reason: Annotated[str, _about("The outcome as text.")]
+    groups: Annotated[Count, _about("Number of independent groups of cases.")]
+    change_low: Annotated[
+        float | None,
+        _about("Lower end of the 95 % interval of the mean change; null if unknown."),
+    ]
+    change_high: Annotated[float | None, _about("Upper end of the interval.")]
+    detectable_drop: Annotated[
+        float | None,
+        _about("Drop found significant with 80 % probability; null if not tested."),
+    ]
 
 
 class ComparisonJson(_Json):
     """The comparison with a baseline."""
 
-    baseline: Annotated[str, Meta(description="Where the baseline was found.")]
+    baseline: Annotated[str, _about("Where the baseline was found.")]
     evaluators: tuple[EvaluatorComparisonJson, ...]
-    not_comparable: Annotated[
-        str, Meta(description="Why the runs are not comparable; empty if they are.")
-    ]
-    added: Annotated[Count, Meta(description="Number of checks that only this run has.")]
-    removed: Annotated[Count, Meta(description="Number of checks that only the baseline has.")]
-    commit: Annotated[str, Meta(description="Commit of the baseline; empty if unknown.")]
+    not_comparable: Annotated[str, _about("Why the runs are not comparable; empty if they are.")]
+    added: Annotated[Count, _about("Number of checks that only this run has.")]
+    removed: Annotated[Count, _about("Number of checks that only the baseline has.")]
+    commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
     stale: Annotated[
         str,
-        Meta(description="Why the baseline may be of another commit than required; else empty."),
+        _about("Why the baseline may be of another commit than required; else empty."),
     ]
 
 
@@ -383,12 +360,10 @@ class ShardJson(_Json):
             description="Of the whole run; shards of one run share it.",
         ),
     ]
-    checks: Annotated[
-        tuple[CheckId, ...], Meta(description="Ids of all checks of the whole run, in order.")
-    ]
+    checks: Annotated[tuple[CheckId, ...], _about("Ids of all checks of the whole run, in order.")]
     shard_keys: Annotated[
         Mapping[CheckId, CheckId],
-        Meta(description="By check id, the id that selects the shard in its place."),
+        _about("By check id, the id that selects the shard in its place."),
     ]
 
     def __post_init__(self) -> None:
@@ -401,7 +376,7 @@ class DecisionJson(_Json):
 
     passed: bool
     exit_code: Annotated[int, Meta(ge=0, le=255)]
-    reasons: Annotated[tuple[str, ...], Meta(description="Most important first.")]
+    reasons: Annotated[tuple[str, ...], _about("Most important first.")]
 
 
 class ToolJson(_Json):
@@ -416,10 +391,8 @@ class ResultsJson(_Json):
 
     schema_version: Literal[1]
     tool: ToolJson
-    commit: Annotated[
-        Commit | None, Meta(description="The commit that was checked out; null if unknown.")
-    ]
-    complete: Annotated[bool, Meta(description="False if the run was interrupted.")]
+    commit: Annotated[Commit | None, _about("The commit that was checked out; null if unknown.")]
+    complete: Annotated[bool, _about("False if the run was interrupted.")]
     decision: DecisionJson
     totals: TotalsJson
     results: tuple[ResultJson, ...]
@@ -429,8 +402,8 @@ class ResultsJson(_Json):
     provenance: tuple[ProvenanceJson, ...]
     gates: tuple[GateJson, ...]
     judges: tuple[SpendingJson, ...]
-    comparison: Annotated[ComparisonJson | None, Meta(description="Null if no baseline was given.")]
-    shard: Annotated[ShardJson | None, Meta(description="Null for a whole run.")]
+    comparison: Annotated[ComparisonJson | None, _about("Null if no baseline was given.")]
+    shard: Annotated[ShardJson | None, _about("Null for a whole run.")]
 
 
 def make_results_schema() -> JsonObject:

@@ -82,9 +82,7 @@ def _turn(number: int, item: Json) -> TurnCalls | None:
         return None
     pairs = tuple(_align_calls(expected[:MAX_CALLS], actual[:MAX_CALLS]))
     return TurnCalls(
-        number=number,
-        rows=_rows(pairs),
-        hidden=max(0, max(len(expected), len(actual)) - MAX_CALLS),
+        number=number, rows=_rows(pairs), hidden=max(0, max(len(expected), len(actual)) - MAX_CALLS)
     )
 
 

@@ -38,11 +38,7 @@ def distance_to_diff(place: Place | None, diff: DiffLines) -> int:
 
 # Most severe first.
 LEVELS: tuple[Severity, ...] = get_args(Severity)
-COMMANDS: Final[dict[Severity, str]] = {
-    "error": "error",
-    "warning": "warning",
-    "note": "notice",
-}
+COMMANDS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 class Annotation(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentci.gate.comparison import compare_runs, describe_outcome, estimate_cases_needed
+from agentci.gate.comparison import compare_runs, describe_outcome
 from agentci.gate.regression import NO_BASELINE, find_regression_reasons
 from agentci.gate.rules import GateReason
 from agentci.model.case import CaseSummary
@@ -32,12 +32,15 @@ def result(
     status: Status | None = None,
     required: bool = True,
     fingerprint: str = "f",
+    group: str = "",
 ) -> CheckResult:
     passed = score is not None and score >= 0.5
     return CheckResult(
         id=f"{evaluator} {number}",
         config=CONFIG,
-        case=CaseSummary(id=f"c{number}", group=f"c{number}", trace_id="t", recording=PLACE),
+        case=CaseSummary(
+            id=f"c{number}", group=group or f"c{number}", trace_id="t", recording=PLACE
+        ),
         evaluator=EvaluatorIdentity(
             name=evaluator,
             type="code",
@@ -85,6 +88,9 @@ def test_status_changes_are_listed_as_regressions_and_improvements() -> None:
         ([1] * 8, [0.9] * 8, RegressionThresholds(confidence=0.999), "insufficient-data"),
         ([1] * 4, [0] * 4, RegressionThresholds(), "insufficient-data"),
         ([1] * 4, [0] * 4, RegressionThresholds(confidence=0.9), "fail"),
+        ([1], [0], RegressionThresholds(confidence=0), "fail"),
+        ([1] * 2, [0, 1], RegressionThresholds(confidence=0), "fail"),
+        ([1] * 2, [1] * 2, RegressionThresholds(confidence=0, mode="prove"), "pass"),
     ],
 )
 def test_significant_drop_above_max_drop_fails(
@@ -107,7 +113,6 @@ def test_inconclusive_drop_names_p_value_and_cases_needed() -> None:
         "inconclusive",
         "mean score 1 -> 0.8 (10 cases), not significant (p = 0.25); needs about 30 cases",
     )
-    assert estimate_cases_needed((0.0,) * 99 + (-1.0, 1.0, -0.001), 0.05) is None
 
 
 @pytest.mark.parametrize(
@@ -129,14 +134,119 @@ def test_outcome_is_described_with_its_scores(
 
 def test_p_value_is_corrected_for_many_evaluators() -> None:
     names = [f"e{number}" for number in range(10)]
-    before = [each for name in names for each in results(*[1] * 6, evaluator=name)]
+    before = [each for name in names for each in results(*[1] * 8, evaluator=name)]
     after = [
-        each for name in names for each in results(*[0 if name == "e3" else 1] * 6, evaluator=name)
+        each
+        for name in names
+        for each in results(*[0 if name == "e3" else 1] * 7, 1, evaluator=name)
     ]
-    single = trend(results(*[1] * 6), results(*[0] * 6))
-    assert (single.outcome, single.p_value) == ("fail", 1 / 64)
+    single = trend(results(*[1] * 8), results(*[0] * 7, 1))
+    assert (single.outcome, single.p_value) == ("fail", 1 / 128)
     fourth = compare_runs(before, after, {}, baseline="base").evaluators[3]
-    assert (fourth.outcome, fourth.p_value) == ("inconclusive", 10 / 64)
+    assert (fourth.outcome, fourth.p_value) == ("inconclusive", 10 / 128)
+
+
+def _compare_evaluators(
+    required: int, advisory: int, *, config: str = CONFIG
+) -> tuple[EvaluatorComparison, ...]:
+    """Compare evaluators with six cases each, all of which break for the first evaluator."""
+    before, after = [], []
+    for number in range(required + advisory):
+        for index in range(6):
+            same = result(index, evaluator=f"e{number}", required=number < required)
+            same = replace(same, config=config if number else CONFIG)
+            before.append(same)
+            broken = replace(same, status="failed", judgement=Judgement(score=0.0, passed=False))
+            after.append(same if number else broken)
+    return compare_runs(before, after, {}, baseline="base").evaluators
+
+
+@pytest.mark.parametrize(
+    ("required", "advisory", "config"), [(1, 6, CONFIG), (7, 0, "other.yaml"), (1, 0, CONFIG)]
+)
+def test_evaluators_of_no_common_gate_do_not_change_the_p_value(
+    required: int, advisory: int, config: str
+) -> None:
+    first = _compare_evaluators(required, advisory, config=config)[0]
+    assert (first.outcome, first.p_value) == ("fail", 1 / 64)
+
+
+def test_minimum_number_of_cases_includes_the_correction() -> None:
+    assert _compare_evaluators(2, 0)[0].outcome == "fail"
+    found = _compare_evaluators(5, 0)[0]
+    why = "6 cases in both runs; at least 7 are needed"
+    assert (found.outcome, found.reason) == ("insufficient-data", why)
+
+
+def test_drop_must_be_significantly_larger_than_the_allowed_one() -> None:
+    """The drop of 0.06 is significantly above 0, but not above 0.05."""
+    before, after = results(*[1] * 100), results(*[0] * 6, *[1] * 94)
+    assert trend(before, after).outcome == "fail"
+    found = trend(before, after, RegressionThresholds(max_drop=0.05))
+    assert found.outcome == "inconclusive"
+    assert found.p_value == pytest.approx(0.3457, abs=5e-4)
+
+
+def test_large_drop_above_the_allowed_one_fails() -> None:
+    before, after = results(*[1] * 100), results(*[0] * 15, *[1] * 85)
+    assert trend(before, after, RegressionThresholds(max_drop=0.05)).outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    ("cases", "broken", "outcome", "reason"),
+    [
+        (200, 0, "pass", "mean score 1 -> 1 (200 cases)"),
+        (
+            20,
+            0,
+            "inconclusive",
+            "mean score 1 -> 1 (20 cases), a drop of up to 0.114 is not excluded",
+        ),
+        (2, 0, "inconclusive", "mean score 1 -> 1 (2 cases), a drop of up to 1 is not excluded"),
+        (1, 0, "inconclusive", "mean score 1 -> 1 (1 case), a drop of up to 1 is not excluded"),
+        (40, 20, "fail", "mean score 1 -> 0.5 (40 cases, p < 0.001)"),
+    ],
+)
+def test_prove_mode_passes_only_if_a_larger_drop_is_excluded(
+    cases: int, broken: int, outcome: ComparisonOutcome, reason: str
+) -> None:
+    thresholds = RegressionThresholds(max_drop=0.05, mode="prove")
+    after = results(*[0] * broken, *[1] * (cases - broken))
+    found = trend(results(*[1] * cases), after, thresholds)
+    assert (found.outcome, found.reason) == (outcome, reason)
+    gate = Gate(config=CONFIG, policy=GatePolicy(regression=thresholds), evaluators=("tone",))
+    comparison = Comparison(baseline="base", evaluators=(found,))
+    kinds = [each.kind for each in find_regression_reasons(comparison, [gate])]
+    assert kinds == ([] if outcome == "pass" else ["failed"])
+
+
+def test_runs_of_one_case_are_one_observation() -> None:
+    """Ten recorded runs of each of three cases are not thirty independent cases."""
+    before = [result(number, group=f"g{number % 3}") for number in range(30)]
+    after = [result(number, 0.0, group=f"g{number % 3}") for number in range(30)]
+    found = trend(before, after)
+    why = "3 groups in both runs; at least 5 are needed"
+    assert (found.outcome, found.reason, found.groups, found.pairs) == (
+        "insufficient-data",
+        why,
+        3,
+        30,
+    )
+
+
+def test_cases_that_cannot_drop_do_not_count_as_evidence() -> None:
+    found = trend(results(*[1] * 3, *[0] * 30), results(*[0] * 33))
+    assert found.outcome == "inconclusive"
+    assert found.reason.endswith("not significant (p = 0.125); only 3 cases can drop, 5 are needed")
+
+
+def test_comparison_has_interval_and_detectable_drop() -> None:
+    found = trend(results(*[1] * 30), results(*[1] * 29, 0))
+    assert found.change_low is not None
+    assert found.change_high is not None
+    assert found.detectable_drop is not None
+    assert found.change_low < -1 / 30 < found.change_high
+    assert 0.1 < found.detectable_drop < 0.2
 
 
 @pytest.mark.parametrize(

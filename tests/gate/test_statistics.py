@@ -12,11 +12,9 @@ from agentci.gate.statistics import (
     binomial_tail_probability,
     cases_needed,
     clopper_pearson_lower_bound,
+    estimate_mean,
     mean_confidence_interval,
-    pass_rate_confidence_interval,
-    standard_error,
     t_quantile,
-    wilson_bounds,
 )
 
 # E. Miller, Adding Error Bars to Evals, 2024, with the small-sample correction.
@@ -74,108 +72,63 @@ class TestDistributions:
 
 
 class TestConfidenceInterval:
-    @pytest.mark.parametrize(
-        ("passed", "whole", "low", "high"),
-        [
-            (9, 10, 0.595850, 0.982124),
-            (10, 10, 0.722467, 1),
-            (45, 50, 0.786398, 0.956524),
-            (190, 200, 0.910422, 0.972617),
-            (0, 10, 0, 1 - 0.722467),
-        ],
-    )
-    def test_pass_rate_interval_is_wilson_score_interval(
-        self, passed: int, whole: int, low: float, high: float
-    ) -> None:
-        assert wilson_bounds(passed / whole, whole) == pytest.approx((low, high), abs=5e-7)
-        found = pass_rate_confidence_interval([[each < passed] for each in range(whole)])
-        assert found is not None
-        assert (found.low, found.high) == pytest.approx((low, high), abs=5e-7)
-        assert found.method == "wilson"
-
-    def test_mean_interval_uses_t_distribution(self) -> None:
+    def test_interval_adds_one_group_at_each_bound(self) -> None:
         found = mean_confidence_interval([[0.2], [0.4], [0.6]])
         assert found is not None
-        reach = 4.302652729749462 * 0.2 / math.sqrt(3)
-        assert (found.low, found.high) == pytest.approx((0.0, 0.4 + reach))
-        assert found.method == "t"
+        scores = [0.2, 0.4, 0.6, 0.0, 1.0]
+        deviation = math.sqrt(math.fsum((each - 0.44) ** 2 for each in scores) / 4)
+        reach = 4.302652729749462 * deviation / math.sqrt(5)
+        assert reach > 0.56
+        assert (found.low, found.high, found.method) == (0.0, 1.0, "t")
+
+    def test_interval_of_differences_reaches_below_0(self) -> None:
+        found = mean_confidence_interval([[0.0]] * 30, low=-1.0)
+        assert found is not None
+        reach = 2.045229642132703 * math.sqrt(2 / 31 * 32) / 32
+        assert (found.low, found.high) == pytest.approx((-reach, reach))
 
     def test_clustered_interval_uses_clustered_standard_error(self) -> None:
         found = mean_confidence_interval(CLUSTERS)
         assert found is not None
-        reach = 3.1824463052837078 * 0.209718
-        assert found.low == 0.0
-        assert 7 / 12 + reach > 1
+        sums = [3, 0, 2, 2, 0, 3]  # of three each, with the added groups
+        center = 10 / 18
+        error = math.sqrt(math.fsum((each - 3 * center) ** 2 for each in sums) * 6 / 5) / 18
+        low = center - 3.1824463052837078 * error
+        assert found.low == pytest.approx(max(0.0, low))
         assert (found.high, found.method) == (1.0, "clustered-t")
-        assert (
-            pass_rate_confidence_interval([[bool(each) for each in group] for group in CLUSTERS])
-            == found
-        )
 
-    def test_groups_that_all_pass_count_once_each(self) -> None:
-        found = pass_rate_confidence_interval([[True] * 3] * 10)
+    def test_equal_groups_have_an_interval(self) -> None:
+        found = mean_confidence_interval([[0.7]] * 9)
         assert found is not None
-        assert (found.low, found.high) == pytest.approx((0.722467, 1), abs=5e-7)
+        assert 0 < found.low < 0.7 < found.high < 1
 
-    def test_identical_groups_count_once_each(self) -> None:
-        found = pass_rate_confidence_interval([[True, False]] * 10)
-        assert found is not None
-        assert (found.low, found.high) == pytest.approx(wilson_bounds(0.5, 10))
+    def test_checks_of_equal_groups_count_once_per_group(self) -> None:
+        single, several = (mean_confidence_interval([[1] * size] * 10) for size in (1, 3))
+        assert single is not None
+        assert several is not None
+        assert (single.low, single.high) == pytest.approx((several.low, several.high))
 
     @pytest.mark.parametrize("groups", [[], [[1.0]], [[1.0, 0.0, 1.0]]])
     def test_one_group_has_no_interval(self, groups: list[list[float]]) -> None:
+        assert estimate_mean(groups) is None
         assert mean_confidence_interval(groups) is None
-        assert (
-            pass_rate_confidence_interval([[bool(each) for each in group] for group in groups])
-            is None
-        )
-
-    def test_equal_scores_have_no_mean_interval(self) -> None:
-        assert mean_confidence_interval([[0.7]] * 9) is None
-
-    def test_mean_interval_of_binary_scores_is_pass_rate_interval(self) -> None:
-        scores = [1.0, 1.0, 0.0, 1.0]
-        assert mean_confidence_interval(
-            [[each] for each in scores]
-        ) == pass_rate_confidence_interval([[bool(each)] for each in scores])
 
     @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=2, max_size=12))
-    def test_mean_interval_contains_mean_and_stays_in_0_to_1(
-        self, groups: list[list[float]]
-    ) -> None:
+    def test_interval_contains_mean_and_stays_in_0_to_1(self, groups: list[list[float]]) -> None:
         found = mean_confidence_interval(groups)
-        if found is not None:
-            scores = [*chain(*groups)]
-            assert 0 <= found.low <= math.fsum(scores) / len(scores) <= found.high <= 1
-
-    @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=4), min_size=2, max_size=12))
-    def test_pass_rate_interval_exists_for_two_or_more_groups(
-        self, groups: list[list[bool]]
-    ) -> None:
-        found = pass_rate_confidence_interval(groups)
         assert found is not None
-        votes = [*chain(*groups)]
-        assert 0 <= found.low <= sum(votes) / len(votes) <= found.high <= 1
+        scores = [*chain(*groups)]
+        mean = math.fsum(scores) / len(scores)
+        assert 0 <= found.low <= mean + 1e-12
+        assert mean - 1e-12 <= found.high <= 1
         assert found.low < found.high
 
-
-class TestStandardError:
-    def test_one_group_has_no_standard_error(self) -> None:
-        assert standard_error([[0.2, 0.9]]) is None
-        assert mean_confidence_interval([[0.2, 0.9]]) is None
-
-    def test_standard_error_of_single_scores_matches_reference(self) -> None:
-        single = [[each] for group in CLUSTERS for each in group]
-        assert standard_error(single) == pytest.approx(0.148647, abs=5e-7)
-
-    def test_clustered_standard_error_is_corrected_for_few_clusters(self) -> None:
-        assert standard_error(CLUSTERS) == pytest.approx(0.209718, abs=5e-7)
-        assert standard_error(CLUSTERS) == pytest.approx(0.181621 * math.sqrt(4 / 3), abs=5e-7)
-
     @given(st.lists(st.floats(0, 1), min_size=2, max_size=9))
-    def test_duplicated_scores_do_not_change_standard_error(self, scores: list[float]) -> None:
-        once, twice = ([[each] * times for each in scores] for times in (1, 2))
-        assert standard_error(once) == pytest.approx(standard_error(twice))
+    def test_duplicated_scores_do_not_change_the_estimate(self, scores: list[float]) -> None:
+        once, twice = (estimate_mean([[each] * times for each in scores]) for times in (1, 2))
+        assert once is not None
+        assert twice is not None
+        assert (once.center, once.error) == pytest.approx((twice.center, twice.error))
 
 
 class TestLowerBound:

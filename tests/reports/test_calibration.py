@@ -22,10 +22,10 @@ def test_reliable_evaluator_has_no_notes() -> None:
         "                  evaluator: pass  evaluator: fail\n"
         "  human: pass               1,000                2\n"
         "  human: fail                   1               30\n"
-        "  agreement     99.7% (99.1% to 99.9%)\n"
+        "  agreement     99.7% (99.2% to 100%)\n"
         "  kappa         0.951\n"
-        "  passes found  99.8% (99.3% to 99.9%)\n"
-        "  fails found   96.8% (83.8% to 99.4%)\n"
+        "  passes found  99.8% (99.4% to 100%)\n"
+        "  fails found   96.8% (85.3% to 100%)\n"
         "  flips         100% of 1 pair of repeats\n"
     )
 

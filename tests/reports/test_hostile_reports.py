@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from xml.parsers import expat
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -39,6 +40,8 @@ from agentci.reports.results_json import make_results_schema
 from tests.helpers.building import values
 from tests.helpers.reports import annotated, text_of
 from tests.helpers.runner import Command, commands_in, read_output_file
+
+pytestmark = pytest.mark.slow
 
 VALIDATOR = Draft202012Validator(make_results_schema())
 DELIMITER = "delimiter-4f2a"

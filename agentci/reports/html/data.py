@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from agentci._util.text import json_text
 from agentci.model.case import CaseSummary
 from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judgement import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import format_headline
 from agentci.reports.html.markup import Markup, tag
@@ -74,7 +74,7 @@ def _checks(report: Report, evaluators: _Numbering, cases: _Numbering) -> Iterat
 
 
 def _findings(result: CheckResult) -> JsonObject:
-    judgement = result.judgement or _NO_JUDGEMENT
+    judgement = result.judgement or NO_JUDGEMENT
     trials = result.trials
     members: JsonObject = {
         "turn_scores": judgement.turn_scores,
@@ -140,11 +140,4 @@ def _drop_empty(members: JsonObject) -> JsonObject:
 
 
 def _format_array(items: Iterable[JsonObject]) -> Iterator[str]:
-    before = "["
-    for item in items:
-        yield f"{before}\n{json_text.dumps_for_html(item)}"
-        before = ","
-    yield "[]" if before == "[" else "\n]"
-
-
-_NO_JUDGEMENT = Judgement(score=None, passed=None)
+    return json_text.format_array(map(json_text.dumps_for_html, items))

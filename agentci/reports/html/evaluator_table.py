@@ -7,12 +7,13 @@ from agentci._util.text import truncate
 from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report, Status
 from agentci.reports import comparison as baseline_text
-from agentci.reports.evaluator_stats import format_mean_score, format_pass_rate
 from agentci.reports.html.charts import make_change_chart, make_histogram
 from agentci.reports.html.markup import Markup, join_markup, tag
 from agentci.reports.report_format import (
     EvaluatorChecks,
     filter_by_status,
+    format_mean_score,
+    format_pass_rate,
     format_path,
     group_by_evaluator,
     has_several_configs,
@@ -92,7 +93,6 @@ def _scores(checks: EvaluatorChecks, status: Status) -> list[float]:
 
 
 def _link_checks(text: str, result: CheckResult, **filters: str) -> Markup:
-    """Link to the checks of an evaluator."""
     state = {"evaluator": result.evaluator.name, "config": format_path(result.config), **filters}
     return tag("a", text, href=_make_fragment(state))
 

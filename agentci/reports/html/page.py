@@ -85,7 +85,7 @@ _VERDICT_STYLES: dict[Verdict, tuple[str, str]] = {
 def render_header(report: Report) -> Markup:
     """Render the verdict, its reasons and the counts."""
     kind, icon = _VERDICT_STYLES[get_verdict(report.decision)]
-    totals = report.totals
+    totals, others = report.totals, list_reasons(report)[1:]
     return tag(
         "header",
         tag(
@@ -94,7 +94,7 @@ def render_header(report: Report) -> Markup:
             f" {format_conclusion(report)}",
         ),
         *(tag("p", reason, class_="why") for reason in list_reasons(report)[:1]),
-        *_render_other_reasons(list_reasons(report)[1:]),
+        tag("ul", *(tag("li", reason) for reason in others)) if others else "",
         tag("p", format_counts(report)) if report.results else "",
         make_share_bar(
             [
@@ -106,10 +106,6 @@ def render_header(report: Report) -> Markup:
         ),
         class_=f"verdict {kind}",
     )
-
-
-def _render_other_reasons(reasons: tuple[str, ...]) -> tuple[Markup, ...]:
-    return (tag("ul", *(tag("li", reason) for reason in reasons)),) if reasons else ()
 
 
 MAX_ITEMS = 100
@@ -138,9 +134,8 @@ def render_findings(report: Report) -> Iterator[Markup]:
             for text, cases in group_warnings(report.results).items()
         ],
     )
-    yield _render_list(
-        "Remote evaluators", [_render_provenance(each) for each in report.provenance]
-    )
+    sources = [_render_provenance(each) for each in report.provenance]
+    yield _render_list("Remote evaluators", sources)
     yield _render_checks(report.results)
 
 

@@ -97,28 +97,23 @@ def _have_different_commits(one: ShardReport, other: ShardReport) -> bool:
     return len(commits) > 1
 
 
-def _explain_mismatch(shard: ShardReport, reference: ShardReport) -> Problem:
-    name, total = shard.info.shard, reference.info.shard.total
+def _explain_mismatch(part: ShardReport, other: ShardReport) -> Problem:
+    name, total = part.info.shard, other.info.shard.total
     if name.total != total:
-        message = f"{name}, but {reference.report_file.file} is one of {total} shards"
-        return shard.report_file.make_problem(message, "name only the shards of one run")
-    if _have_different_commits(shard, reference):
-        own, others = (
-            shorten_commit(each.report_file.report.commit) for each in (shard, reference)
-        )
-        message = f"{name} ran on commit {own}, but {reference.report_file.file} on {others}"
-        return shard.report_file.make_problem(message, SAME_INPUT_HINT)
-    errors = [each for each in shard.report_file.report.problems if each.severity == "error"]
-    if errors and not shard.info.checks:
+        message = f"{name}, but {other.report_file.file} is one of {total} shards"
+        return part.report_file.make_problem(message, "name only the shards of one run")
+    if _have_different_commits(part, other):
+        own, others = (shorten_commit(each.report_file.report.commit) for each in (part, other))
+        message = f"{name} ran on commit {own}, but {other.report_file.file} on {others}"
+        return part.report_file.make_problem(message, SAME_INPUT_HINT)
+    errors = [each for each in part.report_file.report.problems if each.severity == "error"]
+    if errors and not part.info.checks:
         error = truncate.short(str(errors[0]), MAX_ERROR_CHARACTERS)
-        return shard.report_file.make_problem(
-            f"{name} ran no checks; its input is invalid: {error}"
-        )
+        return part.report_file.make_problem(f"{name} ran no checks; its input is invalid: {error}")
     message = (
-        f"{name} has other checks, gates, evaluators or recorded runs than "
-        f"{reference.report_file.file}"
+        f"{name} has other checks, gates, evaluators or recorded runs than {other.report_file.file}"
     )
-    return shard.report_file.make_problem(message, SAME_INPUT_HINT)
+    return part.report_file.make_problem(message, SAME_INPUT_HINT)
 
 
 def _find_duplicates_and_missing(shards: Sequence[ShardReport]) -> Iterator[Problem]:
@@ -197,10 +192,7 @@ BaselineComparer: TypeAlias = Callable[
 
 
 def merge_reports(
-    parts: Sequence[ReportFile],
-    *,
-    fail_on: FailOn,
-    compare: BaselineComparer = lambda *_: None,
+    parts: Sequence[ReportFile], *, fail_on: FailOn, compare: BaselineComparer = lambda *_: None
 ) -> Report:
     """Merge reports into the report of the whole run and apply the gate to all results.
 

@@ -27,15 +27,8 @@ from agentci.model.result import (
 )
 from agentci.model.shard import Shard, ShardInfo
 from agentci.model.values import replace
+from agentci.reports import results_json
 from agentci.reports.case_summary import excerpt_turn
-from agentci.reports.results_json import (
-    CaseJson,
-    CostJson,
-    ResultJson,
-    ResultsJson,
-    ShardJson,
-    SpendingJson,
-)
 from agentci.version import __version__
 
 MAX_MESSAGE_CHARACTERS: Final = 300
@@ -61,7 +54,7 @@ def read_report(data: bytes, *, file: str) -> Report:
     document = read_json(data, file=file)
     _check_author(document)
     try:
-        read = convert(document.value, ResultsJson)
+        read = convert(document.value, results_json.ResultsJson)
     except ValidationError as error:
         raise InputError([_make_problem(str(error), document)]) from None
     return Report(
@@ -117,7 +110,7 @@ def _make_problem(error: str, document: JsonDocument) -> Problem:
     )
 
 
-def _results(read: ResultsJson, document: JsonDocument) -> Iterator[CheckResult]:
+def _results(read: results_json.ResultsJson, document: JsonDocument) -> Iterator[CheckResult]:
     cases = {
         (each.id, each.trace, each.eval_case, each.file): _case(each)
         for each in reversed(read.cases)
@@ -132,7 +125,7 @@ def _results(read: ResultsJson, document: JsonDocument) -> Iterator[CheckResult]
         yield _result(each, case)
 
 
-def _result(read: ResultJson, case: CaseSummary) -> CheckResult:
+def _result(read: results_json.ResultJson, case: CaseSummary) -> CheckResult:
     return CheckResult(
         id=read.id,
         config=read.config,
@@ -167,7 +160,7 @@ def _result(read: ResultJson, case: CaseSummary) -> CheckResult:
     )
 
 
-def _case(read: CaseJson) -> CaseSummary:
+def _case(read: results_json.CaseJson) -> CaseSummary:
     return CaseSummary(
         id=read.id,
         trace_id=read.trace,
@@ -181,7 +174,7 @@ def _case(read: CaseJson) -> CaseSummary:
     )
 
 
-def _spending(read: SpendingJson) -> JudgeSpending:
+def _spending(read: results_json.SpendingJson) -> JudgeSpending:
     return JudgeSpending(
         config=read.config,
         spent=_cost(read.spent),
@@ -190,11 +183,11 @@ def _spending(read: SpendingJson) -> JudgeSpending:
     )
 
 
-def _cost(read: CostJson) -> ModelCost:
+def _cost(read: results_json.CostJson) -> ModelCost:
     return ModelCost(calls=read.calls, tokens=read.tokens, usd=read.usd or 0.0)
 
 
-def _shard_info(read: ShardJson) -> ShardInfo:
+def _shard_info(read: results_json.ShardJson) -> ShardInfo:
     return ShardInfo(
         shard=Shard(index=read.index, total=read.total),
         plan_digest=read.plan_digest,
