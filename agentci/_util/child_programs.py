@@ -8,6 +8,7 @@ CHILD_FOLDER: Final = Path(__file__).resolve().parents[1] / "execution" / "child
 ADK_MEASURE_PATH: Final = str(CHILD_FOLDER / "adk" / "measure.py")
 GRADE_PATH: Final = str(CHILD_FOLDER / "grading" / "grade.py")
 RENDER_PATH: Final = str(CHILD_FOLDER / "rendering" / "render.py")
+SEARCH_PATH: Final = str(CHILD_FOLDER / "searching" / "search.py")
 
 # ADK, and a package that only its evaluation extra installs.
 ADK_PACKAGES: Final = ("google.adk", "vertexai")

@@ -1,5 +1,6 @@
 """Files: ownership, atomic writes, temporary data, and output of reports."""
 
+import io
 import os
 import shutil
 import tempfile
@@ -8,10 +9,12 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final, TextIO
+from typing import IO, Final, TextIO, cast
 
-from agentci._util.workspace import Workspace
+from agentci._util.text.secrets import Redactor
+from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.errors import InputError
+from agentci.model.problem import COMMAND_LINE
 
 FILE_MODE: Final = 0o644
 PROGRAM_MODE: Final = 0o755
@@ -150,7 +153,14 @@ class SpooledChunks:
         """
         if len(self._recent) + len(chunk) > self._memory_bytes:
             try:
-                self._move_to_file()
+                if self._file is None:
+                    self._file = tempfile.TemporaryFile(prefix="agentci-")  # noqa: SIM115 (see finalize)
+                    weakref.finalize(self, self._file.close)
+                moved, left = self._filed, memoryview(self._recent)
+                while left:
+                    written = os.pwrite(self._file.fileno(), left, moved)
+                    moved, left = moved + written, left[written:]
+                self._filed, self._recent = moved, bytearray()
             except OSError as error:
                 message = f"not enough disk space for the traces: {error.strerror or error}"
                 raise InputError.from_message(message, hint=_NO_ROOM) from None
@@ -166,29 +176,22 @@ class SpooledChunks:
             return bytes(self._recent[start : start + size])
         return os.pread(self._file.fileno(), size, offset)
 
-    def _move_to_file(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="agentci-")  # noqa: SIM115 (see finalize)
-            weakref.finalize(self, self._file.close)
-        moved, left = self._filed, memoryview(self._recent)
-        while left:
-            written = os.pwrite(self._file.fileno(), left, moved)
-            moved, left = moved + written, left[written:]
-        self._filed, self._recent = moved, bytearray()
-
 
 OUTPUT_FILE_MODE = 0o644
 
 
-def prepare_output_folder(given: str, workspace: Workspace) -> Path:
+def prepare_output_folder(given: str, workspace: Workspace) -> ResolvedPath:
     """Create the folder for reports, before the evaluation starts.
 
     Raises:
         InputError: it cannot be created or written to, or a link leads out of the workspace.
     """
-    folder = workspace.cwd / given
-    if not Path(given).is_absolute() and not workspace.contains(folder):
-        raise InputError.from_message(f"--output-dir {given} is outside the workspace")
+    named = f"--output-dir {given}"
+    found = workspace.resolve_given(Path(given), named=named, place=COMMAND_LINE)
+    folder = found.path
+    if not Path(given).is_absolute() and not folder.is_relative_to(workspace.root):
+        hint = "name a folder in it, or an absolute path"
+        raise InputError.from_message(f"{named} is outside the workspace", hint=hint)
     try:
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
@@ -199,11 +202,11 @@ def prepare_output_folder(given: str, workspace: Workspace) -> Path:
     except OSError as error:
         message = f"--output-dir {given} is not writable: {error.strerror}"
         raise InputError.from_message(message) from None
-    return folder
+    return found
 
 
 def write_output_files(
-    folder: Path, files: Mapping[str, Iterable[str]], workspace: Workspace
+    folder: ResolvedPath, files: Mapping[str, Iterable[str]], workspace: Workspace
 ) -> dict[str, str]:
     """Write each file atomically, with the owner of the workspace.
 
@@ -217,11 +220,11 @@ def write_output_files(
     refused: dict[str, str] = {}
     for name, pieces in files.items():
         try:
-            _write_output_file(folder / name, pieces, workspace)
+            _write_output_file(folder.path / name, pieces, workspace)
         except OSError as error:
             refused[name] = error.strerror or str(error)
             with suppress(OSError):
-                (folder / name).unlink()
+                (folder.path / name).unlink()
     return refused
 
 
@@ -241,6 +244,29 @@ def get_file_size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
+
+
+class _RedactedStream(io.TextIOBase):
+    def __init__(self, stream: TextIO, redactor: Redactor) -> None:
+        self._stream = stream
+        self._redactor = redactor
+
+    def write(self, text: str) -> int:
+        return self._stream.write(self._redactor.redact(text))
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def redact_stream(stream: TextIO, redactor: Redactor) -> TextIO:
+    """Return a stream that writes to ``stream`` without the secrets of the run."""
+    return cast("TextIO", _RedactedStream(stream, redactor))
 
 
 def write_to_stream(text: str, stream: TextIO) -> None:

@@ -1,6 +1,5 @@
 """What is checked out, read from git's files: no process is started for it."""
 
-import os
 import re
 from pathlib import Path
 from typing import Final
@@ -14,8 +13,6 @@ MAX_BYTES: Final = 16 * 1024**2
 
 _GITDIR_PREFIX: Final = "gitdir: "
 _REF_PREFIX: Final = "ref: "
-# Bits of an entry of the index that hold the length of its path; a longer one has all of them set.
-_PATH_LENGTH_MASK: Final = 0xFFF
 
 
 def find_head_commit(workspace: Workspace) -> str:
@@ -46,41 +43,6 @@ def read_head_commit(root: Path) -> str:
     shared = folder / (_read_text(folder / "commondir") or ".")
     return _parse_commit(_read_text(shared / name)) or _find_packed_ref(
         _read_text(shared / "packed-refs"), name
-    )
-
-
-def is_tracked(folder: Path, workspace: Workspace) -> bool:
-    """Whether git tracks a file below ``folder``, as far as an index can tell without git.
-
-    The index is that of the repository around it, or of one below the workspace: a submodule, or
-    what a workflow checks out into a folder. Only in the fourth version of its format, which git
-    writes on request, are paths not spelled out.
-    """
-    path = Path(os.path.normpath(folder))
-    above = (each for each in (path, *path.parents) if each.is_relative_to(workspace.root))
-    return any(_tracks(root, path) for root in above)
-
-
-def _tracks(root: Path, path: Path) -> bool:
-    try:
-        index = (_find_git_folder(root) / "index").read_bytes()
-    except OSError:
-        return False
-    if path == root:
-        return True
-    below = re.escape(os.fsencode(f"{path.relative_to(root)}/"))
-    return any(_is_path_start(index, found.start()) for found in re.finditer(below, index))
-
-
-def _is_path_start(index: bytes, at: int) -> bool:
-    """Whether it is the first byte of a tracked path, not of a part: the length stands before it.
-
-    With none to three bytes between them; see gitformat-index(5).
-    """
-    length = min(index.find(b"\0", at) - at, _PATH_LENGTH_MASK)
-    return any(
-        int.from_bytes(index[start : start + 2]) & _PATH_LENGTH_MASK == length
-        for start in range(at - 5, at - 1)
     )
 
 

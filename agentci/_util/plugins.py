@@ -23,7 +23,17 @@ def named(group: str, name: str) -> object | None:
         raise InputError.from_message(
             f"{packages} both provide {name!r} for {group}", hint="uninstall one of them"
         )
-    return _load_entry_point(points[0])
+    point = points[0]
+    try:
+        found: object = point.load()
+    except Exception as error:  # noqa: BLE001 (a foreign module may raise anything)
+        raise InputError.from_message(
+            f"{_format_package(point)} provides {point.name!r} for {point.group}, which "
+            "cannot be loaded:"
+            f" {type(error).__name__}: {error}",
+            hint="update or uninstall it",
+        ) from None
+    return found
 
 
 def load_all_plugins(group: str) -> Mapping[str, object]:
@@ -53,19 +63,6 @@ def make_plugin_error(group: str, name: str, *, expected: str) -> InputError:
 def find_plugin_package(group: str, name: str) -> str:
     """Return the package with the plugin ``name`` of ``group``, as ``the package NAME``."""
     return next(map(_format_package, entry_points(group=group, name=name)), "a package")
-
-
-def _load_entry_point(point: EntryPoint) -> object:
-    try:
-        found: object = point.load()
-    except Exception as error:  # noqa: BLE001 (a foreign module may raise anything)
-        raise InputError.from_message(
-            f"{_format_package(point)} provides {point.name!r} for {point.group}, which "
-            "cannot be loaded:"
-            f" {type(error).__name__}: {error}",
-            hint="update or uninstall it",
-        ) from None
-    return found
 
 
 def _format_package(point: EntryPoint) -> str:

@@ -1,14 +1,17 @@
 """The user's files: lookup, display names, reading, decoding, and the workspace boundary."""
 
+import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.input_limits import add_input_size
 from agentci.errors import InputError
 from agentci.model.problem import Place
 
@@ -64,16 +67,46 @@ def _suggest_encoding(data: bytes) -> str | None:
 CHUNK_BYTES: Final = 64 * 1024
 
 
+class ResolvedPath(Struct, frozen=True):
+    """A path without links that may be read, written, or opened to a program.
+
+    A pull request can commit links. So only a ``Workspace`` makes such paths, and the two functions
+    below for paths that no pull request names.
+    """
+
+    path: Path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def trust_path(path: Path) -> ResolvedPath:
+    """Resolve a path of agentci, of the system, or of code that is trusted like agentci."""
+    return ResolvedPath(resolve_path(path))
+
+
+def restore_path(text: str) -> ResolvedPath:
+    """Restore a resolved path from its text; a link put there since is not followed."""
+    return ResolvedPath(Path(text))
+
+
 class Workspace(Struct, frozen=True, kw_only=True):
     """The folder in which configs may name files.
 
     Attributes:
         root: real path of the repository, or of the working directory outside a repository.
         cwd: real path of the working directory.
+        home: real path of another repository, whose config the user has named; None for none.
+        checkout: real path of the workflow's checkout, if the working directory is outside of it.
     """
 
     root: Path
     cwd: Path
+    home: Path | None = None
+    checkout: Path | None = None
 
     def display_path(self, path: Path) -> str:
         """Format ``path`` for messages: relative to the root if inside it, with ``/``."""
@@ -84,23 +117,149 @@ class Workspace(Struct, frozen=True, kw_only=True):
 
     def contains(self, path: Path) -> bool:
         """Whether ``path`` is inside after resolving all symbolic links."""
-        return resolve_path(path).is_relative_to(self.root)
+        return self.find(path) is not None
+
+    def extend(self, folder: Path) -> "Workspace":
+        """Return the workspace for a config in ``folder``: with its repository if it is outside."""
+        if self.contains(folder):
+            return self
+        return Workspace(
+            root=self.root,
+            cwd=self.cwd,
+            home=find_workspace(folder).root,
+            checkout=self.checkout,
+        )
+
+    def find(self, path: Path) -> ResolvedPath | None:
+        """Resolve a path that a config names; None if it is outside."""
+        homes = (self.root,) if self.home is None else (self.root, self.home)
+        return resolve_inside(self.cwd / path, homes)
+
+    def find_given(self, path: Path) -> ResolvedPath | None:
+        """Resolve a path that the user names; None if a link in the workspace leads outside."""
+        absolute = self.cwd / path
+        real = resolve_path(absolute)
+        return None if find_link_out(absolute, real, self.root) else ResolvedPath(real)
+
+    def is_outside(self, folder: str) -> bool:
+        """Whether a folder, as named and as resolved, is absolute and outside.
+
+        A pull request can then change neither where it is nor what is in it.
+        """
+        found = self.find_given(Path(folder))
+        named = Path(os.path.normpath(folder))
+        return (
+            found is not None
+            and named.is_absolute()
+            and not (named.is_relative_to(self.root) or self.contains(found.path))
+        )
+
+    def resolve(
+        self, path: Path, *, named: str | None = None, place: Place | None = None
+    ) -> ResolvedPath:
+        """Resolve a path that a config names.
+
+        Args:
+            named: the path as written; by default as ``display_path`` shows it.
+            place: where it was named; by default problems are placed in the file itself.
+
+        Raises:
+            InputError: it is outside.
+        """
+        found = self.find(path)
+        if found is None:
+            raise self._make_outside_error(path, named, place, _INSIDE_HINT)
+        return found
+
+    def resolve_given(
+        self, path: Path, *, named: str | None = None, place: Place | None = None
+    ) -> ResolvedPath:
+        """Resolve a path that the user names, which may be outside; as ``resolve``.
+
+        Raises:
+            InputError: a link in the workspace leads outside: a pull request can commit one.
+        """
+        found = self.find_given(path)
+        if found is None:
+            hint = f"remove the link, or name {resolve_path(self.cwd / path)} instead"
+            raise self._make_outside_error(path, named, place, hint)
+        return found
+
+    def _make_outside_error(
+        self, path: Path, named: str | None, place: Place | None, hint: str
+    ) -> InputError:
+        shown = self.display_path(path)
+        message = f"{named or shown} is outside the workspace"
+        absolute = self.cwd / path
+        link = find_link_out(absolute, resolve_path(absolute), self.root)
+        if link is not None:
+            message += f": {self.display_path(link)} is a link to {link.readlink()}"
+            hint = _LINK_HINT if hint == _INSIDE_HINT else hint
+        return InputError.from_message(message, place=place or Place(file=shown), hint=hint)
+
+
+_INSIDE_HINT: Final = "a config can only name files in the workspace"
+_LINK_HINT: Final = "replace the link by what it leads to"
 
 
 def find_workspace(cwd: Path, *, root: Path | None = None) -> Workspace:
     """Find the workspace of ``cwd``: ``root`` if given, else the git repository."""
     here = resolve_path(cwd)
-    if root is not None and here.is_relative_to(resolve_path(root)):
-        return Workspace(root=resolve_path(root), cwd=here)
+    checkout = None if root is None else resolve_path(root)
+    if checkout is not None and here.is_relative_to(checkout):
+        return Workspace(root=checkout, cwd=here)
     for folder in (here, *here.parents):
         if _read_mode(folder / ".git"):
-            return Workspace(root=folder, cwd=here)
-    return Workspace(root=here, cwd=here)
+            return Workspace(root=folder, cwd=here, checkout=checkout)
+    return Workspace(root=here, cwd=here, checkout=checkout)
 
 
 def resolve_path(path: Path) -> Path:
-    """Resolve all symbolic links in ``path``; stops at a loop."""
-    return Path(os.path.realpath(path))
+    """Resolve all symbolic links in ``path``; stops at a loop, and at a NUL character."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:
+        return Path(os.path.abspath(path))  # noqa: PTH100 (pathlib keeps `..`)
+
+
+def resolve_inside(path: Path, folders: Iterable[Path]) -> ResolvedPath | None:
+    """Resolve an absolute path; None if it is in none of the ``folders``, which are real paths."""
+    real = resolve_path(path)
+    return ResolvedPath(real) if any(map(real.is_relative_to, folders)) else None
+
+
+# As many as Linux follows in one path.
+_MAX_LINKS: Final = 40
+
+
+def find_link_out(path: Path, real: Path, root: Path) -> Path | None:
+    """Return the link in the folder ``root`` through which ``path`` leads out of it, or None.
+
+    Args:
+        path: absolute path.
+        real: the same path, resolved.
+        root: real path.
+    """
+    if real.is_relative_to(root):
+        return None
+    found: Path | None = None
+    here, links = Path("/"), 0
+    waiting = str(path).split("/")[::-1]
+    while waiting and links < _MAX_LINKS:
+        name = waiting.pop()
+        if name == "..":
+            here = here.parent
+        elif name not in {"", "."}:
+            here /= name
+            try:
+                target = str(here.readlink())
+            except (OSError, ValueError):  # it is not a link
+                continue
+            found = here if here.is_relative_to(root) else found
+            links += 1
+            waiting += target.split("/")[::-1]
+            here = Path("/") if target.startswith("/") else here.parent
+    return found
 
 
 def is_folder(path: Path) -> bool:
@@ -113,11 +272,13 @@ def is_file(path: Path) -> bool:
     return stat.S_ISREG(_read_mode(path))
 
 
-def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = None) -> bytes:
+def read_file(
+    path: ResolvedPath, *, name: str, limit_bytes: int, place: Place | None = None
+) -> bytes:
     """Read a file that the user names.
 
     Args:
-        path: the file.
+        path: the file; a link that has replaced a part of it is an error.
         name: for messages.
         limit_bytes: maximum size.
         place: where the file was named; by default problems are placed in the file itself.
@@ -131,7 +292,7 @@ def read_file(path: Path, *, name: str, limit_bytes: int, place: Place | None = 
 
 
 def read_chunks(
-    path: Path,
+    path: ResolvedPath,
     *,
     name: str,
     limit_bytes: int,
@@ -141,7 +302,7 @@ def read_chunks(
     """Read a file like ``read_file``, one chunk at a time."""
     place = place or Place(file=name)
     try:
-        status = path.stat()
+        status = path.path.stat()
         if stat.S_ISDIR(status.st_mode):
             raise InputError.from_message(f"{name} is a folder, not a file", place=place)
         if not stat.S_ISREG(status.st_mode):
@@ -149,8 +310,9 @@ def read_chunks(
         if status.st_size > limit_bytes:
             message = f"{name} is larger than {limit_bytes // 1024**2} MiB"
             raise InputError.from_message(message, place=place, hint="split it into several files")
+        add_input_size(status.st_size)
         step = min(chunk_bytes, status.st_size + 1)  # a larger buffer takes time to allocate
-        with path.open("rb", buffering=0) as file:
+        with open(_open_without_links(path.path), "rb", buffering=0) as file:
             while chunk := file.read(step):
                 yield chunk
     except FileNotFoundError:
@@ -158,6 +320,37 @@ def read_chunks(
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError.from_message(f"{name} cannot be read: {reason}", place=place) from None
+
+
+def read_start(path: ResolvedPath, limit_bytes: int) -> bytes:
+    """Read the first bytes of a regular file, no more than ``limit_bytes``.
+
+    Raises:
+        OSError: it cannot be read, is not a regular file, or a link has replaced a part of it.
+    """
+    descriptor = _open_without_links(path.path)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 (pathlib opens no descriptors)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return file.read(limit_bytes)
+
+
+def _open_without_links(path: Path) -> int:
+    """Open a file to read it; a link anywhere in its absolute path is an error."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if sys.platform != "linux":  # opening a folder would need the permission to list it
+        return os.open(path, flags)
+    folder = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    try:
+        for name in path.parts[1:-1]:
+            below = os.open(
+                name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
+            )
+            os.close(folder)
+            folder = below
+        return os.open(path.name, flags, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _read_mode(path: Path) -> int:

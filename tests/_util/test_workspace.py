@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.workspace import Workspace, find_workspace, read_file
+from agentci._util.workspace import Workspace, find_link_out, find_workspace, read_file, trust_path
 from agentci.errors import InputError
 from agentci.model.problem import Place
 
@@ -46,11 +46,71 @@ class TestWorkspace:
         assert workspace.root == tmp_path
         assert workspace.contains(tmp_path / "loop")
 
+    def test_given_path_may_be_outside_but_not_by_link_in_workspace(self, tmp_path: Path) -> None:
+        (tmp_path / "w" / "sub").mkdir(parents=True)
+        (tmp_path / "outside").mkdir()
+        (tmp_path / "w" / "link").symlink_to("../outside")
+        (tmp_path / "w" / "sub" / "again").symlink_to("../link")
+        (tmp_path / "other").symlink_to("outside")
+        (tmp_path / "back").symlink_to("w/link")
+        workspace = Workspace(root=tmp_path / "w", cwd=tmp_path / "w")
+        outside = trust_path(tmp_path / "outside")
+        for named in ("../outside", "sub/../../outside", "../other", str(tmp_path / "other")):
+            assert workspace.find_given(Path(named)) == outside
+        for named in ("link", "sub/again", "sub/../link/x", "../w/link", "../back", "link/../x"):
+            assert workspace.find_given(Path(named)) is None
+
+    def test_link_that_leads_out_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "w").mkdir()
+        (tmp_path / "w" / "a").symlink_to("b")
+        (tmp_path / "w" / "b").symlink_to("/etc")
+        workspace = Workspace(root=tmp_path / "w", cwd=tmp_path / "w")
+        place = Place(file="c.yaml", line=3)
+        with pytest.raises(InputError) as config:
+            workspace.resolve(Path("a/passwd"), named="a/*", place=place)
+        assert str(config.value) == (
+            "c.yaml:3: a/* is outside the workspace: b is a link to /etc"
+            " (replace the link by what it leads to)"
+        )
+        with pytest.raises(InputError, match=r"remove the link, or name /etc/passwd instead"):
+            workspace.resolve_given(Path("a/passwd"))
+        with pytest.raises(InputError, match=r"a config can only name files in the workspace"):
+            workspace.resolve(Path("../x"))
+
+    def test_endless_links_are_followed_to_a_limit(self, tmp_path: Path) -> None:
+        (tmp_path / "w").mkdir()
+        (tmp_path / "w" / "loop").symlink_to("../loop")
+        (tmp_path / "loop").symlink_to("w/loop")
+        assert find_link_out(tmp_path / "w/loop", tmp_path / "loop", tmp_path / "w")
+
+    def test_path_with_nul_is_not_a_link(self, tmp_path: Path) -> None:
+        workspace = Workspace(root=tmp_path, cwd=tmp_path)
+        assert workspace.find(Path("a\0b")) == workspace.find_given(Path("a\0b"))
+        assert workspace.find_given(Path("../a\0b")) is not None
+
 
 class TestReadFile:
+    @pytest.mark.parametrize("swapped", ["f", "sub"])
+    def test_link_put_in_place_of_resolved_path_is_refused(
+        self, tmp_path: Path, swapped: str
+    ) -> None:
+        (tmp_path / "private").mkdir()
+        (tmp_path / "private" / "f").write_text("secret")
+        (tmp_path / "w" / "sub").mkdir(parents=True)
+        (tmp_path / "w" / "sub" / "f").write_text("mine")
+        path = find_workspace(tmp_path / "w").resolve(Path("sub/f"))
+        if swapped == "f":
+            path.path.unlink()
+            path.path.symlink_to(tmp_path / "private" / "f")
+        else:
+            path.path.parent.rename(tmp_path / "w" / "old")
+            path.path.parent.symlink_to(tmp_path / "private")
+        with pytest.raises(InputError, match="cannot be read"):
+            read_file(path, name="sub/f", limit_bytes=100)
+
     def test_content_is_read(self, tmp_path: Path) -> None:
         (tmp_path / "f").write_bytes(b"\x00x")
-        assert read_file(tmp_path / "f", name="f", limit_bytes=2) == b"\x00x"
+        assert read_file(trust_path(tmp_path / "f"), name="f", limit_bytes=2) == b"\x00x"
 
     @pytest.mark.parametrize(
         ("name", "message"),
@@ -67,11 +127,11 @@ class TestReadFile:
         (tmp_path / "large").write_bytes(b"x" * (1024**2 + 1))
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(InputError) as caught:
-            read_file(tmp_path / name, name=name, limit_bytes=1024**2)
+            read_file(trust_path(tmp_path / name), name=name, limit_bytes=1024**2)
         assert message in str(caught.value)
 
     def test_error_has_place_of_reference(self, tmp_path: Path) -> None:
         place = Place(file="eval_config.yaml", line=4)
         with pytest.raises(InputError) as caught:
-            read_file(tmp_path / "g.json", name="g.json", limit_bytes=1, place=place)
+            read_file(trust_path(tmp_path / "g.json"), name="g.json", limit_bytes=1, place=place)
         assert caught.value.problems[0].place == place

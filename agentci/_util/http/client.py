@@ -25,14 +25,6 @@ GET: Final = "GET"
 POST: Final = "POST"
 
 
-def _never_stopped() -> bool:
-    return False
-
-
-def _find_no_failure(_: HttpResponse) -> None:
-    return None
-
-
 class HttpConnections:
     """What HTTP clients share: connections, retries, time limits and interruption; thread-safe.
 
@@ -47,7 +39,7 @@ class HttpConnections:
         report: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        stopped: Callable[[], bool] = _never_stopped,
+        stopped: Callable[[], bool] = lambda: False,
         limits: HttpLimits = DEFAULT_LIMITS,
     ) -> None:
         self.report = report
@@ -96,15 +88,7 @@ class HttpClient(HttpConnections):
     def get(
         self, url: str, *, limit_bytes: int, headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        """Get ``url``, with retries.
-
-        Of an unsuccessful response, at most ``limit_bytes`` are read and the rest is dropped.
-
-        Raises:
-            UnreachableError: no attempt got a complete response, or the run has to end.
-            PermanentFetchError: the response is too large, or redirects to an address that is not
-                allowed.
-        """
+        """See ``HttpGetter``; an unsuccessful response is truncated at ``limit_bytes``."""
         return self.ask(url, limit_bytes=limit_bytes, headers=headers or {})
 
     def ask(
@@ -115,7 +99,7 @@ class HttpClient(HttpConnections):
         headers: Mapping[str, str],
         method: str = GET,
         content: bytes | None = None,
-        busy: Callable[[HttpResponse], RetryableError | None] = _find_no_failure,
+        busy: Callable[[HttpResponse], RetryableError | None] = lambda _: None,
     ) -> HttpResponse:
         """Send a request, with retries; redirects are followed only for GET.
 

@@ -65,11 +65,10 @@ class HttpGetter(Protocol):
             headers: sent only to the host of ``url``, not to redirect targets.
 
         Raises:
-            UnreachableError: no attempt got a complete response.
+            UnreachableError: no attempt got a complete response, or the run has to end.
             PermanentFetchError: the response is too large, or redirects to an address that is not
                 allowed.
         """
-        ...
 
 
 class OfflineHttp:

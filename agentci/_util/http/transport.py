@@ -330,7 +330,6 @@ class HttpTransport:
     def _fetch_or_redirect(
         self, address: HttpAddress, request: HttpRequest, abandoned: Callable[[], bool]
     ) -> HttpResponse | HttpAddress:
-        """Return the response, or the target of a redirect."""
         with self._open(address, request) as (response, headers):
             status = response.status_code
             if failure := find_retryable_error(status, headers, now=time.time()):

@@ -27,7 +27,8 @@ UNTRUSTED_REMINDER: Final = (
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
-_MARKER: Final = re.compile(r"<(?=\s*/?\s*untrusted)", re.IGNORECASE)
+_MARKER: Final = re.compile(r"<(?=\s*+/?\s*+untrusted)", re.IGNORECASE)
+_WRAPPED: Final = re.compile(r'<untrusted id="([0-9a-f]{16})"(.*?)</untrusted id="\1">', re.DOTALL)
 _SECTION: Final = re.compile(r"\[\[(?=\s*##)")
 
 
@@ -63,6 +64,12 @@ class UntrustedTextFence:
             parts += _remove_markers(text[end:start]), self.wrap(named[found], found)
             end = start + len(found)
         return "".join((*parts, _remove_markers(text[end:])))
+
+
+def find_untrusted_texts(prompt: str) -> Iterator[str]:
+    """Find the texts between markers, as the model sees them."""
+    for found in _WRAPPED.finditer(prompt):
+        yield found[2]
 
 
 def clean_untrusted(text: str) -> str:

@@ -84,6 +84,73 @@ def iterate_json_members(text: str, offset: int) -> Iterator[JsonMember]:
         return
 
 
+class TooManyBracesError(Exception):
+    """A text has so many braces or escapes that its JSON takes too long to find."""
+
+
+# Characters that may be parsed for each one of a text before a search for JSON ends, and the
+# number of characters that take as long to parse as an error does to be raised.
+MAX_PARSED_PER_CHARACTER: Final = 100
+ERROR_CHARACTERS: Final = 100
+# An object that is nested too deeply has at least as many characters.
+DEEP_CHARACTERS: Final = 10_000
+_OBJECT_STARTS: Final = re.compile(r'\{(?=[ \t\n\r]*+["}])')
+_ESCAPES: Final = re.compile(r"(?:\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))++")
+
+
+def find_json_objects(text: str) -> Iterator[JsonObject]:
+    """Find all JSON objects in a text, also in other JSON and in its strings of any level.
+
+    Every brace is tried, so that no other reading of the text around an object hides it. Of a key
+    that appears twice, once the last and once the first value is used.
+
+    Raises:
+        TooManyBracesError: it takes too long.
+    """
+    left = MAX_PARSED_PER_CHARACTER * max(len(text), 100_000)
+    before = ""
+    while text != before:
+        left -= len(text)
+        if left < 0:
+            raise TooManyBracesError
+        for objects, cost in _parse_at_braces(text):
+            yield from objects
+            left -= cost
+            if left < 0:
+                raise TooManyBracesError
+        # The contents of all strings stand in the text without one level of escapes.
+        before, text = text, _ESCAPES.sub(_unescape, text)
+
+
+def _parse_at_braces(text: str) -> Iterator[tuple[list[JsonObject], int]]:
+    """Parse the object at each brace that can open one; its readings, and the characters parsed."""
+    first_of_keys: list[JsonObject] = []
+
+    def make_object(members: list[tuple[str, Json]]) -> JsonObject:
+        value = dict(members)
+        if len(value) != len(members):
+            first_of_keys.append(dict(reversed(members)))
+        return value
+
+    decoder = JSONDecoder(object_pairs_hook=make_object, parse_int=float, strict=False)
+    for brace in _OBJECT_STARTS.finditer(text):
+        start, objects = brace.start(), list[JsonObject]()
+        first_of_keys.clear()
+        try:
+            value, end = decoder.raw_decode(text, start)
+            objects = [value, *first_of_keys]
+        except json.JSONDecodeError as error:
+            # An error counts the lines before it.
+            end = error.pos + start // 10
+        except RecursionError:
+            end = start + DEEP_CHARACTERS
+        yield objects, ERROR_CHARACTERS + end - start
+
+
+def _unescape(escapes: re.Match[str]) -> str:
+    return str(json.loads(f'"{escapes[0]}"'))
+
+
 def _skip_blanks(text: str, position: int, mark: str = "") -> int:
     """Skip blanks and an optional ``mark`` with the blanks after it."""
     position = _end_of_blanks(text, position)
@@ -137,6 +204,7 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
             object_pairs_hook=_make_object,
             parse_constant=_parse_finite,
             parse_float=_parse_finite,
+            parse_int=_parse_int,
         )
     except (ValueError, RecursionError) as error:
         raise InputError(_make_problems(error, JsonDocument(file=file, text=text))) from None
@@ -149,7 +217,9 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
 
 LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 TOKEN: Final = re.compile(
-    r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")\s*(?P<colon>:?)|[-+.\w]+|[{}]', re.DOTALL
+    # A string that is not closed reaches to the end, so that it is scanned only once.
+    r'(?P<text>"(?:[^"\\]++|\\.)*+(?:"|\\?\Z))\s*(?P<colon>:?)|[-+.\w]+|[{}]',
+    re.DOTALL,
 )
 
 
@@ -169,6 +239,11 @@ def _parse_finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(text)
     return number
+
+
+def _parse_int(text: str) -> int:
+    _parse_finite(text)
+    return int(text)
 
 
 def _make_problems(error: ValueError | RecursionError, document: JsonDocument) -> list[Problem]:
@@ -221,7 +296,10 @@ def _find_token(text: str, is_sought: Callable[[re.Match[str]], bool]) -> re.Mat
 def _is_invalid_number(token: re.Match[str]) -> bool:
     if token["text"] or token[0] in ("{", "}", "true", "false", "null"):
         return False
-    return not math.isfinite(float(token[0]))
+    try:
+        return not math.isfinite(float(token[0]))
+    except ValueError:  # such as `NaNN`
+        return True
 
 
 def _has_lone_surrogate(token: re.Match[str]) -> bool:

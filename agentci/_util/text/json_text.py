@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -13,6 +13,8 @@ from agentci._util.text.escape import replace_surrogates
 from agentci.model.json import Json
 
 MAX_DEPTH = 100
+# Every integer with as many digits is less than the largest float.
+MAX_INTEGER_DIGITS: Final = 308
 
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
@@ -61,6 +63,15 @@ def _convert_subclass(value: object) -> Json:
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_convert_subclass)
 
 
+def format_array(items: Iterable[str], *, indent: str = "") -> Iterator[str]:
+    """Yield an array with one item of JSON per line, which is fast to write and easy to diff."""
+    before = "["
+    for item in items:
+        yield f"{before}\n{indent * 2}{item}"
+        before = ","
+    yield "[]" if before == "[" else f"\n{indent}]"
+
+
 def make_strict(value: "Json | Struct", depth: int = 0) -> Json:
     """Replace what JSON cannot represent: by null, by U+FFFD, or by a note.
 
@@ -88,6 +99,32 @@ def _make_strict_inside(value: "Mapping[str, Json] | Sequence[Json] | Struct", d
     return [make_strict(item, depth) for item in value]
 
 
+def is_shallow(value: Json, levels: int) -> bool:
+    """Return whether a value is nested at most ``levels`` deep."""
+    level: list[Json] = [value]
+    for _ in range(levels + 1):
+        level = [inner for outer in level for inner in _iterate_children(outer)]
+        if not level:
+            return True
+    return False
+
+
+def _iterate_children(value: Json) -> Iterator[Json]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+_LONG_INTEGER: Final = b"0" * (MAX_INTEGER_DIGITS + 1)
+_ZEROS_FOR_DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
+
+
+def _mask_digits(text: str) -> bytes:
+    """Replace all digits by 0, so that one quick search finds any long integer."""
+    return text.encode("utf-8", "surrogatepass").translate(_ZEROS_FOR_DIGITS)
+
+
 _QUICK: Final = msgspec.json.Decoder()
 
 
@@ -95,9 +132,11 @@ def decode_json(text: str, thorough: json.JSONDecoder) -> Json:
     """Decode JSON text like ``thorough.decode``, with its errors.
 
     Args:
-        thorough: used if the fast decoder fails: for invalid text, numbers beyond the range of
-            floats or with thousands of digits, and names such as NaN.
+        thorough: used if the fast decoder fails or may return an integer beyond the range of
+            floats: for invalid text, numbers with hundreds of digits, and names such as NaN.
     """
+    if len(text) > MAX_INTEGER_DIGITS and _LONG_INTEGER in _mask_digits(text):
+        return thorough.decode(text)  # type: ignore[no-any-return]
     try:
         value: Json = _QUICK.decode(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,5 @@
 """Fills ``{{ name }}`` placeholders in one pass; inserted values are never expanded."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -90,5 +89,6 @@ def _get_member(value: Json, step: str, path: str) -> Json:
 
 
 def _parse_step(step: str) -> str | int:
-    key: str | int = step[1:] if step.startswith(".") else json.loads(step[1:-1])
-    return key
+    if step.startswith("."):
+        return step[1:]
+    return step[2:-2] if step.startswith('["') else int(step[1:-1])

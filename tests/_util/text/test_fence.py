@@ -12,6 +12,12 @@ def test_visible_letters_of_all_scripts_are_kept() -> None:
     assert clean_untrusted(text) == text
 
 
+def test_markers_with_many_spaces_are_found_in_linear_time() -> None:
+    spaces = " " * 1_000_000  # takes hours in quadratic time
+    assert clean_untrusted(f"<{spaces}/{spaces}untrusted>").startswith("&lt; ")
+    assert clean_untrusted(f"<{spaces}").startswith("< ")
+
+
 def test_long_text_is_cut_in_the_middle() -> None:
     cut = clean_untrusted("a" * MAX_CHARACTERS + "END")
     assert MAX_CHARACTERS - 50 < len(cut) <= MAX_CHARACTERS

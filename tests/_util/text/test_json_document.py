@@ -66,6 +66,11 @@ def test_place_is_found_by_path() -> None:
             id="NaN",
         ),
         pytest.param(
+            b'{"a": "NaNN", "b": NaNN}',
+            "f.json:1:20: a number is not finite, or has too many digits",
+            id="NaN with a letter more",
+        ),
+        pytest.param(
             b'[1, true, {"b": -1e999}]',
             "f.json:1:17: a number is not finite, or has too many digits",
             id="float overflow",
@@ -116,3 +121,10 @@ def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
         assert errors(data)
     else:
         assert value == json.loads(data.decode("utf-8-sig"))
+
+
+def test_time_to_explain_duplicate_keys_is_linear() -> None:
+    # Of quadratic time, this would take hours.
+    unclosed = b'[{"a":1,"a":2},"' + rb"\"" * 1_000_000
+    [error] = errors(unclosed)
+    assert "f.json:1:9: the key 'a' appears twice in one object" in error
