@@ -1,6 +1,7 @@
 """List the paths a sandboxed program may read: the system, its interpreter, the tools on PATH."""
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,11 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from agentci._util.workspace import ResolvedPath, find_link_out
 from agentci.execution.child import landlock
 from agentci.execution.child.landlock import PathRule
 
 
-def find_unreadable(paths: Iterable[str | Path]) -> str | None:
+def find_unreadable(paths: Iterable[str | ResolvedPath]) -> str | None:
     """Return the first of ``paths`` that not every user can read; None if all are readable.
 
     A missing path counts as readable: starting the program reports it.
@@ -70,6 +72,11 @@ VERSION_MANAGERS: Final = frozenset(
 )
 DOT_LOCAL_FOLDERS: Final = ("bin", "lib", "share/mise", "share/pnpm", "share/uv")
 BIN_SIBLINGS: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
+INTERPRETER: Final = re.compile(
+    r"(bun|deno|java|julia|lua|node|nodejs|perl|php|pypy|python|R|Rscript|ruby)[0-9.]*t?"
+)
+# How many files and folders are checked before a folder counts as closed to other users.
+MAX_ENTRIES: Final = 10_000
 
 PATH_VARIABLES: Final = ("PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 CERTIFICATE_VARIABLES: Final = (
@@ -80,25 +87,44 @@ CERTIFICATE_VARIABLES: Final = (
 BROAD_FOLDERS: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (names a folder only)
 
 
-def find_programs(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the executable files named by absolute path in a command; one may start another."""
-    files = (part for part in command if Path(part).is_absolute() and Path(part).is_file())
-    return tuple(part for part in files if os.access(part, os.X_OK))
+def find_program(named: str) -> str:
+    """Return an executable file named by absolute path; empty if it is none."""
+    is_program = Path(named).is_absolute() and Path(named).is_file() and os.access(named, os.X_OK)
+    return named if is_program else ""
 
 
 def make_read_rules(
     programs: tuple[str, ...],
     environment: Mapping[str, str],
-    interpreters: tuple[str, ...] = (),
+    readable: Iterable[ResolvedPath] = (),
+    *,
+    workspace: Path | None = None,
+    privileged: bool = False,
 ) -> tuple[PathRule, ...]:
-    """Make the read rules for ``programs`` run with ``environment``.
+    """Make the read rules for a program run with ``environment``.
 
     Args:
-        interpreters: interpreters that the programs name themselves, as in a shebang line.
+        programs: the program, and the interpreter that it names itself, as in a shebang line.
+        readable: more files and folders to allow.
+        workspace: real path of the folder that a pull request can change, readable as a whole. A
+            path that a link in it leads elsewhere gives no rule.
+        privileged: whether only the rules keep the program from files that are closed to others.
+            Then ``programs`` and ``environment`` add what every user can read, and the interpreters
+            of agentci, of PATH and of version managers.
     """
     known = (*PATH_VARIABLES, *CERTIFICATE_VARIABLES, "PATH", "HOME")
     seen = tuple((name, environment[name]) for name in known if name in environment)
-    return _make_rules(programs, interpreters, seen, tuple(sys.path))
+    rules = _make_rules(programs, seen, tuple(sys.path), workspace, privileged)
+    covered = set() if workspace is None else {str(workspace)} - BROAD_FOLDERS
+    more = {str(path) for path in readable} - BROAD_FOLDERS
+    return (
+        *rules,
+        *(
+            (os.fsencode(path), landlock.READ_RIGHTS)
+            for path in sorted(more)
+            if not _is_below(path, covered)
+        ),
+    )
 
 
 def list_without_runners(folder: Path) -> list[str]:
@@ -110,41 +136,131 @@ def list_without_runners(folder: Path) -> list[str]:
     return sorted(str(path) for path in folder.iterdir() if path not in homes)
 
 
-def is_too_broad(path: Path) -> bool:
-    """Whether a folder holds far more than a program that works in it needs."""
-    return os.path.realpath(path) in BROAD_FOLDERS
-
-
 @lru_cache(maxsize=256)
 def _make_rules(
     programs: tuple[str, ...],
-    interpreters: tuple[str, ...],
     seen: tuple[tuple[str, str], ...],
     of_our_python: tuple[str, ...],
+    workspace: Path | None,
+    privileged: bool,  # noqa: FBT001 (private; passed by its only caller)
 ) -> tuple[PathRule, ...]:
     environment = dict(seen)
+    folders = _split_paths(environment.get("PATH", ""))
     home = environment.get("HOME", "")
-    paths = dict.fromkeys(
-        [
-            *SYSTEM_FOLDERS,
-            *list_without_runners(OPT_FOLDER),
-            *(f"/etc/{name}" for name in ETC_FILES),
-            *(str(path) for name in INTERPRETER_SETTINGS for path in Path("/etc").glob(name)),
-            *_list_tools(programs, environment, home),
-            *_list_interpreter_files(interpreters, home),
-            *(path for name in PATH_VARIABLES for path in _split_paths(environment.get(name, ""))),
-            *(environment[name] for name in CERTIFICATE_VARIABLES if name in environment),
-            *(of_our_python if sys.executable in programs else ()),
-        ]
+    homes = (home, os.path.realpath(home)) if len(home) > 1 else ()
+    system = (
+        *SYSTEM_FOLDERS,
+        *list_without_runners(OPT_FOLDER),
+        *(f"/etc/{name}" for name in ETC_FILES),
+        *(str(path) for name in INTERPRETER_SETTINGS for path in Path("/etc").glob(name)),
+        *(of_our_python if sys.executable in programs else ()),
+        *(path for each in programs for path in _list_trusted(each, folders, homes, workspace)),
     )
-    real = {os.path.realpath(path) for path in paths if Path(path).is_absolute()}
+    named = (
+        *(path for folder in folders for path in _list_siblings(folder, homes)),
+        *(path for name in PATH_VARIABLES for path in _split_paths(environment.get(name, ""))),
+        *(environment[name] for name in CERTIFICATE_VARIABLES if name in environment),
+        *(path for each in programs for path in _list_program(each, homes, workspace)),
+    )
+    trusted, others = (
+        {real for path in paths if (real := resolve_named_path(path, workspace))}
+        for paths in (system, named)
+    )
+    if privileged:
+        top = (*_drop_nested(trusted), *_list_managed(home, workspace))
+        others = {each for each in others if _is_below(each, top) or not _holds_closed(each)}
+    paths = {*trusted, *others} - {*BROAD_FOLDERS, *homes}
+    if workspace is not None:
+        paths |= {str(workspace)} - BROAD_FOLDERS
     return (
-        *(
-            (os.fsencode(path), landlock.READ_RIGHTS)
-            for path in _drop_nested(real - {*BROAD_FOLDERS, home})
-        ),
+        *((os.fsencode(path), landlock.READ_RIGHTS) for path in _drop_nested(paths)),
         *((f"/dev/{name}".encode(), landlock.DEVICE_RIGHTS) for name in DEVICE_NAMES),
     )
+
+
+def _list_trusted(
+    program: str, folders: Sequence[str], homes: Sequence[str], workspace: Path | None
+) -> Iterable[str]:
+    """List what a program needs that agentci or the user chose, not a pull request."""
+    ours = os.path.realpath(sys.executable)
+    if os.path.realpath(program) == ours:
+        chosen = {ours, program} if program == sys.executable else {ours}
+        return [path for each in chosen for path in _list_siblings(str(Path(each).parent), homes)]
+    if str(Path(program).parent) in folders and not _is_inside(program, workspace):
+        return _list_program(program, homes, workspace)
+    return ()
+
+
+def _list_program(program: str, homes: Sequence[str], workspace: Path | None) -> Iterator[str]:
+    """List the real file of a program, and the folders beside an interpreter.
+
+    A pull request chooses its programs, also by links. So folders are listed only beside programs
+    that are interpreters by their name, outside of the workspace.
+    """
+    real = os.path.realpath(program)
+    yield real
+    linked = str(Path(os.path.realpath(Path(program).parent), Path(program).name))
+    for each in {linked, real}:
+        folder, name = Path(each).parent, Path(each).name
+        is_interpreter = folder.name == "bin" and INTERPRETER.fullmatch(name)
+        if is_interpreter and not _is_inside(each, workspace):
+            yield from _list_siblings(str(folder), homes)
+
+
+def _is_inside(program: str, workspace: Path | None) -> bool:
+    folder = Path(os.path.realpath(Path(program).parent))
+    return workspace is not None and folder.is_relative_to(workspace)
+
+
+@lru_cache(maxsize=1024)
+def resolve_named_path(path: str, workspace: Path | None) -> str:
+    """Resolve an absolute path; empty if it is relative, or a link in ``workspace`` leads out."""
+    if not path.startswith("/"):
+        return ""
+    real = os.path.realpath(path)
+    if real == path or workspace is None:
+        return real
+    return "" if find_link_out(Path(path), Path(real), workspace) else real
+
+
+def _list_siblings(folder: str, homes: Iterable[str]) -> Iterable[str]:
+    """Return the paths that programs in ``folder`` are likely to need."""
+    for home in homes:
+        if folder.startswith(f"{home}/"):
+            first = folder.removeprefix(f"{home}/").partition("/")[0]
+            if first in VERSION_MANAGERS:
+                return [f"{home}/{first}"]
+            if first == ".local":
+                return [f"{home}/.local/{name}" for name in DOT_LOCAL_FOLDERS]
+    if Path(folder).name != "bin":
+        return [folder]
+    return [folder, *(str(Path(folder).with_name(name)) for name in BIN_SIBLINGS)]
+
+
+def _list_managed(home: str, workspace: Path | None) -> Iterator[str]:
+    """List the folders that hold only what version managers have installed."""
+    names = (*VERSION_MANAGERS, *(f".local/{each}" for each in DOT_LOCAL_FOLDERS if "/" in each))
+    found = (resolve_named_path(f"{home}/{name}", workspace) for name in names if len(home) > 1)
+    return filter(None, found)
+
+
+@lru_cache(maxsize=1024)
+def _holds_closed(path: str) -> bool:
+    """Whether a file, or one in a folder, is missing or closed to others, or there are too many."""
+    if not (Path(path).exists() and _is_open(path)):
+        return True
+    entries = Path(path).rglob("*") if Path(path).is_dir() else iter(())
+    try:
+        return any(
+            count >= MAX_ENTRIES or not (entry.is_symlink() or _is_readable(entry))
+            for count, entry in enumerate(entries)
+        )
+    except OSError:
+        return True
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
 def _drop_nested(paths: Iterable[str]) -> list[str]:
@@ -154,44 +270,6 @@ def _drop_nested(paths: Iterable[str]) -> list[str]:
         if not found or not path.startswith(f"{found[-1]}/"):
             found.append(path)
     return found
-
-
-def _list_tools(
-    programs: Sequence[str], environment: Mapping[str, str], home: str
-) -> Iterator[str]:
-    for program in programs:
-        yield program
-        for each in (program, os.path.realpath(program)):
-            yield from _list_siblings(str(Path(each).parent), home)
-    for folder in _split_paths(environment.get("PATH", "")):
-        yield from _list_siblings(folder, home)
-
-
-def _list_interpreter_files(interpreters: Sequence[str], home: str) -> Iterator[str]:
-    """List interpreters, with their sibling folders for those in a ``bin`` folder.
-
-    A program chooses its own interpreter. If that is a script among other files, the program must
-    not gain access to those files.
-    """
-    for interpreter in interpreters:
-        for each in (interpreter, os.path.realpath(interpreter)):
-            yield each
-            folder = Path(each).parent
-            if folder.name == "bin":
-                yield from _list_siblings(str(folder), home)
-
-
-def _list_siblings(folder: str, home: str) -> Iterable[str]:
-    """Return the paths that programs in ``folder`` are likely to need."""
-    if len(home) > 1 and folder.startswith(f"{home}/"):
-        first = folder.removeprefix(f"{home}/").partition("/")[0]
-        if first in VERSION_MANAGERS:
-            return [f"{home}/{first}"]
-        if first == ".local":
-            return [f"{home}/.local/{name}" for name in DOT_LOCAL_FOLDERS]
-    if Path(folder).name != "bin":
-        return [folder]
-    return [folder, *(str(Path(folder).with_name(name)) for name in BIN_SIBLINGS)]
 
 
 def _split_paths(paths: str) -> list[str]:

@@ -1,11 +1,48 @@
 """Lists of the environment variables that are passed to programs and to installers.
 
-Programs get no installer variables. A password in an index URL reaches the installer, and so the
-build scripts of packages without a wheel; the tokens of the CI job do not.
+Programs get no installer variables. A password in an index URL reaches the installer, and with
+``allow_source`` the build scripts of packages; the tokens of the CI job and proxies with a password
+do not.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Final
+
+from agentci._util.workspace import Workspace
+
+# Lists of folders with programs and libraries.
+SEARCH_PATHS: Final = ("LD_LIBRARY_PATH", "PATH")
+# Folders with settings of git and Docker, which can name programs to start.
+SETTINGS_FOLDERS: Final = ("DOCKER_CONFIG", "HOME", "XDG_CONFIG_HOME")
+
+
+def select_outer_folders(environ: Mapping[str, str], workspace: Workspace) -> dict[str, str]:
+    """Return ``environ`` with only the folders outside of the workspace in its search paths.
+
+    A pull request can put programs into the others. ``PATH`` is always set: without folders, the
+    system would search the working directory.
+    """
+    found = {"PATH": os.defpath, **environ}
+    for name in SEARCH_PATHS:
+        folders = found.pop(name, "").split(os.pathsep)
+        outside = os.pathsep.join(filter(workspace.is_outside, folders))
+        if outside or name == "PATH":
+            found[name] = outside or os.defpath
+    return found
+
+
+def make_own_environment(environ: Mapping[str, str], workspace: Workspace) -> dict[str, str]:
+    """Make the environment of programs that agentci starts for itself, outside of the sandbox.
+
+    Neither these programs nor their settings come from the workspace.
+    """
+    return {
+        name: value
+        for name, value in select_outer_folders(environ, workspace).items()
+        if name not in SETTINGS_FOLDERS or workspace.is_outside(value)
+    }
+
 
 # Full names only: a prefix would also pass UV_PUBLISH_TOKEN or PIP_TARGET.
 INSTALLER_VARIABLES: Final = frozenset(
@@ -23,8 +60,6 @@ INSTALLER_VARIABLES: Final = frozenset(
         # timeouts, retries and concurrency
         "PIP_DEFAULT_TIMEOUT", "PIP_RETRIES", "PIP_TIMEOUT",
         "UV_CONCURRENT_DOWNLOADS", "UV_HTTP_RETRIES", "UV_HTTP_TIMEOUT",
-        # caches
-        "PIP_CACHE_DIR", "PIP_NO_CACHE_DIR", "UV_CACHE_DIR", "UV_NO_CACHE",
         # which distributions to choose
         "PIP_NO_BINARY", "PIP_ONLY_BINARY", "PIP_PREFER_BINARY", "PIP_UPLOADED_PRIOR_TO",
         "UV_EXCLUDE_NEWER", "UV_NO_BINARY", "UV_NO_BUILD",
@@ -37,6 +72,9 @@ OTHER_PACKAGE_VARIABLES: Final = frozenset({"PYTHONPATH", "VIRTUAL_ENV"})
 FORCED_FOR_INSTALLERS: Final = {
     "NO_COLOR": "1",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    # A build script could change what a shared cache has for others.
+    "PIP_NO_CACHE_DIR": "1",
+    "UV_NO_CACHE": "1",
     "PIP_NO_INPUT": "1",
     # Overrides a user setting that fails in a virtual environment.
     "PIP_USER": "0",
@@ -104,11 +142,12 @@ FORCED_FOR_PROGRAMS: Final = {
 
 def make_child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Make the environment of a program from ``environ``, without variables that carry secrets."""
-    passed_on = {name: value for name, value in environ.items() if _is_harmless(name, value)}
+    passed_on = {name: value for name, value in environ.items() if is_harmless(name, value)}
     return DEFAULT_VARIABLES | passed_on | FORCED_FOR_PROGRAMS
 
 
-def _is_harmless(name: str, value: str) -> bool:
+def is_harmless(name: str, value: str) -> bool:
+    """Whether every program may see the variable."""
     if name.upper() in PROXY_VARIABLES:
         return "@" not in value  # user:password@host
     return name in PROGRAM_VARIABLES or name.startswith(LOCALE_PREFIX)

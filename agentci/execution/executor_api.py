@@ -7,6 +7,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from agentci._util.workspace import ResolvedPath
 from agentci.errors import EvaluatorError
 from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES, ProgramOutput
 
@@ -35,13 +36,18 @@ class SandboxPolicy(Struct, frozen=True, kw_only=True):
             false; None for no port.
         readable: files and folders the program may read, in addition to the system, its
             interpreter and its working directory.
+        workspace: real path of the folder that a pull request can change, readable as a whole; its
+            links make nothing else readable.
+        writable: an existing folder that the program may change, and that belongs to the program's
+            user afterwards; None for no folder.
+        home_files: files to write into the program's private home, by relative path.
         interpreter: the program that runs it, readable together with the packages next to it.
         shares_memory: whether the program may use shared memory even where it cannot be cleared
             afterwards.
         memory_mb: memory limit of one process in MiB, without memory mapped from files.
         processes: maximum number of processes at a time, threads included.
         file_mb: size limit of one file in MiB.
-        folder_mb: size limit of the program's private folder in MiB.
+        folder_mb: size limit of the program's private folder and ``writable`` in MiB.
         image: image to run in, for executors that run programs in images.
         imports: modules the program imports; ``python file`` may then be a fork of a Python that
             has imported them already. None if the program needs a new interpreter.
@@ -52,7 +58,10 @@ class SandboxPolicy(Struct, frozen=True, kw_only=True):
 
     network: bool = True
     port: int | None = None
-    readable: tuple[Path, ...] = ()
+    readable: tuple[ResolvedPath, ...] = ()
+    workspace: Path | None = None
+    writable: Path | None = None
+    home_files: tuple[tuple[str, bytes], ...] = ()
     interpreter: str = ""
     shares_memory: bool = False
     memory_mb: int = DEFAULT_MEMORY_MB

@@ -2,17 +2,19 @@
 
 import os
 import secrets
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, field
 
+from agentci._util.workspace import restore_path
 from agentci.execution.allowed_paths import (
-    find_programs,
+    find_program,
     find_unreadable,
-    is_too_broad,
     make_read_rules,
+    resolve_named_path,
 )
 from agentci.execution.child import landlock, seccomp
 from agentci.execution.child.apply_sandbox import NOBODY_USER
@@ -80,7 +82,9 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             no sandbox.
         environment: the program's environment variables.
         scratch: the program's private folder, to be made and removed; None for no folder.
-        scratch_bytes: size limit of that folder in bytes.
+        scratch_bytes: size limit of that folder and ``writable`` in bytes.
+        home_files: files to write into the program's home, by relative path.
+        writable: the folder that the program may change, besides its private folder.
         has_own_user: whether only this program runs as its user.
         limitations: a sentence for each part of the policy that this machine cannot apply.
     """
@@ -89,6 +93,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     scratch: str | None = None
     scratch_bytes: int = 0
+    home_files: tuple[tuple[str, bytes], ...] = ()
+    writable: Path | None = None
     has_own_user: bool = False
     limitations: tuple[str, ...] = ()
 
@@ -102,6 +108,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             "has_own_user": self.has_own_user,
             "scratch": None if self.scratch is None else os.fsencode(self.scratch),
             "disk": self.scratch_bytes,
+            "home_files": [(os.fsencode(path), content) for path, content in self.home_files],
+            "writable": None if self.writable is None else os.fsencode(self.writable),
         }
 
 
@@ -132,17 +140,19 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         Args:
             number: unique among the programs that run now.
         """
-        readable = (cwd, *sandbox_policy.readable)
-        temporary = _choose_tmp_folder(environment)
-        programs = find_programs(command)
-        interpreters = find_programs((sandbox_policy.interpreter,))
-        closed = find_unreadable((*programs, *interpreters, *readable, temporary))
+        readable = (restore_path(str(cwd)), *sandbox_policy.readable)
+        temporary = _choose_tmp_folder(environment, sandbox_policy.workspace)
+        named = (command[0], sandbox_policy.interpreter, *_find_own_python(command))
+        programs = tuple(each for each in map(find_program, named) if each)
+        writable = [each for each in (sandbox_policy.writable,) if each is not None]
+        closed = find_unreadable((*programs, *readable, *map(str, writable), temporary))
         user = self._user(number, closed)
+        searches = self.capabilities["searching"] or (user is not None and closed is not None)
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
         has_own_user = user is not None and user != NOBODY_USER
         restrictions = {
             "user": user,
-            "searches": self.capabilities["searching"] or (user is not None and closed is not None),
+            "searches": searches,
             "limits": make_resource_limits(
                 sandbox_policy,
                 timeout_seconds=timeout_seconds,
@@ -153,8 +163,18 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             ),
             "landlock": self.capabilities["landlock"],
             "rules": self._rules(
-                sandbox_policy, programs, environment, readable, scratch, has_own_user
-            ),
+                make_read_rules(
+                    programs,
+                    environment,
+                    readable,
+                    workspace=sandbox_policy.workspace,
+                    privileged=searches or (user is None and self.capabilities["root"]),
+                ),
+                [Path(scratch), *writable],
+                shares_memory=has_own_user or sandbox_policy.shares_memory,
+            )
+            if self.capabilities["landlock"]
+            else None,
             "port": _find_port(sandbox_policy),
             "filter": self._filter(
                 sandbox_policy, as_root=user is None and self.capabilities["root"]
@@ -165,6 +185,8 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             environment=_make_environment(environment, scratch),
             scratch=scratch,
             scratch_bytes=sandbox_policy.folder_mb * MEBIBYTE,
+            home_files=sandbox_policy.home_files,
+            writable=sandbox_policy.writable,
             has_own_user=has_own_user,
             limitations=tuple(self._limitations(user, closed, _find_port(sandbox_policy))),
         )
@@ -185,28 +207,13 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         return bool(self.capabilities["searches"] and self.capabilities["landlock"])
 
     def _rules(
-        self,
-        sandbox_policy: SandboxPolicy,
-        programs: tuple[str, ...],
-        environment: Mapping[str, str],
-        readable: Iterable[Path],
-        scratch: str,
-        has_own_user: bool,  # noqa: FBT001 (private; passed by its only caller)
-    ) -> list[PathRule] | None:
-        version: int = self.capabilities["landlock"]
-        if not version:
-            return None
-        everything = landlock.compute_rights(version)
-        shared = has_own_user or sandbox_policy.shares_memory
+        self, read_rules: Iterable[PathRule], writable: Iterable[Path], *, shares_memory: bool
+    ) -> list[PathRule]:
+        everything = landlock.compute_rights(self.capabilities["landlock"])
         return [
-            *make_read_rules(programs, environment, find_programs((sandbox_policy.interpreter,))),
-            *(
-                (os.fsencode(path), landlock.READ_RIGHTS)
-                for path in readable
-                if not is_too_broad(path)
-            ),
-            (os.fsencode(scratch), everything),
-            *([(SHARED_MEMORY, everything)] if shared else ()),
+            *read_rules,
+            *((os.fsencode(path), everything) for path in writable),
+            *([(SHARED_MEMORY, landlock.PLAIN_FILE_RIGHTS)] if shares_memory else ()),
         ]
 
     def _filter(self, sandbox_policy: SandboxPolicy, *, as_root: bool) -> bytes | None:
@@ -243,17 +250,26 @@ def _find_port(sandbox_policy: SandboxPolicy) -> int | None:
     return None if sandbox_policy.network else sandbox_policy.port
 
 
+def _find_own_python(command: Sequence[str]) -> tuple[str, ...]:
+    """Return our Python if a program such as ``nice`` starts it."""
+    return (sys.executable,) if sys.executable in command[1:] else ()
+
+
 def _format_root_warning(closed: str | None) -> str:
     return (
         f"evaluator programs run as root: no other user can read {closed}; run `chmod o+rX` on it"
     )
 
 
-def _choose_tmp_folder(environment: Mapping[str, str]) -> str:
-    """Choose the folder for private folders, without writing to any candidate."""
+def _choose_tmp_folder(environment: Mapping[str, str], workspace: Path | None) -> str:
+    """Choose the folder for private folders, without writing to any candidate.
+
+    A link in the workspace must not lead to it: programs may write there.
+    """
     named = [environment[name] for name in ("TMPDIR", "TEMP", "TMP") if environment.get(name)]
-    usable = (each for each in (*named, *TMP_FOLDERS) if os.access(each, os.W_OK | os.X_OK))
-    return str(Path(next(usable, TMP_FOLDERS[0])).absolute())
+    folders = (str(Path(each).absolute()) for each in (*named, *TMP_FOLDERS))
+    real = (each for each in (resolve_named_path(each, workspace) for each in folders) if each)
+    return next((each for each in real if os.access(each, os.W_OK | os.X_OK)), TMP_FOLDERS[0])
 
 
 def _make_environment(environment: Mapping[str, str], scratch: str) -> dict[str, str]:

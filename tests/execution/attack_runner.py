@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agentci._util.workspace import trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
 from agentci.execution.environment_variables import make_child_environment
@@ -175,7 +176,7 @@ def _run(
             sandbox_policy=SandboxPolicy(
                 network=name in WITH_NETWORK,
                 port=scene["door"] if name in WITH_A_DOOR else None,
-                readable=(ATTACKS, Path(scene["workspace"])),
+                readable=(trust_path(ATTACKS), trust_path(Path(scene["workspace"]))),
                 memory_mb=MEMORY_MB,
                 processes=PROCESSES,
                 file_mb=FILE_MB,

@@ -1,13 +1,19 @@
 """Evaluator programs receive the variables that they need and no secrets."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentci._util.workspace import Workspace
 from agentci.execution.environment_variables import (
     DEFAULT_VARIABLES,
     FORCED_FOR_PROGRAMS,
     make_child_environment,
+    make_own_environment,
+    select_outer_folders,
 )
 
 SECRET = "s3cr3t"
@@ -74,3 +80,25 @@ def test_no_unknown_variables_are_added(environ: dict[str, str]) -> None:
         make_child_environment(environ).keys()
         <= environ.keys() | DEFAULT_VARIABLES.keys() | FORCED_FOR_PROGRAMS.keys()
     )
+
+
+class TestOwnPrograms:
+    """What programs get that agentci starts for itself."""
+
+    @pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH"])
+    def test_search_path_has_only_folders_outside(self, name: str, tmp_path: Path) -> None:
+        workspace = Workspace(root=tmp_path / "ws", cwd=tmp_path / "ws")
+        folders = f"{tmp_path}/ws/bin:/usr/bin::lib:{tmp_path}/ws/../ws:{tmp_path}/ws2"
+        found = select_outer_folders({name: folders}, workspace)
+        assert found[name] == f"/usr/bin:{tmp_path}/ws2"
+
+    def test_search_path_is_never_empty(self, tmp_path: Path) -> None:
+        workspace = Workspace(root=tmp_path, cwd=tmp_path)
+        for environ in ({}, {"PATH": ""}, {"PATH": f"{tmp_path}/bin", "LD_LIBRARY_PATH": "lib"}):
+            assert select_outer_folders(environ, workspace) == {"PATH": os.defpath}
+
+    @pytest.mark.parametrize("name", ["DOCKER_CONFIG", "HOME", "XDG_CONFIG_HOME"])
+    def test_settings_in_workspace_are_not_used(self, name: str, tmp_path: Path) -> None:
+        workspace = Workspace(root=tmp_path, cwd=tmp_path)
+        assert name not in make_own_environment({name: f"{tmp_path}/h"}, workspace)
+        assert make_own_environment({name: "/root"}, workspace)[name] == "/root"

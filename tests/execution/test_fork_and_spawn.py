@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 import pytest
 
+from agentci._util.workspace import trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
 from agentci.execution.environment_variables import make_child_environment
@@ -312,7 +313,7 @@ def seen(
         words: the program relative to its folder, and its arguments.
     """
     sandbox_policy = SandboxPolicy(
-        readable=(program.parent,),
+        readable=(trust_path(program.parent), trust_path(Path(python).parent.parent)),
         imports=find_preloadable_imports(program) if forks else None,
         untrusted_packages=own_packages,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentci._util.workspace import trust_path
 from agentci.execution.child_process import launcher_client, supervised_process
 from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
 from agentci.execution.environment_variables import make_child_environment
@@ -138,7 +139,7 @@ def _run(executor: LocalExecutor, python: Path, program: Path) -> ProgramOutput:
         cwd=program.parent,
         environment=make_child_environment({"PATH": "/usr/bin"}),
         sandbox_policy=SandboxPolicy(
-            readable=(program.parent, python.parent.parent),
+            readable=(trust_path(program.parent), trust_path(python.parent.parent)),
             imports=("pydantic",),
             untrusted_packages=True,
         ),

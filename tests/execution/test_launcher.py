@@ -19,12 +19,14 @@ from tests.helpers.waiting import NO_TIMEOUT_SECONDS, wait_until
 
 KILLED = """\
 import pathlib, sys
+from agentci._util.workspace import trust_path
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 
 LocalExecutor().run(
     (sys.executable, *sys.argv[1:]), stdin=b"", timeout_seconds=900, cwd=pathlib.Path.cwd(),
-    environment={}, sandbox_policy=SandboxPolicy(readable=(pathlib.Path(sys.argv[1]).parent,)),
+    environment={},
+    sandbox_policy=SandboxPolicy(readable=(trust_path(pathlib.Path(sys.argv[1]).parent),)),
 )
 """
 

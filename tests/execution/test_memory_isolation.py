@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentci._util.workspace import trust_path
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
@@ -58,7 +59,10 @@ def test_secret_does_not_remain_in_memory_for_next_check(
             cwd=tmp_path,
             environment={**make_child_environment(os.environ), **secrets},
             sandbox_policy=SandboxPolicy(
-                readable=(tmp_path,), imports=(), untrusted_packages=own_packages, network=False
+                readable=(trust_path(tmp_path),),
+                imports=(),
+                untrusted_packages=own_packages,
+                network=False,
             ),
         )
         assert response.stderr == ""

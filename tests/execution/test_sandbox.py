@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from agentci._util.workspace import trust_path
 from agentci.execution.allowed_paths import list_without_runners
 from agentci.execution.child import seccomp
 from agentci.execution.child.apply_sandbox import FIRST_USER, NOBODY_USER
 from agentci.execution.executor_api import NO_LANDLOCK_WARNING, NOT_LINUX_WARNING, SandboxPolicy
+from agentci.execution.local import LocalExecutor
 from agentci.execution.sandbox import (
     ALL_PORTS_WARNING,
     NO_SECCOMP_WARNING,
@@ -23,6 +25,7 @@ from agentci.execution.sandbox import (
     Sandbox,
     SandboxBuilder,
 )
+from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
 FACTS = {
     "system": "Linux",
@@ -36,6 +39,27 @@ FACTS = {
     "searching": False,
 }
 TRUE = "/bin/true"
+# Uses a lock and shared memory, then tries to make entries that these do not need.
+SHARED_MEMORY_PROGRAM = """
+import multiprocessing, os
+from multiprocessing.shared_memory import SharedMemory
+name = f"/dev/shm/test-{os.getpid()}"
+def attempt(what, act):
+    try:
+        act()
+    except OSError:
+        return
+    print(what)
+attempt("lock", multiprocessing.Lock)
+def share():
+    memory = SharedMemory(create=True, size=10)
+    memory.close()
+    memory.unlink()
+attempt("memory", share)
+attempt("folder", lambda: os.mkdir(name))
+attempt("link", lambda: os.symlink("/etc/passwd", name))
+attempt("pipe", lambda: os.mkfifo(name))
+"""
 
 
 @pytest.fixture
@@ -171,7 +195,9 @@ class TestPort:
 
 class TestFiles:
     def test_workspace_is_readable_and_scratch_folder_writable(self, opened: Path) -> None:
-        sandbox = _build(opened, sandbox_policy=SandboxPolicy(readable=(opened / "evals",)))
+        sandbox = _build(
+            opened, sandbox_policy=SandboxPolicy(readable=(trust_path(opened / "evals"),))
+        )
         paths = _paths(sandbox)
         assert sandbox.scratch is not None
         assert paths[bytes(opened)] == paths[bytes(opened / "evals")] == paths[b"/usr"]
@@ -185,6 +211,31 @@ class TestFiles:
         assert SHARED_MEMORY not in _paths(_build(opened, users=None))
         shares = SandboxPolicy(shares_memory=True)
         assert SHARED_MEMORY in _paths(_build(opened, sandbox_policy=shares, users=None))
+
+    def test_shared_memory_has_only_files(self, opened: Path) -> None:
+        executor = LocalExecutor()
+        ran = executor.run(
+            (sys.executable, "-P", "-c", SHARED_MEMORY_PROGRAM),
+            stdin=b"",
+            timeout_seconds=NO_TIMEOUT_SECONDS,
+            cwd=opened,
+            environment={},
+            sandbox_policy=SandboxPolicy(shares_memory=True),
+        )
+        executor.stop()
+        if NO_LANDLOCK_WARNING in executor.limitations():
+            pytest.skip(NO_LANDLOCK_WARNING)
+        assert ran.stdout.decode().split() == ["lock", "memory"], ran.stderr
+
+    def test_only_writable_folder_of_policy_is_writable(self, opened: Path) -> None:
+        folder = opened / "environment"
+        folder.mkdir()
+        policy = SandboxPolicy(writable=folder, home_files=((".config/x", b"setting"),))
+        sandbox = _build(opened, sandbox_policy=policy)
+        assert _paths(sandbox)[bytes(folder)] > _paths(sandbox)[bytes(opened)]
+        order = sandbox.make_order((TRUE,), opened)
+        assert order["writable"] == bytes(folder)
+        assert order["home_files"] == [(b".config/x", b"setting")]
 
     def test_only_tool_folders_in_home_are_readable(self, opened: Path) -> None:
         home = "/home/somebody"
@@ -254,10 +305,13 @@ class TestFiles:
         assert list_without_runners(tmp_path) == [str(tmp_path / "tools")]
         assert list_without_runners(tmp_path / "nothing") == [str(tmp_path / "nothing")]
 
-    def test_our_packages_are_readable_only_by_our_python(self, opened: Path) -> None:
+    @pytest.mark.parametrize("command", [(sys.executable,), ("/usr/bin/nice", sys.executable, "x")])
+    def test_our_packages_are_readable_only_by_our_python(
+        self, opened: Path, command: tuple[str, ...]
+    ) -> None:
         facts = SandboxBuilder(capabilities=FACTS).build(
             SandboxPolicy(),
-            command=(sys.executable,),
+            command=command,
             cwd=opened,
             environment={},
             timeout_seconds=1,

@@ -21,9 +21,12 @@ VERSION_FLAG: Final = 1
 PATH_BENEATH, NET_PORT = 1, 2
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+REMOVE_FILE, MAKE_REG = 1 << 5, 1 << 8
 TRUNCATE: Final = 1 << 14
 IOCTL_DEV: Final = 1 << 15
 READ_RIGHTS: Final = EXECUTE | READ_FILE | READ_DIR
+# Plain files, as shared memory and semaphores are, but no folders, links or sockets.
+PLAIN_FILE_RIGHTS: Final = WRITE_FILE | READ_FILE | READ_DIR | REMOVE_FILE | MAKE_REG | TRUNCATE
 # The rights that a rule for a single file may have.
 FILE_RIGHTS: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 DEVICE_RIGHTS: Final = WRITE_FILE | READ_FILE | IOCTL_DEV

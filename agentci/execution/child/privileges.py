@@ -9,7 +9,7 @@ from typing import Final
 from agentci.execution.child import kernel
 
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER = 0, 1, 2, 3
-CAP_KILL, CAP_SETGID, CAP_SETUID = 5, 6, 7
+CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 5, 6, 7, 8
 # Needed to run a program as another user, and to clean up after it.
 NEEDED_CAPABILITIES: Final = (
     CAP_CHOWN,
@@ -19,6 +19,8 @@ NEEDED_CAPABILITIES: Final = (
     CAP_SETGID,
     CAP_SETUID,
 )
+# All that agentci uses: the last two to read closed workspaces and to limit capabilities further.
+USED_CAPABILITIES: Final = (*NEEDED_CAPABILITIES, CAP_DAC_READ_SEARCH, CAP_SETPCAP)
 MAX_CAPABILITIES: Final = 64
 
 CAPABILITY_VERSION_3: Final = 0x20080522
@@ -27,11 +29,30 @@ AMBIENT_RAISE, AMBIENT_CLEAR_ALL = 2, 4
 
 def read_effective_capabilities() -> int:
     """Return the effective capabilities of this process, one bit each."""
+    return _read_capabilities(b"CapEff:")
+
+
+def _read_capabilities(field: bytes) -> int:
     with open("/proc/self/status", "rb") as status:
         for line in status:
-            if line.startswith(b"CapEff:"):
+            if line.startswith(field):
                 return int(line.split()[1], 16)
     return 0
+
+
+def drop_unused_capabilities() -> None:
+    """Give up what agentci never uses, also for all programs that it starts.
+
+    Call it before the first thread starts: it applies to the current one.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    used = sum(1 << number for number in USED_CAPABILITIES)
+    shrink_bounding_set(used)
+    permitted, inheritable = (_read_capabilities(name) & used for name in (b"CapPrm:", b"CapInh:"))
+    # The kernel also limits the ambient set to these.
+    _set_capabilities(permitted, inheritable)
 
 
 def can_change_user() -> bool:
@@ -103,14 +124,15 @@ def drop_privileges(user: int | None, *, searches: bool) -> None:
         if searches:
             kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
         set_user(user)
-    _set_capabilities(kept)
+    _set_capabilities(kept, kept)
     with suppress(OSError):  # kernels before 4.3 lack ambient capabilities
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_CLEAR_ALL)
     if searches:
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_RAISE, CAP_DAC_READ_SEARCH)
 
 
-def _set_capabilities(kept: int) -> None:
+def _set_capabilities(permitted: int, inheritable: int) -> None:
     kernel.capset(
-        struct.pack("=Ii", CAPABILITY_VERSION_3, 0), struct.pack("=6I", kept, kept, kept, 0, 0, 0)
+        struct.pack("=Ii", CAPABILITY_VERSION_3, 0),
+        struct.pack("=6I", permitted, permitted, inheritable, 0, 0, 0),
     )

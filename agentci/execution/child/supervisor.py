@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
@@ -26,8 +27,10 @@ from agentci.execution.child.seccomp import LoopbackSockets
 
 STREAM_COUNT: Final = 3
 
-# Interval between measurements of the private folder's size.
+# Interval between measurements of the private folder's size. A measurement of many files takes
+# longer; it may take this share of the time.
 SIZE_CHECK_MILLISECONDS: Final = 200
+SIZE_CHECK_SHARE: Final = 0.1
 EXIT_NOT_STARTED: Final = 127
 # Python and the launcher ignore these signals. Programs, and the processes they signal, expect the
 # default handlers.
@@ -92,6 +95,7 @@ class _ProgramSupervisor:
         self._sockets: LoopbackSockets | None = None
         self._code: int | None = None
         self._exceeded_limit = ""
+        self._next_check = 0.0
 
     def run(self, streams: Sequence[int]) -> bool:
         """Run the program, remove all that is left of it; return whether another may follow."""
@@ -114,8 +118,10 @@ class _ProgramSupervisor:
     def _prepare(self, streams: Sequence[int]) -> Message | None:
         try:
             if self._order["scratch"] is not None:
-                tmpdir.make_tmpdir(self._order["scratch"], self._user)
+                tmpdir.make_tmpdir(self._order["scratch"], self._user, self._order["home_files"])
             if self._user is not None:
+                if self._order["writable"] is not None:
+                    tmpdir.give_folder(self._order["writable"], self._user)
                 for stream in streams:  # so that it can open /dev/stdin
                     os.fchown(stream, self._user, self._user)
         except OSError as error:
@@ -173,13 +179,21 @@ class _ProgramSupervisor:
         return False
 
     def _poll_timeout(self) -> int | None:
-        return SIZE_CHECK_MILLISECONDS if self._order["disk"] and self._code is None else None
+        if not self._order["disk"] or self._code is not None:
+            return None
+        return max(0, 1 + int((self._next_check - time.monotonic()) * 1000))
 
     def _exceeds_disk_limit(self) -> bool:
-        """Whether the private folder has exceeded its size limit."""
-        limit, folder = self._order["disk"], self._order["scratch"]
-        if limit and folder is not None and tmpdir.measure_size(folder, limit) >= limit:
+        """Whether the program's folders have exceeded their size limit."""
+        limit, start = self._order["disk"], time.monotonic()
+        if not limit or start < self._next_check:
+            return bool(self._exceeded_limit)
+        folders = [self._order["scratch"], self._order["writable"]]
+        if tmpdir.measure_size([each for each in folders if each], limit) >= limit:
             self._exceeded_limit = f"wrote more than {limit // 1024**2} MiB of files and was killed"
+        end = time.monotonic()
+        pause = max(SIZE_CHECK_MILLISECONDS / 1000, (end - start) / SIZE_CHECK_SHARE)
+        self._next_check = end + pause
         return bool(self._exceeded_limit)
 
     def _record_exit(self, number: int, status: int) -> None:
@@ -190,7 +204,8 @@ class _ProgramSupervisor:
         if self._sockets is not None:
             self._sockets.close()
         if self._order["scratch"] is not None:
-            tmpdir.remove_tmpdir(self._order["scratch"])
+            owner = os.geteuid() if self._user is None else self._user
+            tmpdir.remove_tmpdir(self._order["scratch"], owner=owner)
         if self._own_user is not None:
             tmpdir.clear_shared_memory(self._own_user)
 

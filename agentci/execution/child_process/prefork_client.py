@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.workspace import trust_path
 from agentci.execution.child import kernel
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
@@ -75,7 +76,7 @@ class PreforkInterpreter(Struct, frozen=True):
         """Make its own policy: that of its programs, with limits for several programs at a time."""
         return replace(
             of_programs,
-            readable=(*of_programs.readable, Path(PACKAGE_FOLDER)),
+            readable=(*of_programs.readable, trust_path(Path(PACKAGE_FOLDER))),
             processes=of_programs.processes * MAX_PARALLEL_PROGRAMS,
             folder_mb=of_programs.folder_mb * MAX_PARALLEL_PROGRAMS,
         )

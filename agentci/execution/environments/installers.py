@@ -1,9 +1,17 @@
-"""The commands that make and fill an environment with uv or pip, and the runner for them."""
+"""The commands that make and fill an environment with uv or pip, and the runner for them.
 
+Build scripts of packages are untrusted code, so installers run in the sandbox, and without
+``allow_source`` they install only wheels, which are not built. A wheel's code could still run where
+a Python starts in the environment that it is installed in, so none does: modules are compiled by
+another Python, without ``site``.
+"""
+
+import json
 import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
@@ -11,13 +19,68 @@ from typing import Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text import truncate
+from agentci._util.workspace import Workspace
 from agentci.errors import EvaluatorError
+from agentci.execution.environments.installer_settings import (
+    find_local_sources,
+    find_settings,
+    make_private_environment,
+    read_home_files,
+)
 from agentci.execution.environments.key import find_base_python
-from agentci.execution.executor_api import Executor, ProgramTimeoutError
+from agentci.execution.executor_api import Executor, ProgramTimeoutError, SandboxPolicy
 
 # uv reads settings from the folders above its working directory. Settings in the workspace must
 # not apply: a pull request may contain them.
 CWD: Final = Path("/")
+
+# Installers need more than evaluators: the libraries of torch are several gigabytes.
+MEMORY_MB: Final = 8192
+PROCESSES: Final = 1024
+FILES_MB: Final = 24 * 1024
+
+# Runs the commands in its arguments, each a JSON list. Environments are readable for all users.
+RUN_COMMANDS: Final = """
+import json, os, subprocess, sys
+os.umask(0o022)
+for argument in sys.argv[1:]:
+    command = json.loads(argument)
+    try:
+        code = subprocess.call(command)
+    except OSError as error:
+        sys.exit(f"{command[0]} could not be started: {error.strerror}")
+    if code:
+        sys.exit(code)
+"""
+# Compiles the modules in a folder; those that are not valid Python stay as they are.
+COMPILE_MODULES: Final = """
+import compileall, sys
+try:
+    compileall.compile_dir(sys.argv[1], quiet=2, workers=0)
+except OSError:  # without shared memory, only one process can work
+    compileall.compile_dir(sys.argv[1], quiet=2)
+"""
+# Runs pip: from the file in the first argument, or the environment's own. Without `allow_source`,
+# no process may be started: pip ignores `--only-binary` for packages from a URL.
+RUN_PIP: Final = """
+import runpy, sys
+_, runner, allows_source, *arguments = sys.argv
+def refuse(event, _):
+    if event in {"subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn"}:
+        raise PermissionError("a package without a wheel is built only with `allow_source: true`")
+if allows_source != "True":
+    sys.addaudithook(refuse)
+sys.argv = [runner or "pip", *arguments]
+if runner:
+    runpy.run_path(runner, run_name="__main__")
+else:
+    runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
+FIND_PIP: Final = """
+import os, pip
+file = os.path.join(os.path.dirname(os.path.abspath(pip.__file__)), "__pip-runner__.py")
+print(file if os.path.isfile(file) else "")
+"""
 
 LAST_LINES: Final = 10
 MAX_OUTPUT_CHARS: Final = 1200
@@ -26,12 +89,23 @@ CHANGED_INDEX_HINT: Final = (
     "the index serves other content than was locked; if this is intended, run `agentci lock` and"
     " review the change"
 )
+WHEEL_HINT: Final = (
+    "a package without a wheel for this machine is built only with `allow_source: true` in the"
+    " entry; otherwise check that the configured package index has it"
+)
 # By text in the output of pip or uv, in lower case.
 HINTS: Final = {
     "do not match the hashes": CHANGED_INDEX_HINT,
     "hash mismatch": CHANGED_INDEX_HINT,
     "ensurepip": "install uv, or install pip for the Python that runs agentci",
     "no space left": "free disk space, or use another disk with --cache-dir",
+    "and was killed": "packages and downloads are too large; use a smaller package",
+    "allow_source": "its build scripts then run in the sandbox",
+    "no usable wheel": WHEEL_HINT,
+    "no wheels with a matching": WHEEL_HINT,
+    "building from source is disabled": WHEEL_HINT,
+    "building source distributions": WHEEL_HINT,
+    "no matching distribution found": WHEEL_HINT,
 }
 DEFAULT_HINT: Final = (
     "check that the configured package index has it and is reachable; try pip by hand"
@@ -46,6 +120,7 @@ class InstallerRunner:
         executor: runs the commands.
         environment: the complete environment of the installers.
         search_path: folders to search for ``uv``, as in ``PATH``.
+        workspace: links in it make nothing outside readable for the installers.
         timeout_seconds: timeout of each installation step; most take one second, torch about a
             hundred.
     """
@@ -53,29 +128,60 @@ class InstallerRunner:
     executor: Executor
     environment: Mapping[str, str] = field(repr=False)
     search_path: str
+    workspace: Workspace
     timeout_seconds: float = 600.0
 
-    def run(self, command: Sequence[str]) -> bytes:
-        """Run one step to its end, and return its stdout.
+    def run(
+        self,
+        *commands: Sequence[str],
+        stdin: str = "",
+        folder: Path | None = None,
+        allow_source: bool = False,
+    ) -> bytes:
+        """Run commands one after another in one sandbox, and return their stdout.
+
+        Args:
+            commands: the commands; one that fails is the last to run.
+            stdin: what the commands read from stdin.
+            folder: an existing folder that they may change; None for no folder.
+            allow_source: whether they may run build scripts; these must not see the user's
+                ``.netrc``.
 
         Raises:
-            EvaluatorError: the step failed; the message completes a sentence about the evaluator.
+            EvaluatorError: a command failed; the message completes a sentence about the evaluator.
         """
+        name = Path(commands[0][0]).name
+        settings = find_settings(self.environment, self.workspace, with_netrc=not allow_source)
+        home_files = read_home_files(settings)
+        outer = [each for each in home_files if not self.workspace.contains(settings[each[0]].path)]
+        sources = find_local_sources(self.environment, outer)
+        readable = (*_list_programs(commands), *sources)
         try:
             response = self.executor.run(
-                command,
-                stdin=b"",
+                (sys.executable, "-I", "-S", "-c", RUN_COMMANDS, *map(json.dumps, commands)),
+                stdin=stdin.encode(),
                 timeout_seconds=self.timeout_seconds,
                 cwd=CWD,
-                environment=self.environment,
+                environment=make_private_environment(self.environment),
+                sandbox_policy=SandboxPolicy(
+                    readable=tuple(filter(None, map(self.workspace.find_given, readable))),
+                    workspace=self.workspace.root,
+                    interpreter=sys.executable,
+                    writable=folder,
+                    home_files=home_files,
+                    memory_mb=MEMORY_MB,
+                    processes=PROCESSES,
+                    file_mb=FILES_MB,
+                    folder_mb=FILES_MB,
+                ),
             )
         except ProgramTimeoutError:
             raise make_install_error(
-                f"{Path(command[0]).name} timed out after {self.timeout_seconds:g} s",
+                f"{name} timed out after {self.timeout_seconds:g} s",
                 hint="the package index is slow, or a package takes long to build",
             ) from None
         except EvaluatorError as error:
-            raise make_install_error(f"{Path(command[0]).name} {error}") from None
+            raise make_install_error(f"{name} {error}") from None
         if response.exit_code != 0:
             output = response.stderr.strip() or response.stdout.decode("utf-8", "replace").strip()
             raise make_install_error(
@@ -84,13 +190,11 @@ class InstallerRunner:
             )
         return response.stdout
 
-    def succeeds(self, command: Sequence[str]) -> bool:
-        """Whether a command succeeds on this machine."""
-        try:
-            self.run(command)
-        except EvaluatorError:
-            return False
-        return True
+
+def _list_programs(commands: Sequence[Sequence[str]]) -> list[Path]:
+    """List the programs of ``commands`` with the targets of links, outside of environments."""
+    named = [Path(command[0]) for command in commands]
+    return [way for path in named if os.path.lexists(path) for way in (path, path.resolve())]
 
 
 def make_install_error(reason: str, *, hint: str = "") -> EvaluatorError:
@@ -113,25 +217,28 @@ def _find_hint(output: str) -> str:
 
 InstallerCommand: TypeAlias = tuple[str, ...]
 
+STDIN_FILE: Final = "/dev/stdin"
 # The oldest Python that a lock supports.
 OLDEST_PYTHON: Final = "3.11"
 
 
 class Installer(Protocol):
-    """The commands of one installer."""
+    """The commands of one installer; they read requirements from stdin."""
 
     def venv_command(self, folder: Path) -> InstallerCommand:
-        """Return the command that makes an empty environment of this Python in a new folder."""
+        """Return the command that makes an empty environment of this Python in a folder."""
         ...
 
-    def install_command(self, folder: Path, file: Path, *, locked: bool) -> InstallerCommand:
-        """Return the command that installs requirements file ``file`` into environment ``folder``.
+    def install_command(
+        self, folder: Path, *, locked: bool, allow_source: bool
+    ) -> InstallerCommand:
+        """Return the command that installs requirements into environment ``folder``.
 
         Args:
             folder: the environment.
-            file: the requirements file.
-            locked: whether the file names every package with its hashes; nothing else is then
-                installed.
+            locked: whether the requirements name every package with its hashes; nothing else is
+                then installed.
+            allow_source: whether packages without a wheel are built.
         """
         ...
 
@@ -150,49 +257,66 @@ class Uv(Struct, frozen=True, kw_only=True):
         return (self.program, "venv", "--quiet", "--no-project", "--python", sys.executable,
                 str(folder))  # fmt: skip
 
-    def install_command(self, folder: Path, file: Path, *, locked: bool) -> InstallerCommand:
+    def install_command(
+        self, folder: Path, *, locked: bool, allow_source: bool
+    ) -> InstallerCommand:
         """See :class:`Installer`."""
         strictly = ("--require-hashes", "--no-deps") if locked else ()
-        return (self.program, "pip", "install", "--quiet", "--compile-bytecode", *strictly,
-                "--python", str(find_python(folder)), "--requirements", str(file))  # fmt: skip
+        return (self.program, "pip", "install", "--quiet", *strictly,
+                *_forbid_source("--no-build", allow_source=allow_source),
+                "--python", str(find_python(folder)), "--requirements", "-")  # fmt: skip
 
-    def compile_command(self, file: Path) -> InstallerCommand:
+    def compile_command(self, *, allow_source: bool) -> InstallerCommand:
         """Return the command that prints all packages for any platform, with their hashes."""
         return (self.program, "pip", "compile", "--quiet", "--universal", "--generate-hashes",
                 "--no-header", "--no-annotate", "--python-version", OLDEST_PYTHON,
-                "--python", sys.executable, str(file))  # fmt: skip
+                *_forbid_source("--no-build", allow_source=allow_source),
+                "--python", sys.executable, "-")  # fmt: skip
 
 
 class Pip(Struct, frozen=True, kw_only=True):
     """The commands of the standard library's ``venv`` and of pip.
 
     Attributes:
-        python: a Python with a pip that can install into other environments; None if each
-            environment needs its own pip.
+        runner: pip's file that runs it in other environments; empty if each environment needs its
+            own pip.
     """
 
-    python: str | None
+    runner: str
 
     def venv_command(self, folder: Path) -> InstallerCommand:
         """See :class:`Installer`; the environment has its own pip only if there is no other."""
-        without = ("--without-pip",) if self.python else ()
+        without = ("--without-pip",) if self.runner else ()
         return (sys.executable, "-P", "-m", "venv", *without, str(folder))
 
-    def install_command(self, folder: Path, file: Path, *, locked: bool) -> InstallerCommand:
+    def install_command(
+        self, folder: Path, *, locked: bool, allow_source: bool
+    ) -> InstallerCommand:
         """See :class:`Installer`."""
         strictly = ("--require-hashes", "--no-deps") if locked else ()
-        return (*self._pip(folder), "install", "--quiet", "--compile", *strictly,
-                "--requirement", str(file))  # fmt: skip
+        return (*self._pip(folder, allow_source=allow_source),
+                "install", "--quiet", "--no-compile", *strictly,
+                *_forbid_source("--only-binary", ":all:", allow_source=allow_source),
+                "--requirement", STDIN_FILE)  # fmt: skip
 
-    def report_command(self, folder: Path, file: Path) -> InstallerCommand:
+    def report_command(self, folder: Path, *, allow_source: bool) -> InstallerCommand:
         """Return the command that prints, as JSON, the packages that would be installed."""
-        return (*self._pip(folder), "install", "--quiet", "--dry-run", "--ignore-installed",
-                "--report", "-", "--requirement", str(file))  # fmt: skip
+        return (*self._pip(folder, allow_source=allow_source),
+                "install", "--quiet", "--dry-run", "--ignore-installed",
+                *_forbid_source("--only-binary", ":all:", allow_source=allow_source),
+                "--report", "-", "--requirement", STDIN_FILE)  # fmt: skip
 
-    def _pip(self, folder: Path) -> InstallerCommand:
-        if self.python:
-            return (self.python, "-P", "-m", "pip", "--python", str(find_python(folder)))
-        return (str(find_python(folder)), "-P", "-m", "pip")
+    def _pip(self, folder: Path, *, allow_source: bool) -> InstallerCommand:
+        return (str(find_python(folder)), "-P", "-c", RUN_PIP, self.runner, str(allow_source))
+
+
+def make_compile_command(folder: Path) -> InstallerCommand:
+    """Return the command that compiles the modules of an environment without running any code."""
+    return (sys.executable, "-I", "-S", "-c", COMPILE_MODULES, str(folder / "lib"))
+
+
+def _forbid_source(*options: str, allow_source: bool) -> InstallerCommand:
+    return () if allow_source else options
 
 
 def choose_installer(runner: InstallerRunner) -> Uv | Pip:
@@ -202,9 +326,9 @@ def choose_installer(runner: InstallerRunner) -> Uv | Pip:
         return Uv(program=os.path.abspath(uv))  # noqa: PTH100 (a shim must keep its own name)
     # In an image, agentci may run in an environment without pip, made by a Python with pip.
     for python in dict.fromkeys((sys.executable, find_base_python()[-1])):
-        if runner.succeeds((python, "-P", "-m", "pip", "--version")):
-            return Pip(python=python)
-    return Pip(python=None)
+        with suppress(EvaluatorError):
+            return Pip(runner=runner.run((python, "-P", "-c", FIND_PIP)).decode().strip())
+    return Pip(runner="")
 
 
 def find_python(folder: Path) -> Path:

@@ -1,14 +1,16 @@
 """Compute the key of an environment: evaluators with equal keys share one environment."""
 
-import compileall
 import hashlib
 import json
+import py_compile
 import sys
 import sysconfig
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Final
 
+from agentci._util.files import FILE_MODE, give_to_owner, make_folder, remove_path, set_mode
 from agentci.execution.environments.requirements import Requirements
 
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[2]
@@ -23,23 +25,41 @@ def read_sdk_files() -> dict[str, bytes]:
     }
 
 
-def install_sdk(environment: Path) -> None:
+def install_sdk(environment: Path, owner: Path | None) -> None:
     """Write the evaluator SDK into a virtual environment of the Python that runs agentci.
+
+    A package may have left anything in its place.
+
+    Args:
+        environment: the environment.
+        owner: a path whose owner gets the files.
 
     Raises:
         OSError: a file cannot be written.
     """
     base = {"base": str(environment), "platbase": str(environment)}
-    packages = Path(sysconfig.get_path("purelib", "venv", base))
+    package = Path(sysconfig.get_path("purelib", "venv", base), PACKAGE_FOLDER.name)
+    for folder in (package, package / "__pycache__"):
+        if folder.is_symlink() or not folder.is_dir():
+            remove_path(folder)
+            make_folder(folder, owner)
     for name, content in read_sdk_files().items():
-        file = packages / name
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file = package / Path(name).name
+        compiled = Path(cache_from_source(str(file)))
+        for path in (file, compiled):
+            remove_path(path)
         file.write_bytes(content)
-    compileall.compile_dir(packages / PACKAGE_FOLDER.name, quiet=2)
+        made = [file]
+        if file.suffix == ".py":
+            py_compile.compile(str(file), cfile=str(compiled))
+            made.append(compiled)
+        for path in made:
+            set_mode(path, FILE_MODE)
+            give_to_owner(path, owner)
 
 
 # Version of an environment's content other than its packages; raise it to rebuild all environments.
-KEY_FORMAT: Final = 1
+KEY_FORMAT: Final = 2
 
 
 def compute_environment_key(requirements: Requirements) -> str:
@@ -55,6 +75,7 @@ def compute_environment_key(requirements: Requirements) -> str:
         "python": find_base_python(),
         "lines": sorted(set(requirements.install_lines())),
         "locked": bool(requirements.locked),
+        "source": requirements.allow_source,
         "shipped": {
             name: hashlib.sha256(data).hexdigest() for name, data in read_sdk_files().items()
         },

@@ -180,6 +180,13 @@ def _parse_package(line: str) -> RequiredPackage:
     )
 
 
+def _is_wheel(line: str) -> bool:
+    """Whether a line with a URL names a wheel; an installer decides by the same ending."""
+    requirement = _parse_requirement(_split_hashes(line)[0])
+    path = re.split(r"[?#]", (requirement and requirement.url) or "")[0]
+    return path.startswith("https://") and path.endswith(".whl")
+
+
 def _split_hashes(line: str) -> list[str]:
     """Split a line into the requirement and its options."""
     return re.split(r" (?=--)", line)
@@ -234,17 +241,19 @@ class Requirements:
     A file may name additional indexes (``--extra-index-url https://...``). Then anyone who can
     publish to one of them decides what a name means: an installer may prefer a higher version from
     there to the intended one (dependency confusion). A lock prevents that, because its hashes
-    identify contents from any source. A package without a wheel is still built on this machine,
-    with build tools that the lock does not pin.
+    identify contents from any source. With ``allow_source``, a package without a wheel is still
+    built on this machine, with build tools that the lock does not pin.
 
     Attributes:
         text: the decoded text.
         locked: all packages with their dependencies, each as ``name==1.2 --hash=sha256:...``;
             empty without a lock.
+        allow_source: whether packages may be built here, which runs their build scripts.
     """
 
     text: str
     locked: tuple[str, ...] = field(default=(), repr=False)
+    allow_source: bool = False
 
     def parse_lines(self) -> RequirementLines:
         """Parse the text, and check the lock.
@@ -253,6 +262,8 @@ class Requirements:
             EvaluatorError: a line of the text or of the lock is not allowed.
         """
         lines = parse_requirements(self.text)
+        if not self.allow_source:
+            _check_wheels(lines)
         if self.locked:
             check_lockable(lines)
         for line in self.locked:
@@ -280,16 +291,35 @@ class Requirements:
         return (*lines.options, *strict_options, *list_wanted_lines(lines))
 
 
-def decode_requirements(content: bytes, *, locked: tuple[str, ...] = ()) -> Requirements:
+def decode_requirements(
+    content: bytes, *, locked: tuple[str, ...] = (), allow_source: bool = False
+) -> Requirements:
     """Decode the content of a ``requirements.txt``, with or without a byte order mark.
 
     Raises:
         EvaluatorError: the content is not UTF-8.
     """
     try:
-        return Requirements(text=content.decode("utf-8-sig"), locked=locked)
+        text = content.decode("utf-8-sig")
+        return Requirements(text=text, locked=locked, allow_source=allow_source)
     except UnicodeDecodeError:
         raise _make_error("not UTF-8; save it as UTF-8") from None
+
+
+def _check_wheels(lines: RequirementLines) -> None:
+    """Check that no line asks for a package that has to be built.
+
+    Raises:
+        EvaluatorError: a line does.
+    """
+    built = [each.line for each in lines.packages if each.direct and not _is_wheel(each.line)]
+    built += [each for each in lines.options if each.startswith("--no-binary")]
+    for line in built:
+        shown = truncate.short(line, MAX_SHOWN_CHARS)
+        raise _make_error(
+            f"{shown!r} builds a package from source; name a wheel, or set `allow_source: true` in"
+            " the entry to build it in the sandbox"
+        )
 
 
 def _make_error(reason: str) -> EvaluatorError:

@@ -1,6 +1,7 @@
 """Resolve requirements to every package with its version and the hashes of its files."""
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Iterable
@@ -9,6 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from agentci._util.files import FOLDER_MODE, set_mode
+from agentci.execution.child.tmpdir import remove_tmpdir
 from agentci.execution.environments.installers import (
     InstallerRunner,
     Pip,
@@ -47,19 +50,18 @@ def resolve_requirements(
         EvaluatorError: there are none, or they cannot be locked; the message completes a sentence
             about the evaluator.
     """
-    lines = Requirements(text=requirements.text).parse_lines()
+    allow_source = requirements.allow_source
+    lines = Requirements(text=requirements.text, allow_source=allow_source).parse_lines()
     check_lockable(lines)
     installer = choose_installer(runner)
     try:
-        with tempfile.TemporaryDirectory(prefix="agentci-") as temporary:
-            file = Path(temporary) / "requirements.in"
-            file.write_text(
-                "".join(f"{line}\n" for line in (*lines.options, *list_wanted_lines(lines)))
-            )
-            if isinstance(installer, Uv):
-                found = _parse_compiled(runner.run(installer.compile_command(file)).decode())
-            else:
-                found = _resolve_with_pip(installer, file, runner)
+        text = "".join(f"{line}\n" for line in (*lines.options, *list_wanted_lines(lines)))
+        if isinstance(installer, Uv):
+            command = installer.compile_command(allow_source=allow_source)
+            printed = runner.run(command, stdin=text, allow_source=allow_source)
+            found = _parse_compiled(printed.decode())
+        else:
+            found = _resolve_with_pip(installer, text, runner, allow_source=allow_source)
     except OSError as error:
         raise make_install_error(str(error)) from None
     return ResolvedRequirements(lines=_check_locked(found), universal=isinstance(installer, Uv))
@@ -76,11 +78,22 @@ def _parse_compiled(printed: str) -> list[str]:
     ]
 
 
-def _resolve_with_pip(pip: Pip, file: Path, runner: InstallerRunner) -> list[str]:
-    folder = file.parent / "environment"
-    runner.run(pip.venv_command(folder))
-    report = json.loads(runner.run(pip.report_command(folder, file)))
-    return [_format_reported_package(each) for each in report["install"]]
+def _resolve_with_pip(
+    pip: Pip, text: str, runner: InstallerRunner, *, allow_source: bool
+) -> list[str]:
+    folder = Path(tempfile.mkdtemp(prefix="agentci-"))
+    try:
+        set_mode(folder, FOLDER_MODE)  # installers may run as another user
+        printed = runner.run(
+            pip.venv_command(folder),
+            pip.report_command(folder, allow_source=allow_source),
+            stdin=text,
+            folder=folder,
+            allow_source=allow_source,
+        )
+    finally:
+        remove_tmpdir(os.fsencode(folder))
+    return [_format_reported_package(each) for each in json.loads(printed)["install"]]
 
 
 def _format_reported_package(report: dict[str, Any]) -> str:

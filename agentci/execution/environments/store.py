@@ -18,20 +18,21 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.cache_folder import ENVIRONMENTS_FOLDER, hold_cache_lock, init_cache
-from agentci._util.files import give_to_owner, make_folder, remove_path, write_file_atomically
+from agentci._util.files import make_folder, remove_path, write_file_atomically
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci.errors import EvaluatorError, UnreachableError
+from agentci.execution.child.tmpdir import remove_tmpdir
+from agentci.execution.environments.accept import accept_environment
 from agentci.execution.environments.installers import (
     InstallerRunner,
     choose_installer,
     find_python,
+    make_compile_command,
     make_install_error,
 )
 from agentci.execution.environments.key import compute_environment_key, install_sdk
 from agentci.execution.environments.requirements import Requirements
-
-REQUIREMENTS_FILE: Final = "requirements.txt"
 
 
 @dataclass(slots=True)
@@ -131,32 +132,41 @@ class EnvironmentStore:
 
     def _install(self, requirements: Requirements, home: Path) -> Path:
         init_cache(self.folder, self.owner)
-        remove_path(home)
+        _remove_environment(home)
         make_folder(home, self.owner)
         folder = home / os.urandom(4).hex()
         try:
+            make_folder(folder, None)
             self._install_packages(folder, requirements)
-            self._set_owner(folder)
+            accept_environment(folder, self.owner)
+            install_sdk(folder, self.owner)
             write_file_atomically(home / MANIFEST, format_manifest(folder), owner=self.owner)
         except BaseException:
-            remove_path(home)
+            _remove_environment(home)
             raise
         return folder
 
     def _install_packages(self, folder: Path, requirements: Requirements) -> None:
         installer = choose_installer(self.installer_runner)
-        self.installer_runner.run(installer.venv_command(folder))
-        file = folder / REQUIREMENTS_FILE
-        file.write_text("".join(f"{line}\n" for line in requirements.install_lines()), "utf-8")
+        allow_source = requirements.allow_source
         self.installer_runner.run(
-            installer.install_command(folder, file, locked=bool(requirements.locked))
+            installer.venv_command(folder),
+            installer.install_command(
+                folder, locked=bool(requirements.locked), allow_source=allow_source
+            ),
+            make_compile_command(folder),
+            stdin="".join(f"{line}\n" for line in requirements.install_lines()),
+            folder=folder,
+            allow_source=allow_source,
         )
-        install_sdk(folder)
 
-    def _set_owner(self, folder: Path) -> None:
-        if self.owner is not None:
-            for path in (folder, *folder.rglob("*")):
-                give_to_owner(path, self.owner)
+
+def _remove_environment(home: Path) -> None:
+    """Remove an environment and its manifest, regardless of what an installer left."""
+    with suppress(OSError):
+        (home / MANIFEST).unlink()  # first: without it, the environment is not used
+    remove_tmpdir(os.fsencode(home))
+    remove_path(home)
 
 
 MANIFEST: Final = "manifest.json"

@@ -3,13 +3,30 @@
 import base64
 import hashlib
 import io
+import tarfile
 import threading
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 SDK = "agentevals-evaluator-sdk"
+
+BUILD_SETTINGS = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+BACKEND = """
+import os, shutil
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    exec(open("script.py").read(), {})
+    name = open("name").read()
+    shutil.copy("wheel", os.path.join(folder, name))
+    return name
+"""
 
 
 class PackageIndex:
@@ -49,14 +66,42 @@ class PackageIndex:
         return f"http://127.0.0.1:{self._server.server_port}/simple"
 
     def add(
-        self, name: str, version: str, *, needs: Sequence[str] = (), source: str | None = None
+        self,
+        name: str,
+        version: str,
+        *,
+        needs: Sequence[str] = (),
+        source: str | None = None,
+        files: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
-        """Offer a package, and return the sha256 of its wheel."""
+        """Offer a package with a module and ``files``, and return the sha256 of its wheel."""
         module = name.replace("-", "_")
         text = f"VERSION = {version!r}\n" if source is None else source
-        wheel = _wheel(name, module, version, needs, text)
+        wheel = _wheel(name, version, needs, {f"{module}.py": text, **files})
         self._wheels.setdefault(name, {})[f"{module}-{version}-py3-none-any.whl"] = wheel
         return hashlib.sha256(wheel).hexdigest()
+
+    def add_source(self, name: str, version: str, script: str = "") -> str:
+        """Offer a package without a wheel, whose build runs ``script``; return its sha256."""
+        module = name.replace("-", "_")
+        made = io.BytesIO()
+        files: dict[str, str | bytes] = {
+            "pyproject.toml": BUILD_SETTINGS,
+            "backend.py": BACKEND,
+            "script.py": script,
+            "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+            "wheel": _wheel(name, version, (), {f"{module}.py": f"VERSION = {version!r}\n"}),
+            "name": f"{module}-{version}-py3-none-any.whl",
+        }
+        with tarfile.open(fileobj=made, mode="w:gz") as archive:
+            for path, content in files.items():
+                data = content if isinstance(content, bytes) else content.encode()
+                member = tarfile.TarInfo(f"{module}-{version}/{path}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        source = made.getvalue()
+        self._wheels.setdefault(name, {})[f"{module}-{version}.tar.gz"] = source
+        return hashlib.sha256(source).hexdigest()
 
     def hold(self, name: str) -> None:
         """Delay requests for the wheels of ``name`` until they are released."""
@@ -125,11 +170,11 @@ class PackageIndex:
             pass  # some tests kill the client
 
 
-def _wheel(name: str, module: str, version: str, needs: Sequence[str], source: str) -> bytes:
-    about = f"{module}-{version}.dist-info"
+def _wheel(name: str, version: str, needs: Sequence[str], modules: Mapping[str, str]) -> bytes:
+    about = f"{name.replace('-', '_')}-{version}.dist-info"
     wanted = "".join(f"Requires-Dist: {each}\n" for each in needs)
     files = {
-        f"{module}.py": source,
+        **modules,
         f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{wanted}",
         f"{about}/WHEEL": (
             "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

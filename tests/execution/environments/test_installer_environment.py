@@ -13,7 +13,7 @@ SECRET = "s3cr3t"
     "name",
     [
         "PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "HTTPS_PROXY", "PIP_INDEX_URL", "PIP_PROXY",
-        "PIP_CONFIG_FILE", "PIP_CERT", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_CACHE_DIR",
+        "PIP_CONFIG_FILE", "PIP_CERT", "UV_DEFAULT_INDEX", "UV_INDEX_URL",
     ],
 )  # fmt: skip
 def test_installer_variable_is_passed(name: str) -> None:
@@ -25,7 +25,7 @@ def test_installer_variable_is_passed(name: str) -> None:
     [
         "GITHUB_TOKEN", "INPUT_TOKEN", "ACTIONS_RUNTIME_TOKEN", "AWS_SECRET_ACCESS_KEY",
         "UV_PUBLISH_TOKEN", "UV_INDEX_PRIVATE_PASSWORD", "PIP_TARGET", "UV_SYSTEM_PYTHON",
-        "PYTHONPATH", "VIRTUAL_ENV", "PYTHONSTARTUP",
+        "PYTHONPATH", "VIRTUAL_ENV", "PYTHONSTARTUP", "PIP_CACHE_DIR", "UV_CACHE_DIR",
     ],
 )  # fmt: skip
 def test_secret_variable_is_not_passed(name: str) -> None:

@@ -1,9 +1,11 @@
 """Errors of installers are reported with a limited length."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
+from agentci._util.workspace import find_workspace
 from agentci.errors import EvaluatorError
 from agentci.execution.environments.installers import LAST_LINES, MAX_OUTPUT_CHARS, InstallerRunner
 from agentci.execution.local import LocalExecutor
@@ -11,7 +13,9 @@ from agentci.execution.local import LocalExecutor
 
 @pytest.fixture
 def workshop() -> InstallerRunner:
-    return InstallerRunner(executor=LocalExecutor(), environment={}, search_path="")
+    workspace = find_workspace(Path.cwd())
+    executor = LocalExecutor()
+    return InstallerRunner(executor=executor, environment={}, search_path="", workspace=workspace)
 
 
 def make_failing_command(code: str) -> tuple[str, ...]:
@@ -64,4 +68,3 @@ def test_known_error_has_hint(workshop: InstallerRunner, output: str, hint: str)
 def test_missing_installer_raises_start_error(workshop: InstallerRunner) -> None:
     with pytest.raises(EvaluatorError, match=r"could not install.*could not be started"):
         workshop.run(("/nowhere/uv",))
-    assert not workshop.succeeds(("/nowhere/uv",))

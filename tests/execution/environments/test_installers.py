@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentci.errors import EvaluatorError
 from agentci.execution.environments.installers import Pip, Uv, choose_installer, find_python
 from agentci.execution.environments.key import find_base_python
 from tests.execution.environments.package_index import PackageIndex
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.slow
 CHOICE = """
 from agentci.execution.environments.installers import choose_installer
 from tests.execution.environments.workshops import workshop_with
-print(choose_installer(workshop_with("pip", index="https://a.example")).python)
+print(choose_installer(workshop_with("pip", index="https://a.example")).runner)
 """
 
 
@@ -29,7 +30,7 @@ class TestInstallerChoice:
 
     def test_pip_of_current_environment_is_chosen_without_uv(self) -> None:
         chosen = choose_installer(workshop_with("pip", index="https://a.example"))
-        assert chosen == Pip(python=sys.executable)
+        assert chosen == Pip(runner=find_pip(sys.executable))
 
     def test_pip_of_base_python_is_fallback(self, tmp_path: Path) -> None:
         bare = tmp_path / "bare"
@@ -42,16 +43,27 @@ class TestInstallerChoice:
         asked = subprocess.check_output(
             (find_python(bare), "-c", CHOICE), cwd=ROOT, env=home, text=True
         )
-        assert asked.strip() in {find_base_python()[-1], "None"}
+        assert asked.strip() in {find_pip(find_base_python()[-1]), ""}
 
 
 def test_environment_gets_pip_if_none_exists(tmp_path: Path, index: PackageIndex) -> None:
     workshop = workshop_with("pip", index=index.url)
     folder = tmp_path / "environment"
-    file = tmp_path / "requirements.txt"
-    file.write_text("demo-greeting\n")
-    pip = Pip(python=None)
-    workshop.run(pip.venv_command(folder))
-    workshop.run(pip.install_command(folder, file, locked=False))
-    assert workshop.succeeds((str(find_python(folder)), "-P", "-c", "import demo_greeting"))
-    assert not workshop.succeeds((str(find_python(folder)), "-P", "-c", "import demo_missing"))
+    folder.mkdir()
+    pip = Pip(runner="")
+    workshop.run(
+        pip.venv_command(folder),
+        pip.install_command(folder, locked=False, allow_source=False),
+        stdin="demo-greeting\n",
+        folder=folder,
+    )
+    workshop.run((str(find_python(folder)), "-P", "-c", "import demo_greeting"), folder=folder)
+    with pytest.raises(EvaluatorError, match="No module named"):
+        workshop.run((str(find_python(folder)), "-P", "-c", "import demo_missing"), folder=folder)
+
+
+def find_pip(python: str) -> str:
+    """Where the pip of a Python has the file that runs it."""
+    code = "import pip; print(pip.__path__[0])"
+    ran = subprocess.run((python, "-c", code), capture_output=True, text=True, check=False)
+    return f"{ran.stdout.strip()}/__pip-runner__.py" if ran.stdout else ""

@@ -74,7 +74,7 @@ class TestResolutionErrors:
         monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
         with pytest.raises(EvaluatorError, match=r"could not install.*/nowhere"):
             resolve_requirements(
-                Requirements(text="nltk"), runner=workshop_with("uv", index=index.url)
+                Requirements(text="nltk"), runner=workshop_with("pip", index=index.url)
             )
 
     def test_package_with_address_cannot_be_locked(self, index: PackageIndex) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from agentci._util.workspace import find_workspace
 from agentci.execution.environment_variables import make_installer_environment
 from agentci.execution.environments.installers import InstallerRunner
 from agentci.execution.environments.store import EnvironmentStore
@@ -16,22 +17,25 @@ TOOLS: Final = ("uv", "pip")
 
 
 def workshop_with(
-    tool: str, *, index: str, timeout_seconds: float = NO_TIMEOUT_SECONDS
+    tool: str, *, index: str, home: str = "", timeout_seconds: float = NO_TIMEOUT_SECONDS
 ) -> InstallerRunner:
-    """An installer runner with ``tool`` as its only installer and ``index`` as its only index."""
+    """An installer runner with ``tool`` as its only installer and ``index`` as its only index.
+
+    With ``home``, the settings there name the index.
+    """
+    source = {"PIP_INDEX_URL": index, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
     environ = {
         "PATH": os.environ["PATH"],
-        "HOME": os.environ["HOME"],
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_INDEX_URL": index,
+        "HOME": home or os.environ["HOME"],
         "PIP_RETRIES": "0",
         "UV_HTTP_RETRIES": "0",
-        "UV_NO_CONFIG": "1",
+        **({} if home else source),
     }
     return InstallerRunner(
         executor=LocalExecutor(),
         environment=make_installer_environment(environ),
         search_path=str(Path(sys.executable).parent) if tool == "uv" else "",
+        workspace=find_workspace(Path.cwd()),
         timeout_seconds=timeout_seconds,
     )
 

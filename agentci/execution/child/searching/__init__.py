@@ -1,0 +1,1 @@
+"""Search untrusted text; a separate folder, so that a sandbox can allow only it."""
