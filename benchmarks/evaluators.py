@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from agentci._util.workspace import trust_path
 from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
 from agentci.execution.child_process.prefork_client import (
     find_job_imports,
@@ -112,7 +113,7 @@ def _measure_checks(script: Path, times: int) -> bool:
     environment = make_child_environment({})
 
     def checked(imports: tuple[str, ...] | None) -> Callable[[], object]:
-        sandbox_policy = SandboxPolicy(readable=(script.parent,), imports=imports)
+        sandbox_policy = SandboxPolicy(readable=(trust_path(script.parent),), imports=imports)
         return lambda: executor.run(
             command,
             stdin=STDIN,
@@ -129,7 +130,7 @@ def _measure_checks(script: Path, times: int) -> bool:
         timeout_seconds=30,
         cwd=script.parent,
         environment=environment,
-        sandbox_policy=SandboxPolicy(readable=(script.parent,), imports=imports),
+        sandbox_policy=SandboxPolicy(readable=(trust_path(script.parent),), imports=imports),
     )
     with _floor(script) as floor:
         medians = _medians(

@@ -69,7 +69,8 @@ def measure() -> bool:
     print(f"{CASES} answers judged by a model that takes {ANSWER_SECONDS} s, {JOBS} at a time")
     with tempfile.TemporaryDirectory() as temporary, Model() as model:
         threading.Thread(target=model.serve_forever, daemon=True).start()
-        folder = Path(temporary)
+        folder = Path(temporary) / "workspace"
+        folder.mkdir()
         _write(folder, f"http://127.0.0.1:{model.server_port}")
         first = run(_command(), cwd=folder)
         asked, seconds = model.asked, model.seconds
@@ -100,4 +101,4 @@ def _write(folder: Path, url: str) -> None:
 
 def _command() -> Sequence[str]:
     command = [sys.executable, "-m", "agentci", "run", "e.yaml", "--quiet"]
-    return [*command, "--jobs", str(JOBS), "--cache-dir", "cache"]
+    return [*command, "--jobs", str(JOBS), "--cache-dir", "../cache"]

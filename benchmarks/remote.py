@@ -21,7 +21,8 @@ def measure(times: int) -> bool:
     """Print what twenty evaluators take either way; tell whether that is within the limit."""
     print(f"{EVALUATORS} evaluators, remote and locked in a warm cache, and as files")
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+        folder = Path(temporary) / "workspace"
+        folder.mkdir()
         write_recordings(folder / "traces.jsonl", 1)
         _write_evaluators(folder)
         files, remote = run_in_turns(
@@ -45,7 +46,7 @@ def _write_evaluators(folder: Path) -> None:
     from agentci.remote.cache.store import EvaluatorCache
     from agentci.remote.lock.file import render_lock
 
-    store = EvaluatorCache(folder / "cache")
+    store = EvaluatorCache(folder.parent / "cache")
     locked: list[LockedProgram] = []
     entries: dict[str, list[str]] = {"files": [], "remote": []}
     for number in range(EVALUATORS):
@@ -87,4 +88,4 @@ def _write_evaluators(folder: Path) -> None:
 
 def _command(config: str, *options: str) -> Sequence[str]:
     command = [sys.executable, "-m", "agentci", "run", config, "--quiet"]
-    return [*command, "--cache-dir", "cache", *options]
+    return [*command, "--cache-dir", "../cache", *options]

@@ -31,7 +31,8 @@ def measure(times: int) -> bool:
 
 def _measure(traces: int, evaluators: int, most: float | None, *, times: int) -> bool:
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+        folder = Path(temporary) / "workspace"
+        folder.mkdir()
         write_recordings(folder / "traces.jsonl", traces)
         _write_evaluators(folder, evaluators)
         first = run(_command(), cwd=folder)
@@ -59,4 +60,4 @@ def _write_evaluators(folder: Path, count: int) -> None:
 
 
 def _command() -> Sequence[str]:
-    return [sys.executable, "-m", "agentci", "run", "--quiet", "--cache-dir", "cache"]
+    return [sys.executable, "-m", "agentci", "run", "--quiet", "--cache-dir", "../cache"]

@@ -29,12 +29,15 @@ class LazyEnvironments:
         self._environments: EnvironmentStore | None = None
         self._lock = threading.Lock()
 
-    def python_for(self, content: bytes, *, locked: tuple[str, ...], name: str) -> str:
+    def python_for(
+        self, content: bytes, *, locked: tuple[str, ...], allow_source: bool, name: str
+    ) -> str:
         """Return the interpreter of an environment.
 
         Args:
             content: a ``requirements.txt`` file.
             locked: its packages with their hashes, one per line; empty if they are not locked.
+            allow_source: whether packages without a wheel may be built.
             name: the evaluator's name, for messages.
 
         Raises:
@@ -46,7 +49,8 @@ class LazyEnvironments:
 
         with self._lock:
             self._environments = self._environments or self._make()
-        return self._environments.get_python(decode_requirements(content, locked=locked), name=name)
+        requirements = decode_requirements(content, locked=locked, allow_source=allow_source)
+        return self._environments.get_python(requirements, name=name)
 
 
 class FetchOptions(Struct, frozen=True, kw_only=True):
@@ -195,10 +199,8 @@ def _copy_from_workspace(
     digests = compute_digests(snapshot)
     verify_digests(digests, snapshot.entry, program, None)
     stored = options.cache.find(key)
-    if stored is not None and (stored.digests, _find_entry_path(stored)) == (
-        digests,
-        snapshot.entry,
-    ):
+    facts = (digests, snapshot.entry)
+    if stored is not None and (stored.digests, _find_entry_path(stored)) == facts:
         return stored, ()
     return _put_in_cache(key, snapshot, options)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agentci._util.parallel import parallel_map
-from agentci._util.workspace import read_file
+from agentci._util.workspace import ResolvedPath, read_file, restore_path, trust_path
 from agentci.errors import EvaluatorError, InputError, PermanentFetchError, UnreachableError
 from agentci.model.lock import LOCK_NAME
 from agentci.model.problem import Problem
@@ -84,7 +84,8 @@ def _prepare_program(required: RequiredProgram, options: FetchOptions) -> _Prepa
     try:
         if isinstance(program, LocalProgram):
             path = Path(program.path)
-            requirements = None if program.requirements is None else Path(program.requirements)
+            named = program.requirements
+            requirements = None if named is None else restore_path(named)
         else:
             fetched = fetch_program(program, options)
             notices = tuple(_make_warnings(fetched, required, options))
@@ -109,17 +110,17 @@ def _prepare_program(required: RequiredProgram, options: FetchOptions) -> _Prepa
     )
 
 
-def find_requirements_file(fetched: FetchedProgram) -> Path | None:
+def find_requirements_file(fetched: FetchedProgram) -> ResolvedPath | None:
     """Return the requirements file of a fetched program; None if none is to be installed."""
     if not fetched.program.installs_requirements or fetched.cached.path.suffix != ".py":
         return None
     file = fetched.cached.path.parent / REQUIREMENTS_NAME
     name = file.relative_to(fetched.cached.folder).as_posix()
-    return file if name in fetched.cached.digests else None
+    return trust_path(file) if name in fetched.cached.digests else None
 
 
 def _install_requirements(
-    file: Path | None, required: RequiredProgram, options: FetchOptions
+    file: ResolvedPath | None, required: RequiredProgram, options: FetchOptions
 ) -> str | None:
     """Return the interpreter of the environment for ``file``.
 
@@ -133,20 +134,22 @@ def _install_requirements(
     digest = hashlib.sha256(content).hexdigest()
     locked = None if options.lock is None else options.lock.find_requirements(digest)
     if locked is None and options.require_locked:
-        message = f"the {file.name} of {required.name} is not in {LOCK_NAME}"
+        message = f"the {REQUIREMENTS_NAME} of {required.name} is not in {LOCK_NAME}"
         raise PermanentFetchError(message, hint=LOCK_HINT)
     lines = () if locked is None else locked.requirement_lines
-    return options.environments.python_for(content, locked=lines, name=required.name)
+    return options.environments.python_for(
+        content, locked=lines, allow_source=required.program.allow_source, name=required.name
+    )
 
 
-def read_requirements(file: Path) -> bytes:
+def read_requirements(file: ResolvedPath) -> bytes:
     """Read a requirements file.
 
     Raises:
         EvaluatorError: if it cannot be read.
     """
     try:
-        return read_file(file, name=file.name, limit_bytes=MAX_REQUIREMENTS_BYTES)
+        return read_file(file, name=REQUIREMENTS_NAME, limit_bytes=MAX_REQUIREMENTS_BYTES)
     except InputError as error:
         raise EvaluatorError(
             f"has a requirements.txt that cannot be read: {error.problems[0].message}"

@@ -14,6 +14,7 @@ from agentci.remote.sources.source import Source, SourceContext, parse_host
 
 GITHUB_API: Final = "https://api.github.com"
 GITHUB_RAW: Final = "https://raw.githubusercontent.com"
+EVALUATORS_TOKEN_VARIABLE: Final = "AGENTEVALS_GITHUB_TOKEN"  # noqa: S105 (a name)
 
 
 def read_source_context(
@@ -30,7 +31,7 @@ def read_source_context(
     raw = environ.get("AGENTCI_GITHUB_RAW_URL", "").rstrip("/")
     if not raw and api == GITHUB_API:
         raw = GITHUB_RAW
-    token = environ.get("AGENTEVALS_GITHUB_TOKEN", "")
+    token = environ.get(EVALUATORS_TOKEN_VARIABLE, "")
     if not token and runners in ("", api):
         # The job's token is sent only to the host that issued it.
         token = environ.get("GITHUB_TOKEN", "") or read_token_input(environ)

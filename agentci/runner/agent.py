@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from agentci._util.text.secrets import redact
-from agentci._util.workspace import is_file, read_file
+from agentci._util.workspace import is_file, read_file, restore_path, trust_path
 from agentci.errors import EvaluatorError, InputError, RecordingError
 from agentci.evaluators.agentv.case_texts import format_agent_prompt
 from agentci.evaluators.agentv.command_template import (
@@ -31,7 +30,6 @@ from agentci.recordings.agentv.recorded_run import RecordedRun
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.runner.command_jobs import make_command_job
 from agentci.runner.services import Services
-from agentci.runner.transcripts import find_secret_values
 
 # Linux allows no longer argument.
 MAX_ARGUMENT_BYTES: Final = 128 * 1024 - 1
@@ -54,8 +52,7 @@ def run_agent(agent: Agent, eval_case: AgentvCase, attempt: int, services: Servi
     except OSError as error:
         raise EvaluatorError(f"the agent could not be run: {error}") from None
     except EvaluatorError as error:
-        secrets = find_secret_values(agent.variables, services.variables)
-        raise EvaluatorError(f"the agent {redact(str(error), secrets)}") from None
+        raise EvaluatorError(f"the agent {error}") from None
 
 
 def _run_once(
@@ -70,7 +67,17 @@ def _run_once(
             response, network=agent.network, in_image=False, sandboxed=agent.sandboxed
         )
         raise EvaluatorError(f"{ended}{_hint_at_variables(response)}")
-    run = _parse_response(_find_response(agent, response, folder))
+    content = _find_response(agent, response, folder)
+    try:
+        content.decode()
+        runs = read_recorded_runs(content, file="the output", of_one_case=True)
+    except UnicodeDecodeError:
+        raise EvaluatorError("returned an invalid output: it is not UTF-8") from None
+    except RecordingError as error:
+        raise EvaluatorError(f"returned an invalid output: {error.problem.message}") from None
+    if len(runs) != 1:
+        raise EvaluatorError(f"returned {len(runs)} outputs instead of one")
+    run = runs[0]
     transcript = run.transcript
     if transcript.duration_ms is None:
         transcript = replace(transcript, duration_ms=round(milliseconds))
@@ -91,16 +98,22 @@ def _make_agent_job(
         {
             PROMPT: prompt,
             PROMPT_FILE: str(prompt_file),
-            "GUIDELINES": "\n\n".join(
-                Path(each).read_text("utf-8") for each in eval_case.guideline_files
-            ),
+            "GUIDELINES": "\n\n".join(map(_read_guideline, eval_case.guideline_files)),
             "EVAL_ID": eval_case.id,
             "ATTEMPT": str(attempt),
             OUTPUT_FILE: str(_output_file(folder)),
         },
         [format_file_path(path, agent.files_format) for path in files],
     )
-    _check_command(command)
+    for word in command:
+        if "\0" in word:
+            raise EvaluatorError("cannot be started: an argument contains a NUL character")
+        if len(word.encode("utf-8", "replace")) > MAX_ARGUMENT_BYTES:
+            hint = "use {PROMPT_FILE} instead of {PROMPT}"
+            raise EvaluatorError(
+                "cannot be started: an argument is longer than"
+                f" {MAX_ARGUMENT_BYTES:,} bytes; {hint}"
+            )
     request = RunCommand(
         command=command,
         folder=agent.folder,
@@ -114,20 +127,8 @@ def _make_agent_job(
     job = make_command_job(request, services)
     if not agent.sandboxed:
         return replace(job, sandbox_policy=NO_SANDBOX)
-    readable = (*job.sandbox_policy.readable, folder)
+    readable = (*job.sandbox_policy.readable, trust_path(folder))
     return replace(job, sandbox_policy=replace(job.sandbox_policy, readable=readable))
-
-
-def _check_command(command: tuple[str, ...]) -> None:
-    for word in command:
-        if "\0" in word:
-            raise EvaluatorError("cannot be started: an argument contains a NUL character")
-        if len(word.encode("utf-8", "replace")) > MAX_ARGUMENT_BYTES:
-            hint = "use {PROMPT_FILE} instead of {PROMPT}"
-            raise EvaluatorError(
-                "cannot be started: an argument is longer than"
-                f" {MAX_ARGUMENT_BYTES:,} bytes; {hint}"
-            )
 
 
 def _find_response(agent: Agent, response: ProgramOutput, folder: Path) -> bytes:
@@ -143,24 +144,21 @@ def _find_response(agent: Agent, response: ProgramOutput, folder: Path) -> bytes
     return content
 
 
-def _read_response_file(path: Path) -> bytes:
+def _read_guideline(file: str) -> str:
     try:
-        return read_file(path, name=f"{{{OUTPUT_FILE}}}", limit_bytes=MAX_RECORDING_BYTES)
+        return read_file(restore_path(file), name=file, limit_bytes=MAX_RECORDING_BYTES).decode(
+            "utf-8", "replace"
+        )
+    except InputError as error:
+        raise EvaluatorError(f"could not be run: {error.problems[0].message}") from None
+
+
+def _read_response_file(path: Path) -> bytes:
+    found = restore_path(f"{trust_path(path.parent)}/{path.name}")
+    try:
+        return read_file(found, name=f"{{{OUTPUT_FILE}}}", limit_bytes=MAX_RECORDING_BYTES)
     except InputError as error:
         raise EvaluatorError(f"returned an invalid output: {error.problems[0].message}") from None
-
-
-def _parse_response(content: bytes) -> RecordedRun:
-    try:
-        content.decode()
-        runs = read_recorded_runs(content, file="the output", of_one_case=True)
-    except UnicodeDecodeError:
-        raise EvaluatorError("returned an invalid output: it is not UTF-8") from None
-    except RecordingError as error:
-        raise EvaluatorError(f"returned an invalid output: {error.problem.message}") from None
-    if len(runs) != 1:
-        raise EvaluatorError(f"returned {len(runs)} outputs instead of one")
-    return runs[0]
 
 
 def _hint_at_variables(response: ProgramOutput) -> str:

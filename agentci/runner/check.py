@@ -19,11 +19,13 @@ from agentci.model.requests import Skip, Task
 from agentci.model.result import CheckResult, Status
 from agentci.runner.execute import execute_request
 from agentci.runner.services import Services
-from agentci.runner.transcripts import ExternalCall, find_call_secrets, redact_result
+from agentci.runner.transcripts import ExternalCall
 
 if TYPE_CHECKING:
     from agentci.runner.load_outputs import CaseTrials
 
+NO_MEMORY: Final = "there is not enough memory to evaluate this case"
+TOO_DEEP: Final = "the case or a response is nested too deeply to be evaluated"
 STOPPED_EARLY: Final = "interrupted before all repeats were run"
 
 
@@ -63,10 +65,8 @@ def run_check(check: Check, services: Services) -> CheckResult:
     """Run a check; an error of the evaluator becomes a result with the status ``errored``."""
     calls: list[ExternalCall] = []
     result = _evaluate(check, services, calls)
-    secrets = find_call_secrets(calls, services.variables)
-    result = redact_result(result, secrets)
     if services.transcript_log is not None and calls:
-        services.transcript_log.add(result, calls, secrets)
+        services.transcript_log.add(result, calls, services.variables.redactor)
     return result
 
 
@@ -86,8 +86,13 @@ def _evaluate(check: Check, services: Services, calls: list[ExternalCall]) -> Ch
     except SkippedError as error:
         return _make_result(check, status="skipped", reason=str(error))
     except EvaluatorError as error:
-        seconds = services.clock() - started
-        return _make_result(check, status="errored", reason=str(error), seconds=seconds)
+        reason = str(error)
+    except MemoryError:
+        reason = NO_MEMORY
+    except RecursionError:
+        reason = TOO_DEEP
+    seconds = services.clock() - started
+    return _make_result(check, status="errored", reason=reason, seconds=seconds)
 
 
 def _run_repeats(
@@ -108,12 +113,7 @@ def _run_repeats(
 
 
 def _run_once(
-    check: Check,
-    request: Task,
-    services: Services,
-    calls: list[ExternalCall],
-    *,
-    ordinal: int = 0,
+    check: Check, request: Task, services: Services, calls: list[ExternalCall], *, ordinal: int = 0
 ) -> CheckResult:
     """Execute the request once; its calls are added to ``calls``.
 
@@ -129,12 +129,7 @@ def _run_once(
         )
     finally:
         calls += own_calls
-    return _make_judged_result(check, judgement, seconds=services.clock() - started, cached=cached)
-
-
-def _make_judged_result(
-    check: Check, judgement: Judgement, *, seconds: float, cached: bool
-) -> CheckResult:
+    seconds = services.clock() - started
     status: Status = "passed" if judgement.passed else "failed"
     reason = judgement.reason
     if judgement.passed is None:

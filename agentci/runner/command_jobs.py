@@ -4,12 +4,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import agentci.execution.child
+from agentci._util.workspace import is_file, read_start, resolve_inside, restore_path, trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.execution.runtimes import node, python
@@ -27,51 +28,63 @@ _SDK_IMPORT: Final = re.compile(rb"""['"]@agentv/(?:eval|sdk)['"]""")
 # The first line of a script; `env` takes several words only after `-S`.
 _SHEBANG: Final = re.compile(rb"#!\s*/usr/bin/env\s+(?:-S\s+([^\n]+)|(\S+)\s*\n)")
 MAX_SHEBANG_BYTES: Final = 200
+MAX_SCRIPT_BYTES: Final = 16 * 1024**2
 
 SUBSTITUTE_RUNTIMES: Final[Mapping[str, Runtime]] = {NODE: node, "bun": node, "uv": python}
 
 
 def find_substitute_command(
-    command: Sequence[str], folder: Path, search_path: str
+    command: Sequence[str], folder: Path, services: Services, roots: Sequence[Path]
 ) -> tuple[str, ...] | None:
     """The command that replaces one such as ``bun run x.ts`` or ``uv run x.py``.
 
     An executable script is started by the interpreter in its first line, which counts as part of
     the command.
 
+    Args:
+        roots: real paths of the folders in which a script may be; others are not read.
+
     Returns:
-        None if the command can be run as written, or if its script is not in ``folder``.
+        None if the command can be run as written, or if its script is not found in ``folder``.
 
     Raises:
         EvaluatorError: no interpreter on this machine can run the script.
     """
-    program, *arguments = (*_parse_shebang(command[0], folder), *command)
+    program, *arguments = (*_parse_shebang(command[0], folder, roots), *command)
     runtime = SUBSTITUTE_RUNTIMES.get(program)
-    if runtime is None or (program != NODE and shutil.which(program, path=search_path)):
+    if runtime is None or (program != NODE and _find_on_path(program, services)):
         return None
     words = arguments[1:] if arguments[:1] == ["run"] else arguments
     if not words or Path(words[0]).suffix not in runtime.EXTENSIONS:
         return None
     script = folder / words[0]
-    if not script.is_file():
+    content = _read_script(script, roots, MAX_SCRIPT_BYTES)
+    if content is None:
         return None
-    interpreter, *others = runtime.command_for(script, search_path=search_path)
-    return (interpreter, *_make_sdk_arguments(script), *others, *words[1:])
+    interpreter, *others = runtime.command_for(script, search_path=services.search_path)
+    return (interpreter, *_make_sdk_arguments(script, content), *others, *words[1:])
 
 
-def _parse_shebang(program: str, folder: Path) -> tuple[str, ...]:
+def _read_script(path: Path, roots: Iterable[Path], limit_bytes: int) -> bytes | None:
+    """The first bytes of a script; None if it cannot be read, or is in none of the ``roots``."""
+    real = resolve_inside(path, roots)
+    with suppress(OSError, ValueError):  # ValueError: a NUL character
+        return None if real is None else read_start(real, limit_bytes)
+    return None
+
+
+def _parse_shebang(program: str, folder: Path, roots: Sequence[Path]) -> tuple[str, ...]:
     """The interpreter and its arguments in a program's first line; empty if it is not a script."""
     path = folder / program
-    if "/" not in program or not path.is_file() or not os.access(path, os.X_OK):
+    if "/" not in program or not is_file(path) or not os.access(path, os.X_OK):
         return ()
-    with path.open("rb") as file:
-        found = _SHEBANG.match(file.read(MAX_SHEBANG_BYTES))
+    found = _SHEBANG.match(_read_script(path, roots, MAX_SHEBANG_BYTES) or b"")
     return () if found is None else tuple(os.fsdecode(found[1] or found[2]).split())
 
 
-def _make_sdk_arguments(script: Path) -> tuple[str, ...]:
+def _make_sdk_arguments(script: Path, content: bytes) -> tuple[str, ...]:
     """The arguments with which Node.js finds AgentV's SDK, if the script imports it."""
-    if script.suffix in python.EXTENSIONS or not _SDK_IMPORT.search(script.read_bytes()):
+    if script.suffix in python.EXTENSIONS or not _SDK_IMPORT.search(content):
         return ()
     return ("--import", (SDK_FOLDER / "register.mjs").as_uri())
 
@@ -95,10 +108,14 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
         EvaluatorError: the command was not found; the message continues "Evaluator `x` ...".
     """
     folder = Path(request.folder)
-    homes = () if request.home is None else (Path(request.home),)
+    workspace = services.workspace.root
+    readable = [
+        restore_path(each) for each in (request.folder, str(workspace), request.home) if each
+    ]
+    roots = [each.path for each in readable]
     command = request.command
     if not request.image:
-        command = _resolve_command(command, folder, services.search_path)
+        command = _resolve_command(command, folder, services, roots)
     forks = request.isolation == "fork" and not request.image
     return ProgramJob(
         command=command,
@@ -107,35 +124,45 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
         cwd=folder,
         environment={
             **services.child_environment,
-            **{k: v for k, v in services.variables.items() if k in request.variables},
+            **services.variables.select(request.variables),
         },
         sandbox_policy=SandboxPolicy(
             network=request.network,
-            readable=(folder, services.workspace.root, SDK_FOLDER, *homes),
+            readable=(trust_path(SDK_FOLDER), *readable),
+            workspace=workspace,
             shares_memory=True,
             memory_mb=request.memory_mb,
             processes=request.processes,
             image=request.image,
-            imports=_find_imports(command, folder) if forks else None,
+            imports=_find_imports(command, folder, roots) if forks else None,
         ),
     )
 
 
-def _resolve_command(command: tuple[str, ...], folder: Path, search_path: str) -> tuple[str, ...]:
+def _resolve_command(
+    command: tuple[str, ...], folder: Path, services: Services, roots: Sequence[Path]
+) -> tuple[str, ...]:
     """The command with the path of its program, which the sandbox policy needs."""
-    substitute = find_substitute_command(command, folder, search_path)
+    substitute = find_substitute_command(command, folder, services, roots)
     if substitute is not None:
         return substitute
     program, *arguments = command
     named = str(folder / program) if "/" in program else program
-    found = shutil.which(named, path=search_path)
+    found = _find_on_path(named, services)
     if found is None:
         what = "does not exist or is not executable" if "/" in program else "is not installed"
         raise EvaluatorError(f"could not be started: `{program}` {what}")
     return (found, *arguments)
 
 
-def _find_imports(command: Sequence[str], folder: Path) -> tuple[str, ...] | None:
+def _find_on_path(program: str, services: Services) -> str | None:
+    """The path of a program that runs in the sandbox, so it may be in the workspace."""
+    return shutil.which(program, path=services.child_environment.get("PATH", os.defpath))
+
+
+def _find_imports(
+    command: Sequence[str], folder: Path, roots: Sequence[Path]
+) -> tuple[str, ...] | None:
     """The modules to preload for a script run by our Python without interpreter options."""
     program, *arguments = command
     if not _is_own_python(Path(program)) or not arguments or arguments[0].startswith("-"):
@@ -145,7 +172,8 @@ def _find_imports(command: Sequence[str], folder: Path) -> tuple[str, ...] | Non
     ):  # a new process would reject it, so a fork must not accept it
         return None
     script = folder / arguments[0]
-    return find_preloadable_imports(script) if script.is_file() else None
+    inside = is_file(script) and resolve_inside(script, roots)
+    return find_preloadable_imports(script) if inside else None
 
 
 def _is_own_python(program: Path) -> bool:

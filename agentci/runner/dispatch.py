@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from agentci._util.child_programs import GRADE_PATH
+from agentci._util.workspace import ResolvedPath, restore_path, trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.execution.runtimes.command import find_interpreter
@@ -48,7 +49,9 @@ def dispatch_request(
         case RunProgram() | RunCommand():
             return run_program(request, name=name, services=services)
         case GradeWithService():
-            return _grade_remotely(request, services)
+            if services.remote_grading is None:
+                raise TypeError("the evaluator does not declare that it needs a grading service")
+            return services.remote_grading.grade(request)
         case ComputeMetric():
             return _compute_metric(request)
         case ConstantJudgement():
@@ -80,16 +83,20 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
         cwd=folder if request.image else services.workspace.cwd,
         environment={
             **_make_environment(ready, services),
-            **{k: v for k, v in services.variables.items() if k in request.variables},
+            **services.variables.select(request.variables),
+            **_read_own_variables(request, services),
         },
         sandbox_policy=SandboxPolicy(
             network=request.network,
             readable=(
-                *(folder, services.workspace.root),
+                restore_path(str(folder)) if is_local else trust_path(folder),
+                restore_path(str(services.workspace.root)),
                 *_find_home(request.program),
-                *_child_program_folders(request),
+                *((trust_path(Path(GRADE_PATH).parent),) if request.calls_function else ()),
+                *_find_environment(ready),
                 *_find_key_file(request, services),
             ),
+            workspace=services.workspace.root,
             # Only programs of the workspace may name an interpreter of this machine.
             interpreter=find_interpreter(ready.path) if is_local else "",
             shares_memory=is_local,
@@ -145,21 +152,28 @@ def _find_imports(request: RunProgram, ready: ReadyProgram) -> tuple[str, ...] |
     return tuple(dict.fromkeys((*(find_preloadable_imports(Path(GRADE_PATH)) or ()), *imports)))
 
 
-def _child_program_folders(request: RunProgram) -> tuple[Path, ...]:
-    """The folder of the program that calls a grader function, which the sandbox must allow."""
-    return (Path(GRADE_PATH).parent,) if request.calls_function else ()
+def _find_environment(ready: ReadyProgram) -> tuple[ResolvedPath, ...]:
+    """The folder with the packages that were installed for a program."""
+    return () if ready.python is None else (trust_path(Path(ready.python).parent.parent),)
 
 
-def _find_key_file(request: RunProgram, services: Services) -> tuple[Path, ...]:
+def _find_key_file(request: RunProgram, services: Services) -> tuple[ResolvedPath, ...]:
     """The file named by the variable ``key_file``, such as a service account's key."""
-    named = services.variables.get(request.key_file)
-    return (services.workspace.cwd / named,) if named else ()
+    named = services.variables.read_own(request.key_file)
+    found = services.workspace.find_given(Path(named)) if named else None
+    return () if found is None else (found,)
 
 
-def _find_home(program: Program) -> tuple[Path, ...]:
+def _read_own_variables(request: RunProgram, services: Services) -> Mapping[str, str]:
+    """The variables that agentci passes to a program of its own, as far as they are set."""
+    values = {name: services.variables.read_own(name) for name in request.own_variables}
+    return {name: value for name, value in values.items() if value}
+
+
+def _find_home(program: Program) -> tuple[ResolvedPath, ...]:
     """The repository of a config outside the workspace."""
     if isinstance(program, LocalProgram) and program.home is not None:
-        return (Path(program.home),)
+        return (restore_path(program.home),)
     return ()
 
 
@@ -184,12 +198,6 @@ def find_ready_program(program: Program, name: str, services: Services) -> Ready
         return services.ready_programs.locate(program)
     except EvaluatorError as error:
         raise EvaluatorError(f"Evaluator `{name}` {error}") from None
-
-
-def _grade_remotely(request: GradeWithService, services: Services) -> Response:
-    if services.remote_grading is None:
-        raise TypeError("the evaluator does not declare that it needs a grading service")
-    return services.remote_grading.grade(request)
 
 
 def _compute_metric(request: ComputeMetric) -> MetricResult:

@@ -33,12 +33,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.values import replace
-from agentci.runner.dispatch import (
-    dispatch_request,
-    find_ready_program,
-    make_job,
-    run_program,
-)
+from agentci.runner.dispatch import dispatch_request, find_ready_program, make_job, run_program
 from agentci.runner.response_cache.program_key import CacheableProgram, make_repeat_key, split_words
 from agentci.runner.services import Services
 from agentci.runner.transcripts import CallRequest, ExternalCall
@@ -90,9 +85,8 @@ class CachedJudgeResponses:
         self._cache = None if request.judge.replay == "never" else services.cached_responses
         self._digest: bytes | None = None
         if self._cache is not None:
-            self._digest = self._cache.digest_question(
-                request, _find_command_files(request, services)
-            )
+            files = _find_command_files(request, services)
+            self._digest = self._cache.digest_question(request, files)
 
     def lock(self, number: int) -> AbstractContextManager[object]:
         """A lock so that other threads with the same question wait for its response."""
@@ -172,11 +166,9 @@ def _sum_tokens(counts: Sequence[int | None]) -> Json:
     return sum(known) if len(known) == len(counts) else None
 
 
-def _find_command_files(
-    request: AskModel | CompareEmbeddings, services: Services
-) -> tuple[Path, ...]:
+def _find_command_files(task: AskModel | CompareEmbeddings, services: Services) -> tuple[Path, ...]:
     """The workspace files among the words of a judge's command."""
-    judge = request.judge
+    judge = task.judge
     folder = Path(judge.folder) if judge.folder else services.workspace.cwd
     paths = (folder / word for word in split_words(judge.settings.command))
     return tuple(
@@ -388,7 +380,7 @@ def _describe_program(
         name=name,
         job=job,
         executor=executor,
-        variables={k: v for k, v in services.variables.items() if k in request.variables},
+        variables=services.variables.select(request.variables),
         files=files,
         command_line=command_line,
         tree=tree,
@@ -398,7 +390,7 @@ def _describe_program(
 
 def _find_named_files(request: RunCommand, job: ProgramJob) -> tuple[Path, ...]:
     """The files that a command line names below the folders that it can read."""
-    roots = [resolve_path(each) for each in job.sandbox_policy.readable]
+    roots = [each.path for each in job.sandbox_policy.readable]
     found = dict.fromkeys(Path(request.folder) / word for word in split_words(request.command))
     return tuple(
         path

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.text import json_text
-from agentci._util.workspace import Workspace, is_file
+from agentci._util.workspace import Workspace, is_file, read_start, resolve_inside
 from agentci.evaluators.evaluator import Evaluator
 from agentci.model.json import Json
 from agentci.model.judgement import EvaluatorIdentity
@@ -19,7 +19,9 @@ DIGITS: Final = 16
 IGNORED_FIELDS: Final = frozenset(
     {
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
+        "allow_source",
         *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
+        "own_variables",
         "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
     }
 )
@@ -63,18 +65,15 @@ class Fingerprints:
             case Mapping() | list() | tuple():
                 return self._container_facts(value)
             case LocalProgram():
-                return [self._text(value.path), self._digest_file(Path(value.path))]
+                path = Path(value.path)
+                return [self._text(value.path), self._digest_file(path, value.home or path.parent)]
             case _:
-                return self._object_facts(value)
+                return {"": type(value).__qualname__, **dict(self._field_facts(value))}
 
     def _container_facts(self, value: Mapping[object, object] | Sequence[object]) -> Json:
         if isinstance(value, Mapping):
             return {str(key): self._facts(value[key]) for key in sorted(value, key=str)}
         return [self._facts(each) for each in value]
-
-    def _object_facts(self, value: object) -> Json:
-        """The name of a value's type, and its fields if it has any."""
-        return {"": type(value).__qualname__, **dict(self._field_facts(value))}
 
     def _field_facts(self, value: object) -> Iterator[tuple[str, Json]]:
         ignored = (
@@ -87,17 +86,21 @@ class Fingerprints:
         command, folder = getattr(value, "command", None), getattr(value, "folder", None)
         if isinstance(command, tuple) and isinstance(folder, str):
             named = (Path(folder, word) for word in command)
-            yield "files", [self._digest_file(path) for path in named if is_file(path)]
+            home = getattr(value, "home", None) or folder
+            yield "files", [self._digest_file(path, home) for path in named if is_file(path)]
 
     def _text(self, text: str) -> str:
         """A text; absolute paths of the workspace are made relative to it."""
         root = str(self._workspace.root)
         return text.replace(root, ".") if root in text else text
 
-    def _digest_file(self, path: Path) -> str:
+    def _digest_file(self, path: Path, home: str | Path) -> str:
+        """The digest of a file; empty if it cannot be read or is outside workspace and ``home``."""
+        real = resolve_inside(path, (self._workspace.root, Path(home)))
+        if real is None:
+            return ""
         try:
-            with path.open("rb") as file:
-                return _sha256(file.read(MAX_PROGRAM_BYTES))
+            return _sha256(read_start(real, MAX_PROGRAM_BYTES))
         except OSError:
             return ""
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from agentci._util.input_limits import limit_input
 from agentci._util.workspace import (
+    ResolvedPath,
     Workspace,
     decode_utf8,
-    find_workspace,
     is_file,
     is_folder,
     read_file,
@@ -19,11 +20,15 @@ from agentci.config.discovery import CONFIG_NAMES, find_configs, find_matching_p
 from agentci.config.overrides import Overrides, find_only_option_problems
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite, make_metric_suite, read_suite
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.errors import InputError, PermanentFetchError
+from agentci.evaluators.evaluator import collect_needs
 from agentci.execution.runtimes.registry import find_unsupported_reason
+from agentci.model.judges import RequiredJudge
 from agentci.model.problem import Place, Problem
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
+from agentci.model.requests import RequiredService, RequiredVariables
 from agentci.model.values import replace
 from agentci.remote.run_sources import Sources
 from agentci.runner.services import Services
@@ -52,51 +57,33 @@ class FileLocator:
         self.executors = executors
         self.folder = str(resolve_path(folder))
         self._folder = folder
-        self._workspace = workspace
-        self._sources = sources
         # A config from elsewhere was named on the command line: its own repository is trusted.
-        self._home = workspace if workspace.contains(folder) else find_workspace(folder)
+        self._workspace = workspace.extend(folder)
+        self._sources = sources
         self._has_fallen_back = False
         self.notices: list[Problem] = []
 
     def type_named(self, name: str) -> "EvaluatorType[Any] | None":
-        """The evaluator type ``name`` of an installed plugin; None if there is none.
-
-        Raises:
-            InputError: the plugin cannot be loaded.
-        """
-        from agentci._util.plugins import (  # noqa: PLC0415 (most runs do not need it)
-            find_plugin_package,
-            make_plugin_error,
-            named,
-        )
-        from agentci.evaluators.evaluator_type import (  # noqa: PLC0415 (loads pydantic)
-            is_evaluator_type,
-            wrap_plugin_type,
-        )
+        """See ``ProgramResolver``."""
+        from agentci._util import plugins  # noqa: PLC0415 (most runs do not need it)
+        from agentci.evaluators import evaluator_type  # noqa: PLC0415 (loads pydantic)
         from agentci.evaluators.registry import ENTRY_POINT_GROUP  # noqa: PLC0415 (likewise)
 
-        found = named(ENTRY_POINT_GROUP, name)
+        found = plugins.named(ENTRY_POINT_GROUP, name)
         if found is None:
             return None
-        if not is_evaluator_type(found):
-            raise make_plugin_error(ENTRY_POINT_GROUP, name, expected="an EvaluatorType")
-        return wrap_plugin_type(
-            found, title=f"the type `{name}` of {find_plugin_package(ENTRY_POINT_GROUP, name)}"
-        )
+        if not evaluator_type.is_evaluator_type(found):
+            raise plugins.make_plugin_error(ENTRY_POINT_GROUP, name, expected="an EvaluatorType")
+        package = plugins.find_plugin_package(ENTRY_POINT_GROUP, name)
+        return evaluator_type.wrap_plugin_type(found, title=f"the type `{name}` of {package}")
 
     def find(self, named: str, place: Place) -> LocalProgram:
-        """The evaluator's program ``named`` at ``place``.
-
-        Raises:
-            InputError: it does not exist, is outside the workspace, or cannot be run.
-        """
-        path = self.locate(named, place)
+        """See ``ProgramResolver``."""
+        path = self.locate(named, place).path
         if reason := find_unsupported_reason(path):
             raise InputError.from_message(reason, place=place)
-        home = None if self._home is self._workspace else str(self._home.root)
-        requirements = path.parent / REQUIREMENTS_NAME
-        if path.suffix != ".py" or not is_file(requirements):
+        home = None if self._workspace.home is None else str(self._workspace.home)
+        if path.suffix != ".py" or not is_file(path.parent / REQUIREMENTS_NAME):
             return LocalProgram(path=str(path), home=home)
         if self._is_project(path.parent):
             self.notices.append(
@@ -109,32 +96,29 @@ class FileLocator:
                 )
             )
             return LocalProgram(path=str(path), home=home)
+        requirements = self._workspace.resolve(path.parent / REQUIREMENTS_NAME, place=place)
         return LocalProgram(path=str(path), requirements=str(requirements), home=home)
 
     def read(self, named: str, place: Place) -> "TextFile":
-        """The text of the file ``named`` at ``place``.
-
-        Raises:
-            InputError: it does not exist, is outside the workspace, or is not text.
-        """
+        """See ``ProgramResolver``."""
         from agentci.evaluators.evaluator_type import TextFile  # noqa: PLC0415 (loads pydantic)
 
         path = self.locate(named, place)
-        name = self._workspace.display_path(path)
+        name = self._workspace.display_path(path.path)
         data = read_file(path, name=name, limit_bytes=MAX_TEXT_BYTES, place=place)
         return TextFile(name=name, text=decode_utf8(data, file=name))
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
-        """Fill in the fields that an entry leaves to the program's source.
-
-        Args:
-            place_of: the place of a field of the entry.
-
-        Raises:
-            InputError: the source is unknown, or cannot have such a program.
-        """
+        """See ``ProgramResolver``."""
         if program.is_local and program.repository:
-            folder = self._folder_of(program.repository, place_of("repo"))
+            place = place_of("repo")
+            paths = self.matches(program.repository, place)
+            if not paths or not is_folder(paths[0].path):
+                message = f"folder {program.repository} not found"
+                raise InputError.from_message(
+                    message, place=place, hint="`repo` is relative to this config"
+                )
+            folder = paths[0].path
             program = replace(program, repository=self._workspace.display_path(folder))
         field = "source"
         try:
@@ -142,26 +126,16 @@ class FileLocator:
             field = "ref"
             return source.complete(program)
         except PermanentFetchError as error:
-            raise InputError.from_message(
-                str(error), place=place_of(field), hint=error.hint
-            ) from None
-
-    def _folder_of(self, named: str, place: Place) -> Path:
-        paths = self.matches(named, place)
-        if not paths or not is_folder(paths[0]):
-            message = f"folder {named} not found"
-            raise InputError.from_message(
-                message, place=place, hint="`repo` is relative to this config"
-            )
-        return paths[0]
+            message, place = str(error), place_of(field)
+            raise InputError.from_message(message, place=place, hint=error.hint) from None
 
     def _is_project(self, folder: Path) -> bool:
         """Whether ``folder`` is the root of a project, whose requirements are not evaluators'."""
-        is_root = folder in (self._workspace.root, self._home.root)
+        is_root = folder in (self._workspace.root, self._workspace.home)
         return is_root or any((folder / name).exists() for name in PROJECT_NAMES)
 
-    def locate(self, named: str, place: Place) -> Path:
-        """The real path of the file ``named`` at ``place``.
+    def locate(self, named: str, place: Place) -> ResolvedPath:
+        """The file ``named`` at ``place``.
 
         Raises:
             InputError: it does not exist, or is outside the workspace.
@@ -173,16 +147,16 @@ class FileLocator:
                 place=place,
                 hint="paths are relative to the config's folder or the working directory",
             )
-        if is_folder(paths[0]):
+        if is_folder(paths[0].path):
             message = f"{named} is a folder, not a file"
             raise InputError.from_message(message, place=place, hint="name the file")
-        if not is_file(paths[0]):
+        if not is_file(paths[0].path):
             message = f"{named} is not a regular file, or is a broken link"
             raise InputError.from_message(message, place=place)
         return paths[0]
 
-    def matches(self, pattern: str, place: Place) -> tuple[Path, ...]:
-        """The real paths that match ``pattern``, relative to the config or the working directory.
+    def matches(self, pattern: str, place: Place) -> tuple[ResolvedPath, ...]:
+        """The paths that match ``pattern``, relative to the config or the working directory.
 
         The latter is for configs written for agentevals, which resolves paths there.
 
@@ -192,7 +166,7 @@ class FileLocator:
         paths = find_matching_paths(self._folder, pattern)
         if not paths and (paths := find_matching_paths(self._workspace.cwd, pattern)):
             self._note_fallback(pattern, place)
-        return tuple(self._inside(path, pattern, place) for path in paths)
+        return tuple(self._workspace.resolve(path, named=pattern, place=place) for path in paths)
 
     def _note_fallback(self, named: str, place: Place) -> None:
         """Note, once per config, that it depends on the working directory."""
@@ -206,15 +180,6 @@ class FileLocator:
                     severity="note",
                 )
             )
-
-    def _inside(self, path: Path, named: str, place: Place) -> Path:
-        if not self._workspace.contains(path) and not self._home.contains(path):
-            raise InputError.from_message(
-                f"{named} is outside the workspace",
-                place=place,
-                hint="a config can only name files in the workspace, also through symbolic links",
-            )
-        return resolve_path(path)
 
 
 MAX_CONFIG_BYTES = 1024**2
@@ -258,9 +223,43 @@ def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ..
             suites.append(load_suite(path, overrides, services))
         except InputError as error:
             problems += error.problems
+    for loaded in suites:
+        problems += find_refused_variables(loaded.suite, services.variables)
     if problems:
         raise InputError(problems)
     return _select_suites(suites, settings.only)
+
+
+def find_refused_variables(suite: Suite, variables: ConfigVariables) -> Iterator[Problem]:
+    """Find the variables that a config names and may not name; its texts were checked before.
+
+    The values of the others are secrets from here on, so that no check shows that of another one.
+    """
+    named = dict.fromkeys(_list_named_variables(suite))
+    for name, owner, place in named:
+        if refusal := variables.explain_refusal(name):
+            message, hint = refusal
+            yield Problem(message=f"{owner}: {message}", place=place, hint=hint)
+        variables.get(name)
+
+
+def _list_named_variables(suite: Suite) -> Iterator[tuple[str, str, Place]]:
+    """The name of each variable, what asks for it, and where."""
+    for need in collect_needs(suite.evaluators, RequiredVariables):
+        yield from ((name, f"evaluator `{need.name}`", need.place) for name in need.names)
+    for service in collect_needs(suite.evaluators, RequiredService):
+        if name := service.service.key_variable:
+            yield name, f"evaluator `{service.name}`", service.place
+    if suite.agent is not None:
+        place = suite.agent.place
+        yield from ((name, "the agent of `target`", place) for name in suite.agent.variables)
+    if judges := collect_needs(suite.evaluators, RequiredJudge):
+        from agentci.evaluators.judge_config import uses_default_key  # noqa: PLC0415 (loads pydantic)
+
+        for judge in judges:
+            settings = judge.judge.settings
+            if settings.key_variable and not uses_default_key(settings):
+                yield settings.key_variable, f"evaluator `{judge.name}`", judge.place
 
 
 def _warn_unused_configs(workspace: Workspace) -> Iterator[Problem]:
@@ -288,6 +287,11 @@ def load_suite(path: Path, overrides: Overrides, services: Services) -> LoadedSu
     Raises:
         InputError: with all of its errors.
     """
+    with limit_input(services.workspace.display_path(path)):
+        return _load_suite(path, overrides, services)
+
+
+def _load_suite(path: Path, overrides: Overrides, services: Services) -> LoadedSuite:
     document = _read_document(path, services)
     locator = _make_locator(path.parent, services)
     if is_eval_file(document):
@@ -331,7 +335,7 @@ def _read_config_file(
     path: Path, services: Services, *, limit_bytes: int = MAX_CONFIG_BYTES
 ) -> bytes:
     name = services.workspace.display_path(path)
-    return read_file(path, name=name, limit_bytes=limit_bytes)
+    return read_file(services.workspace.resolve_given(path), name=name, limit_bytes=limit_bytes)
 
 
 def _make_locator(folder: Path, services: Services) -> FileLocator:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.files import SpooledChunks
+from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
-from agentci._util.workspace import Workspace, is_folder, read_chunks, read_file
-from agentci.config.discovery import find_matching_paths
+from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_chunks, read_file
+from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
@@ -44,13 +45,14 @@ def load_suite_dataset(
     return load_dataset(path, workspace, carries_runs=carries_runs)
 
 
-def load_dataset(path: Path, workspace: Workspace, *, carries_runs: bool) -> Dataset:
+def load_dataset(path: ResolvedPath, workspace: Workspace, *, carries_runs: bool) -> Dataset:
     """The rows of a dataset file; errors as in ``load_suite_dataset``."""
     from agentci.recordings.dataset import read_dataset  # noqa: PLC0415 (most runs do not need it)
 
-    name = workspace.display_path(path)
-    data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES)
-    return read_dataset(data, file=name, carries_runs=carries_runs)
+    name = workspace.display_path(path.path)
+    with limit_input(name):
+        data = read_file(path, name=name, limit_bytes=MAX_DATASET_BYTES)
+        return read_dataset(data, file=name, carries_runs=carries_runs)
 
 
 MAX_EVAL_SET_BYTES = 64 * 1024**2
@@ -69,23 +71,25 @@ def load_eval_set(
     """
     named, place = loaded.suite.eval_set, loaded.suite.place_of("eval_set")
     if given is not None:
-        path, place = workspace.cwd / given, COMMAND_LINE
+        place = COMMAND_LINE
+        path = workspace.resolve_given(Path(given), named=given, place=place)
     elif named is not None:
         path = loaded.locator.locate(named, place)
     else:
         return None
     from agentci.recordings.adk_eval_set import read_eval_set  # noqa: PLC0415 (many runs have none)
 
-    name = workspace.display_path(path)
-    data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
-    try:
-        return read_eval_set(data, file=name)
-    except InputError:
-        if is_recording(data):
-            message = "the file is a trace, not an eval set"
-            hint = "name it under `traces:`, or pass it with --traces"
-            raise InputError.from_message(message, place=Place(file=name), hint=hint) from None
-        raise
+    name = workspace.display_path(path.path)
+    with limit_input(name):
+        data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES, place=place)
+        try:
+            return read_eval_set(data, file=name)
+        except InputError:
+            if is_recording(data):
+                message = "the file is a trace, not an eval set"
+                hint = "name it under `traces:`, or pass it with --traces"
+                raise InputError.from_message(message, place=Place(file=name), hint=hint) from None
+            raise
 
 
 def find_coverage_problems(
@@ -145,7 +149,7 @@ def _find_closest(text: str, questions: Sequence[str]) -> str:
 
 def find_input_files(
     loaded: LoadedSuite, settings: Settings, workspace: Workspace
-) -> tuple[Path, ...]:
+) -> tuple[ResolvedPath, ...]:
     """The files of a suite's recorded runs: traces, or the outputs of an eval file.
 
     Raises:
@@ -159,7 +163,7 @@ def find_input_files(
 
 
 def read_recordings(
-    paths: Sequence[Path],
+    paths: Sequence[ResolvedPath],
     loaded: LoadedSuite,
     settings: Settings,
     services: Services,
@@ -173,14 +177,15 @@ def read_recordings(
     for path in paths:
         if services.interruption.is_requested():
             break
-        name = services.workspace.display_path(path)
-        if is_folder(path):
+        name = services.workspace.display_path(path.path)
+        if is_folder(path.path):
             hint = f"name the files in it, e.g. {name}/*.jsonl"
             problems.append(Problem(message=f"{name} is a folder", hint=hint))
             continue
         try:
-            chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
-            traces += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)
+            with limit_input(name):
+                chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
+                traces += read_recording(chunks, file=name, spool=spool, trace_format=trace_format)
         except RecordingError as error:
             problems.append(error.problem)
         except InputError as error:
@@ -190,21 +195,17 @@ def read_recordings(
 
 def _find_recordings(
     loaded: LoadedSuite, settings: Settings, workspace: Workspace
-) -> tuple[Path, ...]:
+) -> tuple[ResolvedPath, ...]:
     """The trace files of the command line, else those of the config."""
     suite, place = loaded.suite, loaded.suite.place_of("traces")
     if settings.traces:
         place = COMMAND_LINE
-        found = {
-            pattern: find_matching_paths(workspace.cwd, pattern) for pattern in settings.traces
-        }
+        found = find_given_files(settings.traces, workspace)
     else:
         found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
     if not found and suite.dataset is None:
         raise InputError.from_message(
-            "the config names no traces",
-            place=suite.place,
-            hint="add `traces:`, or pass --traces",
+            "the config names no traces", place=suite.place, hint="add `traces:`, or pass --traces"
         )
     for pattern, paths in found.items():
         if not paths:

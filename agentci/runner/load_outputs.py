@@ -3,16 +3,16 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.files import SpooledChunks
+from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import Workspace, is_file, read_chunks
-from agentci.config.discovery import find_matching_paths
+from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_chunks
+from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
@@ -206,31 +206,33 @@ class PairedOutputs(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
-def find_outputs(loaded: LoadedSuite, settings: Settings, workspace: Workspace) -> tuple[Path, ...]:
+def find_outputs(
+    loaded: LoadedSuite, settings: Settings, workspace: Workspace
+) -> tuple[ResolvedPath, ...]:
     """The files of recorded outputs: of the command line, the eval file, or next to the eval file.
 
     Raises:
         InputError: a pattern matches no file, or there are neither files nor an agent.
     """
     if settings.traces:
-        found = {each: find_matching_paths(workspace.cwd, each) for each in settings.traces}
-        return _require_matches(found, COMMAND_LINE)
+        return _require_matches(find_given_files(settings.traces, workspace), COMMAND_LINE)
     return find_named_outputs(loaded) or _find_adjacent_outputs(loaded.suite, workspace)
 
 
-def find_named_outputs(loaded: LoadedSuite) -> tuple[Path, ...]:
+def find_named_outputs(loaded: LoadedSuite) -> tuple[ResolvedPath, ...]:
     """The files of recorded outputs that an eval file names.
 
     Raises:
         InputError: a pattern matches no file.
     """
     suite, place = loaded.suite, loaded.suite.place_of("outputs")
-    return _require_matches(
-        {each: loaded.locator.matches(each, place) for each in suite.traces}, place
-    )
+    found = {each: loaded.locator.matches(each, place) for each in suite.traces}
+    return _require_matches(found, place)
 
 
-def _require_matches(found: Mapping[str, Sequence[Path]], place: Place) -> tuple[Path, ...]:
+def _require_matches(
+    found: Mapping[str, Sequence[ResolvedPath]], place: Place
+) -> tuple[ResolvedPath, ...]:
     missing = [pattern for pattern, paths in found.items() if not paths]
     if missing:
         raise InputError(
@@ -246,7 +248,7 @@ def _require_matches(found: Mapping[str, Sequence[Path]], place: Place) -> tuple
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
 
 
-def _find_adjacent_outputs(suite: Suite, workspace: Workspace) -> tuple[Path, ...]:
+def _find_adjacent_outputs(suite: Suite, workspace: Workspace) -> tuple[ResolvedPath, ...]:
     file = workspace.root / suite.file
     stem = get_eval_file_stem(file.name)
     ids = [each.eval_case.id for each in suite.eval_cases or ()]
@@ -254,7 +256,9 @@ def _find_adjacent_outputs(suite: Suite, workspace: Workspace) -> tuple[Path, ..
         *(f"{stem}{ending}" for ending in OUTPUT_SUFFIXES),
         *(f"{each}{CASE_OUTPUT_ENDINGS[0]}" for each in ids if "/" not in each),
     ]
-    found = tuple(file.parent / name for name in names if is_file(file.parent / name))
+    found = tuple(
+        workspace.resolve_given(file.parent / name) for name in names if is_file(file.parent / name)
+    )
     if not found and suite.agent is None:
         raise InputError.from_message(
             "the eval file has neither recorded outputs nor a `target` with a `command`",
@@ -265,7 +269,7 @@ def _find_adjacent_outputs(suite: Suite, workspace: Workspace) -> tuple[Path, ..
 
 
 def pair_outputs(
-    loaded: LoadedSuite, paths: Sequence[Path], settings: Settings, workspace: Workspace
+    loaded: LoadedSuite, paths: Sequence[ResolvedPath], settings: Settings, workspace: Workspace
 ) -> PairedOutputs:
     """Read the outputs of a suite, and assign them to its cases; a case may have none."""
     suite = loaded.suite
@@ -284,14 +288,15 @@ class _OutputReader:
         self._ids = {each.eval_case.id for each in suite.eval_cases or ()}
         self.problems: list[Problem] = []
 
-    def runs(self, paths: Sequence[Path]) -> list[RecordedRun]:
+    def runs(self, paths: Sequence[ResolvedPath]) -> list[RecordedRun]:
         """All runs, those of traces last."""
         runs: list[RecordedRun] = []
         recorded: list[StoredTrace] = []
         spool = SpooledChunks()
         for path in paths:
             try:
-                runs += self._read(path, recorded, spool)
+                with limit_input(self._workspace.display_path(path.path)):
+                    runs += self._read(path, recorded, spool)
             except RecordingError as error:
                 self.problems.append(error.problem)
             except InputError as error:
@@ -301,9 +306,9 @@ class _OutputReader:
         return [*runs, *(convert_trace_to_run(convert_to_trace(group, spool)) for group in groups)]
 
     def _read(
-        self, path: Path, recorded: list[StoredTrace], spool: SpooledChunks
+        self, path: ResolvedPath, recorded: list[StoredTrace], spool: SpooledChunks
     ) -> Iterator[RecordedRun]:
-        file = self._workspace.display_path(path)
+        file = self._workspace.display_path(path.path)
         chunks = partial(read_chunks, path, name=file, limit_bytes=MAX_RECORDING_BYTES)
         trace_format = self._settings.trace_format or self._suite.trace_format or AUTO
         first = read_first_value(unpack_content(chunks(), file=file), file=file)
@@ -315,8 +320,8 @@ class _OutputReader:
             (
                 case_id
                 for ending in CASE_OUTPUT_ENDINGS
-                if path.name.endswith(ending)
-                and (case_id := path.name.removesuffix(ending)) in self._ids
+                if path.path.name.endswith(ending)
+                and (case_id := path.path.name.removesuffix(ending)) in self._ids
             ),
             None,
         )

@@ -7,13 +7,14 @@ A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, to_builtins
 
 from agentci._util.files import SpooledChunks
+from agentci._util.input_limits import limit_input
 from agentci._util.text import json_text
+from agentci._util.workspace import ResolvedPath
 from agentci.config.settings import Settings
 from agentci.config.suite import EvalFileCase
 from agentci.errors import InputError
@@ -158,7 +159,19 @@ def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, services: Ser
     Raises:
         InputError: an eval set is invalid, or there are no traces.
     """
-    return _plan_inputs(_load_inputs(suites, settings, services), settings, services)
+    sources = _load_inputs(suites, settings, services)
+    planned: list[PlannedSuite] = []
+    problems: dict[Problem, None] = {}
+    cases, fingerprints = SpooledChunks(), Fingerprints(services.workspace)
+    for source in sources:
+        eval_cases = source.loaded.suite.eval_cases
+        with limit_input(source.loaded.suite.file):
+            planned.append(
+                _plan_recordings(source, cases, problems, fingerprints, settings, services)
+                if eval_cases is None
+                else _plan_eval_file(source, eval_cases, problems, fingerprints, settings, services)
+            )
+    return Plan(suites=tuple(planned), problems=tuple(problems))
 
 
 class _SuiteInputs(Struct, frozen=True, kw_only=True):
@@ -171,7 +184,7 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
     loaded: LoadedSuite
     eval_set: EvalSet | None
     dataset: Dataset | None
-    recordings: tuple[Path, ...]
+    recordings: tuple[ResolvedPath, ...]
 
 
 def _load_inputs(
@@ -187,13 +200,14 @@ def _load_inputs(
     for loaded in suites:
         eval_set: EvalSet | None = None
         dataset: Dataset | None = None
-        recordings: tuple[Path, ...] = ()
+        recordings: tuple[ResolvedPath, ...] = ()
         try:
             eval_set = load_eval_set(loaded, services.workspace, given=settings.eval_set)
         except InputError as error:
             problems += error.problems
         try:
-            recordings = find_input_files(loaded, settings, services.workspace)
+            with limit_input(loaded.suite.file):
+                recordings = find_input_files(loaded, settings, services.workspace)
         except InputError as error:
             problems += error.problems
         try:
@@ -207,20 +221,6 @@ def _load_inputs(
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
     return tuple(sources)
-
-
-def _plan_inputs(sources: Sequence[_SuiteInputs], settings: Settings, services: Services) -> Plan:
-    planned: list[PlannedSuite] = []
-    problems: dict[Problem, None] = {}
-    cases, fingerprints = SpooledChunks(), Fingerprints(services.workspace)
-    for source in sources:
-        eval_cases = source.loaded.suite.eval_cases
-        planned.append(
-            _plan_recordings(source, cases, problems, fingerprints, settings, services)
-            if eval_cases is None
-            else _plan_eval_file(source, eval_cases, problems, fingerprints, settings, services)
-        )
-    return Plan(suites=tuple(planned), problems=tuple(problems))
 
 
 def _plan_recordings(
@@ -325,11 +325,8 @@ def _match_cases(
 
 def _find_expected(case: Case) -> object:
     """What an evaluator compares a case with, for its fingerprint."""
-    return (
-        case.expected
-        if case.dataset_row is None
-        else (case.expected, case.dataset_row.input_columns)
-    )
+    row = case.dataset_row
+    return case.expected if row is None else (case.expected, row.input_columns)
 
 
 def select_shard(plan: Plan, shard: Shard | None) -> Plan:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentci._util.files import write_to_stream
 from agentci._util.text.escape import escape_for_log_line
+from agentci._util.workspace import restore_path
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, FetchError, InputError
 from agentci.evaluators.evaluator import collect_needs
@@ -81,7 +82,7 @@ def _find_missing_service_keys(
 ) -> Iterator[Problem]:
     for each in required:
         variable = each.service.key_variable
-        if variable and not services.variables.get(variable, "").strip():
+        if variable and not services.variables.get(variable).strip():
             message = f"the API key of the service is missing: `{variable}` is not set"
             yield _make_service_problem(each, message)
 
@@ -124,7 +125,7 @@ def prepare_judges(
     called = (
         ()
         if settings.fetch_settings.offline
-        else tuple(e for e in required if _calls_model(e.judge))
+        else tuple(e for e in required if e.judge.replay != "only")
     )
     problems = [*find_judge_problems(required), *_find_missing_keys(called, keys)]
     if not _has_errors(problems):  # requests about models need valid settings and keys
@@ -183,16 +184,11 @@ def _has_errors(problems: Iterable[Problem]) -> bool:
     return any(each.severity == "error" for each in problems)
 
 
-def _calls_model(config: JudgeConfig) -> bool:
-    return config.replay != "only"
-
-
 def _make_judge_problem(
     required: RequiredJudge, message: str, *, hint: str | None = None
 ) -> Problem:
-    return Problem(
-        message=f"evaluator `{required.name}`: {message}", place=required.place, hint=hint
-    )
+    message = f"evaluator `{required.name}`: {message}"
+    return Problem(message=message, place=required.place, hint=hint)
 
 
 def _find_missing_keys(called: Iterable[RequiredJudge], keys: "ApiKeys") -> Iterator[Problem]:
@@ -283,6 +279,9 @@ def _make_command_client(
         executor=services.executors[LOCAL_EXECUTOR],
         cwd=folder,
         environment=services.child_environment,
-        sandbox_policy=SandboxPolicy(readable=(services.workspace.root, folder)),
+        sandbox_policy=SandboxPolicy(
+            readable=(restore_path(str(services.workspace.root)), restore_path(str(folder))),
+            workspace=services.workspace.root,
+        ),
     )
     return CommandClient(sandbox, budget, keys=keys, clock=transport.clock)

@@ -11,13 +11,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentci._util.cache_trust import find_cache_owner, resolve_cache_folder
 from agentci._util.files import FOLDER_MODE, write_to_stream
-from agentci._util.git_files import is_tracked
+from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log_line
-from agentci._util.workspace import read_file, resolve_path
+from agentci._util.workspace import read_file
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
+from agentci.model.problem import Problem
 from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.values import replace
 from agentci.runner.plan import Plan
@@ -43,11 +45,12 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
         return plan, services
     from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (most runs do not need it)
 
+    access = settings.fetch_settings
     try:
-        gathered = prepare_wanted_programs(
-            required,
-            make_fetch_options(settings.fetch_settings, services, lock=load_lock(services)),
-        )
+        folder, notes = choose_cache_folder(access, services)
+        plan = replace(plan, problems=(*plan.problems, *notes))
+        options = make_fetch_options(access, services, lock=load_lock(services), folder=folder)
+        gathered = prepare_wanted_programs(required, options)
     except InputError as error:
         raise InputError([*plan.problems, *error.problems]) from None
     notices = tuple(each for each in gathered.notices if each not in plan.problems)
@@ -77,26 +80,31 @@ def load_lock(services: Services) -> "Lock | None":
         return None
     from agentci.remote.lock.file import read_lock  # noqa: PLC0415 (most runs do not need it)
 
-    return read_lock(read_file(path, name=LOCK_NAME, limit_bytes=MAX_LOCK_BYTES), file=LOCK_NAME)
+    with limit_input(LOCK_NAME):
+        data = read_file(
+            services.workspace.resolve(path), name=LOCK_NAME, limit_bytes=MAX_LOCK_BYTES
+        )
+        return read_lock(data, file=LOCK_NAME)
 
 
 def make_fetch_options(
-    access: FetchSettings, services: Services, *, lock: "Lock | None"
+    access: FetchSettings, services: Services, *, lock: "Lock | None", folder: Path | None = None
 ) -> "FetchOptions":
-    """Sources, cache and lock, from which programs are fetched."""
-    from agentci.remote.cache.store import EvaluatorCache  # noqa: PLC0415
-    from agentci.remote.fetch import (  # noqa: PLC0415
-        FetchOptions,
-        LazyEnvironments,
-    )
+    """Sources, cache and lock, from which programs are fetched.
 
-    folder = find_cache_folder(access, services)
+    Args:
+        folder: the cache; None for the one of ``find_cache_folder``.
+    """
+    from agentci.remote.cache.store import EvaluatorCache  # noqa: PLC0415
+    from agentci.remote.fetch import FetchOptions, LazyEnvironments  # noqa: PLC0415
+
+    cache = folder or find_cache_folder(access, services)
     return FetchOptions(
         sources=services.sources.without_network() if access.offline else services.sources,
-        cache=EvaluatorCache(folder, owner=services.workspace.root),
+        cache=EvaluatorCache(cache, owner=find_cache_owner(cache)),
         make_fallback_folder=_make_temporary_folder,
         environments=LazyEnvironments(
-            lambda: _make_environment_store(folder, services, offline=access.offline)
+            lambda: _make_environment_store(cache, services, offline=access.offline)
         ),
         lock=lock,
         require_locked=access.locked,
@@ -115,7 +123,7 @@ def _make_environment_store(
         installer_runner=make_installer_runner(services),
         notify=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         offline=offline,
-        owner=services.workspace.root,
+        owner=find_cache_owner(folder),
     )
 
 
@@ -127,6 +135,7 @@ def make_installer_runner(services: Services) -> "InstallerRunner":
         executor=services.executors["local"],
         environment=services.installer_environment,
         search_path=services.search_path,
+        workspace=services.workspace,
     )
 
 
@@ -134,26 +143,28 @@ def find_cache_folder(access: FetchSettings, services: Services) -> Path:
     """The cache folder: that of --cache-dir, relative to the working directory, or the default.
 
     Raises:
-        InputError: it is committed to the repository, or a link leads out of the workspace.
+        InputError: a pull request or another user may have written to it.
     """
-    named, workspace = access.cache_dir, services.workspace
-    folder = workspace.cwd / named if named else services.cache_folder
-    if not Path(os.path.normpath(folder)).is_relative_to(workspace.root):
-        if not workspace.contains(folder):
-            return folder
-        folder = resolve_path(folder)  # e.g. a link to the workspace
-    shown = workspace.display_path(folder)
-    if not workspace.contains(folder):
-        message = f"the cache {shown} is a link to a folder outside the workspace"
-        raise InputError.from_message(
-            message, hint="remove the link, or name the target with --cache-dir"
-        )
-    if is_tracked(folder, workspace):
-        raise InputError.from_message(
-            f"the cache {shown} is committed, so its evaluators could change unreviewed",
-            hint=f"run `git rm -r --cached {shown}`, or name another folder with --cache-dir",
-        )
-    return folder
+    folder = services.workspace.cwd / (access.cache_dir or services.cache_folder)
+    return resolve_cache_folder(folder, services.workspace)
+
+
+def choose_cache_folder(
+    access: FetchSettings, services: Services
+) -> tuple[Path, tuple[Problem, ...]]:
+    """The cache folder of a run; in place of one that is not trusted an empty one, with a note.
+
+    Raises:
+        InputError: there is no place for an empty one.
+    """
+    try:
+        return find_cache_folder(access, services), ()
+    except InputError as error:
+        try:
+            folder = _make_temporary_folder()
+        except OSError:
+            raise error from None
+        return folder, tuple(replace(each, severity="note") for each in error.problems)
 
 
 def _make_temporary_folder() -> Path:

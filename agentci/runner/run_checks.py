@@ -235,9 +235,8 @@ def _collect_finished(
     started, done = 1, 0
     while done < started:
         try:
-            ended_check = finished.get(
-                timeout=THREAD_START_SECONDS if started < max_threads else None
-            )
+            wait = THREAD_START_SECONDS if started < max_threads else None
+            ended_check = finished.get(timeout=wait)
         except Empty:
             for _ in range(min(started, max_threads - started)):
                 start_thread()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from agentci._util.workspace import Workspace
+from agentci.config.variables import ConfigVariables
 from agentci.errors import InterruptionError
 from agentci.execution.registry import Executors
 from agentci.remote.programs import ProgramTable
@@ -59,11 +60,13 @@ class Services:
     Attributes:
         executors: by the names that configs use.
         child_environment: the environment variables of evaluators' programs.
-        variables: all environment variables except the action's inputs; configs name some of them.
+        variables: the environment variables that configs may name, and the secrets of the run.
         installer_environment: the environment variables of package installers.
-        search_path: folders with interpreters, as in ``PATH``.
+        search_path: folders outside of the workspace with interpreters and installers, as in
+            ``PATH``.
         sources: where remote evaluators come from.
         cache_folder: the default folder of the cache.
+        repository: identifies the repository whose responses and baselines are in the cache.
         ready_programs: the programs that were fetched or installed.
         judges: by budget id.
         embedding_clients: by budget id.
@@ -83,10 +86,11 @@ class Services:
     search_path: str
     sources: Sources
     cache_folder: Path
+    repository: str
     err: TextIO
     clock: Callable[[], float]
     processors: int
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    variables: ConfigVariables = field(default_factory=lambda: ConfigVariables({}), repr=False)
     ready_programs: ProgramTable = field(default_factory=ProgramTable)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
     embedding_clients: "Mapping[str, EmbeddingComparer]" = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """Record the inputs and outputs of evaluators, without secrets and within size limits."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Final, TypeAlias, assert_never
 
@@ -10,7 +9,7 @@ from msgspec import Struct, to_builtins
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
 from agentci._util.text.json_text import dumps_compact, dumps_for_html
-from agentci._util.text.secrets import redact, redact_members
+from agentci._util.text.secrets import Redactor
 from agentci.model.choices import CallScope
 from agentci.model.judges import AskModel, ModelResponse, ModelSettings
 from agentci.model.requests import (
@@ -24,7 +23,6 @@ from agentci.model.requests import (
     ServiceGrades,
 )
 from agentci.model.result import CallPayload, CheckResult, EvaluatorCall, EvaluatorCalls
-from agentci.model.values import replace
 
 # Characters of one text; typical ones have a tenth of it.
 MAX_TEXT: Final = 64 * 1024
@@ -34,9 +32,6 @@ MAX_TEXTS: Final = 1024 * 1024
 # not be found. Only the last half is shown.
 MAX_STDERR: Final = 32 * 1024
 MAX_OUTCOME: Final = 2_000
-# Shorter values are common words and numbers, not secrets.
-MIN_SECRET_LENGTH: Final = 6
-
 ESCAPED_NOTE: Final = "bytes that are not UTF-8 are shown as \\xNN"
 REDACTED_NOTE: Final = "values of environment variables are shown as ***"
 SHORTENED_NOTE: Final = "the middle is omitted"
@@ -66,64 +61,15 @@ class ExternalCall(Struct, frozen=True, kw_only=True):
     cached: bool = False
 
 
-def find_call_secrets(
-    calls: Sequence[ExternalCall], variables: Mapping[str, str]
-) -> tuple[str, ...]:
-    """The values of all variables that a check's programs and services received.
-
-    Args:
-        variables: the environment.
-    """
-    return find_secret_values(
-        (name for each in calls for name in _visible_variables(each.request)), variables
-    )
-
-
-def find_secret_values(names: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of the named variables that are long enough to be secrets.
-
-    Args:
-        variables: the environment.
-    """
-    values = {variables.get(name, "").strip() for name in names}
-    return tuple(sorted(value for value in values if len(value) >= MIN_SECRET_LENGTH))
-
-
-def redact_result(result: CheckResult, secrets: tuple[str, ...]) -> CheckResult:
-    """The result of a check without secrets in the texts of its evaluator."""
-    if not secrets:
-        return result
-    clean = partial(redact, secrets=secrets)
-    judgement, repeats = result.judgement, result.repeats
-    if judgement is not None:
-        judgement = replace(
-            judgement,
-            reason=judgement.reason and clean(judgement.reason),
-            hits=tuple(map(clean, judgement.hits)),
-            misses=tuple(map(clean, judgement.misses)),
-            reasoning=judgement.reasoning and clean(judgement.reasoning),
-            details=redact_members(judgement.details, secrets),
-        )
-    if repeats is not None:
-        redacted = (
-            replace(each, reason=each.reason and clean(each.reason)) for each in repeats.repeats
-        )
-        repeats = replace(repeats, repeats=tuple(redacted))
-    reason = result.reason and clean(result.reason)
-    return replace(result, reason=reason, judgement=judgement, repeats=repeats)
-
-
-def format_calls(
-    calls: Sequence[ExternalCall], secrets: tuple[str, ...]
-) -> tuple[EvaluatorCall, ...]:
+def format_calls(calls: Sequence[ExternalCall], redactor: Redactor) -> tuple[EvaluatorCall, ...]:
     """The calls of one check as they are shown: without secrets, and shortened."""
     texts_by_call = [(*_sent_texts(each.request), *_received_texts(each)) for each in calls]
     limit = min(MAX_TEXT, MAX_TEXTS // max(1, sum(map(len, texts_by_call))))
     return tuple(
         EvaluatorCall(
             name=each.name,
-            outcome=truncate.middle(redact(_format_outcome(each), secrets), MAX_OUTCOME),
-            texts=tuple(_make_shown_text(raw_text, secrets, limit) for raw_text in own),
+            outcome=truncate.middle(redactor.redact(_format_outcome(each)), MAX_OUTCOME),
+            texts=tuple(_make_shown_text(raw_text, redactor, limit) for raw_text in own),
         )
         for each, own in zip(calls, texts_by_call, strict=True)
     )
@@ -136,23 +82,6 @@ class _RawText(Struct, frozen=True, kw_only=True):
     content: bytes
     notes: tuple[str, ...] = ()
     is_log: bool = False
-
-
-def _visible_variables(request: CallRequest) -> tuple[str, ...]:
-    """The variables whose values a request passes to a program or a service."""
-    match request:
-        case RunProgram():
-            return request.variables
-        case RunCommand():
-            target = request.model_access
-            keys = () if target is None else (target.judge.settings.key_variable,)
-            return (*request.variables, *keys)
-        case AskModel() | CompareEmbeddings():
-            return (request.judge.settings.key_variable,)
-        case GradeWithService():
-            return (request.service.key_variable,)
-        case _:
-            assert_never(request)
 
 
 def _format_outcome(call: ExternalCall) -> str:
@@ -231,10 +160,10 @@ def _make_raw_text(name: str, text: str, *notes: str) -> _RawText:
     return _RawText(name=name, content=text.encode("utf-8", "backslashreplace"), notes=notes)
 
 
-def _make_shown_text(raw_text: _RawText, secrets: tuple[str, ...], limit: int) -> CallPayload:
+def _make_shown_text(raw_text: _RawText, redactor: Redactor, limit: int) -> CallPayload:
     text = raw_text.content.decode("utf-8", "backslashreplace")
     is_escaped = text.encode("utf-8") != raw_text.content
-    shown = redact(text, secrets)
+    shown = redactor.redact(text)
     end = shown[-MAX_STDERR:] if raw_text.is_log else shown
     shortened = truncate.middle(end, limit)
     notes = {
@@ -274,19 +203,17 @@ class TranscriptLog:
         self._size = 0
         self._limit = _NO_LIMIT
 
-    def add(
-        self, result: CheckResult, calls: Sequence[ExternalCall], secrets: tuple[str, ...]
-    ) -> None:
+    def add(self, result: CheckResult, calls: Sequence[ExternalCall], redactor: Redactor) -> None:
         """Record the calls of a check. Of several trials, the last one in scope is kept.
 
         Args:
-            secrets: texts to redact.
+            redactor: the secrets to leave out.
         """
         if self._scope == "none" or (self._scope == "failed" and result.status == "passed"):
             return
         rank = _rank_result(result)
         has_room = rank < self._limit
-        packed = dumps_for_html(to_builtins(format_calls(calls, secrets))) if has_room else ""
+        packed = dumps_for_html(to_builtins(format_calls(calls, redactor))) if has_room else ""
         with self._lock:
             if before := self._logged.pop(result.id, None):
                 self._size -= len(before.packed)

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from agentci._util.files import prepare_output_folder, write_output_files
 from agentci._util.text import json_text
 from agentci._util.text.format import format_count
+from agentci._util.text.secrets import Redactor
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError
 from agentci.gate.aggregation import TOLERANCE, aggregate_trials, compute_case_scores
@@ -19,14 +20,8 @@ from agentci.model.result import CheckResult
 from agentci.model.values import replace
 from agentci.recordings.agentv.recorded_run import RecordedRun
 from agentci.recordings.agentv.transcripts import make_run_row
+from agentci.runner import load_outputs
 from agentci.runner.check import Check
-from agentci.runner.load_outputs import (
-    NO_RUN,
-    CaseTrials,
-    make_case_with_run,
-    make_case_without_run,
-    sum_costs,
-)
 from agentci.runner.output_names import make_output_names
 from agentci.runner.plan import Plan, keep_in_memory
 from agentci.runner.run_checks import Outcome, run_checks
@@ -46,7 +41,11 @@ def write_outputs(
         gates: of all configs of the plan; they decide the file names.
     """
     names = make_output_names(gate.config for gate in gates)
-    files = {names[config]: map(_format_output_line, own) for config, own in runs.items()}
+    redactor = services.variables.redactor
+    files = {
+        names[config]: (_format_output_line(each, redactor) for each in own)
+        for config, own in runs.items()
+    }
     try:
         folder = prepare_output_folder(settings.output_dir, services.workspace)
     except InputError as error:
@@ -57,8 +56,9 @@ def write_outputs(
     )
 
 
-def _format_output_line(run: RecordedRun) -> str:
-    return f"{json_text.dumps(make_run_row(run.case_id or '', run.attempt, run.transcript))}\n"
+def _format_output_line(run: RecordedRun, redactor: Redactor) -> str:
+    row = make_run_row(run.case_id or "", run.attempt, run.transcript)
+    return f"{json_text.dumps(redactor.redact_value(row))}\n"
 
 
 class TrialSequence(Struct, kw_only=True):
@@ -72,7 +72,7 @@ class TrialSequence(Struct, kw_only=True):
         cost_limited: the cost limit ended the trials early.
     """
 
-    case_trials: CaseTrials
+    case_trials: load_outputs.CaseTrials
     policy: GatePolicy
     pending: deque[int]
     runs: dict[int, RecordedRun]
@@ -90,11 +90,10 @@ class TrialSequence(Struct, kw_only=True):
         """The checks of the next attempt's run."""
         eval_case, run = self.case_trials.eval_case, self.runs.get(self.pending[0])
         if run is None:
-            stored = keep_in_memory(
-                make_case_without_run(eval_case, self.failures[self.pending[0]])
-            )
+            failure = self.failures[self.pending[0]]
+            stored = keep_in_memory(load_outputs.make_case_without_run(eval_case, failure))
         else:
-            stored = keep_in_memory(make_case_with_run(eval_case, run))
+            stored = keep_in_memory(load_outputs.make_case_with_run(eval_case, run))
         for check in self.checks:
             yield replace(check, case=stored.summary, load=stored.load)
 
@@ -109,7 +108,7 @@ class TrialSequence(Struct, kw_only=True):
         limit = trials.cost_limit_usd
         if trials.strategy == "pass_at_k" and self._rank_attempt(attempt)[0]:
             self.pending.clear()
-        elif limit is not None and sum_costs(judged) >= limit:
+        elif limit is not None and load_outputs.sum_costs(judged) >= limit:
             self.pending.clear()
             self.cost_limited = len(self.results) < trials.count
 
@@ -146,7 +145,7 @@ def make_trial_sequences(
 ) -> tuple[TrialSequence, ...]:
     """The trials of all cases that have any, in the order of their checks."""
     policies = {gate.config: gate.policy for gate in gates}
-    sequences: dict[CaseTrials, TrialSequence] = {}
+    sequences: dict[load_outputs.CaseTrials, TrialSequence] = {}
     for check in checks:
         case_trials = check.case_trials
         if case_trials is None:
@@ -162,7 +161,7 @@ def make_trial_sequences(
     return tuple(sequences.values())
 
 
-AGENT_OFFLINE: Final = f"{NO_RUN}, and agents do not run with --offline"
+AGENT_OFFLINE: Final = f"{load_outputs.NO_RUN}, and agents do not run with --offline"
 AGENT_NOT_STARTED: Final = "interrupted before the agent was run"
 
 
@@ -214,9 +213,7 @@ class TrialRunner(Struct, kw_only=True):
         self, others: Sequence[Check], due: Sequence[TrialSequence], found: dict[str, CheckResult]
     ) -> Outcome:
         """Run the checks of one round, and add the final results to ``found``."""
-        repeated = {
-            check.id for sequence in due if sequence.is_repeated for check in sequence.checks
-        }
+        repeated = {check.id for each in due if each.is_repeated for check in each.checks}
         of_this_round: dict[str, CheckResult] = {}
 
         def take(result: CheckResult) -> None:
@@ -225,13 +222,13 @@ class TrialRunner(Struct, kw_only=True):
                 found[result.id] = result
                 self.on_result(result)
 
-        checks = [*others, *(check for sequence in due for check in sequence.next_checks())]
+        checks = [*others, *(check for each in due for check in each.next_checks())]
         outcome = run_checks(checks, services=self.services, jobs=self.jobs, on_result=take)
-        for sequence in due:
-            if all(check.id in of_this_round for check in sequence.checks):
-                sequence.add_results(of_this_round)
-                if sequence.is_repeated and not sequence.pending:
-                    for result in sequence.combine_results():
+        for each in due:
+            if all(check.id in of_this_round for check in each.checks):
+                each.add_results(of_this_round)
+                if each.is_repeated and not each.pending:
+                    for result in each.combine_results():
                         found[result.id] = result
                         self.on_result(result)
         return outcome
@@ -258,7 +255,7 @@ class TrialRunner(Struct, kw_only=True):
         if sequence.case_trials.agent is not None and not self.offline:
             return True
         sequence.failures[sequence.pending[0]] = (
-            NO_RUN if sequence.case_trials.agent is None else AGENT_OFFLINE
+            load_outputs.NO_RUN if sequence.case_trials.agent is None else AGENT_OFFLINE
         )
         return False
 

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.cli.main import main
 from agentci.config.options import OPTIONS, REPORT_OPTIONS, Option
 from agentci.reports.action_outputs import make_outputs_without_report
-from tests.helpers.support import ROOT
+from tests.helpers.support import ROOT, run_agentci
 
 ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text())
 INPUTS = [option for option in OPTIONS if not option.cli_only]
@@ -36,7 +35,7 @@ class TestInput:
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_options_are_flags_of_run(option: Option, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["run", "--help"])
+        run_agentci(["run", "--help"], cwd=ROOT)
     flags = capsys.readouterr().out.split()
     assert (f"--{option.name}" in flags) is not option.input_only
 
@@ -44,7 +43,7 @@ def test_options_are_flags_of_run(option: Option, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("name", REPORT_OPTIONS)
 def test_report_options_are_flags_of_merge(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["merge", "--help"])
+        run_agentci(["merge", "--help"], cwd=ROOT)
     assert f"--{name}" in capsys.readouterr().out.split()
 
 

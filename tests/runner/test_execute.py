@@ -29,7 +29,11 @@ def services_with_cache(folder: Path) -> Iterator[Services]:
     """Services with a judge and the responses cached in the folder."""
     bench = Bench()
     responses = ResponseCache(
-        ResponseStore(folder / "cache"), ContentDigests(), Interpreters(""), root=folder
+        ResponseStore(folder / "cache"),
+        ContentDigests(folder),
+        Interpreters(""),
+        root=folder,
+        repository=str(folder),
     )
     services = make_services(folder, {})
     yield replace(

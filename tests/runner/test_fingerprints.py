@@ -113,3 +113,18 @@ def test_embedding_model_changes_fingerprint_only_of_similarity(tmp_path: Path) 
     cosine = "{type: text_similarity, evaluation_metric: cosine}"
     assert of(labels, "e") == of(labels, "f")
     assert of(cosine, "e") != of(cosine, "f")
+
+
+@pytest.mark.parametrize("link", ["own.sh", "inner/own.sh"])
+def test_file_behind_link_out_of_workspace_is_not_read(tmp_path: Path, link: str) -> None:
+    folder, outside = tmp_path / "work", tmp_path / "outside"
+    for each in (folder, outside):
+        each.mkdir()
+    (folder / "inner").symlink_to(outside if "/" in link else "missing")
+    (folder / "own.sh").symlink_to(outside / "own.sh")
+    config = JUDGE.replace("own.py", link).format("")
+    prints = set()
+    for content in ("one", "two"):
+        (outside / "own.sh").write_text(content)
+        prints.add(fingerprint_of(folder, config))
+    assert len(prints) == 1

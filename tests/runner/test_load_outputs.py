@@ -179,7 +179,10 @@ class TestReferencedFiles:
         [
             ("gone.txt", "file gone.txt not found"),
             ("/etc/passwd", "/etc/passwd is outside the workspace"),
-            ("link.txt", "link.txt is outside the workspace"),
+            (
+                "link.txt",
+                "link.txt is outside the workspace: link.txt is a link to /etc/passwd",
+            ),
             ("latin.txt", "latin.txt is not UTF-8"),
         ],
     )

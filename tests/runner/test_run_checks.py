@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Condition
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,33 @@ def test_internal_error_keeps_finished_results(tmp_path: Path) -> None:
     assert [result["evaluator"] for result in report["results"]] == ["good", "better"]
     assert not report["complete"]
     assert not report["decision"]["passed"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (MemoryError(), "there is not enough memory to evaluate this case"),
+        (RecursionError(), "the case or a response is nested too deeply to be evaluated"),
+    ],
+)
+def test_case_beyond_the_limits_of_python_errors_only_its_check(
+    tmp_path: Path, error: Exception, reason: str
+) -> None:
+    class ExecutorBeyondLimits(LocalExecutor):
+        def run(self, command: Sequence[str], **others: Any) -> ProgramOutput:
+            if command[-1].endswith("unlucky.py"):
+                raise error
+            return super().run(command, **others)
+
+    (tmp_path / "eval_config.yaml").write_text(CONFIG)
+    (tmp_path / "trace.json").write_text(otlp())
+    for name in ("good.py", "unlucky.py"):
+        (tmp_path / name).write_text("print('{\"score\": 1}')")
+    session = make_session(tmp_path, {}, executors=Executors({"local": ExecutorBeyondLimits}))
+    assert run(parse_settings([], {}), session) == 3
+    report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())
+    assert [result["status"] for result in report["results"]] == ["passed", "errored", "passed"]
+    assert report["results"][1]["reason"] == reason
 
 
 class PatientExecutor(LocalExecutor):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentci._util.text.secrets import Redactor
 from agentci.model.choices import CallScope
 from agentci.model.program import LocalProgram
 from agentci.model.requests import RunProgram
@@ -34,7 +35,7 @@ def log_of(
 ) -> TranscriptLog:
     log = TranscriptLog(of, max_characters=LIMIT)
     for each in results:
-        log.add(each, [external_call(stdin)], ())
+        log.add(each, [external_call(stdin)], Redactor())
     return log
 
 
@@ -83,13 +84,13 @@ def test_ties_are_resolved_independently_of_order() -> None:
 
 def test_small_transcript_is_omitted_after_worse_one() -> None:
     log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
-    log.add(result("small", score=0.9), [external_call("")], ())
+    log.add(result("small", score=0.9), [external_call("")], Redactor())
     assert "small" in log.select_worst().omitted_checks
 
 
 def test_better_rerun_drops_earlier_transcript() -> None:
     log = log_of(*(result(f"{number}", score=0.1) for number in range(10)))
-    log.add(result("0", score=0.9), [external_call("")], ())
+    log.add(result("0", score=0.9), [external_call("")], Redactor())
     transcripts = log.select_worst()
     assert ("0" in transcripts.json_by_check, "0" in transcripts.omitted_checks) == (False, True)
 
@@ -103,7 +104,7 @@ def test_kept_transcripts_fit_character_limit() -> None:
 def test_last_run_of_check_replaces_earlier_transcript() -> None:
     log = TranscriptLog("failed", max_characters=LIMIT)
     for stdin in ("x", "y"):
-        log.add(result("1"), [external_call(stdin)], ())
+        log.add(result("1"), [external_call(stdin)], Redactor())
     transcripts = log.select_worst()
     [call] = json.loads(transcripts.json_by_check["1"])
     assert (call["texts"][0]["content"], transcripts.omitted_checks) == ("y", frozenset())
@@ -125,6 +126,10 @@ def test_transcript_json_is_safe_in_html() -> None:
 def test_transcripts_are_added_from_several_threads() -> None:
     log = TranscriptLog("failed", max_characters=100 * LIMIT)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        list(pool.map(lambda n: log.add(result(f"{n}"), [external_call("x")], ()), range(500)))
+        list(
+            pool.map(
+                lambda n: log.add(result(f"{n}"), [external_call("x")], Redactor()), range(500)
+            )
+        )
     transcripts = log.select_worst()
     assert len(transcripts.json_by_check) == 500

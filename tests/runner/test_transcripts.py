@@ -3,15 +3,13 @@
 import json
 from typing import Any
 
-import pytest
-
+from agentci._util.text.secrets import Redactor
 from agentci.model.judges import (
     AggregateVerdict,
     AskModel,
     JudgeConfig,
     JudgePrompt,
     JudgeScore,
-    ModelAccess,
     ModelResponse,
     ModelSettings,
     Verdict,
@@ -28,8 +26,7 @@ from agentci.model.requests import (
     ServiceGrade,
     ServiceGrades,
 )
-from agentci.model.result import CallPayload, EvaluatorCall, RepeatOutcome, RepeatRecord
-from agentci.model.values import replace
+from agentci.model.result import CallPayload, EvaluatorCall
 from agentci.runner.transcripts import (
     ESCAPED_NOTE,
     MAX_STDERR,
@@ -39,11 +36,8 @@ from agentci.runner.transcripts import (
     SHORTENED_NOTE,
     TAIL_ONLY_NOTE,
     ExternalCall,
-    find_call_secrets,
     format_calls,
-    redact_result,
 )
-from tests.helpers.reports import make_result
 
 JUDGE = JudgeConfig(settings=ModelSettings(provider="openai", model="m", key_variable="KEY"))
 QUESTION = JudgePrompt(system="You judge.", user="Is it so?", schema=None)
@@ -61,7 +55,7 @@ def ended(stdout: bytes = b"", stderr: str = "", code: int = 0) -> ProgramOutput
 
 
 def shown(*calls: ExternalCall, secrets: tuple[str, ...] = ()) -> tuple[EvaluatorCall, ...]:
-    return format_calls(calls, secrets)
+    return format_calls(calls, Redactor(secrets))
 
 
 def texts(call: ExternalCall, **others: Any) -> dict[str, CallPayload]:
@@ -198,58 +192,19 @@ class TestServiceCall:
             [{"a": "\u00e9"}],
             [{"score": 1, "passed": True, "details": {}}],
         ]
-        assert find_call_secrets(
-            [ExternalCall(name="g", request=request)], {"EVALS_KEY": "sk-evals"}
-        ) == ("sk-evals",)
 
 
-ENVIRON = {"KEY": " sk-123456 ", "TOKEN": "t0ken-t0ken", "MODE": "fast", "OTHER": "unrelated"}
+SECRETS = Redactor(["t0ken-t0ken"])
 
 
 class TestSecrets:
-    @pytest.mark.parametrize(
-        ("request_", "found"),
-        [
-            pytest.param(running(), (), id="no variables"),
-            pytest.param(
-                running(variables=("TOKEN", "GONE")), ("t0ken-t0ken",), id="environment variable"
-            ),
-            pytest.param(running(variables=("MODE",)), (), id="value too short for a secret"),
-            pytest.param(AskModel(prompt=QUESTION, judge=JUDGE), ("sk-123456",), id="judge key"),
-            pytest.param(
-                CompareEmbeddings(texts=("a", "b"), judge=JUDGE), ("sk-123456",), id="embeddings"
-            ),
-            pytest.param(
-                RunCommand(
-                    command=("x",),
-                    folder="/w",
-                    stdin="",
-                    timeout_seconds=1,
-                    variables=("TOKEN",),
-                    model_access=ModelAccess(judge=JUDGE, max_calls=1),
-                ),
-                ("sk-123456", "t0ken-t0ken"),
-                id="program with model access",
-            ),
-            pytest.param(
-                RunCommand(command=("x",), folder="/w", timeout_seconds=1),
-                (),
-                id="program without model access",
-            ),
-        ],
-    )
-    def test_secrets_are_values_a_request_can_read(
-        self, request_: Any, found: tuple[str, ...]
-    ) -> None:
-        assert find_call_secrets([ExternalCall(name="x", request=request_)], ENVIRON) == found
-
     def test_secrets_are_redacted_in_calls(self) -> None:
         response = ended(b'{"key": "t0ken-t0ken"}', "t0ken-t0ken")
         calls = [
             ExternalCall(name="x", request=running("t0ken-t0ken"), response=response),
             ExternalCall(name="x", request=running(), error="it printed t0ken-t0ken"),
         ]
-        found = format_calls(calls, ("t0ken-t0ken",))
+        found = format_calls(calls, SECRETS)
         assert "t0ken" not in repr(found)
         assert {each.notes for each in found[0].texts} == {(REDACTED_NOTE,)}
         assert found[1].outcome == "program: it printed ***"
@@ -259,34 +214,3 @@ class TestSecrets:
         response = ended(stderr=f"t0ken-t0ken{rest}")
         call = ExternalCall(name="x", request=running(), response=response)
         assert texts(call, secrets=("t0ken-t0ken",))["stderr"].content == f"***{rest}"
-
-    def test_secrets_are_redacted_in_results(self) -> None:
-        result = make_result(
-            "failed",
-            0.1,
-            misses=["t0ken-t0ken"],
-            hits=["t0ken-t0ken"],
-            reasoning="t0ken-t0ken",
-            details={"t0ken-t0ken": ["t0ken-t0ken"]},
-            reason="t0ken-t0ken",
-        )
-        found = redact_result(result, ("t0ken-t0ken",))
-        assert "t0ken" not in repr(found)
-        assert found.judgement is not None
-        assert (found.reason, found.judgement.details) == ("***", {"***": ["***"]})
-
-    def test_secrets_are_redacted_in_repeats(self) -> None:
-        repeats = tuple(
-            RepeatOutcome(status="errored", score=None, reason=reason)
-            for reason in ("t0ken-t0ken", None)
-        )
-        record = RepeatRecord(aggregation="mean", flip_rate=None, repeats=repeats)
-        result = replace(make_result("errored"), repeats=record)
-        found = redact_result(result, ("t0ken-t0ken",)).repeats
-        assert found is not None
-        assert [each.reason for each in found.repeats] == ["***", None]
-
-    def test_result_without_secrets_is_unchanged(self) -> None:
-        for result in (make_result("failed", 0.1), make_result("skipped")):
-            assert redact_result(result, ()) is result
-            assert redact_result(result, ("t0ken-t0ken",)) == result

@@ -183,9 +183,8 @@ def read_index(path: Path) -> Manifest | None:
     try:
         manifest = _parse_index(content)
     except InputError as error:
-        raise CorruptionError(
-            f"its entry in the index: {error.problems[0].message}", path
-        ) from None
+        problem = error.problems[0].message
+        raise CorruptionError(f"its entry in the index: {problem}", path) from None
     except _InvalidIndexError as error:
         raise CorruptionError(f"its entry in the index: {error}", path) from None
     if format_index_name(manifest.key) != path.name:

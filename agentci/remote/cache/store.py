@@ -126,7 +126,10 @@ class EvaluatorCache:
             with hold_cache_lock(self.folder, _WRITE_LOCK_NAME, owner=self._owner):
                 if made is not None:
                     install_tree(made, tree, manifest.files)
-                self._write_index(manifest)
+                path = self._index / format_index_name(manifest.key)
+                if path.is_dir():
+                    remove_path(path)
+                write_file_atomically(path, render_index(manifest), owner=self._owner)
         except OSError as error:
             raise UnreachableError(
                 f"the cache {self.folder} is not writable: {error.strerror or error}",
@@ -194,13 +197,6 @@ class EvaluatorCache:
                     continue
                 if not stat.S_ISDIR(mode):
                     raise CorruptionError(f"{folder.name} is not a folder", folder)
-
-    def _write_index(self, manifest: Manifest) -> None:
-        """Write the index file of an evaluator, replacing any file or folder there."""
-        path = self._index / format_index_name(manifest.key)
-        if path.is_dir():
-            remove_path(path)
-        write_file_atomically(path, render_index(manifest), owner=self._owner)
 
     def _make_folders(self) -> None:
         """Create all folders and remove stale temporary files of killed processes."""

@@ -82,7 +82,17 @@ def read_lock(data: bytes, *, file: str) -> Lock:
             )
             for each in error.errors(include_url=False)
         ) from None
-    lock = _make_lock(spec)
+    lock = Lock(
+        programs=tuple(_make_locked_program(each) for each in spec.evaluators),
+        requirements=tuple(
+            LockedRequirements(
+                file=each.file,
+                sha256=each.sha256,
+                packages={name: tuple(hashes) for name, hashes in each.packages.items()},
+            )
+            for each in spec.requirements
+        ),
+    )
     twice = [
         Problem(message=f"{each} is locked twice", place=Place(file=file))
         for each in _find_duplicates(lock)
@@ -105,20 +115,6 @@ def _find_duplicates(lock: Lock) -> Iterator[str]:
     for each in lock.requirements:
         if requirements.pop(each.sha256, 1) > 1:
             yield each.file
-
-
-def _make_lock(spec: LockSpec) -> Lock:
-    return Lock(
-        programs=tuple(_make_locked_program(each) for each in spec.evaluators),
-        requirements=tuple(
-            LockedRequirements(
-                file=each.file,
-                sha256=each.sha256,
-                packages={name: tuple(hashes) for name, hashes in each.packages.items()},
-            )
-            for each in spec.requirements
-        ),
-    )
 
 
 def _make_locked_program(spec: EvaluatorSpec) -> LockedProgram:

@@ -2,19 +2,18 @@
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
 from agentci._util.parallel import parallel_map
-from agentci._util.workspace import Workspace
+from agentci._util.workspace import ResolvedPath, Workspace, restore_path
 from agentci.errors import EvaluatorError, FetchError, InputError
 from agentci.execution.environments.installers import InstallerRunner
 from agentci.execution.environments.requirements import decode_requirements
 from agentci.execution.environments.resolution import resolve_requirements
 from agentci.model.lock import Lock, LockedProgram, LockedRequirements, ProgramKey, make_program_key
 from agentci.model.problem import Problem
-from agentci.model.program import LocalProgram, RemoteProgram, RequiredProgram
+from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram, RequiredProgram
 from agentci.remote.fetch import FetchOptions, fetch_program
 from agentci.remote.prepare import find_requirements_file, read_requirements
 
@@ -78,12 +77,13 @@ def _lock_one(
     try:
         if isinstance(program, LocalProgram):
             locked = None
-            file = None if program.requirements is None else Path(program.requirements)
-            shown = "" if file is None else workspace.display_path(file)
+            named = program.requirements
+            file = None if named is None else restore_path(named)
+            shown = "" if file is None else workspace.display_path(file.path)
         else:
             locked, file = _lock_remote_program(program, options)
             locked = None if program.is_local else locked
-            shown = "" if file is None else f"{program.ref.rpartition('/')[0]}/{file.name}"
+            shown = "" if file is None else f"{program.ref.rpartition('/')[0]}/{REQUIREMENTS_NAME}"
         if file is None:
             return _LockedParts(program=locked, requirements=None)
         content = read_requirements(file)
@@ -91,7 +91,8 @@ def _lock_one(
         known = None if options.lock is None else options.lock.find_requirements(digest)
         if known is not None:
             return _LockedParts(program=locked, requirements=known)
-        resolution = resolve_requirements(decode_requirements(content), runner=run_installer)
+        requirements = decode_requirements(content, allow_source=program.allow_source)
+        resolution = resolve_requirements(requirements, runner=run_installer)
     except FetchError as error:
         return Problem(message=str(error), place=required.place, hint=error.hint)
     except EvaluatorError as error:
@@ -108,7 +109,7 @@ def _lock_one(
 
 def _lock_remote_program(
     program: RemoteProgram, options: FetchOptions
-) -> tuple[LockedProgram, Path | None]:
+) -> tuple[LockedProgram, ResolvedPath | None]:
     fetched = fetch_program(program, options)
     source, repository, revision, ref = make_program_key(program)
     folder = fetched.cached.folder
@@ -119,13 +120,11 @@ def _lock_remote_program(
         ref=ref,
         commit=fetched.commit,
         files=fetched.cached.digests,
-        executables=tuple(path for path in fetched.cached.digests if _is_executable(folder / path)),
+        executables=tuple(
+            path for path in fetched.cached.digests if (folder / path).stat().st_mode & 0o111
+        ),
     )
     return locked, find_requirements_file(fetched)
-
-
-def _is_executable(file: Path) -> bool:
-    return bool(file.stat().st_mode & 0o111)
 
 
 def _parse_hashes(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -14,13 +14,7 @@ from agentci._util.parallel import OncePerKey
 from agentci._util.text import truncate
 from agentci.errors import FetchError, PermanentFetchError, UnreachableError
 from agentci.model.values import replace
-from agentci.remote.sources.source import (
-    MAX_FILE_BYTES,
-    MAX_FILES,
-    SourceContext,
-    format_host,
-    parse_host,
-)
+from agentci.remote.sources import source
 from agentci.remote.sources.validation import COMMIT, quote_path
 
 FOLDER: Final = "040000"
@@ -57,20 +51,6 @@ class GitTree(Struct, frozen=True, kw_only=True):
     truncated: bool
 
 
-def parse_tree(content: bytes) -> GitTree:
-    """Parse the listing of a tree.
-
-    Raises:
-        ValueError: if it is invalid.
-    """
-    try:
-        data = json.loads(content)
-        entries = tuple(_parse_tree_entries(data["tree"]))
-        return GitTree(entries=entries, truncated=bool(data.get("truncated")))
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-
-
 def make_root_entry(commit: str) -> GitTreeEntry:
     """Make an entry for the root folder of a commit, which no listing contains."""
     return GitTreeEntry(path="", mode=FOLDER, sha=commit, size=0)
@@ -99,10 +79,9 @@ def walk_tree(
     walked = 0
     while left:
         walked += 1
-        if walked > MAX_FILES:
-            raise PermanentFetchError(
-                f"{quote_path(folder)} contains more than {MAX_FILES} folders"
-            )
+        if walked > source.MAX_FILES:
+            where = quote_path(folder)
+            raise PermanentFetchError(f"{where} contains more than {source.MAX_FILES} folders")
         here = list_folder(left.pop())
         found += here
         left += [entry for entry in here if entry.mode == FOLDER]
@@ -161,7 +140,7 @@ class GitHubSourceClient:
     Each commit and each tree is requested once.
     """
 
-    def __init__(self, context: SourceContext) -> None:
+    def __init__(self, context: source.SourceContext) -> None:
         self._context = context
         self._commits: OncePerKey[tuple[str, str], str] = OncePerKey()
         self._trees: OncePerKey[tuple[str, str, bool], GitTree] = OncePerKey()
@@ -201,7 +180,7 @@ class GitHubSourceClient:
         return tuple(replace(entry, path=start + entry.path) for entry in listed.entries)
 
     def load_file(
-        self, repository: str, revision: str, path: str, *, limit_bytes: int = MAX_FILE_BYTES
+        self, repository: str, revision: str, path: str, *, limit_bytes: int = source.MAX_FILE_BYTES
     ) -> bytes | None:
         """Return the content of a file; None if it does not exist or is not visible to the token.
 
@@ -239,7 +218,7 @@ class GitHubSourceClient:
         what = f"{quote_path(revision)} of {repository}"
         commit = self._require_content(response, url, what).decode("utf-8", "replace").strip()
         if not COMMIT.fullmatch(commit):
-            raise UnreachableError(f"{format_host(url)} returned no commit for {what}")
+            raise UnreachableError(f"{source.format_host(url)} returned no commit for {what}")
         return commit
 
     def _list_tree(self, repository: str, sha: str, recursive: bool) -> GitTree:  # noqa: FBT001
@@ -250,10 +229,12 @@ class GitHubSourceClient:
             raise PermanentFetchError(message, hint=self.access_hint())
         content = self._require_content(response, url, f"the files of {repository}")
         try:
-            return parse_tree(content)
-        except ValueError:
+            data = json.loads(content)
+            entries = tuple(_parse_tree_entries(data["tree"]))
+            return GitTree(entries=entries, truncated=bool(data.get("truncated")))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UnreachableError(
-                f"{format_host(url)} returned an invalid file list of {repository}"
+                f"{source.format_host(url)} returned an invalid file list of {repository}"
             ) from None
 
     def _build_url(self, repository: str, path: str) -> str:
@@ -267,7 +248,7 @@ class GitHubSourceClient:
 
     def _token(self, url: str) -> str:
         """Return the token for the host and port of ``url``; "" if there is none."""
-        return self._context.tokens.get(parse_host(url), "")
+        return self._context.tokens.get(source.parse_host(url), "")
 
     def _require_content(self, response: HttpResponse, url: str, what: str) -> bytes:
         if response.status != 200:  # noqa: PLR2004 (the only status with content)
@@ -275,7 +256,7 @@ class GitHubSourceClient:
         return response.content
 
     def _make_error(self, response: HttpResponse, url: str, what: str) -> FetchError:
-        host, has_token = format_host(url), bool(self._token(url))
+        host, has_token = source.format_host(url), bool(self._token(url))
         reason = _parse_message(response)
         if response.status == 401:  # noqa: PLR2004 (missing or invalid token)
             return UnreachableError(

@@ -8,7 +8,14 @@ from stat import S_ISREG
 from typing import Final
 
 from agentci._util.text.suggest import suggest_name
-from agentci._util.workspace import is_file, read_file, resolve_path
+from agentci._util.workspace import (
+    Workspace,
+    is_file,
+    read_file,
+    read_start,
+    resolve_inside,
+    resolve_path,
+)
 from agentci.errors import InputError, PermanentFetchError, UnreachableError
 from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.model.values import replace
@@ -96,7 +103,8 @@ class LocalSource:
         file = folder / INDEX_NAME
         name = self._format_path(file)
         try:
-            content = read_file(file, name=name, limit_bytes=MAX_INDEX_BYTES)
+            found = Workspace(root=self._workspace, cwd=self._workspace).resolve_given(file)
+            content = read_file(found, name=name, limit_bytes=MAX_INDEX_BYTES)
         except InputError as error:
             message = error.problems[0].message
             hint = f"set `repo` to the folder with {INDEX_NAME}"
@@ -164,15 +172,16 @@ def _walk(folder: Path, start: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _read_program_file(file: Path, path: str, start: Path, budget: SizeBudget) -> ProgramFile:
-    if not resolve_path(file).is_relative_to(start):
+    real = resolve_inside(file, (start,))
+    if real is None:
         raise _make_escape_error(path)
     try:
-        status = file.stat()
+        status = real.path.stat()
         # Checked before opening: opening a pipe without a writer would block.
         if not S_ISREG(status.st_mode):
             raise PermanentFetchError(f"{quote_path(path)} is not a regular file")
         budget.add(path, status.st_size)
-        content = file.read_bytes()
+        content = read_start(real, status.st_size)
     except OSError as error:
         raise _make_read_error(path, error) from None
     return ProgramFile(content=content, executable=bool(status.st_mode & _RUNNABLE))

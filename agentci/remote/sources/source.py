@@ -60,7 +60,6 @@ class Source(Protocol):
         Raises:
             PermanentFetchError: if the program's fields are invalid for this source.
         """
-        ...
 
     def resolve(self, program: RemoteProgram) -> str:
         """Return the commit that a completed program's revision currently points to.
@@ -70,14 +69,12 @@ class Source(Protocol):
         Raises:
             FetchError: if it does not exist or cannot be resolved.
         """
-        ...
 
     def pin(self, program: RemoteProgram, commit: str) -> str | None:
         """Return what to write into the config entry to pin ``commit`` (``rev: 8c1f...``).
 
         None if the entry is already pinned.
         """
-        ...
 
     def fetch(
         self, program: RemoteProgram, commit: str, *, paths: Sequence[str]
@@ -90,7 +87,6 @@ class Source(Protocol):
         Raises:
             FetchError: if it does not exist, is too large, or cannot be fetched.
         """
-        ...
 
     def catalogue(self) -> Sequence[CatalogEntry]:
         """Return all evaluators that the source offers.
@@ -98,7 +94,6 @@ class Source(Protocol):
         Raises:
             FetchError: if they cannot be fetched.
         """
-        ...
 
 
 SourceFactory = Callable[[SourceContext], Source]

@@ -82,7 +82,7 @@ def _unpack(
     files: dict[str, ProgramFile] = {}
     names: dict[str, None] = {}
     for member in members:
-        name = _normalize_member_name(member.name)
+        name = member.name.removeprefix("./").removesuffix("/")
         if problem := member.problem or _find_member_problem(name, names):
             message = f"{quote_path(member.name)} in {quote_path(archive)} {problem}"
             raise PermanentFetchError(message, hint="pack only plain files, each once")
@@ -94,10 +94,6 @@ def _unpack(
             budget.add(path, len(content))
             files[path] = ProgramFile(content=content, executable=member.is_executable)
     return files, list(names)
-
-
-def _normalize_member_name(name: str) -> str:
-    return name.removeprefix("./").removesuffix("/")
 
 
 def _find_member_problem(name: str, before: dict[str, None]) -> str | None:
@@ -218,9 +214,8 @@ def _check_entry(ref: str) -> None:
     elif not name:
         raise PermanentFetchError("the URL has no file name", hint=_FILE_NAME_HINT)
     elif reason := find_ref_problem(name):
-        raise PermanentFetchError(
-            f"the file name {quote_path(name)} {reason}", hint=_FILE_NAME_HINT
-        )
+        message = f"the file name {quote_path(name)} {reason}"
+        raise PermanentFetchError(message, hint=_FILE_NAME_HINT)
 
 
 def _split_url(url: str) -> SplitResult | None:

@@ -199,9 +199,8 @@ def check_paths(paths: Iterable[str]) -> None:
     folders: set[str] = set()
     for path in paths:
         if reason := find_file_name_problem(path):
-            raise PermanentFetchError(
-                f"the file name {quote_path(path)} {reason}", hint=_RENAME_HINT
-            )
+            message = f"the file name {quote_path(path)} {reason}"
+            raise PermanentFetchError(message, hint=_RENAME_HINT)
         files.add(path)
         parents = [parent.as_posix() for parent in PurePosixPath(path).parents][:-1]
         folders.update(parents)

@@ -40,20 +40,24 @@ class InFlightResponses:
 
 
 # Version of the keys of judge responses; a higher one invalidates all cached ones.
-QUESTION_FORMAT: Final = 1
+QUESTION_FORMAT: Final = 2
 
 
-def make_question_digest(request: AskModel | CompareEmbeddings, files: Sequence[Json]) -> bytes:
+def make_question_digest(
+    request: AskModel | CompareEmbeddings, files: Sequence[Json], *, repository: str
+) -> bytes:
     """A digest of the question and of the settings that affect the response.
 
     The API key, the number of samples and the aggregation of verdicts are not part of it.
 
     Args:
         files: names and content digests of the files that a judge's command names.
+        repository: identifies the repository that the response is cached for.
     """
     settings = request.judge.settings
     facts: Json = {
         "format": QUESTION_FORMAT,
+        "repository": repository,
         "agentci": __version__,
         "provider": settings.provider,
         "address": settings.base_url,
@@ -99,7 +103,7 @@ def decode_judge_response(printed: ProgramOutput) -> ModelResponse | None:
 
 
 # Version of the keys of program responses; a higher one invalidates all cached ones.
-KEY_FORMAT: Final = 2
+KEY_FORMAT: Final = 3
 # All fields of a request except its stdin.
 _SAME_PROGRAM_FIELDS: Final = {
     kind: attrgetter(*(name for name in kind.__struct_fields__ if name != "stdin"))
@@ -128,6 +132,7 @@ class ResponseCache:
 
     Args:
         root: the workspace; paths below it are made relative.
+        repository: identifies the repository; responses of others are not found.
         ignore_cached: do not use cached responses; new responses replace them.
     """
 
@@ -138,12 +143,14 @@ class ResponseCache:
         interpreters: Interpreters,
         *,
         root: Path,
+        repository: str,
         ignore_cached: bool = False,
     ) -> None:
         self._store = store
         self._digests = digests
         self._interpreters = interpreters
         self._root = root
+        self._repository = repository
         self._ignores_cache = ignore_cached
         self._lock = Lock()
         self._slots: dict[Hashable, CacheSlot | None] = {}
@@ -175,6 +182,7 @@ class ResponseCache:
         try:
             facts: Json = {
                 "format": KEY_FORMAT,
+                "repository": self._repository,
                 "agentci": __version__,
                 "executor": program.executor,
                 "network": program.job.sandbox_policy.network,
@@ -250,7 +258,7 @@ class ResponseCache:
             facts = [self._describe_file(each) for each in files]
         except OSError:
             return None
-        return make_question_digest(request, facts)
+        return make_question_digest(request, facts, repository=self._repository)
 
     def drop(self, key: bytes) -> None:
         """Remove the response under ``key``."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentci._util.cache_trust import find_cache_owner
 from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.model.problem import Problem
@@ -12,7 +13,7 @@ from agentci.model.values import list_field_names
 from agentci.reports.registry import REPORTERS
 from agentci.runner.output_names import make_output_names
 from agentci.runner.plan import Plan
-from agentci.runner.prepare_programs import find_cache_folder
+from agentci.runner.prepare_programs import choose_cache_folder
 from agentci.runner.response_cache.inspect import NO_SQLITE, has_sqlite
 from agentci.runner.services import Services
 
@@ -25,11 +26,14 @@ CACHED_FIELD: Final = "cached"
 def open_response_cache(
     plan: Plan, settings: Settings, services: Services
 ) -> tuple["ResponseCache | None", tuple[Problem, ...]]:
-    """The cache for a plan; None if its checks need none, or, with a note, if it is unusable."""
+    """The cache for a plan, with a note if its folder is not trusted.
+
+    None if its checks need none, or, with a note, if there can be none.
+    """
     if not (services.judges or any(_asks_for_cache(check.evaluator) for check in plan.checks)):
         return None, ()
     try:
-        folder = find_cache_folder(settings.fetch_settings, services)
+        folder, notes = choose_cache_folder(settings.fetch_settings, services)
     except InputError as error:
         return None, tuple(_make_notice(str(each.message)) for each in error.problems)
     if not has_sqlite():
@@ -42,13 +46,14 @@ def open_response_cache(
     outputs = make_output_names(gate.config for gate in plan.gates).values()
     own = _list_own_paths(folder, services.workspace.cwd / settings.output_dir, outputs)
     cache = ResponseCache(
-        ResponseStore(folder, owner=services.workspace.root),
-        ContentDigests(set(own)),
-        Interpreters(services.search_path),
+        ResponseStore(folder, owner=find_cache_owner(folder)),
+        ContentDigests(services.workspace.root, set(own)),
+        Interpreters(services.child_environment.get("PATH", os.defpath)),
         root=services.workspace.root,
+        repository=services.repository,
         ignore_cached=settings.fetch_settings.no_cache,
     )
-    return cache, ()
+    return cache, tuple(each for each in notes if each not in plan.problems)
 
 
 def close_response_cache(cache: "ResponseCache | None") -> Iterator[Problem]:

@@ -21,7 +21,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _digest(path: Path, *excluded: Path) -> str:
-    return ContentDigests({str(each) for each in excluded}).compute(path)
+    return _digests(path, *excluded).compute(path)
+
+
+def _digests(path: Path, *excluded: Path) -> ContentDigests:
+    """Of the workspace that the folder is in."""
+    return ContentDigests(path.parent, {str(each) for each in excluded})
 
 
 def _relink(folder: Path) -> None:
@@ -90,7 +95,7 @@ def test_ignored_and_excluded_files_do_not_count(folder: Path) -> None:
 
 
 def test_digest_is_computed_once(folder: Path) -> None:
-    digests = ContentDigests()
+    digests = _digests(folder)
     before = digests.compute(folder)
     assert digests.find_changed() == set()
     (folder / "file").write_text("two")
@@ -99,7 +104,7 @@ def test_digest_is_computed_once(folder: Path) -> None:
 
 
 def test_removed_folder_has_changed(folder: Path) -> None:
-    digests = ContentDigests()
+    digests = _digests(folder)
     digests.compute(folder / "file")
     (folder / "file").unlink()
     assert digests.find_changed() == {folder / "file"}
@@ -123,3 +128,27 @@ def test_pipe_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="is not a regular file"):
         _digest(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("target", ["{outside}", "{outside}/file", "/proc/self/pagemap", "missing"])
+@pytest.mark.parametrize("name", ["link", "inner"])
+def test_link_out_of_workspace_is_an_error(folder: Path, target: str, name: str) -> None:
+    """Nothing beyond it is read: it may be secret, or without an end."""
+    outside = folder.parent.parent / f"{folder.parent.name}-outside"
+    (outside / "below").mkdir(parents=True)
+    (outside / "file").touch()
+    (folder.parent / "inner").mkdir()
+    (folder / "inner").symlink_to("../inner")
+    link = folder / name / "out" if name == "inner" else folder / "out"
+    link.symlink_to(target.format(outside=outside) if target != "missing" else outside / "missing")
+    with pytest.raises(OSError, match="is a link out of the workspace"):
+        _digest(folder)
+    with pytest.raises(OSError, match="is a link out of the workspace"):
+        _digests(folder).compute(link)
+
+
+def test_limit_is_of_bytes_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size of some files of the system is given as zero."""
+    monkeypatch.setattr(content_digests, "MAX_BYTES", 5)
+    with pytest.raises(OSError, match="has more than"):
+        ContentDigests(tmp_path).compute(Path("/proc/self/status"))
