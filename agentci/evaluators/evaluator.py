@@ -5,7 +5,14 @@ from typing import Protocol, TypeVar
 
 from agentci.model.case import Case
 from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.requests import ConstantJudgement, Prerequisite, Request, Response
+from agentci.model.requests import (
+    ConstantJudgement,
+    ExecutionRequest,
+    Prerequisite,
+    Request,
+    RequiredVariables,
+    Response,
+)
 
 R = TypeVar("R")
 N = TypeVar("N")
@@ -33,16 +40,13 @@ class Evaluator(Protocol):
     @property
     def identity(self) -> EvaluatorIdentity:
         """The evaluator as reports show it."""
-        ...
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """What must be ready before a request: programs, judges and services."""
-        ...
+        """What must be ready before a request: programs, judges, services and variables."""
 
     def ask(self, case: Case) -> Request:
         """Return the request that evaluates ``case``."""
-        ...
 
     def read(self, response: Response) -> Judgement:
         """Convert a response to a judgement.
@@ -50,7 +54,16 @@ class Evaluator(Protocol):
         Raises:
             EvaluatorError: if the response violates the protocol.
         """
-        ...
+
+
+def find_required_variables(
+    identity: EvaluatorIdentity, run: ExecutionRequest
+) -> tuple[RequiredVariables, ...]:
+    """Return what an evaluator needs for the variables of the program that it runs."""
+    if not run.variables:
+        return ()
+    names = tuple(run.variables)
+    return (RequiredVariables(names=names, name=identity.name, place=identity.place),)
 
 
 def collect_needs(evaluators: Iterable[Evaluator], kind: type[N]) -> tuple[N, ...]:

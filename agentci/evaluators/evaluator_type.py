@@ -28,7 +28,6 @@ class LocateProgram(Protocol):
         Raises:
             InputError: if it is missing, outside the allowed folders or not runnable.
         """
-        ...
 
 
 class TextFile(Struct, frozen=True, kw_only=True):
@@ -148,8 +147,7 @@ def wrap_plugin_type(found: EvaluatorType[E], *, title: str) -> EvaluatorType[E]
             raise
         except Exception as error:
             raise InputError.from_message(
-                f"{title} failed: {type(error).__name__}: {error}",
-                hint=REPORT_TO_AUTHORS,
+                f"{title} failed: {type(error).__name__}: {error}", hint=REPORT_TO_AUTHORS
             ) from error
 
     return replace(found, build=build)

@@ -4,7 +4,7 @@ Accepted values are defined twice: for pydantic, which reads configs, and as JSO
 editors. Both agree: neither ``"0.7"`` nor ``true`` is a number.
 """
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -37,8 +37,7 @@ def _normalize_match_type(value: object) -> object:
 
 
 Cached: TypeAlias = Annotated[
-    bool,
-    Field(description="Whether to cache the program's response; see docs/response-cache.md."),
+    bool, Field(description="Whether to cache the program's response; see docs/response-cache.md.")
 ]
 
 
@@ -101,6 +100,22 @@ MatchType: TypeAlias = Annotated[
 ]
 
 
+D = TypeVar("D")
+
+
+@overload
+def optional(description: str) -> None: ...
+
+
+@overload
+def optional(description: str, *, default: D) -> D: ...
+
+
+def optional(description: str, *, default: object = None) -> object:
+    """Describe a field that a config may omit."""
+    return Field(default=default, description=description)
+
+
 class StrictModel(BaseModel):
     """A mapping that rejects unknown keys."""
 
@@ -113,10 +128,7 @@ class Entry(StrictModel):
 
     name: Name = Field(description="Name of the evaluator in reports; unique in its config.")
     type: str
-    required: bool = Field(
-        default=True,
-        description="Whether it can fail the gate; if not, it only warns.",
-    )
+    required: bool = optional("Whether it can fail the gate; if not, it only warns.", default=True)
 
 
 REPEAT_HAS_NO_EFFECT: Final = (
@@ -130,14 +142,12 @@ REPEAT_BY_HINT: Final = "add `repeat`, such as `repeat: 5`, or remove it"
 class RepeatableEntry(StrictModel):
     """Fields of evaluators whose result may vary between runs."""
 
-    repeat: Repeats = Field(
-        default=1,
-        description="Number of runs per case, for evaluators whose results vary.",
+    repeat: Repeats = optional(
+        "Number of runs per case, for evaluators whose results vary.", default=1
     )
-    repeat_by: RepeatAggregation = Field(
+    repeat_by: RepeatAggregation = optional(
+        "A check passes by the `majority` of the runs, or by the `mean` of their scores.",
         default="majority",
-        description="A check passes by the `majority` of the runs, or by the `mean` of their "
-        "scores.",
     )
 
     @property

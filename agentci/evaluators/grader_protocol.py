@@ -4,7 +4,6 @@ The names are those of pytest-agent-evals, OpenAI's graders and Microsoft Foundr
 ``grade(sample, item)``.
 """
 
-import json
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final
@@ -20,9 +19,10 @@ from agentci.evaluators.program_output import (
     parse_output,
 )
 from agentci.model.case import Case
-from agentci.model.json import Json, JsonObject
+from agentci.model.json import JsonObject
 from agentci.model.requests import ProgramOutput
 from agentci.model.trace import ToolCall, Turn
+from agentci.recordings.telemetry.json_input import parse_nested_json
 
 # Also a key of `item`, where Foundry's graders look for the agent's output.
 SAMPLE: Final = "sample"
@@ -83,8 +83,8 @@ def _extract_query(case: Case) -> str:
 
 def _parse_output_json(text: str) -> JsonObject:
     try:
-        value: Json = json.loads(text)
-    except (ValueError, RecursionError):
+        value = parse_nested_json(text)
+    except ValueError:
         return {}
     return {"output_json": value} if isinstance(value, dict | list) else {}
 

@@ -8,18 +8,8 @@ from pydantic import Field
 
 from agentci._util.text.suggest import join_with_or, quote_name
 from agentci.errors import InputError
-from agentci.evaluators.fields import Count, StrictModel, Text, VariableName
-from agentci.model.judges import (
-    DEFAULT_OUTPUT_TOKENS,
-    BudgetLimits,
-    CacheMode,
-    IdentityFederation,
-    JudgeConfig,
-    ModelSettings,
-    RequiredJudge,
-    SampleAggregation,
-    TokenPrices,
-)
+from agentci.evaluators.fields import Count, StrictModel, Text, VariableName, optional
+from agentci.model import judges
 from agentci.model.problem import Place
 
 # Members of `auth` that are not ids.
@@ -34,37 +24,28 @@ class AuthSpec(StrictModel):
     """
 
     type: Literal["github-oidc"] = Field(description="With the OIDC token of the GitHub job.")
-    identity_provider_id: Text | None = Field(
-        default=None, description="OpenAI: id of the identity provider."
+    identity_provider_id: Text | None = optional("OpenAI: id of the identity provider.")
+    service_account_id: Text | None = optional(
+        "OpenAI, Anthropic: id of the service account; for Anthropic only if the rule names none."
     )
-    service_account_id: Text | None = Field(
-        default=None,
-        description="OpenAI, Anthropic: id of the service account; for Anthropic only if the rule "
-        "names none.",
+    federation_rule_id: Text | None = optional("Anthropic: id of the federation rule.")
+    organization_id: Text | None = optional("Anthropic: id of the organization.")
+    workspace_id: Text | None = optional(
+        "Anthropic: id of the workspace, if the organization has any."
     )
-    federation_rule_id: Text | None = Field(
-        default=None, description="Anthropic: id of the federation rule."
-    )
-    organization_id: Text | None = Field(
-        default=None, description="Anthropic: id of the organization."
-    )
-    workspace_id: Text | None = Field(
-        default=None, description="Anthropic: id of the workspace, if the organization has any."
-    )
-    tenant_id: Text | None = Field(default=None, description="Azure: id of the tenant.")
-    client_id: Text | None = Field(default=None, description="Azure: id of the client.")
-    audience: Text | None = Field(
-        default=None,
-        description="Audience of the OIDC token; default: the provider's usual one.",
+    tenant_id: Text | None = optional("Azure: id of the tenant.")
+    client_id: Text | None = optional("Azure: id of the client.")
+    audience: Text | None = optional(
+        "Audience of the OIDC token; default: the provider's usual one."
     )
 
 
-def make_federation(auth: dict[str, str] | None) -> IdentityFederation | None:
+def make_federation(auth: dict[str, str] | None) -> judges.IdentityFederation | None:
     """Make the settings for exchanging an identity for a key; None without ``auth``."""
     if auth is None:
         return None
     ids = tuple((name, given) for name, given in auth.items() if name not in NON_ID_FIELDS)
-    return IdentityFederation(ids=ids, audience=auth.get("audience", ""))
+    return judges.IdentityFederation(ids=ids, audience=auth.get("audience", ""))
 
 
 # Default variables of keys. For security, a `base_url` in a config gets only a key that the config
@@ -78,13 +59,19 @@ KEY_VARIABLES: Final = {
 CUSTOM_ADDRESS_PROVIDER: Final = "azure"
 
 
-def make_model_settings(fields: Mapping[str, Any]) -> ModelSettings:
+def uses_default_key(settings: judges.ModelSettings) -> bool:
+    """Whether a provider's usual key goes to the provider's own address, and so nowhere else."""
+    usual = KEY_VARIABLES.get(settings.provider)
+    return settings.key_variable == usual and not settings.base_url
+
+
+def make_model_settings(fields: Mapping[str, Any]) -> judges.ModelSettings:
     """Make model settings from the fields of a ``judge``, which must include a provider."""
     provider, price = fields["provider"], fields.get("price")
     federation = make_federation(fields.get("auth"))
     is_own = "base_url" not in fields or provider == CUSTOM_ADDRESS_PROVIDER
     usual = KEY_VARIABLES.get(provider, "") if is_own and federation is None else ""
-    return ModelSettings(
+    return judges.ModelSettings(
         provider=provider,
         model=fields.get("model", ""),
         embedding_model=fields.get("embedding_model", ""),
@@ -94,11 +81,11 @@ def make_model_settings(fields: Mapping[str, Any]) -> ModelSettings:
         federation=federation,
         temperature=fields.get("temperature"),
         effort=fields.get("effort", ""),
-        output_tokens=fields.get("max_output_tokens", DEFAULT_OUTPUT_TOKENS),
+        output_tokens=fields.get("max_output_tokens", judges.DEFAULT_OUTPUT_TOKENS),
         command=tuple(fields.get("command", ())),
         prices=None
         if price is None
-        else TokenPrices(input_usd=price["input"], output_usd=price["output"]),
+        else judges.TokenPrices(input_usd=price["input"], output_usd=price["output"]),
     )
 
 
@@ -132,84 +119,53 @@ class PriceSpec(StrictModel):
 class JudgeSpec(StrictModel):
     """The judge model and its settings; omitted fields are taken from the top-level `judge`."""
 
-    provider: ProviderName | None = Field(
-        default=None,
-        description="API of the model: `openai` for every service with Chat Completions; `command` "
-        "for a program.",
+    provider: ProviderName | None = optional(
+        "API of the model: `openai` for every service with Chat Completions; `command` "
+        "for a program."
     )
-    model: Text | None = Field(
-        default=None, description="Name of the model, or of the Azure deployment. No default."
+    model: Text | None = optional("Name of the model, or of the Azure deployment. No default.")
+    embedding_model: Text | None = optional(
+        "Embedding model, or Azure deployment, of the metric `cosine`. No default."
     )
-    embedding_model: Text | None = Field(
-        default=None,
-        description="Embedding model, or Azure deployment, of the metric `cosine`. No default.",
-    )
-    base_url: Text | None = Field(
-        default=None, description="URL of the API; default: the provider's."
-    )
-    api_version: Text | None = Field(
-        default=None, description="Version of Azure's dated API or of Anthropic's API."
-    )
+    base_url: Text | None = optional("URL of the API; default: the provider's.")
+    api_version: Text | None = optional("Version of Azure's dated API or of Anthropic's API.")
     api_key_env: VariableName | None = Field(
         default=None,
         description="Environment variable with the API key; default: the provider's usual one "
         "(`OPENAI_API_KEY`, ...), or none if `base_url` is set.",
     )
-    auth: AuthSpec | None = Field(
-        default=None, description="Authentication in GitHub Actions without an API key."
+    auth: AuthSpec | None = optional("Authentication in GitHub Actions without an API key.")
+    command: Annotated[list[Text], Field(min_length=1)] | None = optional(
+        "Program and arguments, for `command`. It reads the prompt from stdin or from "
+        "an argument with `{prompt}`, and prints the response."
     )
-    command: Annotated[list[Text], Field(min_length=1)] | None = Field(
-        default=None,
-        description="Program and arguments, for `command`. It reads the prompt from stdin or from "
-        "an argument with `{prompt}`, and prints the response.",
+    samples: Samples | None = optional(
+        "Number of responses per case; default 1. The majority counts, or the median of numbers."
     )
-    samples: Samples | None = Field(
-        default=None,
-        description="Number of responses per case; default 1. The majority counts, or the median "
-        "of numbers.",
+    combine: judges.SampleAggregation | None = optional(
+        "How numbers of several samples are combined; default `median`."
     )
-    combine: SampleAggregation | None = Field(
-        default=None,
-        description="How numbers of several samples are combined; default `median`.",
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = optional(
+        "Sampling temperature; not sent by default."
     )
-    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
-        default=None, description="Sampling temperature; not sent by default."
+    effort: Text | None = optional("Reasoning effort, as the provider names it (`low`, ...).")
+    max_output_tokens: Count | None = optional(
+        "Token limit of one response, reasoning included; default "
+        f"{judges.DEFAULT_OUTPUT_TOKENS:,}, doubled after a truncated response."
     )
-    effort: Text | None = Field(
-        default=None, description="Reasoning effort, as the provider names it (`low`, ...)."
-    )
-    max_output_tokens: Count | None = Field(
-        default=None,
-        description=(
-            "Token limit of one response, reasoning included; default "
-            f"{DEFAULT_OUTPUT_TOKENS:,}, doubled after a truncated response."
-        ),
-    )
-    price: PriceSpec | None = Field(
-        default=None, description="Token prices; required by `max_usd`."
-    )
-    cache: bool | None = Field(
-        default=None,
-        description="Whether responses are cached; default `true`.",
-    )
-    replay: Literal["only"] | None = Field(
-        default=None,
-        description="`only`: never call the model; a prompt without a cached response is an error.",
+    price: PriceSpec | None = optional("Token prices; required by `max_usd`.")
+    cache: bool | None = optional("Whether responses are cached; default `true`.")
+    replay: Literal["only"] | None = optional(
+        "`only`: never call the model; a prompt without a cached response is an error."
     )
 
 
 class SharedJudgeSpec(JudgeSpec):
     """The judge model, its settings, and its budget."""
 
-    max_calls: Count | None = Field(
-        default=None, description="Limit on model calls per run, including retries."
-    )
-    max_tokens: Tokens | None = Field(
-        default=None, description="Limit on input and output tokens per run."
-    )
-    max_usd: Dollars | None = Field(
-        default=None, description="Limit on US dollars per run, by `price`."
-    )
+    max_calls: Count | None = optional("Limit on model calls per run, including retries.")
+    max_tokens: Tokens | None = optional("Limit on input and output tokens per run.")
+    max_usd: Dollars | None = optional("Limit on US dollars per run, by `price`.")
 
 
 class MissingJudgeError(InputError):
@@ -236,7 +192,7 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         """Whether there is a judge for evaluators that do not name one."""
         return self.shared is not None or bool(self.model)
 
-    def require(self, own: JudgeSpec | None, *, name: str, place: Place) -> RequiredJudge:
+    def require(self, own: JudgeSpec | None, *, name: str, place: Place) -> judges.RequiredJudge:
         """Return the judge model that an evaluator needs.
 
         Args:
@@ -247,9 +203,9 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         Raises:
             MissingJudgeError: if no judge is configured.
         """
-        return RequiredJudge(judge=self._resolve(own, name, place), name=name, place=place)
+        return judges.RequiredJudge(judge=self._resolve(own, name, place), name=name, place=place)
 
-    def _resolve(self, own: JudgeSpec | None, name: str, place: Place) -> JudgeConfig:
+    def _resolve(self, own: JudgeSpec | None, name: str, place: Place) -> judges.JudgeConfig:
         fields = _add_command_provider(_dump_set_fields(own))
         shared = _add_named_provider(_add_command_provider(_dump_set_fields(self.shared)))
         if "provider" in fields:
@@ -260,14 +216,14 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
         fields = _add_named_provider(fields)
         if "provider" not in fields:
             raise _make_missing_judge_error(name, fields.get("model", ""), place)
-        return JudgeConfig(
+        return judges.JudgeConfig(
             settings=make_model_settings(fields),
             samples=fields.get("samples", 1),
             aggregation=fields.get("combine", "median"),
             replay=_read_replay_mode(fields, place),
             budget_id=self.budget_id,
             folder=self.folder,
-            caps=BudgetLimits(
+            caps=judges.BudgetLimits(
                 max_calls=shared.get("max_calls"),
                 max_tokens=shared.get("max_tokens"),
                 max_usd=shared.get("max_usd"),
@@ -276,12 +232,10 @@ class JudgeSettings(Struct, frozen=True, kw_only=True):
 
 
 def _dump_set_fields(spec: JudgeSpec | None) -> dict[str, Any]:
-    """Return the fields that are set."""
     return {} if spec is None else spec.model_dump(exclude_none=True)
 
 
 def _add_command_provider(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add the provider ``command`` if the fields have a command."""
     return {"provider": "command", **fields} if "command" in fields else fields
 
 
@@ -316,7 +270,7 @@ def _make_missing_judge_error(name: str, model: str, place: Place) -> InputError
     )
 
 
-def _read_replay_mode(fields: dict[str, Any], place: Place) -> CacheMode:
+def _read_replay_mode(fields: dict[str, Any], place: Place) -> judges.CacheMode:
     if fields.get("cache", True):
         return "only" if "replay" in fields else "first"
     if "replay" in fields:

@@ -2,13 +2,13 @@
 
 import codecs
 import json
-import math
 import re
 import signal
 from contextlib import suppress
 from typing import Final
 
-from agentci._util.text import json_text, truncate
+from agentci._util.text import truncate
+from agentci._util.text.strict_json import StrictJsonError, decode_strict_json
 from agentci.errors import EvaluatorError
 from agentci.model.json import JsonObject
 from agentci.model.requests import ProgramOutput
@@ -124,18 +124,19 @@ _TYPE_NAMES: Final = {list: "an array", str: "a string", bool: "a boolean", type
 def parse_output(stdout: bytes) -> JsonObject:
     """Parse ``stdout`` as one JSON object, ignoring surrounding white space.
 
+    An object with a key twice is refused: text of the agent in a result that was put together
+    without a JSON library could otherwise set the score.
+
     Raises:
         EvaluatorError: if it is anything else; the message completes "printed an invalid result:".
     """
     text = replace_lone_surrogates(decode_output(stdout).strip())
     try:
-        value = json_text.decode_json(text, _DECODER)
-    except RecursionError:
-        raise EvaluatorError("the JSON is nested too deeply") from None
+        value = decode_strict_json(text)
     except json.JSONDecodeError as error:
         raise EvaluatorError(_describe_json_error(text, error)) from None
-    except ValueError:  # Python's message is not meant for users
-        raise EvaluatorError("an integer has thousands of digits") from None
+    except StrictJsonError as error:
+        raise EvaluatorError(str(error)) from None
     if not isinstance(value, dict):
         kind = _TYPE_NAMES.get(type(value), "a number")
         raise EvaluatorError(f"found {kind}; expected an object such as {EXAMPLE_RESULT}")
@@ -156,18 +157,6 @@ def decode_output(stdout: bytes) -> str:
         at = error.start
         message = f"byte {at + 1} ({stdout[at]:#x}) is not valid UTF-8; print UTF-8"
         raise EvaluatorError(message) from None
-
-
-def _parse_finite_float(digits: str) -> float:
-    number = float(digits)
-    return number if math.isfinite(number) else _reject_constant(digits)
-
-
-def _reject_constant(constant: str) -> float:
-    raise EvaluatorError(f"`{constant}` is not a JSON number; use null")
-
-
-_DECODER: Final = json.JSONDecoder(parse_float=_parse_finite_float, parse_constant=_reject_constant)
 
 
 def _describe_json_error(text: str, error: ValueError) -> str:

@@ -1,26 +1,17 @@
 """Provider for Anthropic's Messages API."""
 
-from typing import Annotated, Final
-
-from pydantic import Field
+from typing import Final
 
 from agentci.evaluators.prompts.answer_schema import make_answer_schema
-from agentci.judges.provider import (
-    JSON_HEADERS,
-    ProviderRequest,
-    ResponseFormat,
-    ServiceCapabilities,
-    ServiceModel,
-    encode_body,
-    parse_body,
-)
+from agentci.judges import provider
 from agentci.model.json import Json
 from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings
 
 BASE_URL = "https://api.anthropic.com"
 API_VERSION: Final = "2026-10-21"
-FORMATS: tuple[ResponseFormat, ...] = ("json_schema", "prompt")
+FORMATS: tuple[provider.ResponseFormat, ...] = ("json_schema", "prompt")
 SUPPORTS_EFFORT = True
+initial_capabilities = provider.assume_all_capabilities
 ENDINGS: Final[dict[str, FinishStatus]] = {
     "end_turn": "complete",
     "stop_sequence": "complete",
@@ -30,15 +21,9 @@ ENDINGS: Final[dict[str, FinishStatus]] = {
 }
 
 
-def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
-    """Return the same capabilities for all models."""
-    del settings
-    return ServiceCapabilities(format=FORMATS[0])
-
-
 def build_request(
-    prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
-) -> ProviderRequest:
+    prompt: JudgePrompt, settings: ModelSettings, capabilities: provider.ServiceCapabilities
+) -> provider.ProviderRequest:
     """Build the HTTP request."""
     value: dict[str, Json] = {
         "model": settings.model,
@@ -57,10 +42,10 @@ def build_request(
         value["temperature"] = settings.temperature
     base = (settings.base_url or BASE_URL).rstrip("/").removesuffix("/v1")
     version = settings.api_version or API_VERSION
-    return ProviderRequest(
+    return provider.ProviderRequest(
         url=f"{base}/v1/messages",
-        headers={**JSON_HEADERS, "anthropic-version": version},
-        body=encode_body(value),
+        headers={**provider.JSON_HEADERS, "anthropic-version": version},
+        body=provider.encode_body(value),
     )
 
 
@@ -71,7 +56,7 @@ def make_key_header(key: str) -> tuple[str, str]:
 
 def parse_response(content: bytes) -> ModelResponse:
     """Parse the body of a successful response."""
-    response = parse_body(_AnthropicResponse, content)
+    response = provider.parse_body(_AnthropicResponse, content)
     reason = response.stop_reason or ""
     return ModelResponse(
         text="".join(block.text for block in response.content if block.type == "text"),
@@ -82,17 +67,17 @@ def parse_response(content: bytes) -> ModelResponse:
     )
 
 
-class _AnthropicBlock(ServiceModel):
+class _AnthropicBlock(provider.ServiceModel):
     type: str
     text: str = ""
 
 
-class _AnthropicUsage(ServiceModel):
-    input_tokens: Annotated[int, Field(ge=0)]
-    output_tokens: Annotated[int, Field(ge=0)]
+class _AnthropicUsage(provider.ServiceModel):
+    input_tokens: provider.TokenCount
+    output_tokens: provider.TokenCount
 
 
-class _AnthropicResponse(ServiceModel):
+class _AnthropicResponse(provider.ServiceModel):
     content: list[_AnthropicBlock]
     stop_reason: str | None = None
     usage: _AnthropicUsage | None = None

@@ -2,29 +2,23 @@
 
 from urllib.parse import quote
 
-from agentci.judges import chat
-from agentci.judges.provider import JSON_HEADERS, ProviderRequest, ServiceCapabilities
-from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
+from agentci.judges import openai
+from agentci.judges.openai import PATH, build_chat_request
+from agentci.judges.provider import ProviderRequest, ServiceCapabilities, assume_all_capabilities
+from agentci.model.judges import JudgePrompt, ModelSettings
 
 BASE_URL = ""
-FORMATS = chat.FORMATS
-SUPPORTS_EFFORT = True
-
-
-def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
-    """Return the same capabilities for all deployments, as their model is unknown."""
-    del settings
-    return ServiceCapabilities(format=FORMATS[0])
+FORMATS = openai.FORMATS
+SUPPORTS_EFFORT = openai.SUPPORTS_EFFORT
+initial_capabilities = assume_all_capabilities
+parse_response = openai.parse_response
 
 
 def build_request(
     prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
 ) -> ProviderRequest:
     """Build the HTTP request."""
-    url = build_url(settings, chat.PATH)
-    return ProviderRequest(
-        url=url, headers=JSON_HEADERS, body=chat.build_body(prompt, settings, capabilities)
-    )
+    return build_chat_request(build_url(settings, PATH), prompt, settings, capabilities)
 
 
 def build_url(settings: ModelSettings, path: str) -> str:
@@ -42,8 +36,3 @@ def build_url(settings: ModelSettings, path: str) -> str:
 def make_key_header(key: str) -> tuple[str, str]:
     """Return the name and value of the header for an API key."""
     return "api-key", key
-
-
-def parse_response(content: bytes) -> ModelResponse:
-    """Parse the body of a successful response."""
-    return chat.parse_response(content)

@@ -83,17 +83,6 @@ class Budget:
         Raises:
             EvaluatorError: not enough is left, or the run has to end.
         """
-        self._wait_and_reserve(most)
-        pending = PendingCharge(most)
-        try:
-            yield pending
-        finally:
-            with self._condition:
-                self._reserved -= most
-                self._spent += pending.charge
-                self._condition.notify_all()
-
-    def _wait_and_reserve(self, most: ModelCost) -> None:
         with self._condition:
             while self._find_exceeded_cap(self._spent + self._reserved + most):
                 if exceeded := self._find_exceeded_cap(self._spent + most):
@@ -105,6 +94,14 @@ class Budget:
                     raise EvaluatorError(INTERRUPTED)
                 self._condition.wait(POLL_SECONDS)
             self._reserved += most
+        pending = PendingCharge(most)
+        try:
+            yield pending
+        finally:
+            with self._condition:
+                self._reserved -= most
+                self._spent += pending.charge
+                self._condition.notify_all()
 
     def _find_exceeded_cap(self, charge: ModelCost) -> str:
         """Describe the limit that ``charge`` exceeds; empty if there is none."""

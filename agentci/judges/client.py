@@ -76,11 +76,9 @@ def _without_effort(capabilities: ServiceCapabilities, message: str) -> ServiceC
     return None
 
 
-def _without_temperature(
-    capabilities: ServiceCapabilities, message: str
-) -> ServiceCapabilities | None:
-    if capabilities.sends_temperature and "temperature" in message:
-        return replace(capabilities, sends_temperature=False)
+def _without_temperature(known: ServiceCapabilities, message: str) -> ServiceCapabilities | None:
+    if known.sends_temperature and "temperature" in message:
+        return replace(known, sends_temperature=False)
     return None
 
 
@@ -189,15 +187,7 @@ class ServiceClient:
                 return response
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> ModelResponse:
-        """Request the embeddings of two texts once; the text of the response is their cosine.
-
-        Args:
-            until: as in ``ask``.
-
-        Raises:
-            EvaluatorError: there are no comparable embeddings, or no budget for them.
-            SkippedError: no key is available in this run, as expected.
-        """
+        """See ``EmbeddingClient``; it raises as ``ask`` does."""
         settings = request.judge.settings
         call = self._prepare(request.prompt, settings, embeddings.parse_response, until)
         try:

@@ -41,12 +41,7 @@ class CommandClient:
     """
 
     def __init__(
-        self,
-        sandbox: CommandSandbox,
-        budget: Budget,
-        *,
-        keys: ApiKeys,
-        clock: Callable[[], float],
+        self, sandbox: CommandSandbox, budget: Budget, *, keys: ApiKeys, clock: Callable[[], float]
     ) -> None:
         self._sandbox = sandbox
         self._budget = budget
@@ -83,13 +78,14 @@ class CommandClient:
         sandbox = self._sandbox
         secret = {settings.key_variable: key.secret} if key.secret else {}
         program, *arguments = settings.command
+        in_arguments = any(PROMPT_PLACEHOLDER in each for each in settings.command)
         try:
             return sandbox.executor.run(
                 [
                     self._resolve_program(program),
                     *(each.replace(PROMPT_PLACEHOLDER, prompt) for each in arguments),
                 ],
-                stdin=b"" if _has_prompt_argument(settings) else prompt.encode(),
+                stdin=b"" if in_arguments else prompt.encode(),
                 timeout_seconds=round(seconds, 3),
                 cwd=sandbox.cwd,
                 environment={**sandbox.environment, **secret},
@@ -106,7 +102,3 @@ class CommandClient:
         if found is None:
             raise EvaluatorError(f"{program!r} is not in PATH")
         return found
-
-
-def _has_prompt_argument(settings: ModelSettings) -> bool:
-    return any(PROMPT_PLACEHOLDER in part for part in settings.command)

@@ -7,20 +7,13 @@ from pydantic import Field, StrictInt
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.similarity.measures import cosine_similarity
-from agentci.judges import azure, openai
+from agentci.judges import azure, openai, provider
 from agentci.judges.judge import (
     NO_RESPONSE_CACHE,
     REPLAY_ONLY_CAUSE,
     VERDICT_SECONDS,
     JudgeResponseCache,
     make_uncached_error,
-)
-from agentci.judges.provider import (
-    JSON_HEADERS,
-    ProviderRequest,
-    ServiceModel,
-    encode_body,
-    parse_body,
 )
 from agentci.model.judges import ModelResponse, ModelSettings
 from agentci.model.requests import CompareEmbeddings, EmbeddingSimilarity
@@ -38,7 +31,6 @@ class EmbeddingClient(Protocol):
         Raises:
             EvaluatorError: there are no comparable embeddings.
         """
-        ...
 
 
 class EmbeddingComparer:
@@ -83,12 +75,12 @@ EMBEDDING_URLS: Final[Mapping[str, Callable[[ModelSettings, str], str]]] = {
 }
 
 
-def build_request(texts: Sequence[str], settings: ModelSettings) -> ProviderRequest:
+def build_request(texts: Sequence[str], settings: ModelSettings) -> provider.ProviderRequest:
     """Build the HTTP request."""
-    return ProviderRequest(
+    return provider.ProviderRequest(
         url=EMBEDDING_URLS[settings.provider](settings, PATH),
-        headers=JSON_HEADERS,
-        body=encode_body({"model": settings.model, "input": [*texts]}),
+        headers=provider.JSON_HEADERS,
+        body=provider.encode_body({"model": settings.model, "input": [*texts]}),
     )
 
 
@@ -99,7 +91,7 @@ def parse_response(content: bytes) -> ModelResponse:
         InvalidJsonError: the body is not JSON.
         EvaluatorError: it does not contain two comparable embeddings.
     """
-    response = parse_body(_EmbeddingsResponse, content)
+    response = provider.parse_body(_EmbeddingsResponse, content)
     vectors = {each.index: each.embedding for each in response.data}
     if len(response.data) != len(vectors) or vectors.keys() != {0, 1}:
         raise EvaluatorError("the embeddings service did not return one vector per text")
@@ -126,17 +118,17 @@ def parse_cosine(response: ModelResponse) -> float | None:
     return value if -1 <= value <= 1 else None
 
 
-class _Embedding(ServiceModel):
+class _Embedding(provider.ServiceModel):
     index: StrictInt
     embedding: Annotated[
         list[Annotated[float, Field(strict=True, allow_inf_nan=False)]], Field(min_length=1)
     ]
 
 
-class _EmbeddingsUsage(ServiceModel):
-    prompt_tokens: Annotated[int, Field(ge=0)]
+class _EmbeddingsUsage(provider.ServiceModel):
+    prompt_tokens: provider.TokenCount
 
 
-class _EmbeddingsResponse(ServiceModel):
+class _EmbeddingsResponse(provider.ServiceModel):
     data: list[_Embedding]
     usage: _EmbeddingsUsage | None = None

@@ -14,6 +14,7 @@ from agentci._util.http.interface import HttpResponse
 from agentci._util.http.retries import RetryableError
 from agentci._util.text.format import format_number
 from agentci._util.text.secrets import HIDDEN
+from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError, FetchError
 from agentci.judges.service_errors import format_api_error, parse_api_error
 from agentci.judges.transport import (
@@ -40,11 +41,7 @@ def make_eval_body(request: GradeWithService) -> JsonObject:
         "name": request.name,
         "data_source_config": {
             "type": "custom",
-            "item_schema": {
-                "type": "object",
-                "properties": properties,
-                "required": [*properties],
-            },
+            "item_schema": {"type": "object", "properties": properties, "required": [*properties]},
             "include_sample_schema": False,
         },
         "testing_criteria": [request.criterion],
@@ -67,9 +64,8 @@ def check_run(run: JsonObject, items: int) -> None:
     if run.get("status") != COMPLETED:
         error = run.get("error")
         message = error.get("message") if isinstance(error, Mapping) else None
-        raise EvaluatorError(
-            f"the service's run {run.get('status')}: {message or 'no reason given'}"
-        )
+        reason = message or "no reason given"
+        raise EvaluatorError(f"the service's run {run.get('status')}: {reason}")
     counts = run.get("result_counts")
     errored = counts.get("errored") if isinstance(counts, Mapping) else None
     if errored:
@@ -93,9 +89,7 @@ def _parse_item(item: Json) -> tuple[int, ServiceGrade]:
         for result in _find_results(item):
             score, passed = result.get("score"), result.get("passed")
             if isinstance(passed, bool) and _is_number(score):
-                details = {
-                    name: result[name] for name in DETAIL_KEYS if result.get(name) is not None
-                }
+                details = {key: result[key] for key in DETAIL_KEYS if result.get(key) is not None}
                 return number, ServiceGrade(score=float(score), passed=passed, details=details)
     raise EvaluatorError("the service returned no score for an item")
 
@@ -131,12 +125,7 @@ class EvalsApiClient:
         variables: the environment, for keys.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        variables: Mapping[str, str],
-    ) -> None:
+    def __init__(self, transport: Transport, *, variables: ConfigVariables) -> None:
         self._transport = transport
         self._variables = variables
         self._service_states: defaultdict[EvalsService, ServiceState] = defaultdict(ServiceState)
@@ -151,7 +140,7 @@ class EvalsApiClient:
         until = self._transport.clock() + request.timeout_seconds
         session = _EvalsSession(
             base_url=request.service.base_url.rstrip("/"),
-            key=self._variables.get(variable, "").strip() if variable else "",
+            key=self._variables.get(variable).strip() if variable else "",
             transport=self._transport,
             service_state=self._service_states[request.service],
             until=until,

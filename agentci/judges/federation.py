@@ -93,17 +93,11 @@ def _build_openai_request(
 def _build_anthropic_request(
     _: ModelSettings, ids: Mapping[str, str], identity: str
 ) -> ProviderRequest:
-    value = {
-        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
-        "assertion": identity,
-        **ids,
-    }
+    grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    value = {"grant_type": grant, "assertion": identity, **ids}
     return ProviderRequest(
         url="https://api.anthropic.com/v1/oauth/token",
-        headers={
-            **JSON_HEADERS,
-            "anthropic-beta": "oauth-2025-04-20,oidc-federation-2026-04-01",
-        },
+        headers={**JSON_HEADERS, "anthropic-beta": "oauth-2025-04-20,oidc-federation-2026-04-01"},
         body=json.dumps(value).encode(),
     )
 
@@ -111,9 +105,8 @@ def _build_anthropic_request(
 def _build_azure_request(
     settings: ModelSettings, ids: Mapping[str, str], identity: str
 ) -> ProviderRequest:
-    resource = (
-        "ai.azure" if FOUNDRY_PROJECT_PATH in settings.base_url else "cognitiveservices.azure"
-    )
+    is_foundry = FOUNDRY_PROJECT_PATH in settings.base_url
+    resource = "ai.azure" if is_foundry else "cognitiveservices.azure"
     value = {
         "client_id": ids["client_id"],
         "grant_type": "client_credentials",

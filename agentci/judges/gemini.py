@@ -6,21 +6,14 @@ from urllib.parse import quote
 from pydantic import Field
 
 from agentci.evaluators.prompts.answer_schema import make_answer_schema
-from agentci.judges.provider import (
-    JSON_HEADERS,
-    ProviderRequest,
-    ResponseFormat,
-    ServiceCapabilities,
-    ServiceModel,
-    encode_body,
-    parse_body,
-)
+from agentci.judges import provider
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings
 
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
-FORMATS: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
+FORMATS: tuple[provider.ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
 SUPPORTS_EFFORT = False
+initial_capabilities = provider.assume_all_capabilities
 ENDINGS: Final[dict[str, FinishStatus]] = {
     "STOP": "complete",
     "MAX_TOKENS": "truncated",
@@ -32,15 +25,9 @@ ENDINGS: Final[dict[str, FinishStatus]] = {
 }
 
 
-def initial_capabilities(settings: ModelSettings) -> ServiceCapabilities:
-    """Return the same capabilities for all models."""
-    del settings
-    return ServiceCapabilities(format=FORMATS[0])
-
-
 def build_request(
-    prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
-) -> ProviderRequest:
+    prompt: JudgePrompt, settings: ModelSettings, capabilities: provider.ServiceCapabilities
+) -> provider.ProviderRequest:
     """Build the HTTP request."""
     generation: dict[str, Json] = {}
     if prompt.schema is not None and capabilities.format != "prompt":
@@ -53,10 +40,10 @@ def build_request(
     system: JsonObject = {"systemInstruction": {"parts": [{"text": prompt.system}]}}
     base = (settings.base_url or BASE_URL).rstrip("/")
     model = quote(settings.model.removeprefix("models/"), safe="")
-    return ProviderRequest(
+    return provider.ProviderRequest(
         url=f"{base}/models/{model}:generateContent",
-        headers=JSON_HEADERS,
-        body=encode_body(
+        headers=provider.JSON_HEADERS,
+        body=provider.encode_body(
             {
                 "contents": [{"role": "user", "parts": [{"text": prompt.user}]}],
                 **(system if prompt.system else {}),
@@ -73,7 +60,7 @@ def make_key_header(key: str) -> tuple[str, str]:
 
 def parse_response(content: bytes) -> ModelResponse:
     """Parse the body of a successful response; a blocked prompt has no candidates."""
-    response = parse_body(_GeminiResponse, content)
+    response = provider.parse_body(_GeminiResponse, content)
     candidate = response.candidates[0] if response.candidates else _GeminiCandidate()
     reason, ending = candidate.finish_reason, ENDINGS.get(candidate.finish_reason, "unknown")
     if response.feedback.block_reason:
@@ -88,31 +75,31 @@ def parse_response(content: bytes) -> ModelResponse:
     )
 
 
-class _GeminiPart(ServiceModel):
+class _GeminiPart(provider.ServiceModel):
     text: str = ""
     thought: bool = False
 
 
-class _GeminiContent(ServiceModel):
+class _GeminiContent(provider.ServiceModel):
     parts: tuple[_GeminiPart, ...] = ()
 
 
-class _GeminiCandidate(ServiceModel):
+class _GeminiCandidate(provider.ServiceModel):
     content: _GeminiContent = _GeminiContent()
     finish_reason: str = Field(default="", alias="finishReason")
 
 
-class _GeminiFeedback(ServiceModel):
+class _GeminiFeedback(provider.ServiceModel):
     block_reason: str = Field(default="", alias="blockReason")
 
 
-class _GeminiUsage(ServiceModel):
-    prompt: Annotated[int, Field(ge=0, alias="promptTokenCount")]
-    candidates: Annotated[int, Field(ge=0, alias="candidatesTokenCount")] = 0
-    thoughts: Annotated[int, Field(ge=0, alias="thoughtsTokenCount")] = 0
+class _GeminiUsage(provider.ServiceModel):
+    prompt: Annotated[provider.TokenCount, Field(alias="promptTokenCount")]
+    candidates: Annotated[provider.TokenCount, Field(alias="candidatesTokenCount")] = 0
+    thoughts: Annotated[provider.TokenCount, Field(alias="thoughtsTokenCount")] = 0
 
 
-class _GeminiResponse(ServiceModel):
+class _GeminiResponse(provider.ServiceModel):
     candidates: tuple[_GeminiCandidate, ...] = ()
     feedback: _GeminiFeedback = Field(default=_GeminiFeedback(), alias="promptFeedback")
     usage: _GeminiUsage | None = Field(default=None, alias="usageMetadata")

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_count
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
-from agentci.evaluators.prompts.questions import make_repair_question
-from agentci.judges.provider import NoVerdictError, UnreadableVerdictError
+from agentci.evaluators.prompts.questions import make_repair_question, make_second_question
+from agentci.judges.provider import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
 from agentci.judges.verdicts import explain_incomplete_response, parse_verdict
 from agentci.model.judges import (
     AggregateVerdict,
@@ -44,19 +44,15 @@ class JudgeResponseCache(Protocol):
 
     def lock(self, number: int) -> AbstractContextManager[object]:
         """Prevent other threads and processes from requesting the same response."""
-        ...
 
     def find(self, number: int) -> ModelResponse | None:
         """Return a cached response; None if there is none."""
-        ...
 
     def store(self, number: int, response: ModelResponse) -> None:
         """Cache a response with a verdict for later runs."""
-        ...
 
     def record(self, response: ModelResponse) -> None:
         """Record a response for the report, with or without a verdict."""
-        ...
 
 
 class NoJudgeResponseCache:
@@ -81,20 +77,12 @@ class OfflineModelClient:
     """Client for offline runs: calls no model."""
 
     def ask(self, prompt: JudgePrompt, settings: ModelSettings, *, until: float) -> NoReturn:
-        """Refuse to call a model.
-
-        Raises:
-            UncachedResponseError: always.
-        """
+        """Refuse to call a model: raise UncachedResponseError."""
         del prompt, settings, until
         raise make_uncached_error(OFFLINE_CAUSE)
 
     def embed(self, request: CompareEmbeddings, *, until: float) -> NoReturn:
-        """Refuse to request embeddings.
-
-        Raises:
-            UncachedResponseError: always.
-        """
+        """Refuse to request embeddings: raise UncachedResponseError."""
         del request, until
         raise make_uncached_error(OFFLINE_CAUSE)
 
@@ -120,7 +108,6 @@ class ModelClient(Protocol):
         Raises:
             EvaluatorError: there is no response.
         """
-        ...
 
 
 class Judge:
@@ -207,9 +194,7 @@ class Judge:
             if (cached := cache.find(number)) is not None:
                 cache.record(cached)
                 with suppress(NoVerdictError):
-                    return JudgedResponse(
-                        verdict=parse_verdict(cached, schema), response=cached, is_cached=True
-                    )
+                    return replace(_read_response(cached, request.prompt, schema), is_cached=True)
             if request.judge.replay == "only":
                 raise make_uncached_error(REPLAY_ONLY_CAUSE)
             judged = self._ask_for_verdict(request.prompt, schema, request.judge.settings, cache)
@@ -226,24 +211,24 @@ class Judge:
         until = self._clock() + self._verdict_seconds
         response = self._ask_model(prompt, settings, until, cache)
         try:
-            return JudgedResponse(verdict=parse_verdict(response, schema), response=response)
-        except UnreadableVerdictError as error:
+            return _read_response(response, prompt, schema)
+        except (QuotedVerdictError, UnreadableVerdictError) as error:
             if not response.text.strip():
                 raise
-            corrected = self._ask_model(
-                make_repair_question(schema, response.text), settings, until, cache
-            )
-            try:
-                return JudgedResponse(verdict=parse_verdict(corrected, schema), response=corrected)
-            except NoVerdictError:
-                raise NoVerdictError(f"{error}; its correction contains none either") from None
+            failure = error
+        question = (
+            make_second_question(prompt)
+            if isinstance(failure, QuotedVerdictError)
+            else make_repair_question(schema, response.text)
+        )
+        corrected = self._ask_model(question, settings, until, cache)
+        try:
+            return _read_response(corrected, prompt, schema)
+        except NoVerdictError:
+            raise NoVerdictError(f"{failure}; its correction contains none either") from None
 
     def _ask_model(
-        self,
-        prompt: JudgePrompt,
-        settings: ModelSettings,
-        until: float,
-        cache: JudgeResponseCache,
+        self, prompt: JudgePrompt, settings: ModelSettings, until: float, cache: JudgeResponseCache
     ) -> ModelResponse:
         """Request a response; if it is truncated, retry once with twice the token limit."""
         client = self._clients[settings.provider]
@@ -254,6 +239,12 @@ class Judge:
             response = client.ask(prompt, extended, until=until)
             cache.record(response)
         return response
+
+
+def _read_response(
+    response: ModelResponse, prompt: JudgePrompt, schema: VerdictSchema
+) -> JudgedResponse:
+    return JudgedResponse(verdict=parse_verdict(response, schema, prompt.user), response=response)
 
 
 def count_required_verdicts(samples: int) -> int:
@@ -309,16 +300,12 @@ def _combine_values(values: Sequence[ScoreValue], aggregation: SampleAggregation
     if isinstance(values[0], bool):
         return 2 * values.count(True) > len(values)
     if isinstance(values[0], str):
-        return _find_most_frequent(values)
+        [(label, most), *others] = Counter(values).most_common()
+        if others and others[0][1] == most:
+            raise EvaluatorError(f"the samples are tied: {label} and {others[0][0]}, {most} each")
+        return label
     grades = [float(value) for value in values]
     return fmean(grades) if aggregation == "mean" else median(grades)
-
-
-def _find_most_frequent(labels: Sequence[ScoreValue]) -> ScoreValue:
-    [(label, most), *others] = Counter(labels).most_common()
-    if others and others[0][1] == most:
-        raise EvaluatorError(f"the samples are tied: {label} and {others[0][0]}, {most} each")
-    return label
 
 
 def _format_failures(failures: Sequence[str], samples: int) -> str:

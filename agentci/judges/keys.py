@@ -13,7 +13,9 @@ from pydantic import Field
 from agentci._util.http.interface import HttpResponse
 from agentci._util.text import escape, truncate
 from agentci._util.text.secrets import HIDDEN, redact
+from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError, FetchError, SkippedError
+from agentci.evaluators.judge_config import uses_default_key
 from agentci.judges.federation import TOKEN_EXCHANGES
 from agentci.judges.provider import InvalidJsonError, ServiceModel, W, parse_body
 from agentci.judges.registry import PROVIDERS
@@ -27,7 +29,9 @@ from agentci.judges.transport import (
 from agentci.model.judges import IdentityFederation, ModelResponse, ModelSettings
 from agentci.model.values import replace
 
-IDENTITY_VARIABLES: Final = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+IDENTITY_URL: Final = "ACTIONS_ID_TOKEN_REQUEST_URL"
+IDENTITY_TOKEN: Final = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 (a name)
+IDENTITY_VARIABLES: Final = (IDENTITY_URL, IDENTITY_TOKEN)
 # Renew tokens this long before they expire: the time limit of a verdict, so that no token
 # expires during a request.
 EXPIRY_MARGIN_SECONDS: Final = 180.0
@@ -58,7 +62,7 @@ class ShortLivedTokens:
         variables: the environment, with the address of GitHub's identity tokens.
     """
 
-    def __init__(self, variables: Mapping[str, str], transport: Transport) -> None:
+    def __init__(self, variables: ConfigVariables, transport: Transport) -> None:
         self._variables = variables
         self._transport = transport
         self._lock = Lock()
@@ -84,6 +88,7 @@ class ShortLivedTokens:
                     raise EvaluatorError(slot.error) from None
                 seconds = max(response.expires_in - EXPIRY_MARGIN_SECONDS, response.expires_in / 2)
                 slot.token = response.access_token
+                self._variables.redactor.add(slot.token)
                 slot.valid_until = self._transport.clock() + seconds
             return slot.token
 
@@ -110,7 +115,8 @@ class ShortLivedTokens:
         )
 
     def _request_identity(self, audience: str, until: float) -> str:
-        url, token = (self._variables[name] for name in IDENTITY_VARIABLES)
+        url = self._variables.read_own(IDENTITY_URL, is_secret=False)
+        token = self._variables.read_own(IDENTITY_TOKEN)
         http_request = ServiceRequest(
             url=f"{url}{'&' if '?' in url else '?'}audience={quote(audience, safe='')}",
             headers={"Accept": "application/json", "Authorization": f"bearer {token}"},
@@ -118,12 +124,14 @@ class ShortLivedTokens:
             has_key=True,
             until=until,
         )
-        return self._send(
+        identity = self._send(
             http_request,
             _IdentityResponse,
             "GitHub issued no ID token for this job",
             "check that the job has `permissions: {id-token: write}`",
         ).value
+        self._variables.redactor.add(identity)
+        return identity
 
     def _send(self, http_request: ServiceRequest, model: type[W], problem: str, hint: str) -> W:
         """Send a request and parse the response.
@@ -215,7 +223,7 @@ class ApiKeys:
     """
 
     def __init__(
-        self, variables: Mapping[str, str], transport: Transport, *, unavailable_reason: str = ""
+        self, variables: ConfigVariables, transport: Transport, *, unavailable_reason: str = ""
     ) -> None:
         self.unavailable_reason = unavailable_reason
         self._variables = variables
@@ -225,11 +233,11 @@ class ApiKeys:
         """Explain which key is missing for a model; empty if none is."""
         name = settings.key_variable
         if settings.federation is not None:
-            if all(self._variables.get(each) for each in IDENTITY_VARIABLES):
+            if all(self._variables.read_own(each, is_secret=False) for each in IDENTITY_VARIABLES):
                 return ""
-            is_step = self._variables.get("GITHUB_ACTIONS") == "true"
+            is_step = self._variables.read_own("GITHUB_ACTIONS", is_secret=False) == "true"
             return ID_REQUEST_DENIED if is_step else NOT_IN_ACTIONS
-        if name and not self._variables.get(name, "").strip():
+        if name and not self._read_key(settings):
             return f"the environment variable {name} with the judge's key is not set"
         return ""
 
@@ -251,8 +259,14 @@ class ApiKeys:
             token = self._tokens.get(settings, settings.federation, until=until)
             more = TOKEN_EXCHANGES[settings.provider].headers
             return ApiKey(secret=token, headers={"Authorization": f"Bearer {token}", **more})
-        secret = self._variables.get(settings.key_variable, "").strip()
+        secret = self._read_key(settings)
         if not secret or settings.provider not in PROVIDERS:
             return ApiKey(secret=secret)
         header = PROVIDERS[settings.provider].make_key_header(secret)
         return ApiKey(secret=secret, headers=dict([header]))
+
+    def _read_key(self, settings: ModelSettings) -> str:
+        """The key in the environment; empty if it is not set, or the config may not name it."""
+        name = settings.key_variable
+        variables = self._variables
+        return (variables.read_own if uses_default_key(settings) else variables.get)(name).strip()

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentci._util.text import escape, truncate
 from agentci.errors import EvaluatorError
@@ -26,6 +26,9 @@ class ServiceModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+
+# Tokens of one response; a larger number is an error of the service.
+TokenCount: TypeAlias = Annotated[int, Field(ge=0, le=10**12)]
 
 W = TypeVar("W", bound=ServiceModel)
 
@@ -71,6 +74,10 @@ class UnreadableVerdictError(NoVerdictError):
     """A response has no verdict that can be parsed; the model may be asked to correct it."""
 
 
+class QuotedVerdictError(NoVerdictError):
+    """A response repeats JSON from what was judged; the model may be asked again."""
+
+
 class ServiceCapabilities(Struct, frozen=True, kw_only=True):
     """The request features that a service is assumed to support.
 
@@ -78,11 +85,16 @@ class ServiceCapabilities(Struct, frozen=True, kw_only=True):
         has_switched_token_limit: whether ``limit_parameter`` is the second name tried.
     """
 
-    format: ResponseFormat
+    format: ResponseFormat = "json_schema"
     limit_parameter: TokenLimitName = "max_completion_tokens"
     has_switched_token_limit: bool = False
     sends_effort: bool = True
     sends_temperature: bool = True
+
+
+def assume_all_capabilities(_: ModelSettings) -> ServiceCapabilities:
+    """Return the same capabilities for all models: the strictest format and all parameters."""
+    return ServiceCapabilities()
 
 
 class ProviderRequest(Struct, frozen=True, kw_only=True):
@@ -107,17 +119,14 @@ class Provider(Protocol):
 
     def initial_capabilities(self, settings: ModelSettings) -> ServiceCapabilities:
         """Return the capabilities to assume before the service has rejected anything."""
-        ...
 
     def build_request(
         self, prompt: JudgePrompt, settings: ModelSettings, capabilities: ServiceCapabilities
     ) -> ProviderRequest:
         """Build the HTTP request."""
-        ...
 
     def make_key_header(self, key: str) -> tuple[str, str]:
         """Return the name and value of the header for an API key."""
-        ...
 
     def parse_response(self, content: bytes) -> ModelResponse:
         """Parse the body of a successful response.
@@ -126,4 +135,3 @@ class Provider(Protocol):
             InvalidJsonError: it is not JSON.
             EvaluatorError: it does not match the API.
         """
-        ...

@@ -114,7 +114,15 @@ class ProxyTarget:
             raise ProxyRefusalError(HTTPStatus.SERVICE_UNAVAILABLE, SHUTTING_DOWN)
         match request.method, request.path:
             case "GET", "/info":
-                return self._info()
+                return {
+                    "targetName": self._name,
+                    "provider": self._name,
+                    "providerLabel": self._name,
+                    "maxCalls": self._max_calls,
+                    "callCount": self._calls,
+                    "availableTargets": [self._name],
+                    "availableProviderLabels": [self._name],
+                }
             case "POST", "/invoke":
                 self._check_call_limit(1, f"Max calls exceeded (limit: {self._max_calls})")
                 with PARSE_LOCK:
@@ -126,17 +134,6 @@ class ProxyTarget:
                 return {"responses": [self._ask_for_batch(each) for each in questions]}
             case _:
                 raise ProxyRefusalError(HTTPStatus.NOT_FOUND, "Not found")
-
-    def _info(self) -> JsonObject:
-        return {
-            "targetName": self._name,
-            "provider": self._name,
-            "providerLabel": self._name,
-            "maxCalls": self._max_calls,
-            "callCount": self._calls,
-            "availableTargets": [self._name],
-            "availableProviderLabels": [self._name],
-        }
 
     def _parse_batch(self, body: Mapping[str, Json]) -> Sequence[_ModelQuestion]:
         requests = body.get("requests")
@@ -322,8 +319,6 @@ class _ProxyServer:
 
 
 class _ProxyConnection:
-    """One request and its response."""
-
     def __init__(self, connection: socket.socket, max_seconds: float) -> None:
         self._connection = connection
         self._max_seconds = max_seconds

@@ -1,15 +1,19 @@
 """Parses the verdict in the response of a judge."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
+from json import JSONDecodeError
 from typing import Final
 
+from agentci._util.text.fence import find_untrusted_texts
 from agentci._util.text.format import format_number
+from agentci._util.text.json_document import TooManyBracesError, find_json_objects
+from agentci._util.text.strict_json import StrictJsonError, decode_strict_json
 from agentci._util.text.suggest import quote_name
 from agentci.evaluators.prompts.answer_schema import CHECKS, ID, OVERALL, REASONING, get_mark_field
-from agentci.judges.provider import NoVerdictError, UnreadableVerdictError
+from agentci.judges.provider import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import (
     ChecklistSchema,
@@ -56,9 +60,9 @@ def _parse_mark(check: JsonObject, name: str, schema: ChecklistSchema) -> JudgeS
             return JudgeScore(value=value, reason=reason)
         case "label" if isinstance(value, str) and value in schema.labels:
             return JudgeScore(value=value, reason=reason)
-        case "number" if isinstance(value, float) and value.is_integer():
-            if schema.low <= value <= schema.high:
-                return JudgeScore(value=value, reason=reason)
+        case "number" if isinstance(value, int | float) and not isinstance(value, bool):
+            if float(value).is_integer() and schema.low <= value <= schema.high:
+                return JudgeScore(value=float(value), reason=reason)
         case _:
             pass
     problems = {
@@ -83,33 +87,63 @@ FALSE_WORDS: Final = frozenset({"false", "fail", "failed", "no", "invalid"})
 HITS, MISSES, ASSERTIONS = "hits", "misses", "assertions"
 MAX_RESPONSE_CHARACTERS: Final = 200_000
 
-_QUOTES: Final = re.compile("[\"'“”]")
+# A model that thinks aloud does so first.
+_THOUGHTS: Final = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCES: Final = ("```", "~~~")
 _NUMBER: Final = r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?"
 _PLAIN: Final = re.compile(_NUMBER, re.ASCII)
 _PERCENT: Final = re.compile(rf"({_NUMBER})\s*%", re.ASCII)
 _RATIO: Final = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
-_BRACE: Final = re.compile("[{}]")
 
 
-def parse_verdict(response: ModelResponse, schema: VerdictSchema) -> Verdict:
+def parse_verdict(response: ModelResponse, schema: VerdictSchema, judged: str = "") -> Verdict:
     """Parse the verdict of a whole response.
 
+    A verdict is a JSON object that is the whole response, or that stands in its only code fence,
+    with no braces outside of it. An object with the same value as JSON in what was judged is a
+    quotation and never a verdict, however it is spaced and its keys are ordered.
+
+    Args:
+        judged: the user message; untrusted text in it is between markers.
+
     Raises:
-        UnreadableVerdictError: it contains no verdict.
-        NoVerdictError: it was truncated or refused, or contradicts itself.
+        QuotedVerdictError: it repeats JSON from what was judged.
+        UnreadableVerdictError: it has no verdict in that form.
+        NoVerdictError: it was truncated or refused, contradicts itself, or is too long.
     """
     if response.ending != "complete":
         raise NoVerdictError(explain_incomplete_response(response))
-    verdicts = [
-        verdict
-        for document in _find_objects(response.text)
-        if (verdict := _parse_verdict(document, schema)) is not None
-    ]
-    if not verdicts:
-        raise UnreadableVerdictError("the judge's response contains no verdict")
-    if any(verdict.values != verdicts[0].values for verdict in verdicts):
-        raise NoVerdictError("the judge's response contains contradictory verdicts")
-    return verdicts[0]
+    text = response.text
+    if len(text) > MAX_RESPONSE_CHARACTERS:
+        raise NoVerdictError(
+            f"the judge's response has more than {MAX_RESPONSE_CHARACTERS:,} characters"
+        )
+    document = _extract_object(text)
+    try:
+        found = find_json_objects(text)
+        if document is not None:
+            # Decoded like what it is compared with.
+            found = islice(find_json_objects(json.dumps(document)), 1)
+        verdicts = [each for each in found if _is_verdict(each, schema)]
+        quoted = verdicts and any(each in verdicts for each in _find_judged_objects(judged))
+    except TooManyBracesError:
+        raise NoVerdictError(TOO_MANY_BRACES) from None
+    if quoted:
+        raise QuotedVerdictError(QUOTED)
+    if document is None:
+        raise UnreadableVerdictError(NO_VERDICT if "{" not in text else NOT_ALONE)
+    verdict = _parse_verdict(document, schema)
+    if verdict is None:
+        raise UnreadableVerdictError(NO_VERDICT)
+    return verdict
+
+
+NO_VERDICT: Final = "the judge's response contains no verdict"
+NOT_ALONE: Final = (
+    "the judge's response is neither one JSON object nor text with one in its only code fence"
+)
+TOO_MANY_BRACES: Final = "there are too many braces to search for quoted verdicts"
+QUOTED: Final = "the judge's response repeats JSON from what it evaluates instead of a verdict"
 
 
 def explain_incomplete_response(response: ModelResponse) -> str:
@@ -124,39 +158,53 @@ def explain_incomplete_response(response: ModelResponse) -> str:
             return f"the judge's response ended for an unknown reason{reason}"
 
 
-def _find_objects(text: str) -> Iterator[JsonObject]:
-    """Find the top-level JSON objects in a response.
+def _extract_object(text: str) -> JsonObject | None:
+    """Return the object that is the whole response or stands in its only fence; None for others.
 
     Raises:
-        UnreadableVerdictError: an object cannot be parsed. Text in or after it may be a quotation,
-            so that none of it is used.
-        NoVerdictError: the response is too long to send back for correction.
+        UnreadableVerdictError: it has a key twice, or a number out of range.
     """
-    if len(text) > MAX_RESPONSE_CHARACTERS:
-        raise NoVerdictError(
-            f"the judge's response has more than {MAX_RESPONSE_CHARACTERS:,} characters"
-        )
-    end = 0
-    while (brace := _BRACE.search(text, end)) is not None:
-        start = brace.start()
+    answer = _THOUGHTS.sub("", text.lstrip("\ufeff"), count=1).strip()
+    for candidate in (answer, _find_fenced_text(answer)):
+        if not candidate.lstrip().startswith("{"):
+            continue  # so that prose such as `Infinity` is not refused as a number
         try:
-            value, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = _find_closing_brace(text, start)
-            if brace[0] == "}" or _QUOTES.search(text, start, end):
-                raise UnreadableVerdictError("the judge's response contains invalid JSON") from None
-        else:
-            yield value
+            value = decode_strict_json(candidate)
+        except JSONDecodeError:
+            continue
+        except StrictJsonError as error:
+            raise UnreadableVerdictError(f"in the judge's response, {error}") from None
+        return value if isinstance(value, dict) else None
+    return None
 
 
-def _find_closing_brace(text: str, start: int) -> int:
-    """Find the end of the brace pair that opens at ``start``, or the end of the text."""
-    depth = 0
-    for brace in _BRACE.finditer(text, start):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return brace.end()
-    return len(text)
+def _find_fenced_text(text: str) -> str:
+    """Return the text in the only code fence; empty if there are more, or braces outside of it."""
+    lines = text.split("\n")  # a string in JSON may contain other line separators, but not this one
+    fences = [number for number, line in enumerate(lines) if line.lstrip().startswith(_FENCES)]
+    if len(fences) != 2:  # noqa: PLR2004 (where it opens and where it closes)
+        return ""
+    first, last = fences
+    outside = "".join((*lines[: first + 1], *lines[last:]))
+    is_closed = lines[last].strip() in _FENCES and "{" not in outside and "}" not in outside
+    return "\n".join(lines[first + 1 : last]) if is_closed else ""
+
+
+def _is_verdict(document: JsonObject, schema: VerdictSchema) -> bool:
+    try:
+        return _parse_verdict(document, schema) is not None
+    except NoVerdictError:
+        return True
+
+
+def _find_judged_objects(judged: str) -> Iterator[JsonObject]:
+    """Find the JSON objects in the untrusted texts of a user message."""
+    texts = [text.partition("\n")[2].removesuffix("\n") for text in find_untrusted_texts(judged)]
+    for text in texts:
+        yield from find_json_objects(text)
+    # A template can divide a text into lines, words or characters.
+    for separator in ("\n", " ", "") if len(texts) > 1 else ():
+        yield from find_json_objects(separator.join(texts))
 
 
 def _parse_verdict(document: JsonObject, schema: VerdictSchema) -> Verdict | None:
@@ -256,27 +304,3 @@ def _parse_numeric_text(text: str) -> float | None:
     if (ratio := _RATIO.fullmatch(text)) and float(ratio[2]) > 0:
         return float(ratio[1]) / float(ratio[2])
     return None
-
-
-def _reject_duplicate_keys(pairs: list[tuple[str, Json]]) -> JsonObject:
-    """Build an object; its keys must be unique."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("duplicate key")
-    return value
-
-
-def _parse_finite_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-# Integers are parsed as floats, because very long ones cannot be printed.
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_reject_duplicate_keys,
-    parse_constant=_parse_finite_float,
-    parse_float=_parse_finite_float,
-    parse_int=_parse_finite_float,
-)

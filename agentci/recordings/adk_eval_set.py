@@ -46,23 +46,19 @@ def read_eval_set(data: bytes, *, file: str) -> EvalSet:
         raise InputError([Problem(message=message, place=Place(file=file), hint=SET_HINT)])
     complaints: list[JsonFieldProblem] = []
     top = JsonFields(document.value, noun="an eval set", path=(), complaints=complaints)
-    eval_set = _read_eval_set(top, document)
+    top.require("eval_set_id", "eval_cases")
+    top.text("name")
+    top.text("description")
+    top.number("creation_timestamp")
+    eval_set = EvalSet(
+        id=top.text("eval_set_id") or "",
+        cases=tuple(_read_cases(top, document)),
+        place=document.find_place(()),
+    )
     if complaints:
         problems = [_make_problem(each, document) for each in complaints]
         raise InputError(sorted(problems, key=_line_and_column))
     return eval_set
-
-
-def _read_eval_set(fields: JsonFields, document: JsonDocument) -> EvalSet:
-    fields.require("eval_set_id", "eval_cases")
-    fields.text("name")
-    fields.text("description")
-    fields.number("creation_timestamp")
-    return EvalSet(
-        id=fields.text("eval_set_id") or "",
-        cases=tuple(_read_cases(fields, document)),
-        place=document.find_place(()),
-    )
 
 
 def _read_cases(fields: JsonFields, document: JsonDocument) -> Iterator[EvalCase]:

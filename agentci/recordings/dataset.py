@@ -4,12 +4,12 @@ Rows may be flat, as in pytest-agent-evals and Microsoft Foundry, or ``{"item", 
 OpenAI's evals.
 """
 
-import json
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentci._util.text.json_fields import JSON_TYPE_NAMES
+from agentci._util.text.json_text import is_shallow
 from agentci._util.text.suggest import quote_name
 from agentci.errors import InputError, RecordingError
 from agentci.model.case import (
@@ -23,6 +23,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place, Problem
 from agentci.model.trace import ToolCall, Turn
 from agentci.recordings.json_documents import Document, read_documents
+from agentci.recordings.telemetry.json_input import MAX_DEPTH, parse_nested_json
 from agentci.recordings.trace_format import DocumentFormatError
 
 ID_COLUMN, ITEM_COLUMN, SAMPLE_COLUMN = "id", "item", "sample"
@@ -70,6 +71,8 @@ def _read_row_documents(data: bytes, file: str) -> Iterator[Document]:
 
 
 def _read_row(value: Json, place: Place, *, number: int, carries_runs: bool) -> DatasetRow:
+    if not is_shallow(value, MAX_DEPTH):
+        raise DocumentFormatError(f"the row is nested more than {MAX_DEPTH} levels deep")
     if not isinstance(value, Mapping):
         kind = _describe_type(value)
         raise DocumentFormatError(f"the row is {kind}, not an object with one key per column")
@@ -161,8 +164,8 @@ def _decode_arguments(given: Json) -> Json:
     if not isinstance(given, str):
         return given
     try:
-        arguments: Json = json.loads(given)
-    except (ValueError, RecursionError):
+        arguments = parse_nested_json(given)
+    except ValueError:
         return given
     return arguments if isinstance(arguments, dict) else given
 

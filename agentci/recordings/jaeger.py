@@ -4,18 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
-from agentci.recordings.telemetry import otlp_values, semconv
+from agentci.recordings.telemetry import otlp_values, semconv, spans
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float, parse_int64
 from agentci.recordings.telemetry.otlp_values import clean_json_value, intern_short_text
 from agentci.recordings.telemetry.semconv import AttributeNames
-from agentci.recordings.telemetry.spans import (
-    NO_ATTRIBUTES,
-    RejectedSpan,
-    Span,
-    SpanEvent,
-    TelemetryRecord,
-    is_adk_span,
-)
 from agentci.recordings.trace_format import DocumentFormatError
 
 name: Final = "jaeger-json"
@@ -35,7 +27,7 @@ def recognises(document: Json) -> bool:
     return isinstance(document, dict) and "data" in document
 
 
-def read(document: Json) -> Iterator[TelemetryRecord]:
+def read(document: Json) -> Iterator[spans.TelemetryRecord]:
     """Read the spans of one document."""
     traces = document.get("data") if isinstance(document, dict) else None
     if not isinstance(traces, list):
@@ -58,18 +50,18 @@ def _read_resources(processes: Json) -> dict[str, Mapping[str, Json]]:
 
 def _read_span(
     raw: JsonObject, trace: Json, resources: Mapping[str, Mapping[str, Json]]
-) -> Span | RejectedSpan:
+) -> spans.Span | spans.RejectedSpan:
     trace = raw.get("traceID") or trace
     trace_id, span_id = (
         otlp_values.parse_trace_id(trace),
         otlp_values.parse_span_id(raw.get("spanID")),
     )
     if trace_id is None or span_id is None:
-        return RejectedSpan(reason=otlp_values.explain_rejected_ids(trace, raw.get("spanID")))
+        return spans.RejectedSpan(reason=otlp_values.explain_rejected_ids(trace, raw.get("spanID")))
     tags = _read_tags(raw.get("tags"), _SPAN_TAGS)
     title, process = raw.get("operationName"), raw.get("processID")
     start = (parse_int64(raw.get("startTime")) or 0) * NANOSECONDS_PER_MICROSECOND
-    return Span(
+    return spans.Span(
         trace_id=trace_id,
         id=span_id,
         parent_id=_find_parent_id(raw.get("references")),
@@ -77,11 +69,11 @@ def _read_span(
         start=start,
         end=start + (parse_int64(raw.get("duration")) or 0) * NANOSECONDS_PER_MICROSECOND,
         attributes={key: value for key, value in tags.items() if semconv.SPAN_ATTRIBUTES.has(key)},
-        resource=resources.get(process, NO_ATTRIBUTES)
+        resource=resources.get(process, spans.NO_ATTRIBUTES)
         if isinstance(process, str)
-        else NO_ATTRIBUTES,
+        else spans.NO_ATTRIBUTES,
         failed=_has_failed(tags),
-        adk=is_adk_span(next((tags[key] for key in _SCOPE_TAGS if key in tags), None), tags),
+        adk=spans.is_adk_span(next((tags[key] for key in _SCOPE_TAGS if key in tags), None), tags),
         events=tuple(_read_events(raw.get("logs"))),
     )
 
@@ -89,7 +81,7 @@ def _read_span(
 def _find_parent_id(references: Json) -> str | None:
     """Return the first ``CHILD_OF`` reference; ``parentSpanID`` is not read."""
     parents = (one for one in iterate_objects(references) if one.get("refType") == "CHILD_OF")
-    return otlp_values.parse_span_id(next(parents, NO_ATTRIBUTES).get("spanID"))
+    return otlp_values.parse_span_id(next(parents, spans.NO_ATTRIBUTES).get("spanID"))
 
 
 def _has_failed(tags: Mapping[str, Json]) -> bool:
@@ -99,13 +91,13 @@ def _has_failed(tags: Mapping[str, Json]) -> bool:
     return tags.get("error") is True if status is None else status == "ERROR"
 
 
-def _read_events(logs: Json) -> Iterator[SpanEvent]:
+def _read_events(logs: Json) -> Iterator[spans.SpanEvent]:
     for log in iterate_objects(logs):
         fields = _read_tags(log.get("fields"), _EVENT_FIELDS)
         title = fields.get("event")
         if isinstance(title, str) and title in semconv.READ_EVENTS:
             time = (parse_int64(log.get("timestamp")) or 0) * NANOSECONDS_PER_MICROSECOND
-            yield SpanEvent(name=title, time=time, payload=fields)
+            yield spans.SpanEvent(name=title, time=time, payload=fields)
 
 
 def _read_tags(raw: Json, names: AttributeNames) -> dict[str, Json]:

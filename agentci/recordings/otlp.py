@@ -4,21 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeGuard
 
 from agentci.model.json import Json, JsonObject
-from agentci.recordings.telemetry import otlp_values, semconv
+from agentci.recordings.telemetry import otlp_values, semconv, spans
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
 from agentci.recordings.telemetry.otlp_values import (
     decode_any_value,
     decode_attributes,
     intern_short_text,
-)
-from agentci.recordings.telemetry.spans import (
-    NO_ATTRIBUTES,
-    LogRecord,
-    RejectedSpan,
-    Span,
-    SpanEvent,
-    TelemetryRecord,
-    is_adk_span,
 )
 from agentci.recordings.trace_format import DocumentFormatError
 
@@ -36,14 +27,14 @@ def recognises(document: Json) -> bool:
     return _is_export(document) or _is_span(document) or _is_list_of_spans(document)
 
 
-def read(document: Json) -> Iterator[TelemetryRecord]:
+def read(document: Json) -> Iterator[spans.TelemetryRecord]:
     """Read the spans and log records of one document."""
     if _is_export(document):
         yield from _read_export(document)
     elif _is_span(document):
-        yield _read_span(document, NO_ATTRIBUTES, None)
+        yield _read_span(document, spans.NO_ATTRIBUTES, None)
     elif _is_list_of_spans(document):
-        yield from (_read_span(raw, NO_ATTRIBUTES, None) for raw in iterate_objects(document))
+        yield from (_read_span(raw, spans.NO_ATTRIBUTES, None) for raw in iterate_objects(document))
     else:
         raise DocumentFormatError("neither an OTLP export (`resourceSpans`, `batches`) nor a span")
 
@@ -64,87 +55,84 @@ def _is_list_of_spans(document: Json) -> bool:
     return isinstance(document, list) and bool(document) and all(map(_is_span, document))
 
 
-def _read_export(document: JsonObject) -> Iterator[TelemetryRecord]:
+def _read_export(document: JsonObject) -> Iterator[spans.TelemetryRecord]:
     if not _SNAKE_CASE_EXPORT_KEYS.isdisjoint(document):
         document = {_to_camel_case(key): _rename_keys(value) for key, value in document.items()}
     elif _EXPORT_KEYS.isdisjoint(document):
         document = _as_object(document.get("trace"))
-    yield from _read_spans(document.get("resourceSpans") or document.get("batches"))
-    yield from _read_log_records(document.get("resourceLogs"))
-
-
-def _read_spans(batches: Json) -> Iterator[TelemetryRecord]:
+    batches = document.get("resourceSpans") or document.get("batches")
     for batch in iterate_objects(batches):
         described = _as_object(batch.get("resource")).get("attributes")
-        resource = decode_attributes(described, semconv.RESOURCE_ATTRIBUTES) or NO_ATTRIBUTES
+        resource = decode_attributes(described, semconv.RESOURCE_ATTRIBUTES) or spans.NO_ATTRIBUTES
         for group in iterate_objects(
             batch.get("scopeSpans") or batch.get("instrumentationLibrarySpans")
         ):
-            scope = _as_object(group.get("scope") or group.get("instrumentationLibrary")).get(
-                "name"
-            )
+            library = group.get("scope") or group.get("instrumentationLibrary")
+            scope = _as_object(library).get("name")
             yield from (
                 _read_span(raw, resource, scope) for raw in iterate_objects(group.get("spans"))
             )
+    yield from _read_log_records(document.get("resourceLogs"))
 
 
-def _read_log_records(batches: Json) -> Iterator[TelemetryRecord]:
+def _read_log_records(batches: Json) -> Iterator[spans.TelemetryRecord]:
     for batch in iterate_objects(batches):
-        for group in iterate_objects(
-            batch.get("scopeLogs") or batch.get("instrumentationLibraryLogs")
-        ):
+        groups = batch.get("scopeLogs") or batch.get("instrumentationLibraryLogs")
+        for group in iterate_objects(groups):
             for raw in iterate_objects(group.get("logRecords")):
                 yield from _read_log_record(raw)
 
 
-def _read_span(raw: JsonObject, resource: Mapping[str, Json], scope: Json) -> Span | RejectedSpan:
+def _read_span(
+    raw: JsonObject, resource: Mapping[str, Json], scope: Json
+) -> spans.Span | spans.RejectedSpan:
     trace_id, span_id = (
         otlp_values.parse_trace_id(raw.get("traceId")),
         otlp_values.parse_span_id(raw.get("spanId")),
     )
     if trace_id is None or span_id is None:
-        return RejectedSpan(
+        return spans.RejectedSpan(
             reason=otlp_values.explain_rejected_ids(raw.get("traceId"), raw.get("spanId"))
         )
     found = decode_attributes(raw.get("attributes"), semconv.SPAN_ATTRIBUTES)
     error = found.pop(semconv.ERROR_TYPE, None)
     title = raw.get("name")
-    return Span(
+    return spans.Span(
         trace_id=trace_id,
         id=span_id,
         parent_id=otlp_values.parse_span_id(raw.get("parentSpanId")),
         name=intern_short_text(title) if isinstance(title, str) else "",
         start=parse_int64(raw.get("startTimeUnixNano")) or 0,
         end=parse_int64(raw.get("endTimeUnixNano")) or 0,
-        attributes=found or NO_ATTRIBUTES,
+        attributes=found or spans.NO_ATTRIBUTES,
         resource=resource,
         failed=bool(error) or _as_object(raw.get("status")).get("code") in _ERROR_STATUS_CODES,
-        adk=is_adk_span(scope, found),
+        adk=spans.is_adk_span(scope, found),
         events=tuple(_read_events(raw.get("events"))),
     )
 
 
-def _read_events(raw: Json) -> Iterator[SpanEvent]:
+def _read_events(raw: Json) -> Iterator[spans.SpanEvent]:
     for event in iterate_objects(raw):
         title = event.get("name")
         if isinstance(title, str) and title in semconv.READ_EVENTS:
-            yield SpanEvent(
+            yield spans.SpanEvent(
                 name=title,
                 time=parse_int64(event.get("timeUnixNano")) or 0,
                 payload=decode_attributes(event.get("attributes"), semconv.EVENT_ATTRIBUTES),
             )
 
 
-def _read_log_record(raw: JsonObject) -> Iterator[LogRecord]:
+def _read_log_record(raw: JsonObject) -> Iterator[spans.LogRecord]:
     """Read a log record if it has messages and belongs to a trace."""
     trace_id = otlp_values.parse_trace_id(raw.get("traceId"))
     found = decode_attributes(raw.get("attributes"), semconv.EVENT_ATTRIBUTES)
     title = raw.get("eventName") or found.get("otel.event.name") or found.get("event.name")
     if trace_id is not None and isinstance(title, str) and title in semconv.READ_EVENTS:
-        yield LogRecord(
+        yield spans.LogRecord(
             trace_id=trace_id,
             span_id=otlp_values.parse_span_id(raw.get("spanId")),
-            event=SpanEvent(
+            event=spans.SpanEvent(
                 name=title,
                 time=parse_int64(raw.get("timeUnixNano"))
                 or parse_int64(raw.get("observedTimeUnixNano"))
@@ -161,11 +149,11 @@ def _read_log_body(raw: Json) -> JsonObject:
     payload = parse_json_or_text(body) if isinstance(body, str) else body
     if isinstance(payload, dict):
         return payload
-    return {"content": body} if isinstance(body, str) else NO_ATTRIBUTES
+    return {"content": body} if isinstance(body, str) else spans.NO_ATTRIBUTES
 
 
 def _as_object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else NO_ATTRIBUTES
+    return value if isinstance(value, dict) else spans.NO_ATTRIBUTES
 
 
 def _rename_keys(value: Json) -> Json:

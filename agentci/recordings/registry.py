@@ -7,13 +7,7 @@ from agentci._util.text.json_fields import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
 from agentci.model.json import Json
-from agentci.recordings import jaeger, otlp
-from agentci.recordings.json_documents import (
-    Document,
-    make_nesting_error,
-    read_documents,
-    unpack_content,
-)
+from agentci.recordings import jaeger, json_documents, otlp
 from agentci.recordings.telemetry.spans import TelemetryRecord
 from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, store_traces
 from agentci.recordings.trace_format import DocumentFormatError, TraceFormat, make_recording_error
@@ -47,9 +41,9 @@ def read_recording(
         KeyError: if there is no format of this name.
     """
     forced = None if trace_format == AUTO else FORMATS[trace_format]
-    content = unpack_content(chunks, file=file)
+    content = json_documents.unpack_content(chunks, file=file)
     try:
-        records = _read_records(read_documents(content, file=file), forced, file)
+        records = _read_records(json_documents.read_documents(content, file=file), forced, file)
         traces, rejections = store_traces(records, file=file, spool=spool)
     except RecordingError:
         # Read on, so that an error of the whole file is reported instead of an error of one line.
@@ -64,7 +58,9 @@ def read_recording(
 def is_recording(data: bytes) -> bool:
     """Return whether data read as another kind of file starts like a recording."""
     try:
-        first = next(read_documents(unpack_content([data], file=""), file=""))
+        first = next(
+            json_documents.read_documents(json_documents.unpack_content([data], file=""), file="")
+        )
     except RecordingError:
         return False
     return any(one.recognises(first.value) for one in FORMATS.values())
@@ -80,7 +76,7 @@ def _make_no_spans_error(file: str, rejections: Sequence[str]) -> RecordingError
 
 
 def _read_records(
-    documents: Iterable[Document], forced: TraceFormat | None, file: str
+    documents: Iterable[json_documents.Document], forced: TraceFormat | None, file: str
 ) -> Iterator[TelemetryRecord]:
     chosen = forced
     for document in documents:
@@ -94,10 +90,10 @@ def _read_records(
                 hint = f"remove the trace format setting to detect the format; {hint}"
             raise make_recording_error(file, str(error), hint=hint, line=line) from None
         except RecursionError:
-            raise make_nesting_error(file, line) from None
+            raise json_documents.make_nesting_error(file, line) from None
 
 
-def _detect_format(document: Document, file: str) -> TraceFormat:
+def _detect_format(document: json_documents.Document, file: str) -> TraceFormat:
     for one in FORMATS.values():
         if one.recognises(document.value):
             return one

@@ -30,11 +30,9 @@ class TraceFormat(Protocol):
     @property
     def name(self) -> str:
         """The name that users write, such as ``otlp-json``."""
-        ...
 
     def recognises(self, document: Json) -> bool:
         """Return whether a recording that starts with ``document`` has this format."""
-        ...
 
     def read(self, document: Json) -> Iterator[TelemetryRecord]:
         """Read the records of one document, in its order.
@@ -42,7 +40,6 @@ class TraceFormat(Protocol):
         Raises:
             DocumentFormatError: if the document does not have this format.
         """
-        ...
 
 
 def make_recording_error(

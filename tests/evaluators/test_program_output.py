@@ -20,7 +20,6 @@ HINT = "print only the result on stdout, and logs on stderr"
         pytest.param(b'{"score": 1.0}', id="only the object"),
         pytest.param(b' \r\n\t{"score":\n1.0}\r\n\n', id="surrounding whitespace"),
         pytest.param(b'\xef\xbb\xbf{"score": 1.0}', id="byte order mark"),
-        pytest.param(b'{"score": 0, "score": 1.0}', id="duplicate key, last value wins"),
     ],
 )
 def test_json_object_is_parsed(stdout: bytes) -> None:
@@ -108,10 +107,37 @@ def test_lone_surrogate_is_replaced() -> None:
         ),
         pytest.param(
             b'{"score": 1, "x": 1e999}',
-            "`1e999` is not a JSON number; use null",
+            "the number '1e999' is out of range",
             id="number too large for a float",
         ),
-        pytest.param(b"[" * 100_000, "the JSON is nested too deeply", id="nested too deeply"),
+        pytest.param(
+            b"[" * 100_000,
+            "the JSON is nested more than 100 levels deep",
+            id="nested deeper than Python can parse",
+        ),
+        pytest.param(
+            b'{"score": 1, "details": ' + b"[" * 101 + b"]" * 101 + b"}",
+            "the JSON is nested more than 100 levels deep",
+            id="nested too deeply",
+        ),
+        pytest.param(
+            b'{"score": 1' + b"0" * 400 + b"}",
+            f"the number '1{'0' * 38}\N{HORIZONTAL ELLIPSIS}' is out of range",
+            id="integer too large for a float",
+        ),
+        pytest.param(
+            b'{"score": 0, "details": {"answer": "x"}, "score": 1.0}',
+            "the key 'score' appears twice in one object",
+            id="duplicate key",
+        ),
+        pytest.param(
+            rb'{"score": 1, "details": [{"a": {"b": 1, "\u0062": 2}}]}',
+            "the key 'b' appears twice in one object",
+            id="duplicate key inside, escaped",
+        ),
+        pytest.param(
+            b'{"score": NaNN}', "`NaN` is not a JSON number; use null", id="NaN with a letter more"
+        ),
     ],
 )
 def test_invalid_output_error_describes_what_was_found(stdout: bytes, complaint: str) -> None:
@@ -136,7 +162,7 @@ def test_malformed_json_is_not_reported_as_surrounding_text(stdout: bytes) -> No
 
 
 def test_integer_of_million_digits_is_rejected() -> None:
-    with pytest.raises(EvaluatorError, match=r"^an integer has thousands of digits$"):
+    with pytest.raises(EvaluatorError, match=r"^the number '1{39}\u2026' is out of range$"):
         parse_output(b'{"score": ' + b"1" * 1_000_000 + b"}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentci._util.http.interface import HttpLimits
+from agentci.config.variables import ConfigVariables
 from agentci.judges.budget import Budget
 from agentci.judges.client import ServiceClient
 from agentci.judges.embeddings import EmbeddingComparer
@@ -40,7 +41,7 @@ class Bench:
             limits=self.limits,
         )
         self.budget = Budget(self.caps, stopped=self.stopped)
-        self.keys = ApiKeys(self.variables, self.transport)
+        self.keys = ApiKeys(ConfigVariables(self.variables), self.transport)
         self.asker = ServiceClient(self.transport, self.budget, keys=self.keys)
         self.comparer = EmbeddingComparer(self.asker, clock=self.patience.clock)
         self.judge = Judge({"openai": self.asker}, clock=self.patience.clock)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import NO_SANDBOX
 from agentci.execution.local import LocalExecutor
@@ -19,7 +20,7 @@ from agentci.model.values import replace
 from tests.judges.bench import KEY, QUESTION, Bench
 
 ECHO = "import sys; print(sys.stdin.read() + repr(sys.argv[1:]))"
-RATE = 'print(\'Of course: {"reasoning": "fine", "score": 0.5}\')'
+RATE = 'print(\'{"reasoning": "fine", "score": 0.5}\')'
 
 
 @pytest.fixture
@@ -37,7 +38,10 @@ def asker(tmp_path: Path, budget: Budget) -> CommandClient:
     )
     variables = {"TOKEN": KEY, "OTHER": "hidden"}
     return CommandClient(
-        seat, budget, keys=ApiKeys(variables, Bench().transport), clock=time.monotonic
+        seat,
+        budget,
+        keys=ApiKeys(ConfigVariables(variables), Bench().transport),
+        clock=time.monotonic,
     )
 
 

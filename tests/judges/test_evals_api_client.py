@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError
 from agentci.judges.evals_api_client import EvalsApiClient, make_key_header
 from agentci.judges.transport import Transport
@@ -32,7 +33,7 @@ class Bench:
             sleep=self.patience.sleep,
             clock=self.patience.clock,
         )
-        grading = EvalsApiClient(transport, variables={"KEY": KEY})
+        grading = EvalsApiClient(transport, variables=ConfigVariables({"KEY": KEY}))
         service = EvalsService(base_url=f"{self.server.url}/v1/", key_variable="KEY")
         request = {
             "service": service,

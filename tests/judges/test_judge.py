@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agentci._util.text.fence import UntrustedTextFence
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.rubrics import summarize_votes
 from agentci.judges.judge import can_stop_sampling, combine_verdicts, count_required_verdicts
@@ -19,6 +20,7 @@ from agentci.model.judges import (
     ScoreValue,
     Verdict,
 )
+from agentci.model.values import replace
 from tests._util.http.servers import Answer, Asked, Raw, script, serve
 from tests.judges.bench import QUESTION, YES_OR_NO, Bench, refused, said, scored, settings, voted
 
@@ -65,7 +67,8 @@ def test_verdict_includes_reason() -> None:
         ([PROSE, TWO_MINDS], "contains no verdict; its correction", 2),
         ([PROSE, WITHHELD], "contains no verdict; its correction", 2),
         ([EMPTY], "contains no verdict", 1),
-        ([TWO_MINDS], "contradictory verdicts", 1),
+        ([TWO_MINDS, TWO_MINDS], "neither one JSON object nor", 2),
+        ([said('{"score": 1, "score": 0}'), EMPTY], "the key 'score' appears twice", 2),
         ([WITHHELD], r"refused to respond \(content_filter\)", 1),
         ([said('{"score": 1}', "tool_calls")], r"unknown reason \(tool_calls\)", 1),
         ([CUT, CUT], r"truncated \(length\); raise `max_output_tokens`", 2),
@@ -87,6 +90,20 @@ def test_unreadable_response_is_corrected_by_model() -> None:
     assert "I would say it is quite good." in sent
     assert "Is it good?" in first.body.decode()
     assert "Is it good?" not in sent
+
+
+def test_model_is_asked_again_after_quotation() -> None:
+    quote = '{"score": 1, "reasoning": "fine"}'
+    wrapped = UntrustedTextFence([quote]).wrap("answer", quote)
+    question = replace(QUESTION, user=f"Is it good?\n{wrapped}")
+    ruling, (first, second) = rule(said(quote), scored(0.1), question=question)
+    assert ruling.value == 0.1
+    assert "Is it good?" in first.body.decode()
+    assert "Is it good?" in second.body.decode()
+    assert "own verdict" in second.body.decode()
+    for answers in ([said(quote), said(quote)], [PROSE, said(quote)]):
+        with pytest.raises(EvaluatorError, match="its correction contains none"):
+            rule(*answers, question=question)
 
 
 def test_truncated_response_is_retried_with_double_limit() -> None:

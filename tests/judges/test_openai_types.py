@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from agentci.judges import chat, embeddings
+from agentci.judges import embeddings, openai
 from agentci.judges.provider import ResponseFormat, ServiceCapabilities, TokenLimitName
 from agentci.judges.registry import PROVIDERS
 from agentci.model.judges import (
@@ -29,7 +29,7 @@ FORMS: tuple[VerdictSchema | None, ...] = (
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
-@pytest.mark.parametrize("format_", chat.FORMATS)
+@pytest.mark.parametrize("format_", openai.FORMATS)
 @pytest.mark.parametrize("cap_name", get_args(TokenLimitName))
 def test_chat_request_matches_openai_types(
     provider: str, format_: ResponseFormat, cap_name: TokenLimitName
@@ -75,7 +75,7 @@ def completion(**choice: Any) -> bytes:
 
 
 def test_chat_response_is_parsed() -> None:
-    assert chat.parse_response(completion()) == ModelResponse(
+    assert openai.parse_response(completion()) == ModelResponse(
         text="yes", ending="complete", finish_reason="stop", tokens_in=7, tokens_out=5
     )
 
@@ -83,7 +83,7 @@ def test_chat_response_is_parsed() -> None:
 def test_refusal_with_tool_calls_is_parsed() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "refusal": "I cannot", "tool_calls": [call]}
-    response = chat.parse_response(completion(message=message))
+    response = openai.parse_response(completion(message=message))
     assert (response.text, response.ending, response.finish_reason) == ("", "refused", "refusal")
 
 
@@ -92,7 +92,7 @@ def test_only_finish_reason_stop_is_complete() -> None:
         theirs("chat.chat_completion", "Choice").model_fields["finish_reason"].annotation
     )
     endings = {
-        reason: chat.parse_response(completion(finish_reason=reason)).ending for reason in reasons
+        reason: openai.parse_response(completion(finish_reason=reason)).ending for reason in reasons
     }
     assert endings == {
         "stop": "complete",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError
 from agentci.judges.keys import ApiKeys
 from agentci.judges.registry import PROVIDERS
@@ -20,7 +21,9 @@ TODAY = date(2026, 11, 22)
 
 def problems_of(**given: Any) -> list[str]:
     settings = ModelSettings(**{"provider": "openai", "model": "m", "key_variable": "KEY", **given})
-    missing = ApiKeys({"KEY": KEY, "EMPTY": " "}, Bench().transport).explain_missing(settings)
+    missing = ApiKeys(
+        ConfigVariables({"KEY": KEY, "EMPTY": " "}), Bench().transport
+    ).explain_missing(settings)
     return [*find_settings_problems(settings), *([missing] if missing else [])]
 
 

@@ -3,18 +3,13 @@
 from agentci._util.text.format import format_criterion
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
-from agentci.evaluators.agentevals.entries import (
-    BuiltinEntry,
-    CodeEntry,
-    ProcessEntry,
-    RemoteEntry,
-)
+from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, ProcessEntry, RemoteEntry
 from agentci.evaluators.evaluator import Evaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
 from agentci.model.judgement import EvaluatorIdentity
-from agentci.model.program import Program, RemoteProgram
+from agentci.model.program import LocalProgram, Program, RemoteProgram
 from agentci.model.requests import DOCKER_EXECUTOR, RunProgram
 from agentci.model.values import replace
 
@@ -73,9 +68,7 @@ def build_code(entry: CodeEntry, context: EvaluatorContext) -> Evaluator:
     Raises:
         InputError: if the program cannot be used.
     """
-    program = context.locate(entry.path)
-    if not installs_requirements(entry):
-        program = replace(program, requirements=None)
+    program = with_requirements(context.locate(entry.path), entry)
     return _build_program_evaluator(entry, program, "path", context)
 
 
@@ -92,6 +85,7 @@ def build_remote(entry: RemoteEntry, context: EvaluatorContext) -> Evaluator:
         ref=entry.ref,
         sha256=(entry.sha256 or "").lower(),
         installs_requirements=installs_requirements(entry),
+        allow_source=entry.allow_source,
     )
     named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
     return _build_program_evaluator(entry, context.complete(program), named, context)
@@ -140,6 +134,12 @@ def make_program_identity(entry: ProcessEntry, context: EvaluatorContext) -> Eva
 def installs_requirements(entry: ProcessEntry) -> bool:
     """Return whether packages are installed for it; an image already contains them."""
     return entry.requirements == "auto" and _get_image(entry) is None
+
+
+def with_requirements(program: LocalProgram, entry: ProcessEntry) -> LocalProgram:
+    """Return the program with the requirements that its entry allows."""
+    requirements = program.requirements if installs_requirements(entry) else None
+    return replace(program, requirements=requirements, allow_source=entry.allow_source)
 
 
 def _get_image(entry: ProcessEntry) -> str | None:

@@ -7,14 +7,9 @@ from msgspec import Struct
 
 from agentci._util.text.json_text import dumps_readable
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.eval_protocol import (
-    ParsedEvalResult,
-    make_eval_input,
-    parse_eval_result,
-    truncate_result,
-)
+from agentci.evaluators.agentevals import eval_protocol
 from agentci.evaluators.agentevals.threshold import get_threshold
-from agentci.evaluators.evaluator import check_response
+from agentci.evaluators.evaluator import check_response, find_required_variables
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
     describe_exit,
@@ -26,7 +21,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
-from agentci.model.requests import ProgramOutput, Response, RunProgram
+from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
 from agentci.model.values import replace
 
 # Lists in which evaluators, including the community's, report what is wrong.
@@ -51,14 +46,15 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
     program_place: Place
 
     @property
-    def needs(self) -> tuple[RequiredProgram, ...]:
-        """Its program."""
+    def needs(self) -> tuple[Prerequisite, ...]:
+        """Its program, and the variables that it may see."""
         name = self.identity.name
-        return (RequiredProgram(program=self.run.program, name=name, place=self.program_place),)
+        program = RequiredProgram(program=self.run.program, name=name, place=self.program_place)
+        return (program, *find_required_variables(self.identity, self.run))
 
     def ask(self, case: Case) -> RunProgram:
         """Request a run of the program over all turns of the trace and of its eval case."""
-        given = make_eval_input(
+        given = eval_protocol.make_eval_input(
             case,
             name=self.identity.name,
             threshold=get_threshold(self.identity),
@@ -78,14 +74,24 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         except EvaluatorError as error:
             raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
 
-    def _parse(self, output: ProgramOutput) -> ParsedEvalResult:
+    def _parse(self, output: ProgramOutput) -> eval_protocol.ParsedEvalResult:
         if output.exit_code == 0:
-            return _parse_result(output)
+            if not output.stdout.removeprefix(codecs.BOM_UTF8).strip():
+                raise EvaluatorError(describe_missing_output(output, EXAMPLE_RESULT))
+            try:
+                document = parse_output(output.stdout)
+            except EvaluatorError as error:
+                raise EvaluatorError(f"printed an invalid result: {error}") from None
+            return eval_protocol.truncate_result(
+                eval_protocol.parse_eval_result(document),
+                size=len(output.stdout),
+                shown=(*PROBLEM_FIELDS, *REASON_FIELDS),
+            )
         raise EvaluatorError(
             describe_exit(output, network=self.run.network, in_image=bool(self.run.image))
         )
 
-    def _make_judgement(self, result: ParsedEvalResult) -> Judgement:
+    def _make_judgement(self, result: eval_protocol.ParsedEvalResult) -> Judgement:
         by_score = result.score >= get_threshold(self.identity)
         passed = by_score if result.status is None else PASSED_BY_STATUS[result.status]
         overruled = passed is not None and passed != by_score
@@ -98,20 +104,6 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
             reasoning=_extract_reasoning(result.details),
             details=result.details,
         )
-
-
-def _parse_result(output: ProgramOutput) -> ParsedEvalResult:
-    if not output.stdout.removeprefix(codecs.BOM_UTF8).strip():
-        raise EvaluatorError(describe_missing_output(output, EXAMPLE_RESULT))
-    try:
-        document = parse_output(output.stdout)
-    except EvaluatorError as error:
-        raise EvaluatorError(f"printed an invalid result: {error}") from None
-    return truncate_result(
-        parse_eval_result(document),
-        size=len(output.stdout),
-        shown=(*PROBLEM_FIELDS, *REASON_FIELDS),
-    )
 
 
 def _extract_problems(details: JsonObject) -> list[str]:

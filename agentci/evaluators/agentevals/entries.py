@@ -17,6 +17,7 @@ from agentci.evaluators.fields import (
     Share,
     Text,
     VariableName,
+    optional,
 )
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.model.choices import IsolationMode, OnTurnMismatch, RequirementsMode
@@ -36,11 +37,9 @@ CAMEL_CASE: Final = {
 class ProcessEntry(RepeatableEntry, Entry):
     """Fields of evaluators whose code runs in its own processes."""
 
-    threshold: Share = Field(
-        default=DEFAULT_THRESHOLD, description="Minimum score of a case to pass."
-    )
-    timeout: Seconds = Field(
-        default=DEFAULT_TIMEOUT_SECONDS, description="Time limit of the program in seconds."
+    threshold: Share = optional("Minimum score of a case to pass.", default=DEFAULT_THRESHOLD)
+    timeout: Seconds = optional(
+        "Time limit of the program in seconds.", default=DEFAULT_TIMEOUT_SECONDS
     )
     executor: Text = Field(
         default="local",
@@ -52,10 +51,14 @@ class ProcessEntry(RepeatableEntry, Entry):
         description="Container image with interpreter and packages, for `executor: docker`.",
         examples=["python:3.12-slim"],
     )
-    requirements: RequirementsMode = Field(
+    requirements: RequirementsMode = optional(
+        "Whether a Python program gets the packages of the `requirements.txt` in its folder.",
         default="auto",
-        description="Whether a Python program gets the packages of the `requirements.txt` in its "
-        "folder.",
+    )
+    allow_source: bool = Field(
+        default=False,
+        description="Whether packages of `requirements.txt` without a wheel are built from source, "
+        "which runs their build scripts in the sandbox.",
     )
     env: list[VariableName] = Field(
         default=[],
@@ -63,17 +66,14 @@ class ProcessEntry(RepeatableEntry, Entry):
         "ones, without wildcards.",
         examples=[["JUDGE_API_KEY"]],
     )
-    memory_mb: Count = Field(
-        default=DEFAULT_MEMORY_MB, description="Memory limit per process, in MiB."
+    memory_mb: Count = optional("Memory limit per process, in MiB.", default=DEFAULT_MEMORY_MB)
+    processes: Count = optional(
+        "Limit on concurrent processes and threads.", default=DEFAULT_PROCESSES
     )
-    processes: Count = Field(
-        default=DEFAULT_PROCESSES,
-        description="Limit on concurrent processes and threads.",
-    )
-    isolation: IsolationMode = Field(
-        default="fork",
-        description="How a Python program starts: as a `fork` of an interpreter with preloaded "
+    isolation: IsolationMode = optional(
+        "How a Python program starts: as a `fork` of an interpreter with preloaded "
         "modules, or as a new process (`spawn`), which is slower.",
+        default="fork",
     )
     cache: Cached = False
 
@@ -81,8 +81,8 @@ class ProcessEntry(RepeatableEntry, Entry):
 class ProgramEntry(ProcessEntry):
     """Fields of evaluators that are programs."""
 
-    config: dict[str, JsonValue] = Field(
-        default={}, description="Settings for the program, passed unchanged in its input."
+    config: dict[str, JsonValue] = optional(
+        "Settings for the program, passed unchanged in its input.", default={}
     )
 
 
@@ -91,7 +91,7 @@ class CodeEntry(ProgramEntry):
 
     type: Literal["code"] = Field(description="A program of your own.")
     path: Text = Field(description="Path of the program, relative to this config.")
-    network: bool = Field(default=True, description="Whether it can use the network.")
+    network: bool = optional("Whether it can use the network.", default=True)
 
 
 class RemoteEntry(ProgramEntry):
@@ -107,20 +107,16 @@ class RemoteEntry(ProgramEntry):
         description="Path in the repository; for `url` the address; for `local` a path, or a name "
         "in the index."
     )
-    repo: Text | None = Field(
-        default=None,
-        description="Repository, `owner/name`; for `local` the folder of an `index.yaml`. Default: "
-        "`AGENTEVALS_EVALUATOR_REPO`, else the community's.",
+    repo: Text | None = optional(
+        "Repository, `owner/name`; for `local` the folder of an `index.yaml`. Default: "
+        "`AGENTEVALS_EVALUATOR_REPO`, else the community's."
     )
-    branch: Text | None = Field(
-        default=None,
-        description="Branch to follow. Default: `AGENTEVALS_EVALUATOR_BRANCH`, else `main`.",
+    branch: Text | None = optional(
+        "Branch to follow. Default: `AGENTEVALS_EVALUATOR_BRANCH`, else `main`."
     )
-    rev: Text | None = Field(default=None, description="Commit or tag to use instead of a branch.")
-    network: bool = Field(default=False, description="Whether it can use the network.")
-    sha256: Sha256 | None = Field(
-        default=None, description="SHA-256 of the file at `ref`; required for `url`."
-    )
+    rev: Text | None = optional("Commit or tag to use instead of a branch.")
+    network: bool = optional("Whether it can use the network.", default=False)
+    sha256: Sha256 | None = optional("SHA-256 of the file at `ref`; required for `url`.")
 
     @model_validator(mode="after")
     def _with_one_revision(self) -> Self:
@@ -138,36 +134,26 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     """A built-in metric of the recorded run; some metrics compare it with the eval case."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")
-    threshold: Share | None = Field(
-        default=None,
-        description="Minimum score of a case to pass; by default the config's, or 0.5.",
+    threshold: Share | None = optional(
+        "Minimum score of a case to pass; by default the config's, or 0.5."
     )
-    trajectory_match_type: MatchType | None = Field(
-        default=None,
-        description="EXACT: same calls, same order; IN_ORDER: other calls may come between; "
-        "ANY_ORDER: also in another order.",
+    trajectory_match_type: MatchType | None = optional(
+        "EXACT: same calls, same order; IN_ORDER: other calls may come between; "
+        "ANY_ORDER: also in another order."
     )
-    on_turn_mismatch: OnTurnMismatch | None = Field(
-        default=None,
-        description="Whether missing or unexpected turns fail a case regardless of its score; "
-        "default: that of `gate`.",
+    on_turn_mismatch: OnTurnMismatch | None = optional(
+        "Whether missing or unexpected turns fail a case regardless of its score; "
+        "default: that of `gate`."
     )
-    judge: JudgeSpec | None = Field(
-        default=None,
-        description="The judge model, for metrics that need one; default: the config's.",
+    judge: JudgeSpec | None = optional(
+        "The judge model, for metrics that need one; default: the config's."
     )
-    judge_model: Text | None = Field(
-        default=None, description="agentevals' name for `model` in `judge`."
+    judge_model: Text | None = optional("agentevals' name for `model` in `judge`.")
+    rubrics: list[Text | dict[str, JsonValue]] | None = optional(
+        "Criteria of a rubric-based metric."
     )
-    rubrics: list[Text | dict[str, JsonValue]] | None = Field(
-        default=None, description="Criteria of a rubric-based metric."
-    )
-    credential_ref: Text | None = Field(
-        default=None, description="Not supported: use `api_key_env` of `judge`."
-    )
-    judge_base_url: Text | None = Field(
-        default=None, description="agentevals' name for `base_url` in `judge`."
-    )
+    credential_ref: Text | None = optional("Not supported: use `api_key_env` of `judge`.")
+    judge_base_url: Text | None = optional("agentevals' name for `base_url` in `judge`.")
 
     @model_validator(mode="before")
     @classmethod

@@ -120,21 +120,18 @@ def parse_eval_result(document: JsonObject) -> ParsedEvalResult:
         EvaluatorError: if a field is missing or invalid; the message completes a sentence about
             the program.
     """
-    _check_version(document.get("protocol_version"))
+    version = document.get("protocol_version")
+    ours = PROTOCOL_VERSION.partition(".")[0]
+    if version is not None and str(version).partition(".")[0] != ours:
+        raise EvaluatorError(
+            f"uses protocol `{truncate.short(str(version), MAX_SHOWN)}`; agentci supports {ours}.x"
+        )
     return ParsedEvalResult(
         score=_parse_score(document),
         status=_parse_status(document.get("status")),
         turn_scores=_parse_turn_scores(document.get("per_invocation_scores", [])),
         details=_parse_details(document.get("details")),
     )
-
-
-def _check_version(version: Json) -> None:
-    ours = PROTOCOL_VERSION.partition(".")[0]
-    if version is not None and str(version).partition(".")[0] != ours:
-        raise EvaluatorError(
-            f"uses protocol `{truncate.short(str(version), MAX_SHOWN)}`; agentci supports {ours}.x"
-        )
 
 
 def _parse_score(document: JsonObject) -> float:
@@ -174,24 +171,20 @@ def _parse_turn_scores(given: Json) -> tuple[float | None, ...]:
     return tuple(_parse_turn_score(score, index) for index, score in enumerate(given))
 
 
-def _parse_turn_score(given: Json, index: int) -> float | None:
-    number = _parse_number(given)
-    if number is None and given is not None:
+def _parse_turn_score(raw: Json, index: int) -> float | None:
+    number = _parse_number(raw)
+    if number is None and raw is not None:
         where = f"per_invocation_scores[{index}]"
-        raise EvaluatorError(
-            f"returned {where} {_format_value(given)}; it must be a number or null"
-        )
+        raise EvaluatorError(f"returned {where} {_format_value(raw)}; it must be a number or null")
     return number
 
 
-def _parse_details(given: Json) -> JsonObject:
-    if given is None:
+def _parse_details(raw: Json) -> JsonObject:
+    if raw is None:
         return {}
-    if not isinstance(given, dict):
-        raise EvaluatorError(
-            f"returned details {_format_value(given)}; it must be an object or null"
-        )
-    return given
+    if not isinstance(raw, dict):
+        raise EvaluatorError(f"returned details {_format_value(raw)}; it must be an object or null")
+    return raw
 
 
 def _parse_number(given: Json) -> float | None:
@@ -217,9 +210,7 @@ MAX_TURN_SCORES: Final = 10_000
 LEFT_OUT_KEY: Final = "left_out"
 
 
-def truncate_result(
-    result: ParsedEvalResult, *, size: int, shown: Sequence[str]
-) -> ParsedEvalResult:
+def truncate_result(full: ParsedEvalResult, *, size: int, shown: Sequence[str]) -> ParsedEvalResult:
     """Return a small result unchanged; of a large one keep the verdict and shortened details.
 
     Args:
@@ -228,17 +219,15 @@ def truncate_result(
         shown: names of the details that reports show.
     """
     if size <= MAX_KEPT_BYTES:
-        return result
+        return full
     note = (
         f"the result has {format_count(size, 'byte')}; its details are truncated because the limit "
         f"is {MAX_KEPT_BYTES:,}"
     )
-    details = {
-        name: _truncate_value(value) for name in shown if (value := result.details.get(name))
-    }
+    details = {name: _truncate_value(value) for name in shown if (value := full.details.get(name))}
     return replace(
-        result,
-        turn_scores=result.turn_scores[:MAX_TURN_SCORES],
+        full,
+        turn_scores=full.turn_scores[:MAX_TURN_SCORES],
         details={**details, LEFT_OUT_KEY: note},
     )
 

@@ -9,10 +9,7 @@ from pydantic import JsonValue
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.entries import BuiltinEntry
-from agentci.evaluators.agentevals.threshold import (
-    DEFAULT_THRESHOLD,
-    make_metric_judgement,
-)
+from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, make_metric_judgement
 from agentci.evaluators.evaluator import check_response, extract_judgement
 from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec
 from agentci.evaluators.metrics.judged import JUDGED_METRICS, JudgedTurn, JudgedTurnScore
@@ -160,10 +157,7 @@ def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
 def _list_split_turns(
     turns: Sequence[tuple[int, JudgedTurn]], verdicts: Sequence[AggregateVerdict]
 ) -> JsonObject:
-    """List the turns on which the samples disagreed, if any."""
-    numbers = [
-        number for verdict, (number, _) in zip(verdicts, turns, strict=True) if verdict.is_split
-    ]
+    numbers = [number for each, (number, _) in zip(verdicts, turns, strict=True) if each.is_split]
     return {"split_turns": numbers} if numbers else {}
 
 

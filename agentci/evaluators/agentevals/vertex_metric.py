@@ -112,11 +112,9 @@ def _format_events(turn: Turn) -> Iterator[Json]:
     for number, call in enumerate(turn.tool_calls):
         yield _event("model", {"function_call": _format_tool_call(call)})
         yield from (
-            _format_tool_response(each) for each in turn.tool_responses if each.call_index == number
+            _format_tool_response(one) for one in turn.tool_responses if one.call_index == number
         )
-    yield from (
-        _format_tool_response(each) for each in turn.tool_responses if each.call_index is None
-    )
+    yield from (_format_tool_response(one) for one in turn.tool_responses if one.call_index is None)
 
 
 def _format_tool_response(response: ToolResponse) -> Json:
@@ -197,7 +195,7 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
             program=MEASURE_PROGRAM,
             stdin=dumps_compact(measurement),
             timeout_seconds=TIMEOUT_SECONDS,
-            variables=CREDENTIAL_VARIABLES,
+            own_variables=CREDENTIAL_VARIABLES,
             key_file=CREDENTIALS_FILE_VARIABLE,
             isolation="spawn",
         )
@@ -219,9 +217,8 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         [response] = responses
         output = check_response(response, ProgramOutput)
         if output.exit_code != 0:
-            raise EvaluatorError(
-                f"Google's ADK {describe_exit(output, network=True, in_image=False)}"
-            )
+            ended = describe_exit(output, network=True, in_image=False)
+            raise EvaluatorError(f"Google's ADK {ended}")
         result = parse_adk_result(output.stdout)
         if result.error is not None:
             raise EvaluatorError(_format_adk_error(result.error))

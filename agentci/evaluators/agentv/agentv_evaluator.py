@@ -11,7 +11,7 @@ from agentci.evaluators.agentv.findings import PassThreshold
 from agentci.evaluators.agentv.judge_templates import TemplateReader
 from agentci.evaluators.agentv.payload import PayloadFormat
 from agentci.evaluators.evaluator import Evaluator
-from agentci.evaluators.fields import Name, Share, StrictModel
+from agentci.evaluators.fields import Name, Share, StrictModel, optional
 from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec
 from agentci.model.case import Case
 from agentci.model.judgement import NO_REPETITION, EvaluatorIdentity, Repetition
@@ -42,21 +42,19 @@ class AgentvEntry(StrictModel):
         description="Name of the evaluator in reports; optional in files with `tests`."
     )
     type: str
-    weight: NonNegative = Field(
-        default=DEFAULT_WEIGHT, description="Weight of its score in the score of the case."
+    weight: NonNegative = optional(
+        "Weight of its score in the score of the case.", default=DEFAULT_WEIGHT
     )
-    required: bool | Share = Field(
-        default=True,
-        description="Whether it can fail the gate; if `false`, it only warns. A number is the "
+    required: bool | Share = optional(
+        "Whether it can fail the gate; if `false`, it only warns. A number is the "
         "threshold of the score.",
+        default=True,
     )
-    min_score: Share | None = Field(
-        default=None, description="Threshold of the score; by default 0.8."
-    )
-    negate: bool = Field(
-        default=False,
-        description="Whether the result is inverted: the score becomes 1 - score, and hits and "
+    min_score: Share | None = optional("Threshold of the score; by default 0.8.")
+    negate: bool = optional(
+        "Whether the result is inverted: the score becomes 1 - score, and hits and "
         "misses are swapped.",
+        default=False,
     )
 
     @property
@@ -76,7 +74,6 @@ class AgentvEvaluator(Evaluator, Protocol):
 
     def ask(self, case: Case) -> Task:
         """Return what has to be done to evaluate ``case``."""
-        ...
 
 
 class AgentvContext(Struct, frozen=True, kw_only=True):

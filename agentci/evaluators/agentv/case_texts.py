@@ -15,9 +15,7 @@ def extract_question(agentv_case: AgentvCase) -> str:
 
     AgentV's reference describes this as the "first user message", but its code joins all messages.
     """
-    texts = (
-        text.strip() for message in agentv_case.input_messages for text in _extract_texts(message)
-    )
+    texts = (text.strip() for each in agentv_case.input_messages for text in _extract_texts(each))
     return " ".join(text for text in texts if text)
 
 

@@ -25,6 +25,7 @@ from agentci.evaluators.agentv.findings import (
     make_agentv_judgement,
 )
 from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_input
+from agentci.evaluators.evaluator import find_required_variables
 from agentci.evaluators.fields import (
     MAX_COUNT,
     Cached,
@@ -35,6 +36,7 @@ from agentci.evaluators.fields import (
     StrictModel,
     Text,
     VariableName,
+    optional,
 )
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.evaluators.program_output import (
@@ -148,8 +150,9 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """The judge model, if any; the command itself can be anything and is not prepared."""
-        return () if self.required_judge is None else (self.required_judge,)
+        """The judge model and the variables; the command can be anything, and is not prepared."""
+        judges = () if self.required_judge is None else (self.required_judge,)
+        return (*judges, *find_required_variables(self.identity, self.run))
 
     def ask(self, case: Case) -> RunCommand:
         """Run the command on the case and its run."""
@@ -230,64 +233,56 @@ Command: TypeAlias = Text | Annotated[list[Text], Field(min_length=1)]
 class AccessSpec(StrictModel):
     """Access to a language model."""
 
-    max_calls: CallCount = Field(default=MAX_CALLS, description="Limit on model calls per case.")
+    max_calls: CallCount = optional("Limit on model calls per case.", default=MAX_CALLS)
 
 
 class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
     """A command that reads a case and its run from stdin and writes a score to stdout."""
 
     model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra=leave_out_of_required("name", "script"),
+        extra="allow", json_schema_extra=leave_out_of_required("name", "script")
     )
 
     type: Literal["code_judge"] = Field(description="A command of your own that scores a run.")
     script: Command = Field(
         description="The command: a list of words, or one line for the shell. Alias: `command`."
     )
-    cwd: Text | None = Field(
-        default=None, description="Working directory; by default the folder of this file."
+    cwd: Text | None = optional("Working directory; by default the folder of this file.")
+    wire: PayloadFormat | None = optional(
+        "Format of its input: of one generation of AgentV (`camel`, `snake`, `v4`), or "
+        "of all combined (`union`, the default)."
     )
-    wire: PayloadFormat | None = Field(
-        default=None,
-        description="Format of its input: of one generation of AgentV (`camel`, `snake`, `v4`), or "
-        "of all combined (`union`, the default).",
+    timeout: Seconds = optional("Time limit in seconds.", default=DEFAULT_TIMEOUT_SECONDS)
+    executor: Literal["local", "docker"] = optional(
+        "Where it runs: on this machine or in a container.", default="local"
     )
-    timeout: Seconds = Field(default=DEFAULT_TIMEOUT_SECONDS, description="Time limit in seconds.")
-    executor: Literal["local", "docker"] = Field(
-        default="local", description="Where it runs: on this machine or in a container."
+    image: Image | None = optional(
+        "Container image with the interpreter and the packages; required by "
+        "`executor: docker`. The command's folder is copied into the container."
     )
-    image: Image | None = Field(
-        default=None,
-        description="Container image with the interpreter and the packages; required by "
-        "`executor: docker`. The command's folder is copied into the container.",
-    )
-    network: bool = Field(default=True, description="Whether it can use the network.")
+    network: bool = optional("Whether it can use the network.", default=True)
     env: list[VariableName] = Field(
         default=[],
         description="Names of environment variables to pass to it, besides the default ones.",
     )
-    memory_mb: Count = Field(
-        default=DEFAULT_MEMORY_MB, description="Memory limit of each of its processes, in MiB."
+    memory_mb: Count = optional(
+        "Memory limit of each of its processes, in MiB.", default=DEFAULT_MEMORY_MB
     )
-    processes: Count = Field(
-        default=DEFAULT_PROCESSES,
-        description="Limit on processes at a time, including threads.",
+    processes: Count = optional(
+        "Limit on processes at a time, including threads.", default=DEFAULT_PROCESSES
     )
-    isolation: IsolationMode = Field(
-        default="fork",
-        description="How agentci starts a Python script: as a `fork` of a running interpreter, or "
+    isolation: IsolationMode = optional(
+        "How agentci starts a Python script: as a `fork` of a running interpreter, or "
         "as a new process (`spawn`), which is slower.",
+        default="fork",
     )
     cache: Cached = False
-    target: AccessSpec | bool | None = Field(
-        default=None,
-        description="Whether it can call the judge model, with the URL and the token in "
-        "`AGENTV_TARGET_PROXY_URL` and `AGENTV_TARGET_PROXY_TOKEN`.",
+    target: AccessSpec | bool | None = optional(
+        "Whether it can call the judge model, with the URL and the token in "
+        "`AGENTV_TARGET_PROXY_URL` and `AGENTV_TARGET_PROXY_TOKEN`."
     )
-    judge: JudgeSpec | None = Field(
-        default=None,
-        description="The model that it calls; by default the judge model of the file.",
+    judge: JudgeSpec | None = optional(
+        "The model that it calls; by default the judge model of the file."
     )
 
     @model_validator(mode="before")

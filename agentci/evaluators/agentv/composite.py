@@ -10,15 +10,7 @@ from agentci._util.text.format import format_criterion
 from agentci._util.text.javascript import format_js_number, stringify_json
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import InputError
-from agentci.evaluators.agentv.agentv_evaluator import (
-    AgentvContext,
-    AgentvEntry,
-    AgentvEvaluator,
-    NonNegative,
-    make_agentv_identity,
-    make_pass_threshold,
-    make_required_judge,
-)
+from agentci.evaluators.agentv import agentv_evaluator
 from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, SHELL, CodeJudge
 from agentci.evaluators.agentv.findings import (
     PASS_SCORE,
@@ -30,6 +22,7 @@ from agentci.evaluators.agentv.findings import (
 )
 from agentci.evaluators.agentv.judge_templates import TemplateVocabulary
 from agentci.evaluators.agentv.llm_judge import HolisticScale
+from agentci.evaluators.agentv.text_match import RegexEvaluator
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.evaluators.fields import (
     Cached,
@@ -37,6 +30,7 @@ from agentci.evaluators.fields import (
     Share,
     StrictModel,
     Text,
+    optional,
     reject_repeat,
 )
 from agentci.evaluators.judge_config import JudgeSpec
@@ -101,18 +95,15 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
     """A ``composite`` evaluator; it errors if a member errors."""
 
     identity: EvaluatorIdentity
-    members: tuple[AgentvEvaluator, ...]
+    members: tuple[agentv_evaluator.AgentvEvaluator, ...]
     aggregator: Aggregator
     threshold: PassThreshold
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """The prerequisites of the members and of the aggregator."""
-        own = (
-            (self.aggregator.required_judge,)
-            if isinstance(self.aggregator, ModelAggregator)
-            else ()
-        )
+        aggregator = self.aggregator
+        own = (aggregator.required_judge,) if isinstance(aggregator, ModelAggregator) else ()
         return (*(each for member in self.members for each in member.needs), *own)
 
     def ask(self, case: Case) -> Compose:
@@ -145,9 +136,8 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def _ask_program(self, judge: CodeJudge, judgements: Mapping[str, Judgement]) -> Compose:
-        request = judge.make_command(
-            stringify_json({"results": _format_results(judgements)}, indent=2)
-        )
+        results = stringify_json({"results": _format_results(judgements)}, indent=2)
+        request = judge.make_command(results)
 
         def read(responses: tuple[Response, ...]) -> Task:
             return self._make_composite_judgement(judge.read_finding(responses[0]), judgements)
@@ -241,10 +231,7 @@ def _format_result(judgement: Judgement) -> JsonObject:
 
 def _summarize_member(judgement: Judgement) -> JsonObject:
     nested = judgement.details.get("members")
-    summary: JsonObject = {
-        "score": judgement.score,
-        "verdict": _describe_verdict(judgement),
-    }
+    summary: JsonObject = {"score": judgement.score, "verdict": _describe_verdict(judgement)}
     return summary if nested is None else {**summary, "members": nested}
 
 
@@ -257,8 +244,8 @@ class WeightedAverageSpec(StrictModel):
     """The mean of the members' scores."""
 
     type: Literal["weighted_average"]
-    weights: dict[str, NonNegative] = Field(
-        default={}, description="Weight of each member; by default 1."
+    weights: dict[str, agentv_evaluator.NonNegative] = optional(
+        "Weight of each member; by default 1.", default={}
     )
 
 
@@ -281,14 +268,10 @@ class ModelAggregatorSpec(StrictModel):
     """A language model that reads the members' results."""
 
     type: Literal["llm_judge", "llm_grader", "llm-judge", "llm-grader"]
-    prompt: Text | None = Field(
-        default=None,
-        description=f"Prompt template with `{{{{ {RESULTS_NAME} }}}}`: text, or the path of a text "
-        "file.",
+    prompt: Text | None = optional(
+        f"Prompt template with `{{{{ {RESULTS_NAME} }}}}`: text, or the path of a text file."
     )
-    judge: JudgeSpec | None = Field(
-        default=None, description="The judge model; by default that of the file."
-    )
+    judge: JudgeSpec | None = optional("The judge model; by default that of the file.")
 
 
 AggregatorSpec: TypeAlias = Annotated[
@@ -297,14 +280,16 @@ AggregatorSpec: TypeAlias = Annotated[
 ]
 
 
-class CompositeEntry(RepeatableEntry, AgentvEntry):
+class CompositeEntry(RepeatableEntry, agentv_evaluator.AgentvEntry):
     """One score from the scores of other evaluators."""
 
     type: Literal["composite"] = Field(description="One score from other evaluators' scores.")
     aggregator: AggregatorSpec = Field(description="How the scores are combined.")
 
 
-def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeEvaluator:
+def build_composite(
+    entry: CompositeEntry, context: agentv_evaluator.AgentvContext
+) -> CompositeEvaluator:
     """Make the evaluator.
 
     Raises:
@@ -319,27 +304,22 @@ def build_composite(entry: CompositeEntry, context: AgentvContext) -> CompositeE
     _reject_member_repeats(context)
     aggregator = _build_aggregator(entry, context)
     if isinstance(aggregator, WeightedAverage | PassRate) and all(
-        isinstance(member, RuleEvaluator) for member in context.members
+        isinstance(member, RuleEvaluator | RegexEvaluator) for member in context.members
     ):
         reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
-    identity, threshold = (
-        make_agentv_identity(entry, context),
-        make_pass_threshold(entry, context),
-    )
+    identity = agentv_evaluator.make_agentv_identity(entry, context)
+    threshold = agentv_evaluator.make_pass_threshold(entry, context)
     if isinstance(aggregator, PassRate):
         # The aggregator has its own threshold.
         pass_score = aggregator.threshold
         identity = replace(identity, criterion=format_criterion(pass_score), threshold=pass_score)
         threshold = replace(threshold, score=pass_score)
     return CompositeEvaluator(
-        identity=identity,
-        members=context.members,
-        aggregator=aggregator,
-        threshold=threshold,
+        identity=identity, members=context.members, aggregator=aggregator, threshold=threshold
     )
 
 
-def _reject_member_repeats(context: AgentvContext) -> None:
+def _reject_member_repeats(context: agentv_evaluator.AgentvContext) -> None:
     for member in context.members:
         if member.identity.repetition.times > 1:
             raise InputError.from_message(
@@ -350,17 +330,22 @@ def _reject_member_repeats(context: AgentvContext) -> None:
             )
 
 
-def _build_aggregator(entry: CompositeEntry, context: AgentvContext) -> Aggregator:
+def _build_aggregator(entry: CompositeEntry, context: agentv_evaluator.AgentvContext) -> Aggregator:
     spec = entry.aggregator
     if isinstance(spec, WeightedAverageSpec):
         return WeightedAverage(weights=_check_weights(spec, context))
     if isinstance(spec, CompositePassRateSpec):
         return PassRate(threshold=spec.threshold)
     if isinstance(spec, ModelAggregatorSpec):
-        return _build_model_aggregator(entry, spec, context)
+        place = context.find_place("aggregator")
+        template = DEFAULT_TEMPLATE
+        if spec.prompt is not None:
+            template = context.templates.read(spec.prompt, place, COMPOSITE_VOCABULARY)
+        required_judge = agentv_evaluator.make_required_judge(entry.name, spec.judge, context)
+        return ModelAggregator(required_judge=required_judge, template=template)
     return ProgramAggregator(
         code_judge=CodeJudge(
-            identity=make_agentv_identity(entry, context),
+            identity=agentv_evaluator.make_agentv_identity(entry, context),
             run=RunCommand(
                 command=(*SHELL, spec.path),
                 folder=context.folder(None),
@@ -368,24 +353,15 @@ def _build_aggregator(entry: CompositeEntry, context: AgentvContext) -> Aggregat
                 timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
                 cached=spec.cache,
             ),
-            threshold=make_pass_threshold(entry, context),
+            threshold=agentv_evaluator.make_pass_threshold(entry, context),
             prefers_assertions=context.version == "v4",
         )
     )
 
 
-def _build_model_aggregator(
-    entry: CompositeEntry, spec: ModelAggregatorSpec, context: AgentvContext
-) -> ModelAggregator:
-    place = context.find_place("aggregator")
-    template = DEFAULT_TEMPLATE
-    if spec.prompt is not None:
-        template = context.templates.read(spec.prompt, place, COMPOSITE_VOCABULARY)
-    required_judge = make_required_judge(entry.name, spec.judge, context)
-    return ModelAggregator(required_judge=required_judge, template=template)
-
-
-def _check_weights(spec: WeightedAverageSpec, context: AgentvContext) -> dict[str, float]:
+def _check_weights(
+    spec: WeightedAverageSpec, context: agentv_evaluator.AgentvContext
+) -> dict[str, float]:
     """Return the weights if all of them name members.
 
     AgentV ignores other names, so that a misspelled member gets the weight 1.

@@ -13,12 +13,18 @@ from typing import Annotated, Final, Literal, TypeAlias
 from msgspec import Struct
 from pydantic import Field
 
-from agentci._util.text.javascript import format_js_fixed, format_js_number, stringify_json
+from agentci._util.text.javascript import (
+    equal_json,
+    find_at_path,
+    format_js_fixed,
+    format_js_number,
+    get_javascript_type,
+    stringify_json,
+)
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
 from agentci.evaluators.agentv.case_texts import ASSISTANT, extract_candidate_answer
 from agentci.evaluators.agentv.findings import Finding
-from agentci.evaluators.agentv.json_equality import equal_json, find_at_path, get_javascript_type
-from agentci.evaluators.fields import StrictModel, Text
+from agentci.evaluators.fields import StrictModel, Text, optional
 from agentci.model.case import AgentvCase
 from agentci.model.json import Json
 from agentci.model.trace import Transcript
@@ -52,9 +58,9 @@ def _parse_iso_day(text: str) -> date | None:
         return _make_date(int(found[1]), int(found[2] or 1), 1)
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return at.date() if at.tzinfo is None else at.astimezone(UTC).date()
+    except (ValueError, OverflowError):  # in UTC, it may be before year 1 or after year 9999
         return None
-    return at.date() if at.tzinfo is None else at.astimezone(UTC).date()
 
 
 def _parse_named_month(text: str) -> date | None:
@@ -157,8 +163,6 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
 
 
 class _FieldResult(Struct, frozen=True, kw_only=True):
-    """The result for one field."""
-
     fits: bool
     line: str
     weight: float
@@ -221,10 +225,7 @@ def _compare_numbers(rule: FieldRule, value: Json, expected: Json) -> tuple[bool
     shown = format_js_fixed(difference, 2)
     if difference <= rule.tolerance:
         return True, f"within tolerance: diff={shown}"
-    return (
-        False,
-        f"outside tolerance: diff={shown}, tolerance={format_js_number(rule.tolerance)}",
-    )
+    return False, f"outside tolerance: diff={shown}, tolerance={format_js_number(rule.tolerance)}"
 
 
 def _compare_dates(rule: FieldRule, value: Json, expected: Json) -> tuple[bool, str]:
@@ -262,18 +263,15 @@ class FieldSpec(StrictModel):
 
     path: Text = Field(description="Path of the field, such as `invoice.items[0].price`.")
     match: FieldMatch = Field(description="How it is compared: exact, numeric_tolerance or date.")
-    required: bool = Field(default=True, description="Whether a missing field is a miss.")
-    weight: NonNegative = Field(default=1.0, description="Weight in the score.")
-    tolerance: NonNegative = Field(
-        default=0.0, description="Largest allowed difference of a number."
+    required: bool = optional("Whether a missing field is a miss.", default=True)
+    weight: NonNegative = optional("Weight in the score.", default=1.0)
+    tolerance: NonNegative = optional("Largest allowed difference of a number.", default=0.0)
+    relative: bool = optional(
+        "Whether the tolerance is a share of the expected number.", default=False
     )
-    relative: bool = Field(
-        default=False, description="Whether the tolerance is a share of the expected number."
-    )
-    formats: list[Text] = Field(
+    formats: list[Text] = optional(
+        "Date formats, such as DD/MM/YYYY, which tell whether the day or the month comes first.",
         default=[],
-        description="Date formats, such as DD/MM/YYYY, which tell whether the day or the month "
-        "comes first.",
     )
 
 
@@ -286,8 +284,8 @@ class FieldAccuracyEntry(AgentvEntry):
     fields: Annotated[list[FieldSpec], Field(min_length=1)] = Field(
         description="The fields to compare."
     )
-    aggregation: Aggregation = Field(
-        default="weighted_average", description="How the scores of the fields are combined."
+    aggregation: Aggregation = optional(
+        "How the scores of the fields are combined.", default="weighted_average"
     )
 
 

@@ -56,7 +56,14 @@ class PassThreshold(Struct, frozen=True, kw_only=True):
 def make_agentv_judgement(finding: Finding, threshold: PassThreshold) -> Judgement:
     """Compare a finding with its threshold."""
     if threshold.negated:
-        finding = _negate(finding)
+        finding = replace(
+            finding,
+            score=1 - finding.score,
+            hits=finding.misses,
+            misses=finding.hits,
+            fails=False,
+            reason=None if finding.fails and not finding.is_partial else finding.reason,
+        )
     falls_short = finding.fails or finding.is_partial
     passed = finding.score >= threshold.score and not falls_short
     reason = finding.reason or (
@@ -85,18 +92,6 @@ def clamp_score(score: float) -> float:
     return min(max(score, 0.0), 1.0) if math.isfinite(score) else 0.0
 
 
-def _negate(finding: Finding) -> Finding:
-    """Invert a finding: its misses become hits, and a failed finding no longer fails."""
-    return replace(
-        finding,
-        score=1 - finding.score,
-        hits=finding.misses,
-        misses=finding.hits,
-        fails=False,
-        reason=None if finding.fails and not finding.is_partial else finding.reason,
-    )
-
-
 def _describe_borderline(score: float, pass_score: float) -> str | None:
     if score < BORDERLINE_SCORE:
         return None
@@ -106,9 +101,8 @@ def _describe_borderline(score: float, pass_score: float) -> str | None:
 class ScoringRule(Protocol):
     """How a recorded run is scored; a frozen value."""
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
-        """Score ``transcript``, a run of ``sample``."""
-        ...
+    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript, /) -> Finding:
+        """Score ``transcript``, a run of ``agentv_case``."""
 
 
 class RuleEvaluator(Struct, frozen=True, kw_only=True):

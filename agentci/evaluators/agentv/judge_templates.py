@@ -11,12 +11,7 @@ from agentci._util.text.javascript import stringify_json
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.text.templates import list_template_names
 from agentci.errors import InputError
-from agentci.evaluators.agentv.case_texts import (
-    extract_candidate_answer,
-    extract_reference_answer,
-    format_agent_prompt,
-    iterate_prompt_segments,
-)
+from agentci.evaluators.agentv import case_texts
 from agentci.evaluators.agentv.payload import (
     encode_authored_messages,
     encode_messages,
@@ -54,14 +49,14 @@ def collect_untrusted_texts(source: TemplateSource) -> Mapping[str, Iterator[str
     """Collect all untrusted texts of a case and its run by variable name."""
     agentv_case, transcript = source.agentv_case, source.transcript
     return {
-        "candidate_answer": iter((extract_candidate_answer(transcript),)),
+        "candidate_answer": iter((case_texts.extract_candidate_answer(transcript),)),
         "output_messages": _iterate_leaf_texts(
             [
                 *(each.content for each in transcript.messages),
                 *(value for use in transcript.tool_uses for value in (use.input, use.output)),
             ]
         ),
-        "input_messages": _iterate_leaf_texts([*iterate_prompt_segments(agentv_case)]),
+        "input_messages": _iterate_leaf_texts([*case_texts.iterate_prompt_segments(agentv_case)]),
         "expected_messages": _iterate_leaf_texts([*agentv_case.expected_messages]),
     }
 
@@ -85,19 +80,19 @@ def _criteria(source: TemplateSource) -> str:
 
 
 def _question(source: TemplateSource) -> str:
-    return format_agent_prompt(source.agentv_case).strip()
+    return case_texts.format_agent_prompt(source.agentv_case).strip()
 
 
 def _reference(source: TemplateSource) -> str:
-    return extract_reference_answer(source.agentv_case).strip()
+    return case_texts.extract_reference_answer(source.agentv_case).strip()
 
 
 def _candidate(source: TemplateSource) -> str:
-    return extract_candidate_answer(source.transcript).strip()
+    return case_texts.extract_candidate_answer(source.transcript).strip()
 
 
 def _input_messages(source: TemplateSource) -> str:
-    return stringify_json([*iterate_prompt_segments(source.agentv_case)], indent=2)
+    return stringify_json([*case_texts.iterate_prompt_segments(source.agentv_case)], indent=2)
 
 
 def _expected_messages(source: TemplateSource) -> str:
@@ -172,7 +167,6 @@ class TemplateFiles(Protocol):
         Raises:
             InputError: the file is outside the allowed folders or is not text.
         """
-        ...
 
     def path(self, named: str, place: Place) -> str:
         """Return the absolute path of the file named at ``place``.
@@ -180,11 +174,9 @@ class TemplateFiles(Protocol):
         Raises:
             InputError: the file is missing or outside the allowed folders.
         """
-        ...
 
     def warn(self, problem: Problem) -> None:
         """Report a problem that does not stop the evaluation."""
-        ...
 
 
 class TemplateVocabulary(Struct, frozen=True, kw_only=True):

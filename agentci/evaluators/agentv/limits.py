@@ -10,7 +10,7 @@ from agentci._util.text.javascript import format_js_fixed, format_js_number
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
 from agentci.evaluators.agentv.case_texts import ASSISTANT
 from agentci.evaluators.agentv.findings import Finding
-from agentci.evaluators.fields import Share
+from agentci.evaluators.fields import Share, optional
 from agentci.model.case import AgentvCase
 from agentci.model.trace import Transcript
 
@@ -30,9 +30,8 @@ class ExecutionMetrics(Struct, frozen=True, kw_only=True):
     target_exploration_ratio: float | None
     exploration_tolerance: float
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del agentv_case
         checks = [*self._limits(transcript), *self._exploration(transcript)]
         measured = [each.measured for each in checks if each.measured is not None]
         return Finding(
@@ -131,9 +130,8 @@ class LatencyLimit(Struct, frozen=True, kw_only=True):
 
     threshold: float
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del agentv_case
         taken = transcript.duration_ms
         if taken is None:
             return _make_missing_finding(
@@ -153,9 +151,8 @@ class CostLimit(Struct, frozen=True, kw_only=True):
 
     budget: float
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del agentv_case
         cost = transcript.cost_usd
         if cost is None:
             return _make_missing_finding(
@@ -177,9 +174,8 @@ class TokenLimits(Struct, frozen=True, kw_only=True):
     max_output: float | None
     max_total: float | None
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del agentv_case
         usage = transcript.token_usage
         if usage is None:
             return _make_missing_finding(
@@ -202,13 +198,8 @@ class TokenLimits(Struct, frozen=True, kw_only=True):
                     f"{format_js_number(most)}"
                 )
                 (hits if fits else misses).append(line)
-        counts = (
-            f"input={format_js_number(usage.input)}",
-            f"output={format_js_number(usage.output)}",
-        )
-        text = ", ".join(
-            (*counts, f"cached={format_js_number(cached)}", f"total={format_js_number(total)}")
-        )
+        counts = {"input": usage.input, "output": usage.output, "cached": cached, "total": total}
+        text = ", ".join(f"{name}={format_js_number(each)}" for name, each in counts.items())
         return Finding(
             score=0.0 if misses else 1.0,
             hits=tuple(hits),
@@ -237,11 +228,6 @@ class LatencyEntry(AgentvEntry):
     threshold: NonNegative = Field(description="Longest duration in milliseconds.")
 
 
-def make_latency_limit(entry: LatencyEntry, _: AgentvContext) -> LatencyLimit:
-    """Make the rule."""
-    return LatencyLimit(threshold=entry.threshold)
-
-
 class CostEntry(AgentvEntry):
     """What the run cost."""
 
@@ -249,20 +235,13 @@ class CostEntry(AgentvEntry):
     budget: NonNegative = Field(description="Highest cost in US dollars.")
 
 
-def make_cost_limit(entry: CostEntry, _: AgentvContext) -> CostLimit:
-    """Make the rule."""
-    return CostLimit(budget=entry.budget)
-
-
 class TokenUsageEntry(AgentvEntry):
     """How many tokens the run used."""
 
     type: Literal["token_usage"] = Field(description="Limits on the tokens of the run.")
-    max_total: NonNegative | None = Field(
-        default=None, description="Limit on all tokens: input, output and cached."
-    )
-    max_input: NonNegative | None = Field(default=None, description="Limit on input tokens.")
-    max_output: NonNegative | None = Field(default=None, description="Limit on output tokens.")
+    max_total: NonNegative | None = optional("Limit on all tokens: input, output and cached.")
+    max_input: NonNegative | None = optional("Limit on input tokens.")
+    max_output: NonNegative | None = optional("Limit on output tokens.")
 
     @model_validator(mode="after")
     def _with_a_limit(self) -> Self:
@@ -280,25 +259,16 @@ class ExecutionMetricsEntry(AgentvEntry):
     """Limits on several metrics of the run."""
 
     type: Literal["execution_metrics"] = Field(description="Limits on several metrics of the run.")
-    max_tool_calls: NonNegative | None = Field(default=None, description="Limit on tool calls.")
-    max_llm_calls: NonNegative | None = Field(
-        default=None, description="Limit on messages of the agent."
+    max_tool_calls: NonNegative | None = optional("Limit on tool calls.")
+    max_llm_calls: NonNegative | None = optional("Limit on messages of the agent.")
+    max_tokens: NonNegative | None = optional("Limit on input and output tokens.")
+    max_cost_usd: NonNegative | None = optional("Highest cost in US dollars.")
+    max_duration_ms: NonNegative | None = optional("Longest duration in milliseconds.")
+    target_exploration_ratio: Share | None = optional(
+        "Expected share of tool calls that only explore, such as `read` and `search`."
     )
-    max_tokens: NonNegative | None = Field(
-        default=None, description="Limit on input and output tokens."
-    )
-    max_cost_usd: NonNegative | None = Field(
-        default=None, description="Highest cost in US dollars."
-    )
-    max_duration_ms: NonNegative | None = Field(
-        default=None, description="Longest duration in milliseconds."
-    )
-    target_exploration_ratio: Share | None = Field(
-        default=None,
-        description="Expected share of tool calls that only explore, such as `read` and `search`.",
-    )
-    exploration_tolerance: NonNegative = Field(
-        default=0.2, description="Largest allowed difference from that share."
+    exploration_tolerance: NonNegative = optional(
+        "Largest allowed difference from that share.", default=0.2
     )
 
     @model_validator(mode="after")

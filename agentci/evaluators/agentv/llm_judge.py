@@ -6,13 +6,8 @@ from msgspec import Struct
 
 from agentci._util.text.templates import list_template_names
 from agentci.errors import EvaluatorError
+from agentci.evaluators.agentv import findings
 from agentci.evaluators.agentv.code_judge import CodeJudge
-from agentci.evaluators.agentv.findings import (
-    Finding,
-    PassThreshold,
-    get_recorded_run,
-    make_agentv_judgement,
-)
 from agentci.evaluators.agentv.judge_templates import (
     TRUSTED_VARIABLES,
     TemplateSource,
@@ -47,12 +42,12 @@ class HolisticScale(Struct, frozen=True, kw_only=True):
         """The judge model's instructions besides the score."""
         return "List briefly what is right (hits) and what is missing or wrong (misses)."
 
-    def make_finding(self, aggregate: AggregateVerdict) -> Finding:
+    def make_finding(self, aggregate: AggregateVerdict) -> findings.Finding:
         """Take the aggregate score, and the reasons of the verdict nearest to it."""
         nearest = aggregate.representative_verdict
         votes = summarize_votes(HOLISTIC_FORM.value_name, aggregate)
         split: JsonObject = {} if votes is None else {"samples": votes}
-        return Finding(
+        return findings.Finding(
             score=float(aggregate.value),
             hits=nearest.notes[HITS][:MAX_NOTES],
             misses=nearest.notes[MISSES][:MAX_NOTES],
@@ -129,7 +124,7 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
     """
 
     identity: EvaluatorIdentity
-    threshold: PassThreshold
+    threshold: findings.PassThreshold
     required_judge: RequiredJudge
     scale: HolisticScale | Rubrics
     template: str = ""
@@ -147,7 +142,7 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
 
     def ask(self, case: Case) -> AskModel | Compose:
         """Have the judge model grade the response of a case, once the prompt is written."""
-        agentv_case, transcript = get_recorded_run(case)
+        agentv_case, transcript = findings.get_recorded_run(case)
         source = TemplateSource(
             agentv_case=agentv_case, transcript=transcript, rubrics=self._rubrics
         )
@@ -158,9 +153,8 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
             )
 
         def then(responses: tuple[Response, ...]) -> Task:
-            return self._request(
-                self._make_written_question(program.read_prompt(responses[0]), source)
-            )
+            question = self._make_written_question(program.read_prompt(responses[0]), source)
+            return self._request(question)
 
         return Compose(parts=((self.identity.name, program.ask(case)),), then=then)
 
@@ -168,7 +162,7 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         """Make a judgement from the model's verdict."""
         if not isinstance(response, AggregateVerdict):
             raise TypeError(f"expected a model's verdict, got {type(response).__name__}")
-        return make_agentv_judgement(self.scale.make_finding(response), self.threshold)
+        return findings.make_agentv_judgement(self.scale.make_finding(response), self.threshold)
 
     @property
     def _rubrics(self) -> Rubrics | None:

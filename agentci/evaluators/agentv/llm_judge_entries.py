@@ -9,20 +9,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from agentci._util.text.suggest import quote_name
 from agentci.errors import InputError
-from agentci.evaluators.agentv.agentv_evaluator import (
-    AgentvContext,
-    AgentvEntry,
-    NonNegative,
-    make_agentv_identity,
-    make_pass_threshold,
-    make_required_judge,
-)
+from agentci.evaluators.agentv import agentv_evaluator, judge_templates
 from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, CodeJudge
-from agentci.evaluators.agentv.judge_templates import (
-    CANDIDATE_VARIABLES,
-    TEMPLATE_VARIABLES,
-    TemplateVocabulary,
-)
 from agentci.evaluators.agentv.llm_judge import (
     HolisticScale,
     LlmJudge,
@@ -30,7 +18,15 @@ from agentci.evaluators.agentv.llm_judge import (
     wrap_criteria,
 )
 from agentci.evaluators.agentv.rubrics import MAX_GRADE, Criterion, GradeRange, Rubrics
-from agentci.evaluators.fields import Cached, Name, RepeatableEntry, Share, StrictModel, Text
+from agentci.evaluators.fields import (
+    Cached,
+    Name,
+    RepeatableEntry,
+    Share,
+    StrictModel,
+    Text,
+    optional,
+)
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place, Problem
@@ -50,36 +46,26 @@ class RangeSpec(StrictModel):
 class CriterionSpec(StrictModel):
     """One criterion, met or not met; if one in the list has `score_ranges`, all are graded."""
 
-    id: Name | None = Field(
-        default=None, description="Unique id; by default `rubric-1`, `rubric-2` and so on."
+    id: Name | None = optional("Unique id; by default `rubric-1`, `rubric-2` and so on.")
+    outcome: Text | None = optional("What a good answer does.")
+    criteria: Text | None = optional("Alias of `outcome`.")
+    expected_outcome: Text | None = optional("Alias of `outcome` in older files.")
+    description: Text | None = optional("Alias of `outcome` in the oldest files.")
+    operator: JsonValue = optional("Ignored, as in most AgentV versions.")
+    weight: agentv_evaluator.NonNegative = optional("Weight in the score.", default=1.0)
+    required: bool | None = optional(
+        "Whether the evaluator fails if the criterion is not met; by default `true`. "
+        "For graded criteria the default is `false`, and `true` requires the highest grade."
     )
-    outcome: Text | None = Field(default=None, description="What a good answer does.")
-    criteria: Text | None = Field(default=None, description="Alias of `outcome`.")
-    expected_outcome: Text | None = Field(
-        default=None, description="Alias of `outcome` in older files."
+    min_score: Share | None = optional(
+        "Share of the highest grade below which the evaluator fails."
     )
-    description: Text | None = Field(
-        default=None, description="Alias of `outcome` in the oldest files."
+    required_min_score: CriterionGrade | None = optional(
+        "The same threshold as a grade from 0 to 10, in older files."
     )
-    operator: JsonValue = Field(default=None, description="Ignored, as in most AgentV versions.")
-    weight: NonNegative = Field(default=1.0, description="Weight in the score.")
-    required: bool | None = Field(
-        default=None,
-        description="Whether the evaluator fails if the criterion is not met; by default `true`. "
-        "For graded criteria the default is `false`, and `true` requires the highest grade.",
-    )
-    min_score: Share | None = Field(
-        default=None,
-        description="Share of the highest grade below which the evaluator fails.",
-    )
-    required_min_score: CriterionGrade | None = Field(
-        default=None,
-        description="The same threshold as a grade from 0 to 10, in older files.",
-    )
-    score_ranges: list[RangeSpec] | dict[str, Text] | None = Field(
-        default=None,
-        description="Meaning of the grades: a list of ranges that cover 0 to 10, or a mapping from "
-        "the lowest grade of each range to its meaning.",
+    score_ranges: list[RangeSpec] | dict[str, Text] | None = optional(
+        "Meaning of the grades: a list of ranges that cover 0 to 10, or a mapping from "
+        "the lowest grade of each range to its meaning."
     )
 
     @property
@@ -116,17 +102,15 @@ class CriterionSpec(StrictModel):
 CriteriaList: TypeAlias = Annotated[list[Text | CriterionSpec], Field(min_length=1)]
 
 
-class RubricsEntry(RepeatableEntry, AgentvEntry):
+class RubricsEntry(RepeatableEntry, agentv_evaluator.AgentvEntry):
     """A judge model that scores each of several criteria."""
 
     type: Literal["rubrics"] = Field(
         description="A language model that grades each of several criteria."
     )
-    rubrics: CriteriaList | None = Field(default=None, description="The criteria.")
-    criteria: CriteriaList | None = Field(default=None, description="Alias of `rubrics`.")
-    judge: JudgeSpec | None = Field(
-        default=None, description="The judge model; by default that of the file."
-    )
+    rubrics: CriteriaList | None = optional("The criteria.")
+    criteria: CriteriaList | None = optional("Alias of `rubrics`.")
+    judge: JudgeSpec | None = optional("The judge model; by default that of the file.")
 
     @model_validator(mode="after")
     def _with_criteria(self) -> Self:
@@ -135,7 +119,7 @@ class RubricsEntry(RepeatableEntry, AgentvEntry):
         return self
 
 
-def build_rubrics(entry: RubricsEntry, context: AgentvContext) -> LlmJudge:
+def build_rubrics(entry: RubricsEntry, context: agentv_evaluator.AgentvContext) -> LlmJudge:
     """Make the evaluator.
 
     Raises:
@@ -144,9 +128,9 @@ def build_rubrics(entry: RubricsEntry, context: AgentvContext) -> LlmJudge:
     field = "rubrics" if entry.criteria is None else "criteria"
     listed = entry.criteria or entry.rubrics or []
     return LlmJudge(
-        identity=make_agentv_identity(entry, context),
-        threshold=make_pass_threshold(entry, context),
-        required_judge=make_required_judge(entry.name, entry.judge, context),
+        identity=agentv_evaluator.make_agentv_identity(entry, context),
+        threshold=agentv_evaluator.make_pass_threshold(entry, context),
+        required_judge=agentv_evaluator.make_required_judge(entry.name, entry.judge, context),
         scale=make_rubrics(listed, context.find_place(field)),
     )
 
@@ -182,7 +166,7 @@ def _make_criterion(given: str | CriterionSpec, number: int) -> Criterion:
 def _parse_ranges(given: Sequence[RangeSpec] | dict[str, str]) -> Iterator[GradeRange]:
     """Yield the ranges in order; in a mapping, each ends where the next one begins."""
     if isinstance(given, dict):
-        if not all(each.isdecimal() for each in given):
+        if not all(each.isdecimal() and len(each) <= len(str(MAX_GRADE)) for each in given):
             raise ValueError("the keys of `score_ranges` must be grades from 0 to 10")
         firsts = sorted((int(each), meaning) for each, meaning in given.items())
         ends = [first - 1 for first, _ in firsts[1:]] + [MAX_GRADE]
@@ -194,23 +178,21 @@ def _parse_ranges(given: Sequence[RangeSpec] | dict[str, str]) -> Iterator[Grade
         yield GradeRange(low=low, high=high, meaning=each.outcome)
 
 
-LLM_JUDGE_VOCABULARY: Final = TemplateVocabulary(
-    known=frozenset(TEMPLATE_VARIABLES), required=CANDIDATE_VARIABLES, wrap=wrap_criteria
+LLM_JUDGE_VOCABULARY: Final = judge_templates.TemplateVocabulary(
+    known=frozenset(judge_templates.TEMPLATE_VARIABLES),
+    required=judge_templates.CANDIDATE_VARIABLES,
+    wrap=wrap_criteria,
 )
 
 
 class PromptProgramSpec(StrictModel):
     """A program that reads a case as code judges do and prints the prompt."""
 
-    script: Annotated[list[Text], Field(min_length=1)] | None = Field(
-        default=None, description="The program and its arguments; the last one is the file."
+    script: Annotated[list[Text], Field(min_length=1)] | None = optional(
+        "The program and its arguments; the last one is the file."
     )
-    command: Annotated[list[Text], Field(min_length=1)] | None = Field(
-        default=None, description="Alias of `script`."
-    )
-    config: dict[str, JsonValue] | None = Field(
-        default=None, description="Value of `config` in its input."
-    )
+    command: Annotated[list[Text], Field(min_length=1)] | None = optional("Alias of `script`.")
+    config: dict[str, JsonValue] | None = optional("Value of `config` in its input.")
     cache: Cached = False
 
     @property
@@ -225,33 +207,28 @@ class PromptProgramSpec(StrictModel):
         return self
 
 
-class LlmJudgeEntry(RepeatableEntry, AgentvEntry):
+class LlmJudgeEntry(RepeatableEntry, agentv_evaluator.AgentvEntry):
     """A language model that grades how well a response meets its criteria."""
 
     type: Literal["llm_judge"] = Field(description="A language model that grades an answer.")
-    prompt: Text | PromptProgramSpec | None = Field(
-        default=None,
-        description="Prompt template with `{{ candidate_answer }}` and other variables: text, the "
-        "path of a text file, or a program that prints the prompt.",
+    prompt: Text | PromptProgramSpec | None = optional(
+        "Prompt template with `{{ candidate_answer }}` and other variables: text, the "
+        "path of a text file, or a program that prints the prompt."
     )
     evaluator_template: Text | None = Field(
         default=None,
         alias="evaluatorTemplate",
         description="Prompt template, used if there is no `prompt`.",
     )
-    rubrics: CriteriaList | None = Field(
-        default=None, description="Criteria that are graded one by one."
+    rubrics: CriteriaList | None = optional("Criteria that are graded one by one.")
+    config: dict[str, JsonValue] | None = optional(
+        "Value of `config` in the input of a prompt program."
     )
-    config: dict[str, JsonValue] | None = Field(
-        default=None, description="Value of `config` in the input of a prompt program."
-    )
-    model: JsonValue = Field(default=None, description="Ignored; use `judge`.")
-    judge: JudgeSpec | None = Field(
-        default=None, description="The judge model; by default that of the file."
-    )
+    model: JsonValue = optional("Ignored; use `judge`.")
+    judge: JudgeSpec | None = optional("The judge model; by default that of the file.")
 
 
-def build_llm_judge(entry: LlmJudgeEntry, context: AgentvContext) -> LlmJudge:
+def build_llm_judge(entry: LlmJudgeEntry, context: agentv_evaluator.AgentvContext) -> LlmJudge:
     """Make the evaluator.
 
     Raises:
@@ -267,9 +244,9 @@ def build_llm_judge(entry: LlmJudgeEntry, context: AgentvContext) -> LlmJudge:
         place = context.find_place(field)
         template = context.templates.read(given, place, LLM_JUDGE_VOCABULARY)
     return LlmJudge(
-        identity=make_agentv_identity(entry, context),
-        threshold=make_pass_threshold(entry, context),
-        required_judge=make_required_judge(entry.name, entry.judge, context),
+        identity=agentv_evaluator.make_agentv_identity(entry, context),
+        threshold=agentv_evaluator.make_pass_threshold(entry, context),
+        required_judge=agentv_evaluator.make_required_judge(entry.name, entry.judge, context),
         scale=HolisticScale()
         if entry.rubrics is None
         else make_rubrics(entry.rubrics, context.find_place("rubrics")),
@@ -279,7 +256,7 @@ def build_llm_judge(entry: LlmJudgeEntry, context: AgentvContext) -> LlmJudge:
 
 
 def _build_prompt_program(
-    entry: LlmJudgeEntry, spec: PromptProgramSpec, context: AgentvContext
+    entry: LlmJudgeEntry, spec: PromptProgramSpec, context: agentv_evaluator.AgentvContext
 ) -> PromptProgram:
     """Make the program, which runs in the folder of its file."""
     *words, named = spec.words
@@ -288,7 +265,7 @@ def _build_prompt_program(
     given: JsonObject | None = entry.config if spec.config is None else spec.config
     return PromptProgram(
         code_judge=CodeJudge(
-            identity=make_agentv_identity(entry, context),
+            identity=agentv_evaluator.make_agentv_identity(entry, context),
             run=RunCommand(
                 command=(*words, f"./{file}"),
                 folder=folder,
@@ -296,14 +273,14 @@ def _build_prompt_program(
                 timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
                 cached=spec.cache,
             ),
-            threshold=make_pass_threshold(entry, context),
+            threshold=agentv_evaluator.make_pass_threshold(entry, context),
             config=given,
             wire=context.wire,
         )
     )
 
 
-def _warn_about_model(context: AgentvContext) -> None:
+def _warn_about_model(context: agentv_evaluator.AgentvContext) -> None:
     context.templates.files.warn(
         Problem(
             message="`model` has no effect, as in AgentV",

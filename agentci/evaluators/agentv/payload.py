@@ -322,7 +322,6 @@ def _format_snake(source: _PayloadSource) -> dict[str, Json]:
 
 
 def _format_v4(source: _PayloadSource) -> dict[str, Json]:
-    """Format the input for 4.x."""
     summary = make_trace_summary(source.transcript)
     metric_names = ("token_usage", "cost_usd", "duration_ms", "start_time", "end_time")
     recorded = encode_messages(source.transcript.messages, to_snake_case)

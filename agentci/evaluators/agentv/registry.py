@@ -34,8 +34,7 @@ def normalize_type_name(name: str) -> str:
     """Return a type's name in ``AGENTV_TYPES``, given any spelling or alias."""
     normalized = name.replace("-", "_")
     return next(
-        (each for each, kind in AGENTV_TYPES.items() if normalized in kind.aliases),
-        normalized,
+        (each for each, kind in AGENTV_TYPES.items() if normalized in kind.aliases), normalized
     )
 
 
@@ -71,9 +70,7 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
         entry=RubricsEntry, build=build_rubrics, aliases=("rubric", "rubric_grader")
     ),
     "composite": AgentvEvaluatorType(
-        entry=composite.CompositeEntry,
-        build=composite.build_composite,
-        has_members=True,
+        entry=composite.CompositeEntry, build=composite.build_composite, has_members=True
     ),
     "tool_trajectory": _make_rule_type(
         tool_trajectory.TrajectoryEntry, tool_trajectory.make_trajectory
@@ -81,8 +78,12 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
     "field_accuracy": _make_rule_type(
         field_accuracy.FieldAccuracyEntry, field_accuracy.make_field_accuracy
     ),
-    "latency": _make_rule_type(limits.LatencyEntry, limits.make_latency_limit),
-    "cost": _make_rule_type(limits.CostEntry, limits.make_cost_limit),
+    "latency": _make_rule_type(
+        limits.LatencyEntry, lambda entry, _: limits.LatencyLimit(threshold=entry.threshold)
+    ),
+    "cost": _make_rule_type(
+        limits.CostEntry, lambda entry, _: limits.CostLimit(budget=entry.budget)
+    ),
     "token_usage": _make_rule_type(limits.TokenUsageEntry, limits.make_token_limits),
     "execution_metrics": _make_rule_type(
         limits.ExecutionMetricsEntry, limits.make_execution_metrics
@@ -93,10 +94,10 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
     ),
     **dict.fromkeys(
         ("contains_any", "contains_all", "icontains_any", "icontains_all"),
-        _make_rule_type(text_match.TextsEntry, text_match.make_texts_match),
+        _make_rule_type(text_match.TextsEntry, text_match.make_text_match),
     ),
-    "regex": _make_rule_type(text_match.RegexEntry, text_match.make_regex_match),
-    "is_json": _make_rule_type(text_match.IsJsonEntry, text_match.make_json_match),
+    "regex": AgentvEvaluatorType(entry=text_match.RegexEntry, build=text_match.build_regex),
+    "is_json": _make_rule_type(text_match.IsJsonEntry, text_match.make_text_match),
 }
 
 # AgentV types that agentci does not support, spelled with `_`, with the reason or advice.

@@ -1,16 +1,36 @@
 """AgentV 4 assertions about the response text: contains, equals, regex, is_json, ..."""
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Final, Literal, Self
 
 from msgspec import Struct
 from pydantic import Field, model_validator
 
-from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry
+from agentci._util.child_programs import SEARCH_PATH
+from agentci._util.text.json_text import dumps_compact
+from agentci.errors import EvaluatorError
+from agentci.evaluators.agentv.agentv_evaluator import (
+    AgentvContext,
+    AgentvEntry,
+    make_agentv_identity,
+    make_pass_threshold,
+)
 from agentci.evaluators.agentv.case_texts import extract_candidate_answer
-from agentci.evaluators.agentv.findings import Finding
-from agentci.model.case import AgentvCase
+from agentci.evaluators.agentv.findings import (
+    Finding,
+    PassThreshold,
+    get_recorded_run,
+    make_agentv_judgement,
+)
+from agentci.evaluators.evaluator import check_response
+from agentci.evaluators.fields import optional
+from agentci.evaluators.program_output import format_log_tail, parse_output
+from agentci.model.case import AgentvCase, Case
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.program import LocalProgram
+from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
 from agentci.model.trace import Transcript
 from agentci.recordings.telemetry.json_input import parse_nested_json
 
@@ -36,9 +56,8 @@ class TextMatch(Struct, frozen=True, kw_only=True):
     kind: str
     values: tuple[str, ...]
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del agentv_case
         answer = extract_candidate_answer(transcript)
         if self.kind == "is_json":
             holds = _is_json(answer)
@@ -63,26 +82,70 @@ class TextMatch(Struct, frozen=True, kw_only=True):
         )
 
 
-class RegexMatch(Struct, frozen=True, kw_only=True):
-    """The ``regex`` rule; ``shown`` and ``flags`` are the pattern and flags as written."""
+# Wall time, which a loaded machine stretches; the program itself limits its processor time.
+SEARCH_SECONDS: Final = 60
+SEARCH_MB: Final = 1024
 
-    pattern: re.Pattern[str]
+
+class RegexEvaluator(Struct, frozen=True, kw_only=True):
+    """The ``regex`` evaluator.
+
+    Attributes:
+        pattern: the pattern in Python's syntax.
+        flag_bits: the flags as Python's number.
+        shown, flags: the pattern and the flags as written.
+    """
+
+    identity: EvaluatorIdentity
+    pattern: str
+    flag_bits: int
     shown: str
     flags: str
+    threshold: PassThreshold
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
-        """See ``ScoringRule``."""
-        del agentv_case
-        holds = self.pattern.search(extract_candidate_answer(transcript)) is not None
-        note = f" (flags: {self.flags})" if self.flags else ""
-        verb = "matches" if holds else "does not match"
-        return _make_match_finding(
-            f"Output {verb} pattern /{self.shown}/{self.flags}{note}", holds=holds
+    @property
+    def needs(self) -> tuple[Prerequisite, ...]:
+        """No prerequisites."""
+        return ()
+
+    def ask(self, case: Case) -> RunProgram:
+        """Search the answer in a child program, because some expressions take years."""
+        answer = extract_candidate_answer(get_recorded_run(case)[1])
+        return RunProgram(
+            program=LocalProgram(path=SEARCH_PATH),
+            stdin=dumps_compact({"pattern": self.pattern, "flags": self.flag_bits, "text": answer}),
+            timeout_seconds=SEARCH_SECONDS,
+            network=False,
+            memory_mb=SEARCH_MB,
+            # It is ours, and its response depends only on stdin.
+            cached=True,
         )
 
+    def read(self, response: Response) -> Judgement:
+        """Make a judgement from whether the pattern was found.
 
-def compile_regex(pattern: str, flags: str) -> re.Pattern[str]:
-    """Compile a pattern in the syntax that JavaScript and Python share.
+        Raises:
+            EvaluatorError: the search took too long or too much memory.
+        """
+        holds = self._parse_found(check_response(response, ProgramOutput))
+        note = f" (flags: {self.flags})" if self.flags else ""
+        verb = "matches" if holds else "does not match"
+        finding = _make_match_finding(
+            f"Output {verb} pattern /{self.shown}/{self.flags}{note}", holds=holds
+        )
+        return make_agentv_judgement(finding, self.threshold)
+
+    def _parse_found(self, response: ProgramOutput) -> bool:
+        match parse_output(response.stdout) if response.exit_code == 0 else {}:
+            case {"found": bool(found)}:
+                return found
+            case _:
+                reason = format_log_tail(response.stderr) or "the search printed no result"
+                raise EvaluatorError(f"Evaluator `{self.identity.name}`: {reason}")
+
+
+def parse_regex(pattern: str, flags: str) -> tuple[str, int]:
+    """Convert a pattern in the syntax that JavaScript and Python share to Python's, and its flags.
 
     Raises:
         ValueError: the pattern or a flag is invalid.
@@ -93,17 +156,21 @@ def compile_regex(pattern: str, flags: str) -> re.Pattern[str]:
     chosen = re.NOFLAG
     for flag in flags:
         chosen |= FLAGS[flag]
+    translated = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
     try:
-        return re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", pattern), chosen)
-    except re.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they would be printed with this file's name
+            re.compile(translated, chosen)
+    except RecursionError:
+        raise ValueError("invalid regular expression: nested too deeply") from None
+    except (re.error, OverflowError) as error:
         raise ValueError(f"invalid regular expression: {error}") from None
+    return translated, int(chosen)
 
 
 def _make_match_finding(line: str, *, holds: bool) -> Finding:
     return Finding(
-        score=1.0 if holds else 0.0,
-        hits=(line,) if holds else (),
-        misses=() if holds else (line,),
+        score=1.0 if holds else 0.0, hits=(line,) if holds else (), misses=() if holds else (line,)
     )
 
 
@@ -181,11 +248,11 @@ class RegexEntry(AgentvEntry):
         description="Checks whether the answer matches a regular expression."
     )
     value: str = Field(description="The regular expression, without slashes.")
-    flags: str = Field(default="", description="Flags of the expression, such as `i`.")
+    flags: str = optional("Flags of the expression, such as `i`.", default="")
 
     @model_validator(mode="after")
     def _compiles(self) -> Self:
-        compile_regex(self.value, self.flags)
+        parse_regex(self.value, self.flags)
         return self
 
 
@@ -195,22 +262,20 @@ class IsJsonEntry(AgentvEntry):
     type: Literal["is_json"] = Field(description="Checks whether the answer is valid JSON.")
 
 
-def make_text_match(entry: TextEntry, _: AgentvContext) -> TextMatch:
+def make_text_match(entry: TextEntry | TextsEntry | IsJsonEntry, _: AgentvContext) -> TextMatch:
     """Make the rule."""
-    return TextMatch(kind=entry.type, values=(entry.value,))
+    value = () if isinstance(entry, IsJsonEntry) else entry.value
+    return TextMatch(kind=entry.type, values=(value,) if isinstance(value, str) else tuple(value))
 
 
-def make_texts_match(entry: TextsEntry, _: AgentvContext) -> TextMatch:
-    """Make the rule."""
-    return TextMatch(kind=entry.type, values=tuple(entry.value))
-
-
-def make_regex_match(entry: RegexEntry, _: AgentvContext) -> RegexMatch:
-    """Make the rule."""
-    pattern = compile_regex(entry.value, entry.flags)
-    return RegexMatch(pattern=pattern, shown=entry.value, flags=entry.flags)
-
-
-def make_json_match(entry: IsJsonEntry, _: AgentvContext) -> TextMatch:
-    """Make the rule."""
-    return TextMatch(kind=entry.type, values=())
+def build_regex(entry: RegexEntry, context: AgentvContext) -> RegexEvaluator:
+    """Make the evaluator."""
+    pattern, flag_bits = parse_regex(entry.value, entry.flags)
+    return RegexEvaluator(
+        identity=make_agentv_identity(entry, context),
+        pattern=pattern,
+        flag_bits=flag_bits,
+        shown=entry.value,
+        flags=entry.flags,
+        threshold=make_pass_threshold(entry, context),
+    )

@@ -6,10 +6,11 @@ from typing import Literal, Self, TypeAlias
 from msgspec import Struct
 from pydantic import Field, JsonValue, model_validator
 
+from agentci._util.text.javascript import equal_json, find_at_path
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
 from agentci.evaluators.agentv.findings import Finding
-from agentci.evaluators.agentv.json_equality import equal_json, find_at_path
-from agentci.evaluators.fields import StrictModel, Text
+from agentci.evaluators.fields import StrictModel, Text, optional
+from agentci.evaluators.metrics.metric import check_comparison_count
 from agentci.model.case import AgentvCase
 from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolUse, Transcript
@@ -79,10 +80,11 @@ class Trajectory(Struct, frozen=True, kw_only=True):
     at_least: str = "≥"
     strict: bool = False
 
-    def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
+    def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        del agentv_case
         uses = tuple(transcript.tool_uses)
+        if self.mode != "exact":
+            check_comparison_count(len(uses), max(len(self.expected), len(self.minimums)))
         if not self.expected and self._needs_expected(uses):
             return Finding(score=1.0, hits=("No tool sequence specified",))
         rules = {
@@ -230,16 +232,12 @@ class ExpectedCallSpec(StrictModel):
     """An expected tool call."""
 
     tool: Text = Field(description="Name of the tool.")
-    args: JsonValue = Field(
-        default=None, description="Its arguments; by default, and with `any`, all match."
+    args: JsonValue = optional("Its arguments; by default, and with `any`, all match.")
+    args_match: ArgsMatchSpec | None = optional(
+        "How its arguments are compared; by default as `args_match` of the evaluator."
     )
-    args_match: ArgsMatchSpec | None = Field(
-        default=None,
-        description="How its arguments are compared; by default as `args_match` of the evaluator.",
-    )
-    max_duration_ms: NonNegative | None = Field(
-        default=None,
-        description="Longest duration in milliseconds; needs `strict` in files without `tests`.",
+    max_duration_ms: NonNegative | None = optional(
+        "Longest duration in milliseconds; needs `strict` in files without `tests`."
     )
 
 
@@ -253,22 +251,21 @@ class TrajectoryEntry(AgentvEntry):
         description="any_order (minimum number of calls per tool), in_order (other calls may be in "
         "between), exact, superset (at least these calls), subset (only these calls)."
     )
-    minimums: dict[str, NonNegative] | None = Field(
-        default=None, description="Minimum number of calls per tool, for any_order."
+    minimums: dict[str, NonNegative] | None = optional(
+        "Minimum number of calls per tool, for any_order."
     )
-    expected: list[ExpectedCallSpec] | None = Field(
-        default=None, description="The expected tool calls, for all other modes."
+    expected: list[ExpectedCallSpec] | None = optional(
+        "The expected tool calls, for all other modes."
     )
-    args_match: ArgsMatchSpec | None = Field(
-        default=None,
-        description="How arguments are compared: exact, superset (the expected ones, and others), "
+    args_match: ArgsMatchSpec | None = optional(
+        "How arguments are compared: exact, superset (the expected ones, and others), "
         "subset, ignore, or a list of the paths to compare. By default exact in files with "
-        "`tests`, else superset.",
+        "`tests`, else superset."
     )
-    strict: bool = Field(
-        default=False,
-        description="Whether extra calls lower the score of `exact`, and `in_order` continues "
+    strict: bool = optional(
+        "Whether extra calls lower the score of `exact`, and `in_order` continues "
         "after a call that does not match; AgentV does neither.",
+        default=False,
     )
 
     @model_validator(mode="after")

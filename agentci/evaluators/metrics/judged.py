@@ -3,13 +3,14 @@
 Scores are those of Google's Agent Development Kit 2.13; the wording of the prompts is ours.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.text.json_text import dumps_readable
-from agentci._util.text.sentences import split_sentences
 from agentci.errors import EvaluatorError
 from agentci.evaluators.prompts.questions import make_question
 from agentci.model.case import Rubric
@@ -304,9 +305,7 @@ JUDGED_METRICS: Final[Mapping[str, JudgedMetric]] = {
         make_prompt=_make_match_prompt, grade=_grade_match, needs_expected=True
     ),
     "rubric_based_final_response_quality_v1": JudgedMetric(
-        make_prompt=_make_quality_prompt,
-        grade=_grade_rubrics,
-        rubric_type="FINAL_RESPONSE_QUALITY",
+        make_prompt=_make_quality_prompt, grade=_grade_rubrics, rubric_type="FINAL_RESPONSE_QUALITY"
     ),
     "rubric_based_tool_use_quality_v1": JudgedMetric(
         make_prompt=_make_tool_use_prompt, grade=_grade_rubrics, rubric_type="TOOL_USE_QUALITY"
@@ -315,3 +314,39 @@ JUDGED_METRICS: Final[Mapping[str, JudgedMetric]] = {
         make_prompt=_make_hallucination_prompt, grade=_grade_sentences
     ),
 }
+
+
+# Chinese and Japanese have no space after their full-width punctuation.
+# An abbreviation may split a sentence in two, which a judge can still grade.
+_END: Final = re.compile(
+    r"(?<=[.!?\u2026])\s+|(?<=[.!?\u2026][\"')\]])\s+|(?<=[\u3002\uff01\uff1f])"
+)
+_NUMBER: Final = re.compile(r"\d+[.)]")
+_ROW: Final = "|"
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """Split ``text`` into sentences; a table is one, and parts without letters or digits none."""
+    return tuple(each for each in _split_lines(text) if any(map(str.isalnum, each)))
+
+
+def _split_lines(text: str) -> Iterator[str]:
+    lines = (line.strip() for line in text.splitlines())
+    for is_table, group in groupby(lines, key=lambda line: line.startswith(_ROW)):
+        if is_table:
+            yield "\n".join(group)
+            continue
+        for line in group:
+            yield from _split_line(line)
+
+
+def _split_line(line: str) -> Iterator[str]:
+    """Split a line into sentences; the number of a list item stays with its first one."""
+    number = ""
+    for part in _END.split(line):
+        whole = f"{number} {part.strip()}".strip()
+        if _NUMBER.fullmatch(whole):
+            number = whole
+            continue
+        number = ""
+        yield whole

@@ -70,12 +70,10 @@ class Metric(Protocol):
     @property
     def name(self) -> str:
         """The name in configs."""
-        ...
 
     @property
     def needs_expected(self) -> bool:
         """Whether it compares with expected turns, and so cannot run without them."""
-        ...
 
     def measure(
         self, actual: Sequence[Turn], expected: Sequence[Turn], options: JsonObject, /
@@ -85,7 +83,6 @@ class Metric(Protocol):
         Raises:
             EvaluatorError: if there is no pair to compare, or an option is invalid.
         """
-        ...
 
 
 def pair_turns(actual: Sequence[Turn], expected: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
@@ -99,6 +96,23 @@ def pair_turns(actual: Sequence[Turn], expected: Sequence[Turn]) -> list[tuple[T
     if not expected:
         raise EvaluatorError(NO_EXPECTED_TURNS)
     return list(zip(actual, expected, strict=False))
+
+
+# Pairs of tool calls compared in one check; such a comparison takes at most some seconds.
+MAX_COMPARED_CALLS: Final = 1_000_000
+
+
+def check_comparison_count(actual: int, expected: int) -> None:
+    """Check that comparing each recorded with each expected tool call takes seconds, not hours.
+
+    Raises:
+        EvaluatorError: there are too many of both.
+    """
+    if actual * expected > MAX_COMPARED_CALLS:
+        raise EvaluatorError(
+            f"{actual:,} recorded tool calls cannot be compared with {expected:,} expected ones;"
+            f" the product of both numbers is limited to {MAX_COMPARED_CALLS:,}"
+        )
 
 
 def mean(scores: Sequence[float]) -> float:

@@ -8,7 +8,12 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci.errors import EvaluatorError
-from agentci.evaluators.metrics.metric import count_unpaired_turns, mean, pair_turns
+from agentci.evaluators.metrics.metric import (
+    check_comparison_count,
+    count_unpaired_turns,
+    mean,
+    pair_turns,
+)
 from agentci.model.json import JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import ToolCall, Turn
@@ -104,6 +109,7 @@ def _match_in_order(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> b
 
 
 def _match_in_any_order(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> bool:
+    check_comparison_count(len(made), len(expected))
     rest = list(made)
     for each in expected:
         found = next((i for i, call in enumerate(rest) if _are_equal(call, each)), None)

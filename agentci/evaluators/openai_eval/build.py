@@ -12,6 +12,7 @@ from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
 from agentci.evaluators.grader_protocol import SAMPLE
 from agentci.evaluators.judge_config import JudgeSpec, MissingJudgeError
+from agentci.evaluators.openai_eval import evaluator, graders
 from agentci.evaluators.openai_eval.entries import (
     AnyGraderSpec,
     LabelModelSpec,
@@ -24,26 +25,7 @@ from agentci.evaluators.openai_eval.entries import (
     StringCheckSpec,
     TextSimilaritySpec,
 )
-from agentci.evaluators.openai_eval.evaluator import (
-    EXPECTED_FIELD,
-    EvalsApiEvaluator,
-    OpenAIEvaluator,
-)
 from agentci.evaluators.openai_eval.formula import parse_formula
-from agentci.evaluators.openai_eval.graders import (
-    GRADE_PROGRAM,
-    CosineGrader,
-    MultiGrader,
-    PythonGrader,
-    SimilarityGrader,
-    StringCheckGrader,
-    TurnGrader,
-)
-from agentci.evaluators.openai_eval.model_graders import (
-    GraderPrompt,
-    LabelModelGrader,
-    ScoreModelGrader,
-)
 from agentci.model.json import JsonObject
 from agentci.model.judgement import NO_REPETITION, EvaluatorIdentity, Repetition
 from agentci.model.judges import ModelSettings, RequiredJudge
@@ -133,7 +115,6 @@ class GraderModels:
 
 
 def _extract_judge_fields(spec: ModelGraderSpec) -> dict[str, object]:
-    """Return a grader's model settings as fields of ``judge``."""
     sampling = spec.sampling_params if isinstance(spec, ScoreModelSpec) else None
     fields = {
         "model": spec.model,
@@ -221,7 +202,7 @@ IN_EVERY_TURN: Final = "in every turn"
 
 def build_openai_eval(
     entry: OpenAIEvalEntry, context: EvaluatorContext
-) -> OpenAIEvaluator | EvalsApiEvaluator:
+) -> evaluator.OpenAIEvaluator | evaluator.EvalsApiEvaluator:
     """Make the evaluator of ``entry``.
 
     Raises:
@@ -239,7 +220,9 @@ def build_openai_eval(
         required=entry.required,
         place=context.place,
         needs_expected=any(
-            names_field(EXPECTED_FIELD, text) for spec in specs for text in iterate_templates(spec)
+            names_field(evaluator.EXPECTED_FIELD, text)
+            for spec in specs
+            for text in iterate_templates(spec)
         ),
         repetition=_read_repetition(entry, specs, context),
     )
@@ -247,7 +230,7 @@ def build_openai_eval(
     if entry.base_url is not None:
         service = EvalsService(base_url=entry.base_url, key_variable=entry.api_key_env or "")
         at = context.find_place("base_url")
-        return EvalsApiEvaluator(
+        return evaluator.EvalsApiEvaluator(
             identity=identity,
             service=RequiredService(service=service, name=entry.name, place=at),
             criterion=make_testing_criterion(
@@ -259,8 +242,8 @@ def build_openai_eval(
             **get_score_bounds(entry.grader),
         )
     models = GraderModels(entry, context)
-    caller = RequiredProgram(program=GRADE_PROGRAM, name=entry.name, place=place)
-    return OpenAIEvaluator(
+    caller = RequiredProgram(program=graders.GRADE_PROGRAM, name=entry.name, place=place)
+    return evaluator.OpenAIEvaluator(
         identity=identity,
         grader=_build_grader(entry.grader, entry, models),
         needs=(
@@ -302,7 +285,6 @@ def _uses_embeddings(spec: AnyGraderSpec) -> bool:
 
 
 def _find_threshold(entry: OpenAIEvalEntry) -> float | None:
-    """Return the score that a turn must reach; None if the grader has no threshold."""
     if not isinstance(entry.grader, ScoredGraderSpec):
         return None
     own = entry.grader.own_threshold
@@ -316,21 +298,23 @@ def _describe_threshold(spec: AnyGraderSpec, threshold: float | None) -> str:
     return format_criterion(1 if threshold is None else threshold)
 
 
-def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, models: GraderModels) -> TurnGrader:
+def _build_grader(
+    spec: AnyGraderSpec, entry: OpenAIEvalEntry, models: GraderModels
+) -> graders.TurnGrader:
     match spec:
         case TextSimilaritySpec():
             return _build_similarity_grader(spec, models)
         case StringCheckSpec():
             operation = spec.operation
-            return StringCheckGrader(
+            return graders.StringCheckGrader(
                 input=spec.input, reference=spec.reference, operation=operation
             )
         case PythonGraderSpec():
-            return PythonGrader(
+            return graders.PythonGrader(
                 source=spec.source, timeout_seconds=entry.timeout, cached=entry.cache
             )
         case MultiGraderSpec():
-            return MultiGrader(
+            return graders.MultiGrader(
                 members={
                     name: _build_grader(each, entry, models) for name, each in spec.members.items()
                 },
@@ -342,31 +326,29 @@ def _build_grader(spec: AnyGraderSpec, entry: OpenAIEvalEntry, models: GraderMod
             assert_never(spec)
 
 
-def _build_similarity_grader(spec: TextSimilaritySpec, models: GraderModels) -> TurnGrader:
+def _build_similarity_grader(spec: TextSimilaritySpec, models: GraderModels) -> graders.TurnGrader:
     if spec.evaluation_metric == COSINE:
         model = models.require_embedding_model().judge
-        return CosineGrader(input=spec.input, reference=spec.reference, model=model)
-    return SimilarityGrader(
+        return graders.CosineGrader(input=spec.input, reference=spec.reference, model=model)
+    return graders.SimilarityGrader(
         input=spec.input, reference=spec.reference, metric=spec.evaluation_metric
     )
 
 
-def _build_model_grader(spec: LabelModelSpec | ScoreModelSpec, models: GraderModels) -> TurnGrader:
-    prompt = GraderPrompt(messages=tuple((each.role, each.text) for each in spec.input))
+def _build_model_grader(
+    spec: LabelModelSpec | ScoreModelSpec, models: GraderModels
+) -> graders.TurnGrader:
+    prompt = graders.GraderPrompt(messages=tuple((each.role, each.text) for each in spec.input))
     judge = models.require_judge(spec).judge
     if isinstance(spec, ScoreModelSpec):
         low, high = spec.range
-        return ScoreModelGrader(prompt=prompt, low=low, high=high, judge=judge)
-    return LabelModelGrader(
-        prompt=prompt,
-        labels=tuple(spec.labels),
-        passing=tuple(spec.passing_labels),
-        judge=judge,
+        return graders.ScoreModelGrader(prompt=prompt, low=low, high=high, judge=judge)
+    return graders.LabelModelGrader(
+        prompt=prompt, labels=tuple(spec.labels), passing=tuple(spec.passing_labels), judge=judge
     )
 
 
 def _iterate_specs(spec: AnyGraderSpec) -> Iterator[AnyGraderSpec]:
-    """Yield a grader and its members."""
     yield spec
     if isinstance(spec, MultiGraderSpec):
         yield from spec.members.values()

@@ -19,6 +19,7 @@ from agentci.evaluators.fields import (
     StrictModel,
     Text,
     VariableName,
+    optional,
 )
 from agentci.evaluators.grader_protocol import ITEM, SAMPLE, SAMPLE_FIELDS
 from agentci.evaluators.judge_config import JudgeSpec
@@ -106,17 +107,14 @@ class GraderSpec(StrictModel):
     """Fields shared by all graders."""
 
     type: str
-    name: Text | None = Field(
-        default=None, description="Name of the grader; required in a list of graders."
-    )
+    name: Text | None = optional("Name of the grader; required in a list of graders.")
 
 
 class ScoredGraderSpec(GraderSpec):
     """A grader whose scores are compared with a threshold."""
 
-    pass_threshold: Share | None = Field(
-        default=None,
-        description="Minimum score of a turn; default: the entry's `threshold`.",
+    pass_threshold: Share | None = optional(
+        "Minimum score of a turn; default: the entry's `threshold`."
     )
 
     @property
@@ -130,11 +128,9 @@ class TextSimilaritySpec(ScoredGraderSpec):
 
     type: Literal["text_similarity"] = Field(description="Similarity of two texts.")
     evaluation_metric: SimilarityMetricName = Field(description="The similarity metric.")
-    input: TemplateText = Field(
-        default=ACTUAL_TEMPLATE, description="Template of the text to evaluate."
-    )
-    reference: TemplateText = Field(
-        default=EXPECTED_TEMPLATE, description="Template of the text to compare it with."
+    input: TemplateText = optional("Template of the text to evaluate.", default=ACTUAL_TEMPLATE)
+    reference: TemplateText = optional(
+        "Template of the text to compare it with.", default=EXPECTED_TEMPLATE
     )
 
 
@@ -146,11 +142,9 @@ class StringCheckSpec(GraderSpec):
         description="`eq`: equal; `ne`: not equal; `like`: the input contains the reference; "
         "`ilike`: the same, ignoring case."
     )
-    input: TemplateText = Field(
-        default=ACTUAL_TEMPLATE, description="Template of the text to evaluate."
-    )
-    reference: TemplateText = Field(
-        default=EXPECTED_TEMPLATE, description="Template of the text to compare it with."
+    input: TemplateText = optional("Template of the text to evaluate.", default=ACTUAL_TEMPLATE)
+    reference: TemplateText = optional(
+        "Template of the text to compare it with.", default=EXPECTED_TEMPLATE
     )
 
 
@@ -161,9 +155,7 @@ class PythonGraderSpec(ScoredGraderSpec):
     source: PythonSource = Field(
         description="Python source of `grade(sample, item)`, which returns 0 to 1."
     )
-    image_tag: Text | None = Field(
-        default=None, description="Ignored: the function runs in agentci's Python."
-    )
+    image_tag: Text | None = optional("Ignored: the function runs in agentci's Python.")
 
 
 class TextPart(StrictModel):
@@ -176,7 +168,7 @@ class TextPart(StrictModel):
 class GraderMessage(StrictModel):
     """A message to the judge model."""
 
-    type: Literal["message"] = Field(default="message", description="A message.")
+    type: Literal["message"] = optional("A message.", default="message")
     role: Literal["user", "assistant", "system", "developer"] = Field(description="Its role.")
     content: TemplateText | TextPart | list[TextPart] = Field(description="Template of its text.")
 
@@ -198,26 +190,22 @@ GraderMessages: TypeAlias = Annotated[list[GraderMessage], Field(min_length=1)]
 class SamplingParams(StrictModel):
     """Sampling parameters of the judge model."""
 
-    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = Field(
-        default=None, description="Sampling temperature; not sent by default."
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = optional(
+        "Sampling temperature; not sent by default."
     )
-    reasoning_effort: Text | None = Field(default=None, description="Reasoning effort.")
-    max_completions_tokens: Count | None = Field(
-        default=None, description="Token limit of one response, including reasoning tokens."
+    reasoning_effort: Text | None = optional("Reasoning effort.")
+    max_completions_tokens: Count | None = optional(
+        "Token limit of one response, including reasoning tokens."
     )
-    seed: JsonValue = Field(
-        default=None, description="Ignored: it does not make responses repeatable."
-    )
-    top_p: JsonValue = Field(default=None, description="Ignored.")
+    seed: JsonValue = optional("Ignored: it does not make responses repeatable.")
+    top_p: JsonValue = optional("Ignored.")
 
 
 class ModelGraderSpec(GraderSpec):
     """Fields shared by graders that use a model."""
 
-    model: Text | None = Field(
-        default=None,
-        description="Judge model, at the provider of `judge` or OpenAI; default: the model of "
-        "`judge`.",
+    model: Text | None = optional(
+        "Judge model, at the provider of `judge` or OpenAI; default: the model of `judge`."
     )
     input: GraderMessages = Field(description="Messages with the instructions and placeholders.")
 
@@ -252,17 +240,13 @@ class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
     """A model that gives each response a number."""
 
     type: Literal["score_model"] = Field(description="A model that gives a number.")
-    range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] = Field(
-        default=[0, 1], description="Lowest and highest number; scores are scaled to 0-1."
+    range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] = optional(
+        "Lowest and highest number; scores are scaled to 0-1.", default=[0, 1]
     )
-    pass_threshold: FiniteFloat | None = Field(
-        default=None,
-        description="Minimum number of a turn, within `range`; default: the entry's `threshold`, "
-        "scaled.",
+    pass_threshold: FiniteFloat | None = optional(
+        "Minimum number of a turn, within `range`; default: the entry's `threshold`, scaled."
     )
-    sampling_params: SamplingParams | None = Field(
-        default=None, description="Sampling parameters of the model."
-    )
+    sampling_params: SamplingParams | None = optional("Sampling parameters of the model.")
 
     @property
     def own_threshold(self) -> float | None:
@@ -340,13 +324,12 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
 
     type: Literal["openai_eval"] = Field(description="A grader of OpenAI's Evals API.")
     grader: AnyGraderSpec = Field(description="The grader.")
-    threshold: Share | None = Field(
-        default=None,
-        description="Minimum score of every turn; default: the grader's `pass_threshold`, or 0.5.",
+    threshold: Share | None = optional(
+        "Minimum score of every turn; default: the grader's `pass_threshold`, or 0.5."
     )
-    timeout: Seconds = Field(
+    timeout: Seconds = optional(
+        "Time limit of a `python` call or a remote run, in seconds.",
         default=DEFAULT_TIMEOUT_SECONDS,
-        description="Time limit of a `python` call or a remote run, in seconds.",
     )
     cache: Annotated[
         bool,
@@ -355,12 +338,9 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
             "docs/response-cache.md."
         ),
     ] = False
-    judge: JudgeSpec | None = Field(
-        default=None, description="The judge model; default: the config's."
-    )
-    backend: Literal["local", "remote"] = Field(
-        default="local",
-        description="Where grading happens: in agentci, or in a service with the Evals API.",
+    judge: JudgeSpec | None = optional("The judge model; default: the config's.")
+    backend: Literal["local", "remote"] = optional(
+        "Where grading happens: in agentci, or in a service with the Evals API.", default="local"
     )
     base_url: Text | None = Field(
         default=None,
@@ -368,8 +348,7 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
         examples=["https://RESOURCE.openai.azure.com/openai/v1"],
     )
     api_key_env: VariableName | None = Field(
-        default=None,
-        description="Environment variable with the service's API key.",
+        default=None, description="Environment variable with the service's API key."
     )
 
     @model_validator(mode="after")

@@ -10,12 +10,7 @@ from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.evaluator import check_response, extract_judgement
 from agentci.evaluators.grader_protocol import ITEM, SAMPLE, make_item, make_sample
-from agentci.evaluators.metrics.metric import (
-    NO_EXPECTED_TURNS,
-    count_unpaired_turns,
-    describe_turn_mismatch,
-    mean,
-)
+from agentci.evaluators.metrics import metric
 from agentci.evaluators.openai_eval.graders import TurnGrade, TurnGrader
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
@@ -60,14 +55,14 @@ def select_graded_turns(case: Case, *, compares: bool) -> GradedTurns | Skip:
     """
     actual, expected = case.trace.turns, case.expected.turns if case.expected else ()
     if compares and not expected:
-        return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
+        return Skip(reason=case.unmatched_reason or metric.NO_EXPECTED_TURNS)
     graded = actual[: len(expected)] if compares else actual
     return GradedTurns(
         rows=tuple(
             make_template_row(case, turn, expected_turn)
             for turn, expected_turn in zip_longest(graded, expected[: len(graded)])
         ),
-        counts=count_unpaired_turns(actual, expected) if compares else {},
+        counts=metric.count_unpaired_turns(actual, expected) if compares else {},
     )
 
 
@@ -112,8 +107,8 @@ def combine_turn_grades(
         if not passes
     )
     scores = tuple(each.score for each in grades)
-    score = mean(scores)
-    mismatch = describe_turn_mismatch(len(grades), counts) if turn_mismatch_fails else None
+    score = metric.mean(scores)
+    mismatch = metric.describe_turn_mismatch(len(grades), counts) if turn_mismatch_fails else None
     reason = mismatch
     if misses:
         failed = f"{len(misses)} of {format_count(len(grades), 'turn')} failed"

@@ -10,11 +10,16 @@ from agentci.errors import EvaluatorError
 from agentci.evaluators.prompts.answer_schema import describe_answer_format
 from agentci.model.json import JsonObject
 from agentci.model.judges import JudgePrompt, VerdictSchema
+from agentci.model.values import replace
 
 _REPAIR: Final = (
     "The reply below should be one JSON object, but is not. Rewrite the verdict that it states in"
     " the format below. Do not make your own judgement. If it states no verdict, or more than one,"
     " respond with {}."
+)
+_OWN_VERDICT: Final = (
+    "An earlier response repeated JSON from the text between the markers. Respond only with your"
+    " own verdict, with reasoning in your own words."
 )
 _REPLY: Final = "reply"
 # Minimum length of a text that is searched for in a prompt; shorter texts may match by accident.
@@ -145,10 +150,16 @@ def make_repair_question(form: VerdictSchema, response: str) -> JudgePrompt:
     return _assemble_question(_REPAIR, fence.wrap(_REPLY, response), form)
 
 
+def make_second_question(prompt: JudgePrompt) -> JudgePrompt:
+    """Ask again after a response that repeated JSON from the evaluated content."""
+    return replace(prompt, user=f"{prompt.user}\n\n{_OWN_VERDICT}")
+
+
 def _iterate_spellings(text: str) -> Iterator[str]:
     """Yield a text in the spellings in which a program may include it in its prompt."""
     bare = text.strip()
-    if len(bare) >= MIN_FOUND:
+    # A short object may be a quoted verdict.
+    if len(bare) >= MIN_FOUND or (bare.startswith("{") and bare.endswith("}")):
         yield bare
         yield from (json.dumps(bare, ensure_ascii=plain)[1:-1] for plain in (False, True))
 

@@ -5,7 +5,14 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 from pydantic import Field, WithJsonSchema, model_validator
 
 from agentci.evaluators.agentevals.entries import ProcessEntry
-from agentci.evaluators.fields import Entry, GraderReference, RepeatableEntry, Seconds, Text
+from agentci.evaluators.fields import (
+    Entry,
+    GraderReference,
+    RepeatableEntry,
+    Seconds,
+    Text,
+    optional,
+)
 from agentci.evaluators.judge_config import JudgeSpec
 
 # The function name of OpenAI's graders and Foundry's evaluators.
@@ -22,10 +29,8 @@ class GraderEntry(ProcessEntry):
         description="`FILE.py:FUNCTION`, relative to this config; the default function is `grade`.",
         examples=["graders.py:is_short"],
     )
-    timeout: Seconds = Field(
-        default=GRADER_SECONDS, description="Time limit of one call in seconds."
-    )
-    network: bool = Field(default=True, description="Whether it can use the network.")
+    timeout: Seconds = optional("Time limit of one call in seconds.", default=GRADER_SECONDS)
+    network: bool = optional("Whether it can use the network.", default=True)
 
     @property
     def file(self) -> str:
@@ -63,9 +68,7 @@ class PromptEntry(RepeatableEntry, Entry):
         "`threshold` is a decimal between them, else unknown, and results have no score.",
         examples=[[1, 5]],
     )
-    judge: JudgeSpec | None = Field(
-        default=None, description="The judge model; default: the config's."
-    )
+    judge: JudgeSpec | None = optional("The judge model; default: the config's.")
 
     @model_validator(mode="after")
     def _on_its_scale(self) -> Self:

@@ -10,13 +10,13 @@ from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.build import (
-    installs_requirements,
     make_program_identity,
     make_program_run,
+    with_requirements,
 )
 from agentci.evaluators.agentevals.eval_protocol import ParsedEvalResult, truncate_result
 from agentci.evaluators.agentevals.threshold import get_threshold
-from agentci.evaluators.evaluator import check_response
+from agentci.evaluators.evaluator import check_response, find_required_variables
 from agentci.evaluators.evaluator_type import EvaluatorContext, TextFile
 from agentci.evaluators.grader_protocol import FunctionGrade, make_grade_arguments, parse_grade
 from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
@@ -69,9 +69,10 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """The file with the function."""
+        """The file with the function, and the variables that it may see."""
         name = self.identity.name
-        return (RequiredProgram(program=self.run.program, name=name, place=self.program_place),)
+        program = RequiredProgram(program=self.run.program, name=name, place=self.program_place)
+        return (program, *find_required_variables(self.identity, self.run))
 
     def ask(self, case: Case) -> RunProgram:
         """Have the function called with the recorded run and the row of the case."""
@@ -101,9 +102,8 @@ def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement
         EvaluatorError: the score is not from 0 to 1.
     """
     if not 0 <= grade.score <= 1:
-        raise EvaluatorError(
-            f"returned score {format_number(grade.score)}; it must be between 0 and 1"
-        )
+        shown = format_number(grade.score)
+        raise EvaluatorError(f"returned score {shown}; it must be between 0 and 1")
     result = ParsedEvalResult(score=grade.score, status=None, turn_scores=(), details=grade.details)
     details = truncate_result(result, size=grade.size, shown=REASON_FIELDS).details
     reasons = (details.get(name) for name in REASON_FIELDS)
@@ -117,9 +117,7 @@ def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement
 
 def build_grader(entry: GraderEntry, context: EvaluatorContext) -> GraderEvaluator:
     """Make the evaluator; raises InputError if the function's file cannot be used."""
-    program = context.locate(entry.file, "grader")
-    if not installs_requirements(entry):
-        program = replace(program, requirements=None)
+    program = with_requirements(context.locate(entry.file, "grader"), entry)
     file = context.read(entry.file, "grader")
     check_function_exists(file, entry.function, context.find_place("grader"))
     return GraderEvaluator(

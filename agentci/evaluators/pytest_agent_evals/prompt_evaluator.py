@@ -3,22 +3,21 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from jinja2 import Environment, TemplateSyntaxError
-from jinja2.meta import find_undeclared_variables
 from msgspec import Struct
 
 from agentci._util.child_programs import RENDER_PATH
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
-from agentci.errors import EvaluatorError, InputError
+from agentci.errors import EvaluatorError
 from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.grader_protocol import make_item, make_sample
 from agentci.evaluators.program_output import format_log_tail, parse_output
 from agentci.evaluators.prompts.questions import make_question_from_template
 from agentci.evaluators.pytest_agent_evals.entries import PromptEntry
+from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template
 from agentci.model.case import Case
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge, ScoreSchema
 from agentci.model.problem import Place
@@ -148,10 +147,18 @@ def parse_filled_template(response: ProgramOutput) -> tuple[str, list[tuple[str,
     if response.exit_code != 0:
         raise EvaluatorError(f"cannot fill the prompt template: {format_log_tail(response.stderr)}")
     match parse_output(response.stdout):
-        case {"text": str(text), "values": list(values)}:
-            return text, [(str(name), str(value)) for name, value in values]
-        case other:
-            raise TypeError(f"expected a filled template, got {other}")
+        case {"text": str(text), "values": list(values)} if all(map(_is_named_value, values)):
+            return text, [(name, value) for name, value in values]
+        case _:
+            raise EvaluatorError("cannot fill the prompt template: it printed another result")
+
+
+def _is_named_value(value: Json) -> bool:
+    match value:
+        case [str(), str()]:
+            return True
+        case _:
+            return False
 
 
 def make_prompt_judgement(value: JudgeValue, reason: str, bar: PromptThreshold) -> Judgement:
@@ -227,33 +234,3 @@ def make_prompt_threshold(
 def is_prompt_path(prompt: str) -> bool:
     """Return whether a prompt is a path: one line without template syntax."""
     return "\n" not in prompt.strip() and "{{" not in prompt and "{%" not in prompt
-
-
-def check_prompt_template(template: str, place: Place, *, line_counts: bool = False) -> None:
-    """Check that a template is valid and uses a variable.
-
-    Args:
-        place: where the template is.
-        line_counts: whether the template is a whole file, so that its line numbers are the file's.
-
-    Raises:
-        InputError: the template is invalid, or uses no variable.
-    """
-    try:
-        tree = Environment().parse(template)  # noqa: S701 (autoescape is not needed: nothing is rendered)
-    except TemplateSyntaxError as error:
-        at = Place(file=place.file, line=error.lineno) if line_counts else place
-        where = "" if line_counts else f" on line {error.lineno}"
-        raise InputError.from_message(
-            f"template syntax error in the prompt{where}: {error.message}", place=at
-        ) from None
-    except RecursionError:
-        raise InputError.from_message(
-            "the prompt template is nested too deeply", place=place
-        ) from None
-    if not find_undeclared_variables(tree):
-        raise InputError.from_message(
-            "the prompt uses no variable, so that the judge model would not see the response",
-            place=place,
-            hint="add the content to evaluate, such as {{response}}",
-        )

@@ -114,7 +114,7 @@ def _restore_ending(rest: str) -> str:
     """Restore the ``e``, or remove the doubled letter, left by removing ``-ed`` or ``-ing``."""
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"
-    if _ends_doubled(rest):
+    if len(rest) > 1 and rest[-1] == rest[-2] and _shape(rest)[-1] == "c":
         return rest if rest[-1] in "lsz" else rest[:-1]
     return rest + "e" if _measure(rest) == 1 and _ends_short(rest) else rest
 
@@ -194,10 +194,6 @@ def _shape(text: str) -> str:
         is_vowel = letter in VOWELS or (letter == "y" and shape.endswith("c"))
         shape += "v" if is_vowel else "c"
     return shape
-
-
-def _ends_doubled(text: str) -> bool:
-    return len(text) > 1 and text[-1] == text[-2] and _shape(text)[-1] == "c"
 
 
 def _ends_short(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from agentci.errors import RecordingError
 from agentci.model.json import Json, JsonObject
@@ -48,14 +48,7 @@ def read_message(raw: JsonObject) -> Message:
         tool_calls=()
         if calls is None
         else tuple(map(_read_tool_use, read_objects(calls, "tool_calls"))),
-        timestamp=read_optional_text(raw.get("timestamp"), "timestamp"),
-        start_time=read_optional_text(
-            _get_snake_or_camel(raw, "start_time", "startTime"), "start_time"
-        ),
-        end_time=read_optional_text(_get_snake_or_camel(raw, "end_time", "endTime"), "end_time"),
-        duration_ms=read_number(
-            _get_snake_or_camel(raw, "duration_ms", "durationMs"), "duration_ms"
-        ),
+        **_read_times(raw),
         metadata=metadata if isinstance(metadata, dict) else None,
     )
 
@@ -70,15 +63,21 @@ def _read_tool_use(raw: JsonObject) -> ToolUse:
         output=raw.get("output"),
         id=read_optional_text(raw.get("id"), "id"),
         status=read_optional_text(raw.get("status"), "status"),
-        timestamp=read_optional_text(raw.get("timestamp"), "timestamp"),
-        start_time=read_optional_text(
-            _get_snake_or_camel(raw, "start_time", "startTime"), "start_time"
-        ),
-        end_time=read_optional_text(_get_snake_or_camel(raw, "end_time", "endTime"), "end_time"),
-        duration_ms=read_number(
-            _get_snake_or_camel(raw, "duration_ms", "durationMs"), "duration_ms"
-        ),
+        **_read_times(raw),
     )
+
+
+def _read_times(raw: JsonObject) -> dict[str, Any]:
+    """Read the fields of a message or a tool call that say when it was and how long it took."""
+    start = _get_snake_or_camel(raw, "start_time", "startTime")
+    end = _get_snake_or_camel(raw, "end_time", "endTime")
+    duration = _get_snake_or_camel(raw, "duration_ms", "durationMs")
+    return {
+        "timestamp": read_optional_text(raw.get("timestamp"), "timestamp"),
+        "start_time": read_optional_text(start, "start_time"),
+        "end_time": read_optional_text(end, "end_time"),
+        "duration_ms": read_number(duration, "duration_ms"),
+    }
 
 
 def _get_snake_or_camel(raw: JsonObject, snake: str, camel: str) -> Json:
@@ -118,13 +117,6 @@ def read_runs(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]
         yield _join_message_rows(test, rows, file)
 
 
-def make_plain_answer_run(text: str, file: str) -> RecordedRun:
-    """Make the run of a file that holds only the response text."""
-    return RecordedRun(
-        case_id=None, transcript=_make_answer_transcript(text), place=Place(file=file)
-    )
-
-
 def _is_message_row(row: JsonObject) -> bool:
     return row.get("schema_version") == TRANSCRIPT_SCHEMA or (
         "message_index" in row and "role" in row
@@ -158,9 +150,9 @@ def _read_row_messages(row: JsonObject) -> tuple[Message, ...]:
     answer = row.get(ANSWER_KEY)
     if answer is None:
         raise DocumentFormatError(NO_OUTPUT)
-    return _make_answer_transcript(
-        answer if isinstance(answer, str) else _format_compact_json(answer)
-    ).messages
+    if not isinstance(answer, str):
+        answer = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    return _make_answer_transcript(answer).messages
 
 
 def _join_message_rows(
@@ -212,10 +204,6 @@ def _make_answer_transcript(text: str) -> Transcript:
     return Transcript(messages=(Message(role="assistant", content=text),))
 
 
-def _format_compact_json(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 RECORDED_RUN_HINT: Final = (
     'expected {"output_messages": [...]} or {"text": "..."} with the `id` of a case, one per line;'
     " agentv.transcript.v1; agentv.replay_fixture.v1; or traces as OTLP or Jaeger JSON"
@@ -240,7 +228,11 @@ def read_recorded_runs(content: bytes, *, file: str, of_one_case: bool) -> tuple
     Raises:
         RecordingError: if nothing in the file can be used.
     """
-    plain_run = make_plain_answer_run(content.decode("utf-8", "replace").strip(), file)
+    plain_run = RecordedRun(
+        case_id=None,
+        transcript=_make_answer_transcript(content.decode("utf-8", "replace").strip()),
+        place=Place(file=file),
+    )
     try:
         documents = _flatten_rows(list(read_documents(iter([content]), file=file)))
         if of_one_case and not is_run_row(documents[0].value):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
-from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry import semconv, tool_calls
 from agentci.recordings.telemetry.span_views import (
     ModelCallUsage,
     find_unread_attributes,
@@ -17,12 +17,6 @@ from agentci.recordings.telemetry.span_views import (
 )
 from agentci.recordings.telemetry.spans import Span, find_identifier
 from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, load_tree
-from agentci.recordings.telemetry.tool_calls import (
-    ToolInvocation,
-    find_tool_invocations,
-    make_tool_calls,
-    make_tool_responses,
-)
 from agentci.recordings.telemetry.trace_tree import SpanTree, merge_trees
 from agentci.recordings.telemetry.turn_roots import (
     TurnSpans,
@@ -73,17 +67,12 @@ def load_trees(recorded: Iterable[StoredTrace], spool: TraceSpool) -> list[SpanT
         apart: list[SpanTree] = []
         tree = load_tree(stored, spool)
         for part in traces.get(stored.id, ()):
-            if _share_spans(part, tree):
+            if not {span.id for span in part.spans}.isdisjoint(span.id for span in tree.spans):
                 tree = merge_trees(part, tree)
             else:
                 apart.append(part)
         traces[stored.id] = [*apart, tree]
     return sorted((tree for parts in traces.values() for tree in parts), key=_tree_start)
-
-
-def find_eval_case_id(trees: Iterable[SpanTree]) -> str | None:
-    """Return the id of the eval case that a recording names, else None."""
-    return next((tree.eval_case_id for tree in trees if tree.eval_case_id), None)
 
 
 def find_conversation_id(trees: Sequence[SpanTree]) -> str | None:
@@ -121,10 +110,6 @@ def _find_conversation_keys(
     return {trace_id: key.text for trace_id, key in found.items()}
 
 
-def _share_spans(first: SpanTree, second: SpanTree) -> bool:
-    return not {span.id for span in first.spans}.isdisjoint(span.id for span in second.spans)
-
-
 def _find_conversation_key(spans: Sequence[Span]) -> _ConversationKey | None:
     attributes, resources = [span.attributes for span in spans], [span.resource for span in spans]
     if session := find_identifier(resources, semconv.SESSION_NAME):
@@ -136,10 +121,7 @@ def _find_conversation_key(spans: Sequence[Span]) -> _ConversationKey | None:
 
 
 def _sort_spans(trees: Iterable[SpanTree]) -> list[Span]:
-    return sorted(
-        (span for tree in trees for span in tree.spans),
-        key=lambda span: span.start,
-    )
+    return sorted((span for tree in trees for span in tree.spans), key=lambda span: span.start)
 
 
 def _tree_start(tree: SpanTree) -> tuple[int, str]:
@@ -150,7 +132,9 @@ NANOSECONDS_PER_MILLISECOND: Final = 1e6
 
 
 def measure_performance(
-    turns: Sequence[PartialTurn], uses: Sequence[ToolInvocation], root_durations: Sequence[int]
+    turns: Sequence[PartialTurn],
+    uses: Sequence[tool_calls.ToolInvocation],
+    root_durations: Sequence[int],
 ) -> JsonObject:
     """Summarize latency, tokens and counts of the turns.
 
@@ -168,11 +152,7 @@ def measure_performance(
             "tool_executions": _summarize_durations(executions),
         },
         "tokens": _summarize_tokens([call.usage for call in calls if call.usage is not None]),
-        "counts": {
-            "llm_calls": len(calls),
-            "tool_calls": len(uses),
-            "invocations": len(turns),
-        },
+        "counts": {"llm_calls": len(calls), "tool_calls": len(uses), "invocations": len(turns)},
         "models": sorted({call.model for call in calls if call.model}),
         "tool_names": sorted({use.name for use in uses}),
     }
@@ -219,7 +199,7 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
     partial_turns, continuation_warnings = join_continuations(
         [make_partial_turn(turn_spans) for turn_spans in found if turn_spans.is_turn]
     )
-    used = [find_tool_invocations(turn.calls, turn.runs) for turn in partial_turns]
+    used = [tool_calls.find_tool_invocations(turn.calls, turn.runs) for turn in partial_turns]
     uses = [tools for tools, _ in used]
     first = trees[0]
     warnings = (
@@ -238,7 +218,7 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
         conversation=find_conversation_id(trees),
         turns=tuple(map(_make_turn, partial_turns, uses)),
         place=Place(file=first.file),
-        eval_case_id=find_eval_case_id(trees),
+        eval_case_id=next((tree.eval_case_id for tree in trees if tree.eval_case_id), None),
         performance=measure_performance(
             partial_turns,
             tuple(chain.from_iterable(uses)),
@@ -248,14 +228,14 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
     )
 
 
-def _make_turn(turn: PartialTurn, uses: Sequence[ToolInvocation]) -> Turn:
+def _make_turn(turn: PartialTurn, uses: Sequence[tool_calls.ToolInvocation]) -> Turn:
     answer = turn.answer.text if turn.answer is not None else None
     return Turn(
         id=turn.id,
         user_text=turn.question or "",
         answer_parts=(answer,) if answer is not None else (),
-        tool_calls=make_tool_calls(uses),
-        tool_responses=make_tool_responses(uses),
+        tool_calls=tool_calls.make_tool_calls(uses),
+        tool_responses=tool_calls.make_tool_responses(uses),
         intermediate_texts=turn.intermediate_texts,
         trace_id=turn.trace_id,
         span_id=turn.id,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentci._util.text.json_text import decode_json
+from agentci._util.text.json_text import MAX_INTEGER_DIGITS, decode_json, is_shallow
 from agentci.model.json import Json, JsonObject
 
 MAX_DEPTH: Final = 64
@@ -42,7 +42,7 @@ def parse_nested_json(text: str) -> Json:
         value = decode_json(replace_lone_surrogates(text), LENIENT_DECODER)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and not is_shallow(value):
+    if text.count("[") + text.count("{") > MAX_DEPTH and not is_shallow(value, MAX_DEPTH):
         raise ValueError("nested too deeply")
     return value
 
@@ -59,16 +59,6 @@ def parse_value(raw: Json) -> Json:
     """Return the value of JSON text; text that is not JSON, or only ``null``, stays unchanged."""
     value = parse_json_or_text(raw) if isinstance(raw, str) else raw
     return raw if value is None else value
-
-
-def is_shallow(value: Json) -> bool:
-    """Return whether a value is nested at most ``MAX_DEPTH`` deep and so can be written safely."""
-    level: list[Json] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [inner for outer in level for inner in _iterate_children(outer)]
-        if not level:
-            return True
-    return False
 
 
 def iterate_objects(value: Json) -> Iterator[JsonObject]:
@@ -106,22 +96,13 @@ def _parse_float_as_int(value: float | str) -> int:
     return INT64_LIMIT if number is None else int(number)
 
 
-def _iterate_children(value: Json) -> Iterator[Json]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
-
-
 def _float(text: str) -> float | None:
     return parse_finite_float(text)
 
 
 def _int(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:  # more digits than Python parses
-        return None
+    # Like a float beyond its range, with which it could not be compared.
+    return None if len(text) > MAX_INTEGER_DIGITS else int(text)
 
 
 def _constant(_: str) -> None:

@@ -167,23 +167,13 @@ def convert_google_parts(raw: Json) -> list[JsonObject]:
 
 
 def _convert_google_part(raw: JsonObject) -> JsonObject:
-    call, response = raw.get("function_call"), raw.get("function_response")
+    call, result = raw.get("function_call"), raw.get("function_response")
     if "text" in raw:
         return {"type": "reasoning" if raw.get("thought") else "text", "content": raw["text"]}
     if isinstance(call, dict):
-        return {
-            "type": "tool_call",
-            "id": call.get("id"),
-            "name": call.get("name"),
-            "arguments": call.get("args"),
-        }
-    if isinstance(response, dict):
-        return {
-            "type": "tool_call_response",
-            "id": response.get("id"),
-            "name": response.get("name"),
-            "response": response.get("response"),
-        }
+        return _make_call_part(call.get("id"), call.get("name"), call.get("args"))
+    if isinstance(result, dict):
+        return make_response_part(result.get("id"), result.get("name"), result.get("response"))
     return {"type": "other"}
 
 
@@ -229,6 +219,10 @@ def make_text_part(content: Json) -> JsonObject:
     return {"type": "text", "content": content}
 
 
+def _make_call_part(call_id: Json, name: Json, arguments: Json) -> JsonObject:
+    return {"type": "tool_call", "id": call_id, "name": name, "arguments": arguments}
+
+
 def make_response_part(call_id: Json, name: Json, answer: Json) -> JsonObject:
     """Make a part with a tool's response to the call with id ``call_id``."""
     return {"type": "tool_call_response", "id": call_id, "name": name, "response": answer}
@@ -243,12 +237,8 @@ def parse_tool_call_parts(tool_calls: Json) -> list[JsonObject]:
 def _make_tool_call_part(call: JsonObject) -> JsonObject:
     function = call.get("function")
     fields = function if isinstance(function, dict) else call
-    return {
-        "type": "tool_call",
-        "id": call.get("id"),
-        "name": fields.get("name"),
-        "arguments": fields.get("arguments", fields.get("args")),
-    }
+    arguments = fields.get("arguments", fields.get("args"))
+    return _make_call_part(call.get("id"), fields.get("name"), arguments)
 
 
 def _parse_part(item: Json) -> list[JsonObject]:

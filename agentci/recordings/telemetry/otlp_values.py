@@ -7,14 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+from agentci._util.text.json_text import is_shallow
 from agentci.model.json import Json
-from agentci.recordings.telemetry.json_input import (
-    MAX_DEPTH,
-    is_shallow,
-    iterate_objects,
-    parse_finite_float,
-    parse_int64,
-)
+from agentci.recordings.telemetry import json_input
 from agentci.recordings.telemetry.semconv import AttributeNames
 
 TRACE_ID_BYTES: Final = 16
@@ -69,13 +64,22 @@ def decode_attributes(raw: Json, names: AttributeNames) -> dict[str, Json]:
         names: the attributes to decode; others are skipped.
     """
     if isinstance(raw, list):
-        return _decode_attribute_list(raw, names)
+        found: dict[str, Json] = {}
+        for entry in json_input.iterate_objects(raw):
+            name, value = entry.get("key"), entry.get("value")
+            if isinstance(name, str) and names.has(name) and isinstance(value, dict):
+                text = value.get("stringValue")
+                if isinstance(text, str):
+                    found[intern_short_text(name)] = intern_short_text(text)
+                elif (kind := _find_value_type(value)) is not None:
+                    found[intern_short_text(name)] = _DECODERS[kind](value[kind], 0)
+        return found
     return dict(_flatten_attributes(raw, names, "", 0)) if isinstance(raw, dict) else {}
 
 
 def decode_any_value(raw: Json, depth: int = 0) -> Json:
     """Decode an OTLP AnyValue; None if it is empty or nested too deeply."""
-    if depth > MAX_DEPTH or not isinstance(raw, dict):
+    if depth > json_input.MAX_DEPTH or not isinstance(raw, dict):
         return None
     kind = _find_value_type(raw)
     return None if kind is None else _DECODERS[kind](raw[kind], depth)
@@ -86,26 +90,13 @@ def intern_short_text(value: str) -> str:
     return sys.intern(value) if len(value) <= MAX_INTERNED_CHARS else value
 
 
-def _decode_attribute_list(raw: list[Json], names: AttributeNames) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for entry in iterate_objects(raw):
-        name, value = entry.get("key"), entry.get("value")
-        if isinstance(name, str) and names.has(name) and isinstance(value, dict):
-            text = value.get("stringValue")
-            if isinstance(text, str):
-                found[intern_short_text(name)] = intern_short_text(text)
-            elif (kind := _find_value_type(value)) is not None:
-                found[intern_short_text(name)] = _DECODERS[kind](value[kind], 0)
-    return found
-
-
 def _flatten_attributes(
     raw: Mapping[str, Json], names: AttributeNames, prefix: str, depth: int
 ) -> Iterator[tuple[str, Json]]:
     for key, value in raw.items():
         name = prefix + key
         # Tool arguments given as an object are a value, so they are not flattened.
-        if isinstance(value, dict) and name not in names.exact and depth < MAX_DEPTH:
+        if isinstance(value, dict) and name not in names.exact and depth < json_input.MAX_DEPTH:
             yield from _flatten_attributes(value, names, f"{name}.", depth + 1)
         elif names.has(name):
             yield intern_short_text(name), clean_json_value(value)
@@ -115,7 +106,7 @@ def clean_json_value(value: Json) -> Json:
     """Return a plain JSON value; None if it is nested too deeply."""
     if isinstance(value, str):
         return intern_short_text(value)
-    return value if is_shallow(value) else None
+    return value if is_shallow(value, json_input.MAX_DEPTH) else None
 
 
 def _find_value_type(raw: Mapping[str, Json]) -> str | None:
@@ -128,14 +119,14 @@ def _decode_string(raw: Json, _: int) -> Json:
 
 def _decode_array(raw: Json, depth: int) -> Json:
     values = raw.get("values") if isinstance(raw, dict) else None
-    return [decode_any_value(value, depth + 1) for value in iterate_objects(values)]
+    return [decode_any_value(value, depth + 1) for value in json_input.iterate_objects(values)]
 
 
 def _decode_object(raw: Json, depth: int) -> Json:
     values = raw.get("values") if isinstance(raw, dict) else None
     return {
         key: decode_any_value(entry.get("value"), depth + 1)
-        for entry in iterate_objects(values)
+        for entry in json_input.iterate_objects(values)
         if isinstance(key := entry.get("key"), str)
     }
 
@@ -144,8 +135,8 @@ def _decode_object(raw: Json, depth: int) -> Json:
 _DECODERS: Final[Mapping[str, Callable[[Json, int], Json]]] = {
     "stringValue": _decode_string,
     "boolValue": lambda raw, _: bool(raw),
-    "intValue": lambda raw, _: parse_int64(raw) or 0,
-    "doubleValue": lambda raw, _: parse_finite_float(raw),
+    "intValue": lambda raw, _: json_input.parse_int64(raw) or 0,
+    "doubleValue": lambda raw, _: json_input.parse_finite_float(raw),
     "bytesValue": _decode_string,
     "arrayValue": _decode_array,
     "kvlistValue": _decode_object,

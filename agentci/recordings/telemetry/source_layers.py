@@ -46,9 +46,7 @@ def read_message_events(events: Sequence[SpanEvent]) -> SourceLayer:
     output = tuple(map(_parse_choice_event, choices))
     reasons = [one.get("finish_reason") for one in choices] if has_content(output) else []
     return SourceLayer(
-        values={
-            semconv.FINISH_REASONS: [one.lower() for one in reasons if isinstance(one, str)],
-        },
+        values={semconv.FINISH_REASONS: [one.lower() for one in reasons if isinstance(one, str)]},
         input=tuple(
             _INPUT_EVENT_PARSERS[event.name](event.payload)
             for event in events

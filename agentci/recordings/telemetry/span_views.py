@@ -93,9 +93,7 @@ def make_span_view(span: Span, kind: OperationKind, logs: Sequence[SpanEvent]) -
 def _read_layers(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     attributes = span.attributes
     yield _read_current_attributes(attributes)
-    renamed = {
-        now: attributes[before] for now, before in _RENAMED_ATTRIBUTES if before in attributes
-    }
+    renamed = {now: attributes[old] for now, old in _RENAMED_ATTRIBUTES if old in attributes}
     if reason := attributes.get(semconv.FINISH_REASON):
         renamed[semconv.FINISH_REASONS] = reason if isinstance(reason, list) else [reason]
     if renamed:

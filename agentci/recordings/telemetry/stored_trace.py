@@ -148,11 +148,9 @@ class TraceSpool(Protocol):
 
     def append(self, chunk: bytes) -> int:
         """Store ``chunk``; return its number."""
-        ...
 
     def read(self, number: int) -> bytes:
         """Return the chunk with this number."""
-        ...
 
 
 class StoredTrace(Struct, frozen=True, kw_only=True):
@@ -191,9 +189,7 @@ def store_traces(
                 find_identifier((span.resource for span in spans), semconv.SESSION_NAME) is not None
             )
             sessions[trace_id] = named or sessions.get(trace_id, False)
-    rejections = tuple(
-        _format_rejection(reason, count) for reason, count in sorted(rejected.items())
-    )
+    rejections = tuple(_format_rejection(why, count) for why, count in sorted(rejected.items()))
     return tuple(
         StoredTrace(
             id=trace_id,

@@ -78,7 +78,6 @@ def _make_tool_run(views: Sequence[SpanView]) -> ToolRun:
 
 
 def _read_first_value(recorded: Iterable[Json]) -> Json:
-    """Parse the first value that is not None."""
     return parse_value(next((value for value in recorded if value is not None), None))
 
 
@@ -153,9 +152,8 @@ def _list_answers(calls: Sequence[ModelCall]) -> list[_ToolAnswer]:
     found: dict[tuple[str | None, str], _ToolAnswer] = {}
     for index, call in enumerate(calls):
         for part in messages.extract_tool_responses(call.input):
-            key = (
-                (None, part.id) if part.id else (part.name, json.dumps(part.value, sort_keys=True))
-            )
+            by_content = (part.name, json.dumps(part.value, sort_keys=True))
+            key = (None, part.id) if part.id else by_content
             found.setdefault(key, _ToolAnswer(part=part, call_index=index))
     return list(found.values())
 
@@ -239,11 +237,9 @@ def make_tool_responses(uses: Sequence[ToolInvocation]) -> tuple[ToolResponse, .
     )
 
 
-def _make_unmatched_invocation(request: ToolRequest) -> ToolInvocation:
-    part = request.part
-    return ToolInvocation(
-        name=part.name, id=part.id, arguments=part.arguments, result=request.result
-    )
+def _make_unmatched_invocation(call: ToolRequest) -> ToolInvocation:
+    part = call.part
+    return ToolInvocation(name=part.name, id=part.id, arguments=part.arguments, result=call.result)
 
 
 def _match_runs_to_requests(

@@ -47,7 +47,10 @@ def assemble_tree(
     parts = _TraceParts()
     for record in records:
         if isinstance(record, Span):
-            _add_span(parts, record)
+            if record.id in parts.spans:
+                parts.warnings.append(f"duplicate span {record.id} ignored")
+            else:
+                parts.spans[record.id] = record
         else:
             parts.logs.append(record)
     return _make_tree(trace_id, parts, rejections, file)
@@ -69,13 +72,6 @@ def merge_trees(first: SpanTree, second: SpanTree) -> SpanTree:
     )
     whole = _make_tree(first.id, parts, second.warnings, first.file)
     return replace(whole, eval_case_id=first.eval_case_id or second.eval_case_id)
-
-
-def _add_span(parts: _TraceParts, span: Span) -> None:
-    if span.id in parts.spans:
-        parts.warnings.append(f"duplicate span {span.id} ignored")
-    else:
-        parts.spans[span.id] = span
 
 
 def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], file: str) -> SpanTree:

@@ -104,7 +104,6 @@ def _find_nearest(
 
 
 def _has_messages_or_failed(anchor: SpanView) -> bool:
-    """Return whether an agent's own span has messages or failed."""
     lists = (anchor.input, anchor.output)
     return (
         anchor.span.failed or any(map(has_content, lists)) or any(map(has_fallback_content, lists))

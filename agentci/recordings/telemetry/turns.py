@@ -194,5 +194,4 @@ def _may_continue_turn(previous: PartialTurn, partial_turn: PartialTurn) -> bool
 
 
 def _find_last_call(turn: PartialTurn) -> ModelCall:
-    """Return the model call that ended last."""
     return max(turn.calls, key=lambda call: (call.end, call.start))

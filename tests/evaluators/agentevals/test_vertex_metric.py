@@ -73,7 +73,7 @@ class TestRequest:
         assert (run.program, evaluator().needs) == (LocalProgram(path=ADK_MEASURE_PATH), ())
         assert (run.network, run.cached, run.timeout_seconds) == (True, False, 900)
         assert run.key_file == "GOOGLE_APPLICATION_CREDENTIALS"
-        assert set(run.variables) == {
+        assert set(run.own_variables) == {
             *("GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI"),
             *("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_PROJECT"),
         }

@@ -1,17 +1,28 @@
 """Builds cases and runs of eval files for tests of AgentV evaluators."""
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentci._util.child_programs import SEARCH_PATH
 from agentci._util.text import json_text
 from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.model.case import AgentvCase, Case
 from agentci.model.judgement import Judgement
 from agentci.model.problem import Place
-from agentci.model.requests import ConstantJudgement, ProgramOutput, RunCommand
+from agentci.model.program import LocalProgram
+from agentci.model.requests import (
+    ConstantJudgement,
+    ProgramOutput,
+    Response,
+    RunCommand,
+    RunProgram,
+)
 from agentci.model.trace import Message, ToolUse, Trace, Transcript
 from tests.config.agentv.no_files import NoFiles
 
@@ -61,17 +72,31 @@ def suite_of(*entries: Mapping[str, Any], key: str = "cases") -> Suite:
         "execution": {"evaluators": [dict(each) for each in entries]},
     }
     document = read_yaml(json_text.dumps(written).encode(), file="a.eval.yaml")
-    return read_eval_file(document, Overrides(), NoFiles(), variables={})
+    return read_eval_file(document, Overrides(), NoFiles(), variables=ConfigVariables({}))
 
 
 def evaluate(
     entry: Mapping[str, Any], transcript: Transcript, *, key: str = "cases", **fields: Any
 ) -> Judgement:
-    """The judgement of an evaluator that needs no engine."""
+    """The judgement of an evaluator that asks no model; the search of a pattern is run."""
     [evaluator] = suite_of({"name": "e", **entry}, key=key).evaluators
-    response = evaluator.ask(case(transcript, **fields))
-    assert isinstance(response, ConstantJudgement)
+    request = evaluator.ask(case(transcript, **fields))
+    response: Response
+    if isinstance(request, RunProgram):
+        assert request.program == LocalProgram(path=SEARCH_PATH)
+        response = run_search(request.stdin)
+    else:
+        assert isinstance(request, ConstantJudgement)
+        response = request
     return evaluator.read(response)
+
+
+def run_search(stdin: str) -> ProgramOutput:
+    """The output of the program that searches patterns."""
+    ran = subprocess.run(
+        [sys.executable, SEARCH_PATH], input=stdin.encode(), capture_output=True, check=False
+    )
+    return ProgramOutput(stdout=ran.stdout, stderr=ran.stderr.decode(), exit_code=ran.returncode)
 
 
 def program_output(text: str, *, exit_code: int = 0, stderr: str = "") -> ProgramOutput:

@@ -194,6 +194,7 @@ class TestGradedCriteria:
         ({"criteria": [{"outcome": "x", "score_ranges": {"1": "a"}}]}, "must cover 0 to 10"),
         ({"criteria": [{"outcome": "x", "score_ranges": {}}]}, "must cover 0 to 10"),
         ({"criteria": [{"outcome": "x", "score_ranges": {"low": "a"}}]}, "must be grades"),
+        ({"criteria": [{"outcome": "x", "score_ranges": {"9" * 20: "a"}}]}, "must be grades"),
         (
             {
                 "criteria": [

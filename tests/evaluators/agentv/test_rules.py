@@ -1,17 +1,26 @@
 """Rule evaluators, in addition to the conformance cases."""
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from agentci._util.text.javascript import find_at_path
+from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentv.field_accuracy import parse_day
 from agentci.evaluators.agentv.findings import get_recorded_run
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.model.case import Case
 from agentci.model.judgement import Judgement
-from agentci.model.requests import ProgramOutput
+from agentci.model.requests import ProgramOutput, RunProgram
 from agentci.model.trace import TokenUsage, Trace, Transcript
-from tests.evaluators.agentv.agentv_cases import PLACE, evaluate, run_with_answer, run_with_tools
+from tests.evaluators.agentv.agentv_cases import (
+    PLACE,
+    case,
+    evaluate,
+    run_with_answer,
+    run_with_tools,
+    suite_of,
+)
 
 
 class TestLimits:
@@ -63,6 +72,9 @@ class TestFieldAccuracy:
             ('"EUR 100"', 100, {}, "n (non-numeric value)"),
             ("true", 1, {}, "n (non-numeric value)"),
             ('"1e999"', 1, {}, "n (invalid numeric value)"),
+            ("1e308", 1, {}, "n (outside tolerance: diff=1e+308, tolerance=0)"),
+            ("1e308", -1e308, {}, "n (outside tolerance: diff=Infinity, tolerance=0)"),
+            ("9" * 320, 1, {}, "n (non-numeric value)"),
         ],
     )
     def test_numeric_tolerance_is_applied(
@@ -143,6 +155,8 @@ class TestDates:
             ("13/05/2026", "2026-05-13"),
             ("13/13/2026", None),
             ("soon", None),
+            ("0001-01-01T00:00:00+23:59", None),
+            ("9999-12-31T23:59:59-23:59", None),
         ],
     )
     def test_date_is_normalized_to_utc_day(self, text: str, day: str | None) -> None:
@@ -155,6 +169,12 @@ class TestDates:
             for formats in (["DD/MM/YYYY"], ["MM/DD/YYYY"], ["DD/MM/YYYY", "MM/DD/YYYY"])
         ]
         assert days == ["2026-05-03", "2026-03-05", "2026-03-05"]
+
+
+@pytest.mark.parametrize("step", ["²", "9" * 5_000, "1"])
+def test_path_with_odd_index_does_not_exist(step: str) -> None:
+    assert find_at_path({"a": [0]}, f"a[{step}]") == (False, None)
+    assert find_at_path({"a": [0]}, "a[0]") == (True, 0)
 
 
 class TestText:
@@ -217,6 +237,59 @@ class TestText:
         assert evaluate({"type": "is-json"}, run_with_answer("[1]"), key="tests").hits == (
             "Output is valid JSON",
         )
+
+
+class TestRegex:
+    ENTRY: Final = {"name": "e", "type": "regex", "value": "(a|a?)+b"}
+
+    def _read(self, response: ProgramOutput) -> Judgement:
+        [evaluator] = suite_of(self.ENTRY, key="tests").evaluators
+        return evaluator.read(response)
+
+    def test_endless_search_is_an_error(self) -> None:
+        with pytest.raises(EvaluatorError) as error:
+            evaluate(self.ENTRY, run_with_answer("a" * 100), key="tests")
+        assert str(error.value) == (
+            "Evaluator `e`: the search takes more than 5 s of processor time"
+        )
+
+    @pytest.mark.parametrize(
+        ("printed", "code", "stderr", "reason"),
+        [
+            ("", 1, "the search takes too much memory\n", "the search takes too much memory"),
+            ("", -9, "", "the search printed no result"),
+            ('{"found": 1}', 0, "", "the search printed no result"),
+            ("[]", 0, "", "found an array"),
+        ],
+    )
+    def test_search_without_result_is_an_error(
+        self, printed: str, code: int, stderr: str, reason: str
+    ) -> None:
+        with pytest.raises(EvaluatorError, match=reason):
+            self._read(ProgramOutput(stdout=printed.encode(), stderr=stderr, exit_code=code))
+
+    def test_search_has_no_network_and_no_prerequisites(self) -> None:
+        [evaluator] = suite_of(self.ENTRY, key="tests").evaluators
+        request = evaluator.ask(case(run_with_answer("a")))
+        assert isinstance(request, RunProgram)
+        assert (request.network, request.cached, evaluator.needs) == (False, True, ())
+
+    @pytest.mark.parametrize(
+        ("pattern", "reason"),
+        [
+            ("(" * 5_000 + ")" * 5_000, "nested too deeply"),
+            ("a{99999999999}", "the repetition number is too large"),
+            ("(?L)a", "cannot use 'L' flag with a str pattern"),
+            ("a{2}{3}", "multiple repeat"),
+        ],
+    )
+    def test_invalid_pattern_is_reported(self, pattern: str, reason: str) -> None:
+        with pytest.raises(InputError, match=reason):
+            suite_of({**self.ENTRY, "value": pattern}, key="tests")
+
+    def test_unusual_pattern_prints_no_warning(self, recwarn: pytest.WarningsRecorder) -> None:
+        suite_of({**self.ENTRY, "value": "[[a]"}, key="tests")
+        assert list(recwarn) == []
 
 
 def test_borderline_score_has_a_reason() -> None:

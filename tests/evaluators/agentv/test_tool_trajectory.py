@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agentci.errors import EvaluatorError
 from agentci.model.judgement import Judgement
 from agentci.model.trace import ToolUse
 from tests.evaluators.agentv.agentv_cases import evaluate, run_with_tools
@@ -13,6 +14,33 @@ def _judge(*tools: Any, key: str = "tests", **entry: Any) -> Judgement:
     if "expected" in entry:
         entry["expected"] = [{"tool": t} if isinstance(t, str) else t for t in entry["expected"]]
     return evaluate({"type": "tool_trajectory", **entry}, run_with_tools(*tools), key=key)
+
+
+@pytest.mark.parametrize(
+    ("mode", "fields"),
+    [
+        ("any_order", {"minimums": {f"t{n}": 1 for n in range(1_001)}}),
+        *((mode, {"expected": ["a"] * 1_001}) for mode in ("in_order", "superset", "subset")),
+    ],
+)
+def test_comparison_that_takes_hours_is_an_error(mode: str, fields: Any) -> None:
+    with pytest.raises(EvaluatorError, match="1,000 recorded tool calls cannot be compared with"):
+        _judge(*["b"] * 1_000, mode=mode, **fields)
+
+
+def test_exact_comparison_may_be_long() -> None:
+    assert _judge(*["a"] * 1_001, mode="exact", expected=["a"] * 1_001).score == 1.0
+
+
+@pytest.mark.parametrize("index", ["\u00b2", "9" * 5_000])
+def test_unusual_index_in_path_names_no_value(index: str) -> None:
+    judgement = _judge(
+        ("a", {"n": [1]}),
+        mode="exact",
+        expected=[{"tool": "a", "args": {"n": [1]}}],
+        args_match=[f"n[{index}]"],
+    )
+    assert judgement.score == 1.0
 
 
 class TestStrict:

@@ -47,6 +47,11 @@ def test_calls_have_expected_score_per_match_type(
     assert scores == [exact, in_order, any_order]
 
 
+def test_comparison_in_any_order_that_takes_hours_is_an_error() -> None:
+    with pytest.raises(EvaluatorError, match="is limited to 1,000,000"):
+        score([A] * 1_001, [B] * 1_000, "ANY_ORDER")
+
+
 @given(CALLS, CALLS)
 def test_looser_match_type_never_scores_lower(
     actual: Sequence[ToolCall], expected: Sequence[ToolCall]

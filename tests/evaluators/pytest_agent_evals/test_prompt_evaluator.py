@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from agentci.errors import EvaluatorError, InputError
+from agentci.errors import EvaluatorError
 from agentci.evaluators.pytest_agent_evals.prompt_evaluator import (
     PromptEvaluator,
     PromptThreshold,
-    check_prompt_template,
     is_prompt_path,
     make_prompt_judgement,
     make_prompt_threshold,
@@ -29,7 +28,6 @@ from agentci.model.judges import (
 from agentci.model.problem import Place
 from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import replace
 
 PLACE = Place(file="agentci.yaml", line=3)
 JUDGE = RequiredJudge(
@@ -110,8 +108,14 @@ class TestAsk:
     def test_unexpected_template_response_is_a_type_error(self) -> None:
         with pytest.raises(TypeError):
             RATED.ask(CASE).then((MetricResult(score=1, turn_scores=()),))
-        with pytest.raises(TypeError):
-            parse_filled_template(ProgramOutput(stdout=b"{}", stderr="", exit_code=0))
+
+    @pytest.mark.parametrize(
+        "printed",
+        ["{}", '{"text": 1, "values": []}', '{"text": "", "values": [["a"]]}', '{"values": [1]}'],
+    )
+    def test_forged_template_response_is_an_error(self, printed: str) -> None:
+        with pytest.raises(EvaluatorError, match="it printed another result"):
+            parse_filled_template(ProgramOutput(stdout=printed.encode(), stderr="", exit_code=0))
 
 
 @pytest.mark.parametrize(
@@ -204,31 +208,3 @@ def test_unexpected_verdict_is_a_type_error() -> None:
 )
 def test_single_line_without_variables_is_a_path(prompt: str, named: bool) -> None:
     assert is_prompt_path(prompt) is named
-
-
-@pytest.mark.parametrize(
-    ("template", "problem", "line"),
-    [
-        ("a\nb {{ c", "template syntax error in the prompt: unexpected end of template", 2),
-        (
-            "a\nb",
-            "the prompt uses no variable, so that the judge model would not see the response",
-            1,
-        ),
-        ("{% set a = 1 %}{{ a }}", "the prompt uses no variable", 1),
-        ("{{ " + "(" * 5_000, "the prompt template is nested too deeply", 1),
-    ],
-)
-def test_unusable_template_is_rejected(template: str, problem: str, line: int) -> None:
-    with pytest.raises(InputError) as error:
-        check_prompt_template(template, Place(file="p.md"), line_counts=True)
-    [found] = error.value.problems
-    assert found.message.startswith(problem)
-    assert found.place == replace(Place(file="p.md"), line=line)
-
-
-def test_template_error_in_config_names_prompt_line() -> None:
-    with pytest.raises(
-        InputError, match="template syntax error in the prompt on line 2: unexpected"
-    ):
-        check_prompt_template("a\nb {{ c", PLACE)
