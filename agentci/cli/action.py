@@ -8,9 +8,9 @@ from agentci._util.text.suggest import quote_name
 from agentci.cli.commands.run import run
 from agentci.cli.process import run_in_process
 from agentci.cli.publish import publish_input_problems
-from agentci.cli.session import Session
+from agentci.cli.session import Session, allow_variables
 from agentci.config.options import OPTIONS, REPORT_OPTIONS
-from agentci.config.settings import parse_settings
+from agentci.config.settings import parse_env_allow, parse_settings
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 
@@ -42,6 +42,7 @@ def run_action(inputs: Mapping[str, str], session: Session) -> int:
     try:
         _reject_list_syntax({name: values[name] for name in values if name in repeated})
         settings = parse_settings(values[CONFIG_INPUT], values)
+        session = allow_variables(session, parse_env_allow(values))
         if reports := values[MERGE_INPUT]:
             _reject_unrelated_inputs(inputs, MERGE_INPUT, REPORT_OPTIONS)
         if other_report := inputs[COMMENT_INPUT].strip():

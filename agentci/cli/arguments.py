@@ -54,13 +54,14 @@ def _find_argument_hint(word: str, options: Mapping[str, object]) -> str:
 # Options of ``run`` that other commands have, too.
 EVALUATION_OPTIONS: Final = (
     *("traces", "group-by", "eval-set", "trace-format", "threshold", "trajectory-match-type"),
-    *("judge-model", "only", "jobs", "locked", "offline", "no-cache", "cache-dir", "quiet"),
+    *("judge-model", "only", "env-allow", "jobs"),
+    *("locked", "offline", "no-cache", "cache-dir", "quiet"),
 )
 FETCH_OPTIONS: Final = ("offline", "no-cache", "cache-dir")
 # Options that change a plan.
 PLAN_OPTIONS: Final = (
     *("traces", "metric", "group-by", "eval-set", "trace-format", "judge-model", "only", "shard"),
-    "offline",
+    *("env-allow", "offline"),
 )
 
 MAX_REPEATS: Final = 99
@@ -183,6 +184,7 @@ def _add_validate(commands: _Commands) -> None:
     validate = _add_command(commands, "validate", "check configs without running anything")
     _add_config_arguments(validate)
     validate.add_argument("--format", choices=PROBLEM_FORMATS, default="text")
+    _add_options(validate, ("env-allow",))
 
 
 def _add_schema(commands: _Commands) -> None:

@@ -7,9 +7,15 @@ from typing import Final, TypeAlias
 
 from agentci.cli.arguments import make_parser, parse_arguments
 from agentci.cli.process import run_in_process
-from agentci.cli.session import Session
+from agentci.cli.session import Session, allow_variables
 from agentci.config.options import OPTIONS
-from agentci.config.settings import FetchSettings, Settings, parse_fetch_settings, parse_settings
+from agentci.config.settings import (
+    FetchSettings,
+    Settings,
+    parse_env_allow,
+    parse_fetch_settings,
+    parse_settings,
+)
 from agentci.model.choices import PROBLEM_FORMATS
 
 Options: TypeAlias = Mapping[str, object]
@@ -29,6 +35,7 @@ def run_command(arguments: Sequence[str] | None, session: Session) -> int:
     """
     words = sys.argv[1:] if arguments is None else arguments
     options = parse_arguments(make_parser(next(iter(words), "")), words)
+    session = allow_variables(session, parse_env_allow(_list_given_options(options)))
     return COMMANDS[options["command"]](options, session)
 
 

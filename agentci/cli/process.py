@@ -5,48 +5,60 @@ import errno
 import gc
 import os
 import platform
+import re
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final, TypeAlias
 
-from agentci._util.action_inputs import remove_action_inputs
-from agentci._util.files import write_to_stream
+from agentci._util.files import redact_stream, write_to_stream
 from agentci._util.http.client import HttpClient
+from agentci._util.input_limits import enable_input_limits
 from agentci._util.text.escape import escape_for_log, escape_for_log_line
-from agentci._util.workspace import find_workspace
+from agentci._util.text.secrets import Redactor
+from agentci._util.workspace import Workspace, find_workspace
 from agentci.cli.session import Session
-from agentci.errors import InputError, InterruptionError
-from agentci.execution.environment_variables import (
-    make_child_environment,
-    make_installer_environment,
+from agentci.config.variables import (
+    ANY_NAME,
+    RUN_VARIABLES,
+    ConfigVariables,
+    is_reserved,
 )
+from agentci.errors import InputError, InterruptionError
+from agentci.execution import environment_variables
 from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
 from agentci.github.context import GitHubContext, read_github_context
 from agentci.github.workflow import Workflow
-from agentci.remote.run_sources import Sources, read_source_context
+from agentci.remote.run_sources import EVALUATORS_TOKEN_VARIABLE, Sources, read_source_context
 from agentci.runner.services import Interruption, Services
 from agentci.version import __version__
 
 
-def find_default_cache_folder(environ: Mapping[str, str], github: GitHubContext) -> Path:
-    """Return a folder of the workspace in a workflow, else one of the user.
+def find_default_cache_folder(environ: Mapping[str, str]) -> Path:
+    """Return the cache folder of the user, outside of all checkouts.
 
-    The workspace is the only folder that has the same path in a container action and in the steps
-    around it, so that ``actions/cache`` can save it.
+    In a container action, ``HOME`` is ``_github_home`` in the runner's folder for temporary files,
+    which steps with ``actions/cache`` can save and restore.
     """
-    if github.workspace is not None:
-        return github.workspace / ".agentci" / "cache"
-    # A relative path would point into the repository, whose files are not trusted as a cache.
     caches, home = (Path(environ.get(name, "")) for name in ("XDG_CACHE_HOME", "HOME"))
+    # A relative path would depend on the working directory.
     if caches.is_absolute():
         return caches / "agentci"
     return (home if home.is_absolute() else Path("/")) / ".cache" / "agentci"
+
+
+def identify_repository(github: GitHubContext, workspace: Workspace) -> str:
+    """Identify the repository in the keys of cached responses and baselines.
+
+    Outside of workflows by its path: a hostile copy of a repository chooses all else.
+    """
+    return (github.active and github.repository_url) or str(workspace.root)
 
 
 EXIT_INVALID = 2
@@ -65,6 +77,9 @@ RESOURCE_ERROR_NUMBERS: Final = frozenset(
 # searching for it. Memory grows by at most this many objects, a few MB.
 GC_THRESHOLD: Final = 100_000
 
+# Inheritable and permitted capabilities of a process.
+_NO_CAPABILITIES: Final = re.compile(rb"^CapInh:\s0+\nCapPrm:\s0+\n", re.MULTILINE)
+
 Command: TypeAlias = Callable[[Session], int]
 
 
@@ -77,8 +92,12 @@ def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
     # Skips Python's search for cycles at exit; the process ends anyway.
     atexit.register(gc.freeze)
     _open_streams()
+    _drop_unused_capabilities()
+    err = sys.stderr
     try:
+        enable_input_limits(environ)
         session = make_session(environ)
+        err = session.services.err
         _install_signal_handlers(session.services)
         try:
             code = command(session)
@@ -90,7 +109,7 @@ def run_in_process(command: Command, environ: Mapping[str, str]) -> int:
         code = 128 + interruption.signal_number
     except Exception as error:  # noqa: BLE001 (the last resort)
         code, message = _explain_error(error)
-        write_to_stream(message, sys.stderr)
+        write_to_stream(message, err)
         write_to_stream("", sys.stdout)
     return code
 
@@ -107,6 +126,16 @@ def _open_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w", encoding="utf-8"))
         getattr(sys, name).reconfigure(errors="backslashreplace")
+
+
+def _drop_unused_capabilities() -> None:
+    """Give up the capabilities that agentci does not use, if it has any."""
+    with suppress(OSError):
+        if not _NO_CAPABILITIES.search(Path("/proc/self/status").read_bytes()):
+            # Imported only where needed, as it loads ctypes.
+            from agentci.execution.child.privileges import drop_unused_capabilities  # noqa: PLC0415
+
+            drop_unused_capabilities()
 
 
 def _explain_error(error: Exception) -> tuple[int, str]:
@@ -147,26 +176,51 @@ def make_session(environ: Mapping[str, str]) -> Session:
     github = read_github_context(environ)
     interruption = Interruption()
     workspace = find_workspace(_find_working_directory(), root=github.workspace)
+    variables = make_config_variables(environ, github)
+    outer = environment_variables.select_outer_folders(environ, workspace)
+    err = redact_stream(sys.stderr, variables.redactor)
     http = HttpClient(
-        report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", sys.stderr),
+        report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", err),
         stopped=interruption.is_requested,
     )
     services = Services(
         workspace=workspace,
-        executors=Executors(make_factories(environ)),
-        child_environment=make_child_environment(environ),
-        installer_environment=make_installer_environment(environ),
-        variables=remove_action_inputs(environ),
-        search_path=environ.get("PATH", os.defpath),
+        executors=Executors(
+            make_factories(environment_variables.make_own_environment(environ, workspace))
+        ),
+        child_environment=environment_variables.make_child_environment(environ),
+        installer_environment=environment_variables.make_installer_environment(outer),
+        variables=variables,
+        search_path=outer["PATH"],
         sources=Sources(read_source_context(environ, http=http, workspace=workspace.root)),
-        cache_folder=find_default_cache_folder(environ, github),
-        err=sys.stderr,
+        cache_folder=find_default_cache_folder(environ),
+        repository=identify_repository(github, workspace),
+        err=err,
         clock=time.monotonic,
         processors=len(os.sched_getaffinity(0)),
         interruption=interruption,
     )
     workflow = Workflow(context=github, api=GitHubApi(read_api_access(environ), http))
-    return Session(services=services, workflow=workflow, out=sys.stdout)
+    out = redact_stream(sys.stdout, variables.redactor)
+    return Session(services=services, workflow=workflow, out=out)
+
+
+def make_config_variables(environ: Mapping[str, str], github: GitHubContext) -> ConfigVariables:
+    """Make what configs see of the environment: in a workflow, only variables without secrets."""
+    return ConfigVariables(
+        environ,
+        allowed=() if github.active else (ANY_NAME,),
+        public={
+            *RUN_VARIABLES,
+            *(k for k, v in environ.items() if environment_variables.is_harmless(k, v)),
+        },
+        redactor=Redactor(value for name, value in environ.items() if _is_own_token(name)),
+    )
+
+
+def _is_own_token(name: str) -> bool:
+    """Whether the variable holds a token that agentci itself uses, or could."""
+    return name.endswith("TOKEN") and (is_reserved(name) or name == EVALUATORS_TOKEN_VARIABLE)
 
 
 def _find_working_directory() -> Path:
@@ -193,7 +247,6 @@ def _install_signal_handlers(services: Services) -> None:
 
 
 def _stop_programs(services: Services) -> None:
-    """Stop all programs of evaluators."""
     services.executors.stop()
 
 

@@ -4,13 +4,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from agentci._util.files import (
-    append_text,
-    get_file_size,
-    prepare_output_folder,
-    write_output_files,
-    write_to_stream,
-)
+from agentci._util import files
 from agentci._util.text import truncate
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
@@ -18,9 +12,9 @@ from agentci._util.workspace import Workspace
 from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.github.annotations import print_annotations
 from agentci.github.context import GitHubContext
 from agentci.github.events import read_event
+from agentci.github.post import print_annotations
 from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID_INPUT, Report
 from agentci.model.values import replace
@@ -35,11 +29,12 @@ from agentci.reports.report_format import Reporter
 
 
 def publish_report(report: Report, settings: Settings, session: Session) -> Report:
-    """Write, print and post the report, files first.
+    """Write, print and post the report without the secrets of the run, files first.
 
     Returns:
-        The report, with an error for each file that could not be written.
+        The published report, with an error for each file that could not be written.
     """
+    report = session.services.variables.redactor.redact_value(report)
     workspace, github = session.services.workspace, session.workflow.context
     comment = CommentReport(run_url=github.run_url, commit=read_event(github).head_sha)
     reporters = make_reporters(junit_dialect=settings.junit_dialect, comment=comment)
@@ -55,7 +50,7 @@ def publish_report(report: Report, settings: Settings, session: Session) -> Repo
         *(_add_summary(report, github) if settings.summary else ()),
         *_write_outputs(make_outputs(report, paths), github),
     )
-    write_to_stream(
+    files.write_to_stream(
         render_console(
             report, quiet=settings.quiet, verbose=settings.verbose, colour=session.out.isatty()
         ),
@@ -78,7 +73,7 @@ def publish_to_pull_request(report: Report, settings: Settings, session: Session
         if each.severity != "note":
             _print_problems((each,), session)
         elif not settings.quiet:
-            write_to_stream(f"{escape_for_log_line(each.message)}\n", session.out)
+            files.write_to_stream(f"{escape_for_log_line(each.message)}\n", session.out)
 
 
 def publish_input_problems(problems: Sequence[Problem], session: Session) -> int:
@@ -112,10 +107,10 @@ def _write_report(
 ) -> Mapping[str, str]:
     """Write one file; the folder is prepared again, as an evaluator may have removed it."""
     try:
-        folder = prepare_output_folder(settings.output_dir, workspace)
+        folder = files.prepare_output_folder(settings.output_dir, workspace)
     except InputError as error:
         return {name: error.problems[0].message}
-    return write_output_files(folder, {name: pieces}, workspace)
+    return files.write_output_files(folder, {name: pieces}, workspace)
 
 
 def _add_write_problems(report: Report, errors: Mapping[str, str]) -> Report:
@@ -134,7 +129,7 @@ def _add_write_problems(report: Report, errors: Mapping[str, str]) -> Report:
 def _add_summary(report: Report, github: GitHubContext) -> tuple[Problem, ...]:
     """Append to the job summary, unless GitHub would drop it for its size."""
     file = github.summary_file
-    room = github_limits.SUMMARY_BYTES - (0 if file is None else get_file_size(file))
+    room = github_limits.SUMMARY_BYTES - (0 if file is None else files.get_file_size(file))
     text = "".join(SummaryReport(max_bytes=min(MAX_BYTES, room)).render(report))
     if truncate.count_utf8_bytes(text) > room:
         limit = f"{github_limits.SUMMARY_BYTES // 1024**2} MiB"
@@ -151,7 +146,7 @@ def _write_outputs(values: Mapping[str, str], github: GitHubContext) -> tuple[Pr
 
 def _append_to_runner_file(variable: str, file: Path | None, text: str) -> tuple[Problem, ...]:
     """Append ``text`` to a file of the runner, if there is one."""
-    error = None if file is None else append_text(file, text)
+    error = None if file is None else files.append_text(file, text)
     if error is None:
         return ()
     message = f"cannot write {variable}: {error}"
@@ -160,7 +155,7 @@ def _append_to_runner_file(variable: str, file: Path | None, text: str) -> tuple
 
 
 def _print_problems(problems: Sequence[Problem], session: Session) -> None:
-    write_to_stream(
+    files.write_to_stream(
         render_problems(problems, "github" if session.workflow.context.active else "text"),
         session.out,
     )

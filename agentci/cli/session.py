@@ -1,10 +1,12 @@
 """Everything outside of the program that a command uses."""
 
+from collections.abc import Sequence
 from typing import TextIO
 
 from msgspec import Struct
 
 from agentci.github.workflow import Workflow
+from agentci.model.values import replace
 from agentci.runner.services import Services
 
 
@@ -20,3 +22,11 @@ class Session(Struct, frozen=True, kw_only=True):
     services: Services
     workflow: Workflow
     out: TextIO
+
+
+def allow_variables(session: Session, names: Sequence[str]) -> Session:
+    """The session, in which configs may name only these variables; without names, the default."""
+    if not names:
+        return session
+    services = session.services
+    return replace(session, services=replace(services, variables=services.variables.allow(names)))

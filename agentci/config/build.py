@@ -89,14 +89,12 @@ def build_evaluators(
                     problems += error.problems
             except InputError as error:
                 # A broken plugin does not know which entry uses it.
-                problems += [
-                    replace(each, place=each.place or entry.place) for each in error.problems
-                ]
+                problems += [replace(one, place=one.place or entry.place) for one in error.problems]
             except ValidationError as error:
                 problems += _find_defaults_conflicts(entry, error, problems)
                 problems += _find_program_problems(entry, programs)
     # After an error, the built-in metrics may be unknown.
-    if all(each.severity != "error" for each in problems):
+    if all(one.severity != "error" for one in problems):
         problems += find_unused_thresholds(document, entries, overrides)
     return BuildResult(
         config=config,
@@ -127,6 +125,7 @@ def _make_regression_thresholds(gate: GateSpec) -> RegressionThresholds | None:
     return RegressionThresholds(
         max_drop=gate.max_regression,
         confidence=gate.regression_confidence,
+        mode=gate.regression_mode,
         fail_on=tuple(gate.fail_on_regression),
     )
 

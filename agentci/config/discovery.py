@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.text.suggest import find_nearest, quote_name
-from agentci._util.workspace import Workspace, is_file, is_folder
+from agentci._util.workspace import ResolvedPath, Workspace, is_file, is_folder
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
-from agentci.model.problem import Place, Problem
+from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.recordings.registry import EVAL_SET_KEYS
 
 # All names that AgentV versions have used for the list of cases.
@@ -96,15 +96,18 @@ def find_configs(
         configs: list[Path] = []
         for path in find_matching_paths(workspace.cwd, text):
             if is_folder(path):
-                below = tuple(_find_configs_in(path))
-                configs += below
-                problems += _find_outside_links(path, below, workspace)
+                configs += _find_configs_in(path)
             else:
                 configs.append(path)
         if not configs:
             problems.append(_no_config_problem(text, workspace))
         for config in configs:
-            found.setdefault(workspace.display_path(config), config)
+            try:
+                workspace.resolve_given(config)
+            except InputError as error:
+                problems += error.problems
+            else:
+                found.setdefault(workspace.display_path(config), config)
     return tuple(found.values()), tuple(problems)
 
 
@@ -124,6 +127,23 @@ def find_matching_paths(base: Path, pattern: str) -> tuple[Path, ...]:
         found = {path for folder in found for path in _match_step(folder, part)}
     files = (path for path in found if not is_folder(path))
     return tuple(sorted(files, key=lambda path: (path != literal, path)))
+
+
+def find_given_files(
+    patterns: Sequence[str], workspace: Workspace
+) -> dict[str, tuple[ResolvedPath, ...]]:
+    """The files of the command line, by pattern.
+
+    Raises:
+        InputError: a link in the workspace leads out of it.
+    """
+    return {
+        each: tuple(
+            workspace.resolve_given(path, named=each, place=COMMAND_LINE)
+            for path in find_matching_paths(workspace.cwd, each)
+        )
+        for each in patterns
+    }
 
 
 def _match_step(folder: Path, part: str) -> Iterator[Path]:
@@ -167,22 +187,6 @@ def _no_config_problem(text: str, workspace: Workspace) -> Problem:
             ),
         )
     return Problem(message=f"{where} does not exist", hint="pass the path of a config")
-
-
-def _find_outside_links(
-    folder: Path, configs: Sequence[Path], workspace: Workspace
-) -> tuple[Problem, ...]:
-    """Report configs outside the workspace: a link in the repository could point to any file."""
-    if not workspace.contains(folder):
-        return ()
-    return tuple(
-        Problem(
-            message=f"{workspace.display_path(config)} is outside the workspace",
-            hint="pass its path to use it",
-        )
-        for config in configs
-        if not workspace.contains(config)
-    )
 
 
 def _find_configs_in(folder: Path, extension: str = ".yaml") -> Iterator[Path]:

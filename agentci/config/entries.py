@@ -110,16 +110,9 @@ _ENTRY_EXAMPLE: Final = "- {name: tool_trajectory_avg_score, type: builtin}"
 
 
 def _format_entry_fix(entry: Json) -> str:
-    is_metric = isinstance(entry, str) and entry in {
-        *METRICS,
-        *JUDGED_METRIC_PURPOSES,
-        *HOSTED_METRICS,
-    }
-    return (
-        f"write `- {{name: {entry}, type: builtin}}`"
-        if is_metric
-        else f"for example `{_ENTRY_EXAMPLE}`"
-    )
+    if isinstance(entry, str) and entry in {*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS}:
+        return f"write `- {{name: {entry}, type: builtin}}`"
+    return f"for example `{_ENTRY_EXAMPLE}`"
 
 
 BUILTIN_TYPE: Final = "builtin"

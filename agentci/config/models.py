@@ -12,10 +12,11 @@ from agentci.evaluators.fields import (
     Share,
     StrictModel,
     Text,
+    optional,
 )
 from agentci.evaluators.judge_config import SharedJudgeSpec
 from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
-from agentci.model.gate import RegressionOutcome
+from agentci.model.gate import RegressionMode, RegressionOutcome
 from agentci.recordings.registry import AUTO, FORMATS
 
 EXTENSION_PREFIX: Final = "x-"
@@ -37,11 +38,10 @@ TraceFormat: TypeAlias = Annotated[
 class PassRateSpec(StrictModel):
     """The required pass rate, and the confidence in it."""
 
-    min_pass_rate: Share = Field(default=1.0, description="Share of checks that must pass.")
-    pass_rate_confidence: Confidence | None = Field(
-        default=None,
-        description="Confidence, such as 0.95, with which the pass rate of all similar cases must "
-        "reach `min_pass_rate`; default: only this run's pass rate must.",
+    min_pass_rate: Share = optional("Share of checks that must pass.", default=1.0)
+    pass_rate_confidence: Confidence | None = optional(
+        "Confidence, such as 0.95, with which the pass rate of all similar cases must "
+        "reach `min_pass_rate`; default: only this run's pass rate must."
     )
 
     @model_validator(mode="after")
@@ -61,37 +61,37 @@ class ThresholdSpec(PassRateSpec):
     the whole gate. Fields that are not set keep the values of the whole gate.
     """
 
-    min_score: Share | None = Field(default=None, description="Mean score that must be reached.")
-    on_error: OnError = Field(
-        default="fail", description="Whether an errored check fails the gate."
-    )
-    on_skip: OnSkip = Field(
+    min_score: Share | None = optional("Mean score that must be reached.")
+    on_error: OnError = optional("Whether an errored check fails the gate.", default="fail")
+    on_skip: OnSkip = optional(
+        "Whether a skipped check, or an eval case without a recorded run, fails the gate.",
         default="allow",
-        description="Whether a skipped check, or an eval case without a recorded run, fails the "
-        "gate.",
     )
-    on_turn_mismatch: OnTurnMismatch = Field(
-        default="fail",
-        description="Whether missing or unexpected turns fail a check regardless of its score.",
+    on_turn_mismatch: OnTurnMismatch = optional(
+        "Whether missing or unexpected turns fail a check regardless of its score.", default="fail"
     )
 
 
 class GateSpec(ThresholdSpec):
     """Thresholds for the gate to pass."""
 
-    max_regression: Share | None = Field(
-        default=None,
-        description="Allowed drop of an evaluator's mean score below the `--baseline`; if not "
-        "set, a comparison never fails the gate.",
+    max_regression: Share | None = optional(
+        "Allowed drop of an evaluator's mean score below the `--baseline`; if not "
+        "set, a comparison never fails the gate."
     )
-    regression_confidence: AnyConfidence = Field(
-        default=0.95, description="Confidence with which a drop counts as significant."
+    regression_confidence: AnyConfidence = optional(
+        "Confidence with which a larger drop is significant, or excluded.", default=0.95
     )
-    fail_on_regression: list[RegressionOutcome] = Field(
-        default=["fail"], description="Comparison outcomes that fail the gate."
+    regression_mode: RegressionMode = optional(
+        "`detect` fails if the drop is significantly larger than `max_regression`; "
+        "`prove` passes only if a larger drop is excluded.",
+        default="detect",
     )
-    evaluators: dict[str, ThresholdSpec] = Field(
-        default={}, description="Thresholds of single evaluators, by name."
+    fail_on_regression: list[RegressionOutcome] = optional(
+        "Comparison outcomes that fail the gate.", default=["fail"]
+    )
+    evaluators: dict[str, ThresholdSpec] = optional(
+        "Thresholds of single evaluators, by name.", default={}
     )
 
 
@@ -102,20 +102,17 @@ class CaseThresholdSpec(PassRateSpec):
     requires it, or their entry sets `required: true`.
     """
 
-    threshold: Share | None = Field(
-        default=None,
-        description="Score that a case must reach; by default, the threshold of evaluators.",
+    threshold: Share | None = optional(
+        "Score that a case must reach; by default, the threshold of evaluators."
     )
-    min_pass_rate: Share = Field(
-        default=1.0, description="Share of cases that must pass, from 0 to 1."
-    )
+    min_pass_rate: Share = optional("Share of cases that must pass, from 0 to 1.", default=1.0)
 
 
 class EvalFileGateSpec(GateSpec):
     """Thresholds for the gate to pass."""
 
-    cases: CaseThresholdSpec | None = Field(
-        default=None, description="Thresholds of whole cases; single checks may then fail."
+    cases: CaseThresholdSpec | None = optional(
+        "Thresholds of whole cases; single checks may then fail."
     )
 
 
@@ -126,43 +123,30 @@ def _allow_extension_keys(schema: dict[str, JsonValue]) -> None:
 class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     """Evaluators and a gate for recorded agent runs; eval configs of agentevals work unchanged."""
 
-    version: ConfigVersion = Field(default=1, description="Version of this format.")
+    version: ConfigVersion = optional("Version of this format.", default=1)
     evaluators: list[JsonValue] = Field(
         min_length=1, description="Evaluators for every case, in the order of the reports."
     )
-    defaults: dict[str, JsonValue] = Field(
-        default={},
-        description="Default values of evaluators' fields.",
+    defaults: dict[str, JsonValue] = optional("Default values of evaluators' fields.", default={})
+    traces: Text | list[Text] = optional("Recorded runs: paths or globs.", default=[])
+    group_by: GroupBy | None = optional(
+        "Whether a case is one trace, or all traces of a conversation."
     )
-    traces: Text | list[Text] = Field(default=[], description="Recorded runs: paths or globs.")
-    group_by: GroupBy | None = Field(
-        default=None,
-        description="Whether a case is one trace, or all traces of a conversation.",
+    eval_set: Text | None = optional(
+        "ADK eval set: eval cases with expected answers and tool calls."
     )
-    eval_set: Text | None = Field(
-        default=None,
-        description="ADK eval set: eval cases with expected answers and tool calls.",
+    dataset: Text | None = optional(
+        "JSON Lines file with questions and other columns for graders; without "
+        "`traces` also with the answers."
     )
-    dataset: Text | None = Field(
-        default=None,
-        description="JSON Lines file with questions and other columns for graders; without "
-        "`traces` also with the answers.",
+    trace_format: TraceFormat | None = optional("Format of the recorded runs; default: detected.")
+    threshold: Share | None = optional("Threshold of built-in evaluators that set none.")
+    trajectory_match_type: MatchType | None = optional(
+        "Match type of built-in evaluators that set none."
     )
-    trace_format: TraceFormat | None = Field(
-        default=None,
-        description="Format of the recorded runs; default: detected.",
-    )
-    threshold: Share | None = Field(
-        default=None, description="Threshold of built-in evaluators that set none."
-    )
-    trajectory_match_type: MatchType | None = Field(
-        default=None, description="Match type of built-in evaluators that set none."
-    )
-    judge_model: Text | None = Field(
-        default=None, description="Judge model of built-in evaluators that set none."
-    )
-    judge: SharedJudgeSpec | None = Field(
-        default=None, description="Judge model of all evaluators that need one and set none."
+    judge_model: Text | None = optional("Judge model of built-in evaluators that set none.")
+    judge: SharedJudgeSpec | None = optional(
+        "Judge model of all evaluators that need one and set none."
     )
     gate: GateSpec = Field(default_factory=GateSpec)
     output_format: JsonValue = Field(

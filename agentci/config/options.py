@@ -15,7 +15,7 @@ from agentci.model.choices import (
 )
 
 
-class Option(Struct, frozen=True, kw_only=True):
+class Option(Struct, frozen=True):
     """One option of ``agentci run``: ``--NAME`` on the command line, input ``NAME`` of the action.
 
     Attributes:
@@ -45,191 +45,182 @@ class Option(Struct, frozen=True, kw_only=True):
 
 OPTIONS: tuple[Option, ...] = (
     Option(
-        name="traces",
+        "traces",
+        "Traces to evaluate, relative to the working directory; replaces `traces` of the configs.",
         metavar="GLOB",
         repeats=True,
-        help="Traces to evaluate, relative to the working directory; replaces `traces` of "
-        "the configs.",
     ),
     Option(
-        name="metric",
+        "metric",
+        "Built-in metric to evaluate, on its own or in addition to the given configs.",
         metavar="NAME",
         repeats=True,
-        help="Built-in metric to evaluate, on its own or in addition to the given configs.",
     ),
     Option(
-        name="group-by",
+        "group-by",
+        "Whether a case is one trace, or all traces of a conversation.",
         choices=GROUP_BY_CHOICES,
-        help="Whether a case is one trace, or all traces of a conversation.",
     ),
     Option(
-        name="eval-set",
+        "eval-set",
+        "Eval set with the expected answers and tool calls; replaces `eval_set` of the configs.",
         metavar="FILE",
-        help="Eval set with the expected answers and tool calls; replaces `eval_set` of the "
-        "configs.",
     ),
     Option(
-        name="trace-format",
+        "trace-format",
+        "Format of the traces: `auto`, `jaeger-json` or `otlp-json`.",
         metavar="FORMAT",
-        help="Format of the traces: `auto`, `jaeger-json` or `otlp-json`.",
     ),
     Option(
-        name="threshold",
+        "threshold",
+        "Score from 0 to 1 that built-in metrics must reach; replaces their thresholds.",
         metavar="X",
-        help="Score from 0 to 1 that built-in metrics must reach; replaces their thresholds.",
     ),
     Option(
-        name="trajectory-match-type",
+        "trajectory-match-type",
+        "How `tool_trajectory_avg_score` compares tool calls; replaces the setting of the configs.",
         choices=MATCH_TYPES,
-        help="How `tool_trajectory_avg_score` compares tool calls; replaces the setting of "
-        "the configs.",
     ),
     Option(
-        name="judge-model",
+        "judge-model",
+        "Judge model; replaces that of the configs. `PROVIDER/MODEL` if a config has no `judge`.",
         metavar="MODEL",
-        help="Judge model; replaces that of the configs. `PROVIDER/MODEL` if a config has no"
-        " `judge`.",
     ),
+    Option("only", "Run only this evaluator.", metavar="NAME", repeats=True),
     Option(
-        name="only",
+        "env-allow",
+        "Environment variable that configs may name; `*` stands for any characters. By default, "
+        "configs may name no secrets in GitHub Actions, and any variable elsewhere.",
         metavar="NAME",
         repeats=True,
-        help="Run only this evaluator.",
     ),
     Option(
-        name="output-dir",
+        "output-dir",
+        "Folder for `results.json`, `junit.xml`, `summary.md`, `report.html` and `comment.md`.",
         metavar="DIR",
         default="agentci-results",
-        help="Folder for `results.json`, `junit.xml`, `summary.md`, `report.html` and "
-        "`comment.md`.",
     ),
     Option(
-        name="jobs",
+        "jobs",
+        "Number of checks to run in parallel; default: the number of processors.",
         metavar="N",
-        help="Number of checks to run in parallel; default: the number of processors.",
     ),
     Option(
-        name="shard",
-        metavar="I/N",
-        help="Run one part of the checks: `2/5` is the second of five. `auto` takes the "
+        "shard",
+        "Run one part of the checks: `2/5` is the second of five. `auto` takes the "
         "position of the job in its matrix. See `merge`.",
+        metavar="I/N",
     ),
     Option(
-        name="matrix-job",
+        "matrix-job",
+        "Position of the job in its matrix, read by `shard: auto`; do not set it.",
         metavar="I/N",
         default="${{ strategy.job-index }}/${{ strategy.job-total }}",
         input_only=True,
-        help="Position of the job in its matrix, read by `shard: auto`; do not set it.",
     ),
     Option(
-        name="github-token",
+        "github-token",
+        "Token for GitHub's API; evaluators never see it.",
         metavar="TOKEN",
         default="${{ github.token }}",
         input_only=True,
-        help="Token for GitHub's API; evaluators never see it.",
     ),
     Option(
-        name="merge",
+        "merge",
+        "Reports to merge instead of running checks: all shards of a run, or runs of "
+        "different configs. `results.json` files, folders or globs.",
         metavar="REPORT",
         repeats=True,
         input_only=True,
-        help="Reports to merge instead of running checks: all shards of a run, or runs of "
-        "different configs. `results.json` files, folders or globs.",
     ),
     Option(
-        name="baseline",
-        metavar="REPORT",
-        help="Earlier `results.json`, or its folder, to compare with; `base` finds the "
+        "baseline",
+        "Earlier `results.json`, or its folder, to compare with; `base` finds the "
         "results of the base commit.",
+        metavar="REPORT",
     ),
     Option(
-        name="baseline-artifact",
+        "baseline-artifact",
+        "Artifact with `results.json` of earlier runs, for `baseline: base`; each job of a "
+        "matrix needs its own.",
         metavar="NAME",
         default="agentci-results",
-        help="Artifact with `results.json` of earlier runs, for `baseline: base`; each job of a "
-        "matrix needs its own.",
     ),
+    Option("locked", "Use only the remote evaluators and packages that `agentci.lock` pins."),
     Option(
-        name="locked",
-        help="Use only the remote evaluators and packages that `agentci.lock` pins.",
-    ),
-    Option(
-        name="offline",
-        help="Use no network: remote evaluators and judge responses come from the cache, and"
+        "offline",
+        "Use no network: remote evaluators and judge responses come from the cache, and"
         " no agents run.",
     ),
+    Option("no-cache", "Fetch remote evaluators again and do not reuse cached responses."),
     Option(
-        name="no-cache",
-        help="Fetch remote evaluators again and do not reuse cached responses.",
-    ),
-    Option(
-        name="cache-dir",
+        "cache-dir",
+        "Cache folder, outside of the checkout; default: `~/.cache/agentci`, in the action "
+        "`_github_home/.cache/agentci` of the runner's temporary folder.",
         metavar="DIR",
-        help="Cache folder; default: `.agentci/cache` of the workspace in a workflow, else "
-        "`~/.cache/agentci`.",
     ),
     Option(
-        name="fail-on",
+        "fail-on",
+        "What fails the gate: nothing (`never`), only errored checks (`error`), or "
+        "failed and errored checks (`failed`).",
         choices=FAIL_ON_CHOICES,
         default="failed",
-        help="What fails the gate: nothing (`never`), only errored checks (`error`), or "
-        "failed and errored checks (`failed`).",
     ),
     Option(
-        name="annotations",
+        "annotations",
+        "Whether to annotate lines of the pull request.",
         choices=DISPLAY_MODES,
         default="auto",
-        help="Whether to annotate lines of the pull request.",
     ),
     Option(
-        name="summary",
+        "summary",
+        "Whether to write the job summary of the workflow run.",
         choices=DISPLAY_MODES,
         default="auto",
-        help="Whether to write the job summary of the workflow run.",
     ),
     Option(
-        name="evaluator-io",
+        "evaluator-io",
+        "Include raw evaluator input and output in `report.html` for failed checks, all "
+        "checks, or none.",
         choices=CALL_SCOPES,
         default="failed",
-        help="Include raw evaluator input and output in `report.html` for failed checks, all "
-        "checks, or none.",
     ),
     Option(
-        name="junit-dialect",
+        "junit-dialect",
+        "Which consumers `junit.xml` is written for.",
         choices=JUNIT_FORMATS,
         default="common",
-        help="Which consumers `junit.xml` is written for.",
     ),
     Option(
-        name="comment",
+        "comment",
+        "When to comment on the pull request: after every run, when the result changed,"
+        " or when the gate failed. Later runs update the comment.",
         choices=COMMENT_MODES,
         default="never",
-        help="When to comment on the pull request: after every run, when the result changed,"
-        " or when the gate failed. Later runs update the comment.",
     ),
     Option(
-        name="check-run",
+        "check-run",
+        "Name of a check run that lists all findings on their lines; default: none.",
         metavar="NAME",
-        help="Name of a check run that lists all findings on their lines; default: none.",
     ),
     Option(
-        name="matrix",
+        "matrix",
+        "Matrix values of the job, which distinguish its comment from those of other "
+        "jobs; do not set it.",
         metavar="JSON",
         default="${{ toJSON(matrix) }}",
         input_only=True,
-        help="Matrix values of the job, which distinguish its comment from those of other "
-        "jobs; do not set it.",
     ),
     Option(
-        name="comment-report",
+        "comment-report",
+        "Report of another run to comment on instead of running checks, `results.json` "
+        "or its folder: for pull requests from forks.",
         metavar="REPORT",
         input_only=True,
-        help="Report of another run to comment on instead of running checks, `results.json` "
-        "or its folder: for pull requests from forks.",
     ),
-    Option(name="plan", cli_only=True, help="Show which checks would run (dry run)."),
-    Option(name="quiet", cli_only=True, help="Print only the result, without progress."),
-    Option(name="verbose", cli_only=True, help="Print every check."),
+    Option("plan", "Show which checks would run (dry run).", cli_only=True),
+    Option("quiet", "Print only the result, without progress.", cli_only=True),
+    Option("verbose", "Print every check.", cli_only=True),
 )
 
 # Options that apply to writing a report; `agentci merge` has them, too.

@@ -22,12 +22,10 @@ class ProgramResolver(Protocol):
     @property
     def executors(self) -> Collection[str]:
         """Names of the available executors, which run programs."""
-        ...
 
     @property
     def folder(self) -> str:
         """Absolute path of the config's folder, in which evaluator programs run."""
-        ...
 
     def type_named(self, name: str) -> "EvaluatorType[Any] | None":
         """The evaluator type that a plugin provides under ``name``; None if there is none.
@@ -35,7 +33,6 @@ class ProgramResolver(Protocol):
         Raises:
             InputError: the plugin is broken.
         """
-        ...
 
     def find(self, named: str, place: Place) -> LocalProgram:
         """Find the program whose path is written at ``place``.
@@ -43,7 +40,6 @@ class ProgramResolver(Protocol):
         Raises:
             InputError: it does not exist, is outside the workspace, or cannot be run.
         """
-        ...
 
     def read(self, named: str, place: Place) -> "TextFile":
         """Read the file whose path is written at ``place``.
@@ -51,7 +47,6 @@ class ProgramResolver(Protocol):
         Raises:
             InputError: it does not exist, is outside the workspace, or is not text.
         """
-        ...
 
     def complete(self, program: RemoteProgram, place_of: Callable[[str], Place]) -> RemoteProgram:
         """Fill in the fields that an entry leaves to the program's source.
@@ -62,7 +57,6 @@ class ProgramResolver(Protocol):
         Raises:
             InputError: the source does not exist, or does not contain the program.
         """
-        ...
 
 
 class Overrides(Struct, frozen=True, kw_only=True):

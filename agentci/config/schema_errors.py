@@ -11,12 +11,7 @@ from agentci.config.schema import Schema
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.config.yaml_scalars import BOOLEAN_WORDS
-from agentci.evaluators.fields import (
-    GRADER_PATTERN,
-    IMAGE_PATTERN,
-    NAME_PATTERN,
-    SHA256_PATTERN,
-)
+from agentci.evaluators.fields import GRADER_PATTERN, IMAGE_PATTERN, NAME_PATTERN, SHA256_PATTERN
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from agentci._util.text.suggest import join_with_or, suggest_name
 from agentci.config.options import OPTIONS
+from agentci.config.variables import RESERVED_HINT, is_name_pattern, is_reserved
 from agentci.errors import InputError
 from agentci.model.choices import (
     CALL_SCOPES,
@@ -124,6 +125,31 @@ def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) 
     if given.problems:
         raise InputError(given.problems)
     return settings
+
+
+def parse_env_allow(values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Parse and check the names and patterns of variables, by option name; empty for the default.
+
+    Raises:
+        InputError: one problem for every invalid name.
+    """
+    names = _OptionReader(values).texts("env-allow")
+    problems = [
+        Problem(
+            message=f"env-allow must be names of variables, one per line, not {name!r}",
+            hint="use letters, digits, `_`, and `*` for any characters",
+        )
+        for name in names
+        if not is_name_pattern(name)
+    ]
+    problems += [
+        Problem(message=f"env-allow cannot contain {name}", hint=RESERVED_HINT)
+        for name in names
+        if is_reserved(name)
+    ]
+    if problems:
+        raise InputError(problems)
+    return names
 
 
 def parse_fetch_settings(values: Mapping[str, Sequence[str]]) -> FetchSettings:

@@ -135,7 +135,6 @@ def check_config(
 def _find_part_problems(
     document: YamlDocument, types: EvaluatorTypes, key_hint: KeyHint
 ) -> Iterator[Problem]:
-    """Find the problems in `defaults` and in the entries of `evaluators`."""
     defaults, evaluators = document.data.get("defaults"), document.data.get("evaluators")
     if defaults and isinstance(defaults, Mapping):
         model = make_defaults_model(types)
@@ -144,9 +143,8 @@ def _find_part_problems(
     for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ()):
         kind, path = find_entry_type(entry, types), ("evaluators", index)
         if kind is None:
-            yield from _drop_yaml_errors(
-                [find_type_problem(entry, index, document, types)], document
-            )
+            problems = [find_type_problem(entry, index, document, types)]
+            yield from _drop_yaml_errors(problems, document)
         else:
             model = types[kind].entry
             yield from read_part(document, model, at=path, noun="evaluator", key_hint=key_hint)[1]

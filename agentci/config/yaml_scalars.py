@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from functools import reduce
@@ -107,11 +108,14 @@ def _make_length_error(text: str) -> ResolvedScalar:
 
 def _resolve_integer(found: re.Match[str]) -> ResolvedScalar:
     digits = found[0].replace("_", "")
-    return ResolvedScalar(value=int(digits, 0))
+    value = int(digits, 0)
+    return ResolvedScalar(value=value) if _is_in_range(value) else _make_size_error(found[0])
 
 
 def _resolve_octal(found: re.Match[str]) -> ResolvedScalar:
     value = int(found[0], 8)
+    if not _is_in_range(value):
+        return _make_size_error(found[0])
     return ResolvedScalar(
         value=value,
         note=f"{found[0]} is read as the number {value} (YAML 1.2)",
@@ -152,11 +156,20 @@ def _resolve_scientific(found: re.Match[str]) -> ResolvedScalar:
 def _resolve_finite(digits: str, *, notice: str | None) -> ResolvedScalar:
     value = float(digits)
     if math.isinf(value):
-        return _make_scalar_error(
-            f"{digits} is too large for a number", "put it in quotes if it is a string"
-        )
+        return _make_size_error(digits)
     hint = None if notice is None else "put it in quotes if it is a string"
     return ResolvedScalar(value=value, note=notice, hint=hint)
+
+
+def _is_in_range(value: int) -> bool:
+    """Return whether an integer can be compared and combined with floats."""
+    return abs(value) <= sys.float_info.max
+
+
+def _make_size_error(text: str) -> ResolvedScalar:
+    return _make_scalar_error(
+        f"{text} is too large for a number", "put it in quotes if it is a string"
+    )
 
 
 def _reject_not_finite(found: re.Match[str]) -> ResolvedScalar:

@@ -143,10 +143,7 @@ PAGE_ITEMS: Final = 100
 MAX_PAGES: Final = 100
 PATCH: Final = "PATCH"
 _NEXT: Final = re.compile(r';\s*rel="?next"?')
-_HEADERS: Final = {
-    "Accept": "application/vnd.github+json",
-    "X-GitHub-Api-Version": "2022-11-28",
-}
+_HEADERS: Final = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 
 
 class GitHubApi:

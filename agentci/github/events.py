@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.git_files import COMMIT_HASH
-from agentci._util.workspace import read_file
+from agentci._util.workspace import read_file, trust_path
 from agentci.errors import InputError
 from agentci.github.context import GitHubContext
 from agentci.model.json import Json
@@ -243,7 +243,9 @@ def _read_payload(github: GitHubContext) -> Json:
     if github.event_file is None:
         return None
     try:
-        content = read_file(github.event_file, name="the event", limit_bytes=MAX_EVENT_BYTES)
+        content = read_file(
+            trust_path(github.event_file), name="the event", limit_bytes=MAX_EVENT_BYTES
+        )
         payload: Json = json.loads(content)
     except (InputError, ValueError, RecursionError):
         return None

@@ -1,31 +1,142 @@
 """Posts results on GitHub as a pull request comment and a check run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, TextIO, TypeAlias
 
+from msgspec import Struct
+
+from agentci._util.files import write_to_stream
 from agentci._util.text import escape, truncate
+from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci.config.settings import Settings
 from agentci.errors import FetchError, GitHubError
+from agentci.github import comment
 from agentci.github.api_client import GitHubApi, extract_id
-from agentci.github.comment import (
-    NOT_POSTED,
-    CommentMarker,
-    CommentPolicy,
-    digest_json,
-    make_comment_key,
-    upsert_comment,
+from agentci.github.context import GitHubContext, format_run_url
+from agentci.github.events import WORKFLOW_RUN as FOLLOWING
+from agentci.github.events import (
+    TriggeringRun,
+    WorkflowEvent,
+    get_nested,
+    read_event,
+    read_triggering_run,
 )
-from agentci.github.pull_request import NoPullRequestError, PostTarget, find_post_target
 from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem, Severity
 from agentci.model.result import Report
 from agentci.reports.annotations import make_annotations
+from agentci.reports.comment import CommentReport
 from agentci.reports.report_format import format_title, get_verdict
-from agentci.reports.workflow_commands import Annotation
+from agentci.reports.workflow_commands import (
+    NO_DIFF,
+    Annotation,
+    DiffLines,
+    exceed_annotation_limit,
+    parse_hunks,
+    render_annotations,
+)
+
+OPEN_STATE: Final = "open"
+SHOWN_DIGITS: Final = 12
+
+
+class PostTarget(Struct, frozen=True, kw_only=True):
+    """What results are posted to.
+
+    Attributes:
+        commit: the evaluated commit; empty if unknown.
+        run_url: the page of the run that evaluated it.
+        from_fork: whether it comes from another repository.
+    """
+
+    event: WorkflowEvent
+    triggering_run: TriggeringRun | None
+    commit: str
+    run_url: str
+    from_fork: bool
+
+    def render_comment(self, report: Report) -> str:
+        """Render the comment's Markdown."""
+        return "".join(CommentReport(run_url=self.run_url, commit=self.commit).render(report))
+
+    def find_pull_request_number(self, api: GitHubApi) -> int:
+        """Return the number of the only open pull request whose last commit was evaluated.
+
+        The results of an earlier commit never replace those of a later one.
+
+        Raises:
+            NoPullRequestError: there is none, or more than one.
+            GitHubError: a request failed.
+        """
+        if (number := self.event.pull_request) is not None:
+            if self.commit and get_nested(api.get(f"pulls/{number}"), "head", "sha") != self.commit:
+                commit = self.commit[:SHOWN_DIGITS]
+                raise NoPullRequestError(f"pull request {number} has commits after {commit}")
+            return number
+        if self.triggering_run is not None:
+            if not self.triggering_run.head_repository:
+                raise NoPullRequestError(f"the branch of {self.commit[:SHOWN_DIGITS]} was deleted")
+            query = {"state": OPEN_STATE, "head": self.triggering_run.head}
+            name = self.triggering_run.head_repository
+            found = [
+                pull
+                for pull in api.pages("pulls", query)
+                if get_nested(pull, "head", "repo", "full_name") == name
+            ]
+        elif self.event.name == "push" and self.commit:
+            found = list(api.pages(f"commits/{self.commit}/pulls"))
+        elif self.event.name:
+            raise NoPullRequestError(f"the event `{self.event.name}` has no pull request")
+        else:
+            raise NoPullRequestError("there is no pull request outside a workflow")
+        return _require_single(found, self.commit)
+
+
+class NoPullRequestError(GitHubError):
+    """There is no pull request to post to, which is not a failure."""
+
+
+def find_post_target(github: GitHubContext) -> PostTarget:
+    """Find what this run, or the run that triggered it, evaluated."""
+    event = read_event(github)
+    origin = read_triggering_run(github)
+    if origin is None:
+        return PostTarget(
+            event=event,
+            triggering_run=None,
+            # If the other run is unknown, ``head_sha`` is the default branch's.
+            commit="" if event.name == FOLLOWING else event.head_sha,
+            run_url=github.run_url,
+            from_fork=event.from_fork,
+        )
+    return PostTarget(
+        event=event,
+        triggering_run=origin,
+        commit=origin.head_sha,
+        run_url=format_run_url(github.repository_url, origin.run) if github.repository_url else "",
+        from_fork=False,  # this run has the token of the repository itself
+    )
+
+
+def _require_single(pulls: list[JsonObject], commit: str) -> int:
+    numbers = sorted(_list_open_numbers(pulls, commit))
+    if len(numbers) != 1:
+        count = f"{len(numbers)} open pull requests have" if numbers else "no open pull request has"
+        raise NoPullRequestError(f"{count} {commit[:SHOWN_DIGITS]} as the last commit")
+    return numbers[0]
+
+
+def _list_open_numbers(pulls: list[JsonObject], commit: str) -> Iterator[int]:
+    for pull in pulls:
+        number = pull.get("number")
+        is_open = pull.get("state") == OPEN_STATE
+        if isinstance(number, int) and is_open and get_nested(pull, "head", "sha") == commit:
+            yield number
+
 
 ANNOTATIONS_PER_REQUEST: Final = 50
 # A thousand annotations.
@@ -33,11 +144,7 @@ MAX_REQUESTS: Final = 20
 MAX_TITLE: Final = 255
 # At most four bytes per character: below GitHub's limit of 64 KiB.
 MAX_MESSAGE: Final = 16_000
-_LEVELS: Final[dict[Severity, str]] = {
-    "error": "failure",
-    "warning": "warning",
-    "note": "notice",
-}
+_LEVELS: Final[dict[Severity, str]] = {"error": "failure", "warning": "warning", "note": "notice"}
 
 
 def create_check_run(api: GitHubApi, name: str, report: Report, subject: PostTarget) -> int:
@@ -152,21 +259,21 @@ def _post_comment(
     report: Report, settings: Settings, workflow: Workflow, subject: PostTarget
 ) -> str:
     pull = subject.find_pull_request_number(workflow.api)
-    key = make_comment_key(
+    key = comment.make_comment_key(
         workflow=workflow.context.workflow,
         job=workflow.context.job,
         step=workflow.context.step,
         configs=settings.configs,
         matrix=settings.matrix,
     )
-    policy = CommentPolicy(
+    policy = comment.CommentPolicy(
         settings.commenting,
         failed=not report.decision.passed,
         differs=_differs_from_baseline(report.comparison),
     )
-    mark = CommentMarker(key=key, result=_digest_result(report))
-    done = upsert_comment(workflow.api, pull, mark, subject.render_comment(report), policy)
-    if done == NOT_POSTED:
+    mark = comment.CommentMarker(key=key, result=_digest_result(report))
+    done = comment.upsert_comment(workflow.api, pull, mark, subject.render_comment(report), policy)
+    if done == comment.NOT_POSTED:
         return (
             f"no comment on pull request {pull}: `comment: {settings.commenting}` does not apply to"
             " this result"
@@ -192,7 +299,7 @@ def _digest_result(report: Report) -> str:
     """Digest the result of a run: verdict, errors and the status of each check, but no scores."""
     errors = [problem.message for problem in report.problems if problem.severity == "error"]
     statuses = sorted((result.id, result.status) for result in report.results)
-    return digest_json([get_verdict(report.decision), errors, statuses])
+    return comment.digest_json([get_verdict(report.decision), errors, statuses])
 
 
 def _differs_from_baseline(comparison: Comparison | None) -> bool:
@@ -201,3 +308,39 @@ def _differs_from_baseline(comparison: Comparison | None) -> bool:
         return True
     changed = (each.regressions or each.improvements for each in comparison.evaluators)
     return bool(comparison.added or comparison.removed or any(changed))
+
+
+def print_annotations(report: Report, settings: Settings, workflow: Workflow, out: TextIO) -> None:
+    """Print the annotations; the diff is fetched only if GitHub would not show all of them."""
+    annotations = make_annotations(report)
+    diff = NO_DIFF
+    if exceed_annotation_limit(annotations) and not settings.fetch_settings.offline:
+        try:
+            diff = _fetch_diff(annotations, workflow)
+        except GitHubError as error:
+            if settings.verbose:
+                message = f"cannot fetch the pull request's diff: {error}"
+                hint = f"; {error.hint}" if error.hint else ""
+                write_to_stream(f"{escape_for_log_line(f'{message}{hint}')}\n", out)
+    write_to_stream(render_annotations(annotations, diff), out)
+
+
+def _fetch_diff(annotations: Iterable[Annotation], workflow: Workflow) -> DiffLines:
+    """Fetch the changed lines of annotated files; ``NO_DIFF`` outside pull requests.
+
+    Raises:
+        GitHubError: the request failed.
+    """
+    number = read_event(workflow.context).pull_request
+    if number is None:
+        return NO_DIFF
+    annotated = {each.place.file for each in annotations if each.place}
+    diff: dict[str, tuple[range, ...]] = {}
+    for changed in workflow.api.pages(f"pulls/{number}/files"):
+        name, patch = changed.get("filename"), changed.get("patch")
+        if isinstance(name, str) and name in annotated:
+            # GitHub sends no patch for large and binary files.
+            diff[name] = parse_hunks(patch) if isinstance(patch, str) else ()
+        if diff.keys() == annotated:
+            break
+    return diff

@@ -15,19 +15,14 @@ from pydantic_core import ErrorDetails
 from agentci._util.text.format import format_criterion
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci._util.workspace import decode_utf8, is_file, read_file
+from agentci._util.workspace import decode_utf8, is_file, read_file, trust_path
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.evaluators.grader_protocol import make_grade_arguments, parse_grade
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError, SharedJudgeSpec
+from agentci.evaluators.pytest_agent_evals import prompt_evaluator
 from agentci.evaluators.pytest_agent_evals.grader import make_grade_judgement
-from agentci.evaluators.pytest_agent_evals.prompt_evaluator import (
-    PromptEvaluator,
-    check_prompt_template,
-    is_prompt_path,
-    make_prompt_evaluator,
-    make_prompt_threshold,
-)
+from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template
 from agentci.execution.child.grading.grade import GraderFunctionError, call_grader
 from agentci.model.case import Case, DatasetRow
 from agentci.model.json import JsonObject
@@ -35,11 +30,7 @@ from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place, Problem
 from agentci.model.requests import ConstantJudgement, Prerequisite, ProgramOutput, Response
 from agentci.model.values import replace
-from agentci.pytest.configs import (
-    CustomCodeEvaluatorConfig,
-    EvaluatorConfig,
-    GraderFunction,
-)
+from agentci.pytest.configs import CustomCodeEvaluatorConfig, EvaluatorConfig, GraderFunction
 from agentci.recordings.dataset import extract_tool_definitions, extract_turn
 from agentci.recordings.trace_format import DocumentFormatError
 
@@ -166,7 +157,7 @@ class InProcessEvaluator(Struct, frozen=True, kw_only=True):
 
 def make_evaluator(
     config: EvaluatorConfig, *, folder: Path, place: Place, judges: JudgeSettings
-) -> InProcessEvaluator | PromptEvaluator:
+) -> InProcessEvaluator | prompt_evaluator.PromptEvaluator:
     """Make the evaluator that a test configures.
 
     Args:
@@ -195,8 +186,8 @@ def make_evaluator(
         judge = judges.require(None, name=config.name, place=place)
     except MissingJudgeError:
         raise InputError.from_message(NO_JUDGE_MODEL, place=place, hint=JUDGE_MODEL_HINT) from None
-    return make_prompt_evaluator(
-        template, make_prompt_threshold(config.threshold), place=place, judge=judge
+    return prompt_evaluator.make_prompt_evaluator(
+        template, prompt_evaluator.make_prompt_threshold(config.threshold), place=place, judge=judge
     )
 
 
@@ -239,14 +230,14 @@ def _read_source(function: GraderFunction) -> str:
 
 
 def _read_template(prompt: str | Path, folder: Path, place: Place) -> str:
-    if isinstance(prompt, str) and not is_prompt_path(prompt):
+    if isinstance(prompt, str) and not prompt_evaluator.is_prompt_path(prompt):
         check_prompt_template(prompt, place)
         return prompt
     path = folder / str(prompt).strip()
     if not is_file(path):
         message = f"{prompt} does not exist"
         raise InputError.from_message(message, place=place, hint=f"paths are relative to {folder}")
-    data = read_file(path, name=str(path), limit_bytes=MAX_PROMPT_BYTES, place=place)
+    data = read_file(trust_path(path), name=str(path), limit_bytes=MAX_PROMPT_BYTES, place=place)
     template = decode_utf8(data, file=str(path))
     check_prompt_template(template, Place(file=str(path)), line_counts=True)
     return template

@@ -8,9 +8,12 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from agentci._util.text.suggest import quote_name
+from agentci._util.workspace import trust_path
 from agentci.cli.process import make_session
 from agentci.cli.publish import publish_report
+from agentci.cli.session import allow_variables
 from agentci.config.settings import parse_settings
+from agentci.config.variables import ANY_NAME
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.evaluator import Evaluator
 from agentci.evaluators.pytest_agent_evals.match_row import make_row_trace
@@ -90,10 +93,7 @@ class SessionJudges:
         gate = Gate(config=check.config, policy=GatePolicy(), evaluators=())
         plan = Plan(suites=(PlannedSuite(gate=gate, checks=(check,)),), problems=())
         plan, services = prepare_judges(
-            plan,
-            settings,
-            self._services,
-            missing_secrets_reason=self._missing_secrets_reason,
+            plan, settings, self._services, missing_secrets_reason=self._missing_secrets_reason
         )
         if services.judges and self._services.cached_responses is None:
             cache, problems = open_response_cache(plan, settings, services)
@@ -130,7 +130,9 @@ class EvaluationSession:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._out = io.StringIO()
-        self._session = replace(make_session(environ), out=self._out)
+        # The tests are code that sees the whole environment.
+        session = allow_variables(make_session(environ), (ANY_NAME,))
+        self._session = replace(session, out=self._out)
         self._services = self._session.services
         self._datasets: dict[Path, tuple[DatasetRow, ...]] = {}
         self._fingerprints = Fingerprints(self._services.workspace)
@@ -151,8 +153,8 @@ class EvaluationSession:
             InputError: with the errors of all rows.
         """
         if path not in self._datasets:
-            workspace = self._services.workspace
-            self._datasets[path] = load_dataset(path, workspace, carries_runs=True).rows
+            dataset = load_dataset(trust_path(path), self._services.workspace, carries_runs=True)
+            self._datasets[path] = dataset.rows
         return self._datasets[path]
 
     def evaluate(self, test: RowTest, row: DatasetRow, agent: object | None) -> EvaluatorResults:
@@ -252,7 +254,8 @@ class EvaluationSession:
                 evaluator, None if case.dataset_row is None else case.dataset_row.input_columns
             ),
         )
-        return run_check(check, self._session_judges.prepare_for(check))
+        result = run_check(check, self._session_judges.prepare_for(check))
+        return self._services.variables.redactor.redact_value(result)
 
     def _report(self, *, complete: bool) -> Report:
         own = [result for each in self._results.values() for result in each]
@@ -288,12 +291,7 @@ def _check_names(configs: Sequence[EvaluatorConfig], place: Place) -> None:
 
 def _result_sort_key(result: CheckResult) -> tuple[str, int, str, str]:
     """The order of results in the report: that of the tests in their files."""
-    return (
-        result.config,
-        result.evaluator.place.line,
-        result.case.id,
-        result.evaluator.name,
-    )
+    return result.config, result.evaluator.place.line, result.case.id, result.evaluator.name
 
 
 def _make_gates(results: Sequence[CheckResult]) -> list[Gate]:

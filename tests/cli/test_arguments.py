@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agentci.cli.arguments import PLAN_OPTIONS
-from agentci.cli.main import main
 from agentci.config.options import OPTIONS
+from tests.helpers.support import run_agentci
 
 RUN = [option.name for option in OPTIONS if not option.input_only]
 
@@ -14,7 +14,7 @@ RUN = [option.name for option in OPTIONS if not option.input_only]
 def _parse_output(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """The output of a command line that exits while it is parsed."""
     with pytest.raises(SystemExit) as ended:
-        main(words)
+        run_agentci(words, cwd=Path.cwd())
     captured = capsys.readouterr()
     assert ended.value.code == (2 if captured.err else 0)
     return captured.err or captured.out
@@ -27,9 +27,10 @@ def test_plan_help_lists_only_plan_options(name: str, capsys: pytest.CaptureFixt
     )
 
 
-def test_plan_accepts_all_run_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", f"{tmp_path}/gone.yaml", "--output-dir", "out", "--fail-on", "never"]) == 2
-    assert "gone.yaml does not exist" in capsys.readouterr().err
+def test_plan_accepts_all_run_options(tmp_path: Path) -> None:
+    words = ["plan", "gone.yaml", "--output-dir", "out", "--fail-on", "never"]
+    ran = run_agentci(words, cwd=tmp_path)
+    assert (ran.code, [each.message for each in ran.problems]) == (2, ["gone.yaml does not exist"])
 
 
 @pytest.mark.parametrize(

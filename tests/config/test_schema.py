@@ -18,23 +18,24 @@ from agentci.model.json import Json
 from tests.helpers.support import ROOT
 
 COMMITTED = ROOT / "schemas" / "config.schema.json"
+SCHEMA = make_config_schema()
 
 
 class TestEditorSchema:
     def test_committed_schema_is_up_to_date(self) -> None:
-        generated = json.dumps(make_config_schema(), indent=2, ensure_ascii=False)
+        generated = json.dumps(SCHEMA, indent=2, ensure_ascii=False)
         assert f"{generated}\n" == COMMITTED.read_text(encoding="utf-8"), "run `make schemas`"
 
     def test_schema_is_valid_json_schema(self) -> None:
-        Draft202012Validator.check_schema(make_config_schema())
+        Draft202012Validator.check_schema(SCHEMA)
 
     def test_schema_has_no_external_references(self) -> None:
-        references = [part["$ref"] for part in _parts(make_config_schema()) if "$ref" in part]
+        references = [part["$ref"] for part in _parts(SCHEMA) if "$ref" in part]
         assert references
         assert [each for each in references if not each.startswith("#/$defs/")] == []
 
     def test_every_field_has_a_description(self) -> None:
-        schema = make_config_schema()
+        schema = SCHEMA
         fields = {
             f"{name}.{key}": field
             for name, part in {"top": schema, **schema["$defs"]}.items()
@@ -43,15 +44,15 @@ class TestEditorSchema:
         assert [key for key, field in fields.items() if not _description(field, schema)] == []
 
     def test_metric_names_are_suggested(self) -> None:
-        names = make_config_schema()["$defs"]["BuiltinEntry"]["properties"]["name"]["examples"]
+        names = SCHEMA["$defs"]["BuiltinEntry"]["properties"]["name"]["examples"]
         assert "tool_trajectory_avg_score" in names
 
     def test_executors_match_registry(self) -> None:
-        field = make_config_schema()["$defs"]["CodeEntry"]["properties"]["executor"]
+        field = SCHEMA["$defs"]["CodeEntry"]["properties"]["executor"]
         assert field["examples"] == list(EXECUTORS)
 
     def test_match_types_match_metric(self) -> None:
-        field = make_config_schema()["properties"]["trajectory_match_type"]
+        field = SCHEMA["properties"]["trajectory_match_type"]
         assert field["anyOf"][0]["enum"] == list(MATCHERS)
 
 
@@ -94,7 +95,7 @@ BARS = st.dictionaries(
     max_size=3,
 )
 TOP: dict[str, st.SearchStrategy[Any]] = {
-    **{key: VALUES for key in make_config_schema()["properties"] if key != "evaluators"},
+    **{key: VALUES for key in SCHEMA["properties"] if key != "evaluators"},
     "defaults": st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=2) | VALUES,
     "gate": st.builds(
         lambda bar, bars: {**bar, **bars},
@@ -123,7 +124,7 @@ RULES = (
     "confidence",
     "keep one of them",
 )
-EDITOR_SCHEMA = Draft202012Validator(make_config_schema())
+EDITOR_SCHEMA = Draft202012Validator(SCHEMA)
 
 
 @given(CONFIGS)

@@ -94,9 +94,16 @@ class TestRejected:
         assert resolve_plain_scalar(text).value == text
 
     def test_longest_allowed_number_is_read(self) -> None:
-        assert (
-            resolve_plain_scalar("9" * MAX_NUMBER_CHARACTERS).value == 10**MAX_NUMBER_CHARACTERS - 1
-        )
+        assert resolve_plain_scalar("9" * 308).value == 10**308 - 1
+        assert resolve_plain_scalar("-" + "9" * 308).value == 1 - 10**308
+
+    @pytest.mark.parametrize(
+        "text", ["9" * 309, "0x" + "f" * 400, "0b" + "1" * 998, "0o" + "7" * 400]
+    )
+    def test_integer_beyond_floats_is_rejected(self, text: str) -> None:
+        found = resolve_plain_scalar(text)
+        assert found.value is not None if text.startswith("0b") else found.value is None
+        assert text.startswith("0b") or "is too large for a number" in str(found.error)
 
 
 PIECES = st.sampled_from(

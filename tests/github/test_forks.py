@@ -221,7 +221,8 @@ class TestUntrustedReport:
         trend = {"config": document["results"][0]["config"], "evaluator": hostile}
         trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
         trend |= {"regressions": [{"case": hostile, "before": 1, "after": 0}], "improvements": []}
-        trend |= {"outcome": "fail", "reason": hostile}
+        trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
+        trend |= {"change_low": None, "change_high": None}
         comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
         counts = {"added": 0, "removed": 0}
         comparison |= {"commit": hostile, "stale": hostile}

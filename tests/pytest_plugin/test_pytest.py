@@ -112,6 +112,7 @@ def _run(folder: Path, *options: str, plugin: str = "agentci.pytest", path: str 
         env={
             "PATH": PATH,
             "HOME": str(folder),
+            "XDG_CACHE_HOME": str(folder.with_name(f"{folder.name}.cache")),
             "PYTHONPATH": f"{path}{os.pathsep}{ROOT}",
             **{k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")},
         },

@@ -7,9 +7,10 @@ from typing import Final, Literal
 from msgspec import Struct
 from pydantic import ValidationError
 
+from agentci._util.input_limits import limit_input
 from agentci._util.text.json_document import read_json
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import Workspace, decode_utf8, read_file
+from agentci._util.workspace import ResolvedPath, Workspace, decode_utf8, read_file
 from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError
@@ -64,6 +65,12 @@ def read_labels(name: str, workspace: Workspace) -> tuple[Label, ...]:
     """
     path = workspace.cwd / name
     shown = workspace.display_path(path)
+    found = workspace.resolve_given(path, named=name, place=COMMAND_LINE)
+    with limit_input(shown):
+        return _read_labels(found, shown)
+
+
+def _read_labels(path: ResolvedPath, shown: str) -> tuple[Label, ...]:
     data = read_file(path, name=shown, limit_bytes=MAX_LABEL_BYTES, place=COMMAND_LINE)
     labels: dict[tuple[str, str], Label] = {}
     problems: list[Problem] = []
@@ -133,9 +140,8 @@ def calibrate(
         InputError: a config, a recorded run or a label is invalid.
     """
     labels = read_labels(file, session.services.workspace)
-    plan, services = prepare_programs(
-        make_plan(settings, session.services), settings, session.services
-    )
+    plan = make_plan(settings, session.services)
+    plan, services = prepare_programs(plan, settings, session.services)
     if any(each.severity == "error" for each in plan.problems):
         raise InputError(plan.problems)
     labelled = _find_labelled_checks(plan, labels)

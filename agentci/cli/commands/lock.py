@@ -9,11 +9,18 @@ from agentci._util.files import write_output_files, write_to_stream
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit, suggest_name
-from agentci._util.workspace import is_file, read_file
+from agentci._util.workspace import (
+    ResolvedPath,
+    Workspace,
+    is_file,
+    read_file,
+    restore_path,
+)
 from agentci.cli.session import Session
 from agentci.config.discovery import find_configs
 from agentci.config.overrides import Overrides
 from agentci.config.settings import FetchSettings
+from agentci.config.variables import ANY_NAME
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
 from agentci.model.lock import LOCK_NAME, Lock, ProgramKey, make_program_key
@@ -26,13 +33,8 @@ from agentci.remote.lock.file import render_lock
 from agentci.remote.lock.resolve import lock_programs
 from agentci.remote.prepare import MAX_REQUIREMENTS_BYTES
 from agentci.reports.problems import render_problems
+from agentci.runner import prepare_programs
 from agentci.runner.load_configs import load_suite
-from agentci.runner.prepare_programs import (
-    load_lock,
-    make_fetch_options,
-    make_installer_runner,
-    needs_preparation,
-)
 from agentci.runner.services import Services
 
 
@@ -45,6 +47,8 @@ def find_lockable_programs(
         InputError: with every problem of every config.
     """
     required: dict[RequiredProgram, None] = {}
+    # No program runs, and no value of a variable gets into the lock.
+    services = replace(services, variables=services.variables.allow((ANY_NAME,)))
     paths, missing = find_configs(configs, services.workspace)
     problems = [*missing]
     for path in paths:
@@ -54,7 +58,7 @@ def find_lockable_programs(
             problems += error.problems
             continue
         programs = collect_needs(suite.evaluators, RequiredProgram)
-        required.update(dict.fromkeys(filter(needs_preparation, programs)))
+        required.update(dict.fromkeys(filter(prepare_programs.needs_preparation, programs)))
     if problems:
         raise InputError(problems)
     return tuple(required)
@@ -77,12 +81,14 @@ def find_requirements_digest(required: RequiredProgram, lock: Lock, root: Path) 
     """
     program = required.program
     if isinstance(program, LocalProgram):
-        return _read_digest(program.requirements)
+        named = program.requirements
+        return _read_digest(None if named is None else restore_path(named))
     if not program.installs_requirements or not program.ref.endswith(".py"):
         return ()
     if program.is_local:
         file = (root / program.repository / program.ref).parent / REQUIREMENTS_NAME
-        return _read_digest(str(file) if is_file(file) else None)
+        workspace = Workspace(root=root, cwd=root)
+        return _read_digest(workspace.resolve_given(file) if is_file(file) else None)
     locked = lock.find(program)
     digest = None if locked is None else locked.files.get(REQUIREMENTS_NAME)
     return () if digest is None else (digest,)
@@ -94,10 +100,10 @@ def format_lock_contents(lock: Lock) -> str:
     return f"{programs}, {format_count(len(lock.requirements), 'requirements file')}"
 
 
-def _read_digest(file: str | None) -> tuple[str, ...]:
+def _read_digest(file: ResolvedPath | None) -> tuple[str, ...]:
     if file is None:
         return ()
-    content = read_file(Path(file), name=file, limit_bytes=MAX_REQUIREMENTS_BYTES)
+    content = read_file(file, name=str(file), limit_bytes=MAX_REQUIREMENTS_BYTES)
     return (hashlib.sha256(content).hexdigest(),)
 
 
@@ -109,7 +115,7 @@ def check_lock(configs: Sequence[str], session: Session) -> int:
     """
     required = find_lockable_programs(configs, session.services)
     root = session.services.workspace.root
-    lock = load_lock(session.services) or Lock()
+    lock = prepare_programs.load_lock(session.services) or Lock()
     problems = [problem for each in required for problem in _find_missing(each, lock, root)]
     if not configs:
         problems += _find_unused(required, lock, root)
@@ -173,17 +179,18 @@ def lock_configs(
     configs = (*configs, *more)
     root = services.workspace.root
     required = find_lockable_programs(configs, services)
-    old = load_lock(services) or Lock()
+    old = prepare_programs.load_lock(services) or Lock()
     upgraded = [name for name in names if name not in more]
     kept = old if upgrade is None else _remove_upgraded(upgraded, required, old, root)
     locking = lock_programs(
         required,
-        make_fetch_options(access, services, lock=kept),
-        run_installer=make_installer_runner(services),
+        prepare_programs.make_fetch_options(access, services, lock=kept),
+        run_installer=prepare_programs.make_installer_runner(services),
         workspace=services.workspace,
     )
     new = _merge_locks(locking.lock, old) if configs else locking.lock
-    errors = write_output_files(root, {LOCK_NAME: [render_lock(new)]}, services.workspace)
+    folder = services.workspace.resolve(root)
+    errors = write_output_files(folder, {LOCK_NAME: [render_lock(new)]}, services.workspace)
     if errors:
         raise InputError.from_message(f"cannot write {LOCK_NAME}: {errors[LOCK_NAME]}")
     for line in (*locking.notices, *_format_changes(old, new)):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.files import prepare_output_folder
+from agentci._util.input_limits import limit_input
 from agentci._util.workspace import Workspace, is_folder, read_file
 from agentci.cli.publish import publish_crash, publish_input_problems, publish_report
 from agentci.cli.session import Session
@@ -89,8 +90,11 @@ def _read_report_files(given: Sequence[str], workspace: Workspace) -> list[Repor
     parts: list[ReportFile] = []
     for name, path in files.items():
         try:
-            data = read_file(path, name=name, limit_bytes=MAX_REPORT_BYTES)
-            parts.append(ReportFile(file=name, report=read_report(data, file=name)))
+            with limit_input(name):
+                data = read_file(
+                    workspace.resolve_given(path), name=name, limit_bytes=MAX_REPORT_BYTES
+                )
+                parts.append(ReportFile(file=name, report=read_report(data, file=name)))
         except InputError as error:
             problems += error.problems
     if problems:

@@ -81,10 +81,7 @@ def _run_checks(
     """Run the checks; also returns the problems of the agents that they wait for."""
     if all(check.case_trials is None for check in plan.checks):
         return run_checks(plan.checks, services=services, jobs=jobs, on_result=progress.count), ()
-    from agentci.runner.trial_runner import (  # noqa: PLC0415
-        TrialRunner,
-        write_outputs,
-    )
+    from agentci.runner.trial_runner import TrialRunner, write_outputs  # noqa: PLC0415
 
     agents = TrialRunner(
         services=services,

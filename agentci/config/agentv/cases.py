@@ -226,9 +226,7 @@ class CaseReader(Struct, kw_only=True):
         messages = MessageReader(document=self.document, files=self.files)
         input_messages = self._read_input(spec, at, messages)
         threshold = self._find_threshold(spec, at)
-        evaluators: tuple[AgentvEvaluator, ...] = self._read_evaluators(
-            spec, at, threshold=threshold
-        )
+        evaluators = self._read_evaluators(spec, at, threshold=threshold)
         if spec.turns is not None:
             reader = ConversationReader(
                 document=self.document,
@@ -257,7 +255,20 @@ class CaseReader(Struct, kw_only=True):
                 hint="add evaluators to the case or the file; or add `criteria` to the case and a "
                 "top-level `judge`",
             )
-        case = self._make_eval_case(spec, at, input_messages, messages)
+        key = _find_first_value(spec, *EXPECTED_KEYS)
+        expected = () if key is None else messages.read_expected((*at, key))
+        case = AgentvCase(
+            id=spec.id,
+            criteria=spec.any_criteria,
+            input_messages=input_messages,
+            expected_messages=expected,
+            guideline_files=tuple(messages.guideline_files),
+            input_files=tuple(messages.input_files),
+            input_texts=messages.input_texts,
+            metadata=spec.metadata or {},
+            judge_template=self._find_template(at) or self.template,
+            place=self.document.place_of(at),
+        )
         self.problems += messages.problems
         self._check_criteria(case, evaluators, at)
         return EvalFileCase(eval_case=case, evaluators=evaluators)
@@ -285,28 +296,6 @@ class CaseReader(Struct, kw_only=True):
             )
         return input_messages
 
-    def _make_eval_case(
-        self,
-        spec: CaseSpec,
-        at: KeyPath,
-        input_messages: tuple[JsonObject, ...],
-        reader: MessageReader,
-    ) -> AgentvCase:
-        key = _find_first_value(spec, *EXPECTED_KEYS)
-        expected = () if key is None else reader.read_expected((*at, key))
-        return AgentvCase(
-            id=spec.id,
-            criteria=spec.any_criteria,
-            input_messages=input_messages,
-            expected_messages=expected,
-            guideline_files=tuple(reader.guideline_files),
-            input_files=tuple(reader.input_files),
-            input_texts=reader.input_texts,
-            metadata=spec.metadata or {},
-            judge_template=self._find_template(at) or self.template,
-            place=self.document.place_of(at),
-        )
-
     def _find_template(self, at: KeyPath) -> str:
         """The judge prompt of a case, or of the file if ``at`` is empty; "" if it is not set."""
         places = ((TEMPLATE_KEY,), (EXECUTION_KEY, TEMPLATE_KEY))
@@ -326,7 +315,6 @@ class CaseReader(Struct, kw_only=True):
             return ""
 
     def _find_threshold(self, spec: CaseSpec, at: KeyPath) -> float:
-        """The threshold for the scores of one case."""
         if spec.own_threshold is not None and self.gate_has_cases:
             inside = spec.execution is not None and spec.execution.threshold is not None
             where = ("execution", "threshold") if inside else ("threshold",)

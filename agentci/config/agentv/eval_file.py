@@ -1,22 +1,28 @@
 """Read an eval file into cases, evaluators and a gate."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
 
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci.config.agentv.assemble import expand_eval_file
+from agentci.config.agentv import ignored_keys
 from agentci.config.agentv.cases import CaseReader
 from agentci.config.agentv.evaluators import EvaluatorReader
+from agentci.config.agentv.external_files import CustomTypes, ExternalCases, IncludedEvaluators
 from agentci.config.agentv.files import FileResolver
-from agentci.config.agentv.ignored_keys import KeyChecker
-from agentci.config.agentv.models import EvalFile
+from agentci.config.agentv.models import EXECUTION_KEY, EvalFile
+from agentci.config.agentv.schema import MEMBER_LIST_KEYS
+from agentci.config.agentv.shared_values import TURNS_KEY, EnvironmentSubstitution, SharedValues
 from agentci.config.agentv.target import TargetReader
+from agentci.config.agentv.tree import change_items, make_document, replace_values
 from agentci.config.build import make_gate_policy
 from agentci.config.discovery import CASE_KEYS
 from agentci.config.models import EvalFileGateSpec
 from agentci.config.overrides import Overrides
 from agentci.config.suite import EvalFileCase, Suite
 from agentci.config.validate import read_part, sort_problems
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import YamlDocument
+from agentci.config.yaml_nodes import MappingNode, Node, SequenceNode
 from agentci.errors import InputError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvVersion
 from agentci.evaluators.agentv.findings import PASS_SCORE
@@ -24,6 +30,100 @@ from agentci.evaluators.judge_config import JudgeSettings
 from agentci.model.gate import CaseThresholds, GatePolicy
 from agentci.model.problem import Place, Problem
 from agentci.model.values import replace
+
+# The cases in AgentV 4, which also substitutes environment variables.
+TESTS_KEY: Final = "tests"
+# Ignored if it is only a name.
+TARGET_KEY: Final = "target"
+KEYS_WITHOUT_EFFECT: Final = (
+    *ignored_keys.IGNORED_KEYS,
+    *ignored_keys.IGNORED_EXECUTION_KEYS,
+    *ignored_keys.UNSUPPORTED_KEYS,
+    "name",
+    "description",
+    "dataset",
+    "version",
+)
+
+
+def expand_eval_file(
+    document: YamlDocument, files: FileResolver, *, variables: ConfigVariables
+) -> YamlDocument:
+    """Write out everything that ``document`` refers to; every part keeps its own position.
+
+    Errors are added to the problems of the document.
+
+    Args:
+        variables: environment variables, for files of AgentV 4.
+    """
+    root = document.root
+    external, includes = ExternalCases(files=files), IncludedEvaluators(files=files)
+    own_types = CustomTypes(files=files)
+    root = _change_case_lists(root, external.expand)
+    root = _change_evaluator_lists(root, lambda entries: own_types.expand(includes.expand(entries)))
+    environment = EnvironmentSubstitution(variables=variables)
+    if TESTS_KEY in root.fields:
+        root = _change_effective_values(root, environment.substitute)
+    shared = SharedValues(root=root)
+    root = _change_case_lists(root, lambda cases: _change_items(cases, shared.complete_case))
+    steps = (external, includes, environment, shared)
+    found = (problem for step in steps for problem in step.problems)
+    return make_document(root, file=document.file, problems=(*document.problems, *found))
+
+
+def _change_case_lists(root: MappingNode, change: Callable[[Node], Node]) -> MappingNode:
+    return replace_values(
+        root, {key: change(root.fields[key].value) for key in CASE_KEYS if key in root.fields}
+    )
+
+
+def _change_items(nodes: Node, change: Callable[[Node], Node]) -> Node:
+    """Change the items of a list; other nodes are returned unchanged."""
+    return change_items(nodes, change) if isinstance(nodes, SequenceNode) else nodes
+
+
+def _change_evaluator_lists(node: MappingNode, change: Callable[[Node], Node]) -> MappingNode:
+    """Change every list of evaluators in ``node``, including nested ones."""
+
+    def deeper(part: Node) -> Node:
+        return _change_evaluator_lists(part, change) if isinstance(part, MappingNode) else part
+
+    values: dict[str, Node] = {}
+    for key, field in node.fields.items():
+        if key in MEMBER_LIST_KEYS:
+            values[key] = _change_items(change(field.value), deeper)
+        elif key in (*CASE_KEYS, TURNS_KEY):
+            values[key] = _change_items(field.value, deeper)
+        elif key == EXECUTION_KEY:
+            values[key] = deeper(field.value)
+    return replace_values(node, values)
+
+
+def _change_effective_values(node: MappingNode, change: Callable[[Node], Node]) -> MappingNode:
+    """Change all parts of ``node`` that have an effect; ignored parts may name unset variables."""
+
+    def deeper(part: Node) -> Node:
+        return (
+            _change_effective_values(part, change)
+            if isinstance(part, MappingNode)
+            else change(part)
+        )
+
+    values: dict[str, Node] = {}
+    for key, field in node.fields.items():
+        if key == TESTS_KEY:
+            values[key] = _change_items(field.value, deeper)
+        elif key == EXECUTION_KEY:
+            values[key] = deeper(field.value)
+        elif _has_effect(key, field.value):
+            values[key] = change(field.value)
+    return replace_values(node, values)
+
+
+def _has_effect(key: str, value: Node) -> bool:
+    if key == TARGET_KEY:
+        return isinstance(value, MappingNode)
+    return key not in KEYS_WITHOUT_EFFECT and not key.startswith("x-")
 
 
 def make_eval_file_policy(
@@ -52,7 +152,8 @@ def make_eval_file_policy(
     overall = policy.overall
     if "min_pass_rate" not in gate.model_fields_set:
         overall = replace(overall, min_pass_rate=0.0)
-    return GatePolicy(
+    return replace(
+        policy,
         overall=overall,
         evaluators={**policy.evaluators, **strict},
         cases=CaseThresholds(
@@ -68,7 +169,7 @@ def read_eval_file(
     overrides: Overrides,
     files: FileResolver,
     *,
-    variables: Mapping[str, str],
+    variables: ConfigVariables,
 ) -> Suite:
     """Read an eval file into a suite.
 
@@ -97,7 +198,7 @@ def read_eval_file(
             model=overrides.judge_model,
         ),
     )
-    key_checker = KeyChecker(document=document)
+    key_checker = ignored_keys.KeyChecker(document=document)
     case_reader = CaseReader(
         document=document,
         key_checker=key_checker,
@@ -164,7 +265,6 @@ def _find_version(key: str) -> AgentvVersion:
 
 
 def _find_threshold(spec: EvalFile, overrides: Overrides) -> float:
-    """The score threshold: from the command line, else from the file, else AgentV's default."""
     given = spec.own_threshold if overrides.threshold is None else overrides.threshold
     return PASS_SCORE if given is None else given
 
@@ -182,8 +282,7 @@ def _select_evaluators(
         return cases
     kept = (
         replace(
-            case,
-            evaluators=tuple(e for e in case.evaluators if e.identity.name in overrides.only),
+            case, evaluators=tuple(e for e in case.evaluators if e.identity.name in overrides.only)
         )
         for case in cases
     )

@@ -14,16 +14,10 @@ from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
+from agentci.evaluators.agentv import registry
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEvaluator, AgentvVersion
 from agentci.evaluators.agentv.judge_templates import TemplateReader
 from agentci.evaluators.agentv.payload import PayloadFormat
-from agentci.evaluators.agentv.registry import (
-    AGENTV_TYPES,
-    UNSUPPORTED_TYPES,
-    list_known_types,
-    make_entry_data,
-    normalize_type_name,
-)
 from agentci.evaluators.fields import REPEAT_HAS_NO_EFFECT, REPEAT_HINT, check_repeat_by
 from agentci.evaluators.judge_config import JudgeSettings
 from agentci.model.json import Json, JsonObject
@@ -147,9 +141,8 @@ class EvaluatorReader(Struct, kw_only=True):
         listed = self.document.value(at)
         if listed is None:
             return ()
-        judge = self._build_evaluator(
-            {RUBRICS_TYPE: listed}, RUBRIC_NAME, RUBRICS_TYPE, at, threshold
-        )
+        spec = {RUBRICS_TYPE: listed}
+        judge = self._build_evaluator(spec, RUBRIC_NAME, RUBRICS_TYPE, at, threshold)
         return () if judge is None else (judge,)
 
     def _read_entries(self, at: KeyPath, threshold: float) -> list[AgentvEvaluator]:
@@ -217,7 +210,7 @@ class EvaluatorReader(Struct, kw_only=True):
         self, entry: JsonObject, name: Json, kind: str, at: KeyPath, threshold: float
     ) -> AgentvEvaluator | None:
         members: tuple[AgentvEvaluator, ...] = ()
-        if AGENTV_TYPES[kind].has_members:
+        if registry.AGENTV_TYPES[kind].has_members:
             lists = [key for key in MEMBER_LIST_KEYS if key in entry]
             members = tuple(
                 each for key in lists for each in self.read_list((*at, key), threshold=threshold)
@@ -225,16 +218,16 @@ class EvaluatorReader(Struct, kw_only=True):
             entry = {key: value for key, value in entry.items() if key not in lists}
         if (
             entry.get("repeat") is not None
-            and "repeat" not in AGENTV_TYPES[kind].entry.model_fields
+            and "repeat" not in registry.AGENTV_TYPES[kind].entry.model_fields
         ):
             self._add_problem(REPEAT_HAS_NO_EFFECT, (*at, "repeat"), hint=REPEAT_HINT)
             return None
         spec, problems = read_part(
             self.document,
-            AGENTV_TYPES[kind].entry,
+            registry.AGENTV_TYPES[kind].entry,
             at=at,
             noun="evaluator",
-            data=make_entry_data(entry, name, kind),
+            data=registry.make_entry_data(entry, name, kind),
             make_schema=lambda: make_entry_schema(kind),
         )
         self.problems += problems
@@ -243,7 +236,7 @@ class EvaluatorReader(Struct, kw_only=True):
         context = self._make_context(at, members, threshold)
         try:
             check_repeat_by(spec, of=context.place, at=self.document.place_of((*at, "repeat_by")))
-            return AGENTV_TYPES[kind].build(spec, context)
+            return registry.AGENTV_TYPES[kind].build(spec, context)
         except InputError as error:
             self.problems += error.problems
             return None
@@ -251,18 +244,18 @@ class EvaluatorReader(Struct, kw_only=True):
     def _find_type(self, entry: JsonObject, at: KeyPath) -> str | None:
         """The registered type of an entry; None if there is none, which is reported."""
         given = entry.get("type")
-        name = normalize_type_name(given) if isinstance(given, str) else ""
-        if name in AGENTV_TYPES:
+        name = registry.normalize_type_name(given) if isinstance(given, str) else ""
+        if name in registry.AGENTV_TYPES:
             return name
-        if name in UNSUPPORTED_TYPES:
+        if name in registry.UNSUPPORTED_TYPES:
             message = f"evaluator type {quote_name(str(given))} is not supported by agentci"
-            self._add_problem(message, (*at, "type"), hint=UNSUPPORTED_TYPES[name])
+            self._add_problem(message, (*at, "type"), hint=registry.UNSUPPORTED_TYPES[name])
         elif given is None:
             owner = entry.get("name")
             subject = f"evaluator {quote_name(owner)}" if isinstance(owner, str) else "an evaluator"
             self._add_problem(f"{subject} has no `type`", at, hint="add `type: code_judge`")
         else:
-            known = list_known_types()
+            known = registry.list_known_types()
             message = (
                 f"`type` must be {join_with_or(known)}, not {self._describe_value((*at, 'type'))}"
             )

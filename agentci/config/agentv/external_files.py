@@ -6,17 +6,10 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from agentci._util.text.json_text import is_shallow
+from agentci.config.agentv import tree
 from agentci.config.agentv.evaluators import make_unique_name
 from agentci.config.agentv.files import FileResolver, ReferencedFile
-from agentci.config.agentv.tree import (
-    change_items,
-    find_value,
-    make_document,
-    make_mapping_from_entries,
-    make_node,
-    make_sequence,
-    replace_values,
-)
 from agentci.config.discovery import CASE_KEYS, TRACE_FILE_HINT
 from agentci.config.yaml_document import YamlDocument, read_tree
 from agentci.config.yaml_nodes import (
@@ -27,11 +20,17 @@ from agentci.config.yaml_nodes import (
     SequenceNode,
     plain_data,
 )
+from agentci.config.yaml_parse import MAX_DEPTH
 from agentci.errors import InputError, RecordingError
 from agentci.evaluators.agentv.registry import AGENTV_TYPES, UNSUPPORTED_TYPES, normalize_type_name
 from agentci.model.problem import Place, Problem
 from agentci.model.values import replace
-from agentci.recordings.json_documents import INVALID_JSON_HINT, read_documents
+from agentci.recordings.json_documents import (
+    INVALID_JSON_HINT,
+    Document,
+    make_nesting_error,
+    read_documents,
+)
 from agentci.recordings.registry import is_recording
 
 # The key for cases from JSON Lines in AgentV 2 and in AgentV 4, which has assertions.
@@ -64,12 +63,12 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
             hint=f"run this file instead of {file}, or remove its cases",
         )
     parts = (*cases.items, *(() if sidecar is None else (sidecar.root,)))
-    is_v4 = any(find_value(part, key) is not None for part in parts for key in V4_KEYS)
+    is_v4 = any(tree.find_value(part, key) is not None for part in parts for key in V4_KEYS)
     key = V4_CASES_KEY if is_v4 else SEED_CASES_KEY
-    root = make_mapping_from_entries(
+    root = tree.make_mapping_from_entries(
         {**shared, key: MappingEntry(place=cases.place, value=cases)}, cases.place
     )
-    return make_document(root, file=file, problems=() if sidecar is None else sidecar.problems)
+    return tree.make_document(root, file=file, problems=() if sidecar is None else sidecar.problems)
 
 
 def parse_json_lines(data: bytes, *, file: str) -> SequenceNode:
@@ -83,15 +82,18 @@ def parse_json_lines(data: bytes, *, file: str) -> SequenceNode:
     if not data.strip():
         raise InputError.from_message("the file has no cases", place=top)
     try:
-        read = [
-            make_node(each.value, Place(file=file, line=each.line))
-            for each in read_documents(iter([data]), file=file)
-        ]
+        read = [_make_case_node(each, file) for each in read_documents(iter([data]), file=file)]
     except RecordingError as error:
         is_broken = error.problem.hint == INVALID_JSON_HINT
         problem = replace(error.problem, hint=JSONL_HINT) if is_broken else error.problem
         raise InputError([problem]) from None
-    return make_sequence(read, top)
+    return tree.make_sequence(read, top)
+
+
+def _make_case_node(document: Document, file: str) -> Node:
+    if not is_shallow(document.value, MAX_DEPTH):
+        raise make_nesting_error(file, document.line)
+    return tree.make_node(document.value, Place(file=file, line=document.line))
 
 
 URL_PREFIX: Final = "file://"
@@ -112,9 +114,9 @@ class ExternalCases(Struct, kw_only=True):
         """Replace paths in the list ``cases`` with the cases they name; keep other nodes."""
         match cases:
             case ScalarNode(value=str(named)) if named.strip():
-                return make_sequence(self._read_files(named, cases), cases.place)
+                return tree.make_sequence(self._read_files(named, cases), cases.place)
             case SequenceNode():
-                return make_sequence(
+                return tree.make_sequence(
                     (each for item in cases.items for each in self._expand_item(item)), cases.place
                 )
             case _:
@@ -159,9 +161,9 @@ class ExternalCases(Struct, kw_only=True):
 
 def _with_folder_id(case: Node, folder: str) -> Node:
     """A case with the name of its folder as its id, unless it has one."""
-    if not isinstance(case, MappingNode) or find_value(case, "id") is not None:
+    if not isinstance(case, MappingNode) or tree.find_value(case, "id") is not None:
         return case
-    return replace_values(case, {"id": make_node(folder, case.place)})
+    return tree.replace_values(case, {"id": tree.make_node(folder, case.place)})
 
 
 INCLUDE_KEY: Final = "include"
@@ -189,10 +191,10 @@ class IncludedEvaluators(Struct, kw_only=True):
         if not isinstance(entries, SequenceNode):
             return entries
         written = (each for entry in entries.items for each in self._expand_entry(entry, chain))
-        return make_sequence(written, entries.place)
+        return tree.make_sequence(written, entries.place)
 
     def _expand_entry(self, entry: Node, chain: tuple[str, ...]) -> Iterator[Node]:
-        named = find_value(entry, INCLUDE_KEY)
+        named = tree.find_value(entry, INCLUDE_KEY)
         if not isinstance(entry, MappingNode) or named is None or len(entry.fields) > 1:
             yield entry
             return
@@ -217,7 +219,7 @@ class IncludedEvaluators(Struct, kw_only=True):
     def _read_entries(self, source: ReferencedFile) -> Node:
         root, problems = read_tree(source.data, file=source.file)
         self.problems += problems
-        entries = find_value(root, INCLUDED_LIST_KEY)
+        entries = tree.find_value(root, INCLUDED_LIST_KEY)
         if not isinstance(entries, SequenceNode):
             raise InputError.from_message(
                 f"an included file needs a list of `{INCLUDED_LIST_KEY}`",
@@ -240,7 +242,7 @@ class CustomTypes(Struct, frozen=True, kw_only=True):
         if not isinstance(entries, SequenceNode):
             return entries
         names: set[str] = set()
-        return change_items(entries, lambda entry: self._expand_entry(entry, names))
+        return tree.change_items(entries, lambda entry: self._expand_entry(entry, names))
 
     def _expand_entry(self, entry: Node, names: set[str]) -> Node:
         """Replace one entry; ``names`` collects the names generated so far."""
@@ -257,11 +259,11 @@ class CustomTypes(Struct, frozen=True, kw_only=True):
             return entry
         place = entry.fields["type"].value.place
         values = {
-            "type": make_node("code_judge", place),
-            "command": make_node(["bun", "run", path], place),
+            "type": tree.make_node("code_judge", place),
+            "command": tree.make_node(["bun", "run", path], place),
         }
-        if find_value(entry, "name") is None:
+        if tree.find_value(entry, "name") is None:
             name = make_unique_name(kind, names)
             names.add(name)
-            values["name"] = make_node(name, place)
-        return replace_values(entry, values)
+            values["name"] = tree.make_node(name, place)
+        return tree.replace_values(entry, values)

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from agentci._util.text.suggest import join_with_or
 from agentci._util.workspace import (
+    ResolvedPath,
     Workspace,
-    find_workspace,
     is_file,
     is_folder,
     read_file,
@@ -58,7 +58,6 @@ class FileResolver(Protocol):
     @property
     def home(self) -> str | None:
         """Absolute path of the eval file's repository if it is outside the workspace."""
-        ...
 
     def read(self, named: str, place: Place) -> AttachedFile:
         """Read the file ``named`` at ``place``.
@@ -66,11 +65,9 @@ class FileResolver(Protocol):
         Raises:
             InputError: it does not exist, is outside the workspace, or is not text.
         """
-        ...
 
     def has(self, named: str) -> bool:
         """Whether a file of that name exists, inside the workspace or not."""
-        ...
 
     def path(self, named: str, place: Place) -> str:
         """The absolute path of the file ``named`` at ``place``.
@@ -78,7 +75,6 @@ class FileResolver(Protocol):
         Raises:
             InputError: it does not exist, or is outside the workspace.
         """
-        ...
 
     def folder(self, named: str | None, place: Place) -> str:
         """The absolute path of the folder ``named`` at ``place``; None is the eval file's folder.
@@ -86,7 +82,6 @@ class FileResolver(Protocol):
         Raises:
             InputError: it does not exist, or is outside the workspace.
         """
-        ...
 
     def cases(self, named: str, place: Place) -> Sequence[ReferencedFile]:
         """The case files ``named`` at ``place``: one file, or those of a glob or a folder.
@@ -94,7 +89,6 @@ class FileResolver(Protocol):
         Raises:
             InputError: there are none, or one is outside the workspace or of an unknown type.
         """
-        ...
 
     def template(self, named: str, place: Place, *, beside: str | None) -> ReferencedFile:
         """The file of evaluators that is included at ``place``.
@@ -105,14 +99,12 @@ class FileResolver(Protocol):
         Raises:
             InputError: it does not exist, or is outside the workspace.
         """
-        ...
 
     def assertion(self, kind: str) -> str | None:
         """The absolute path of the program for entries of the type ``kind``.
 
         None if there is none in the folders that AgentV searches by convention.
         """
-        ...
 
 
 MAX_ATTACHMENT_BYTES: Final = 16 * 1024**2
@@ -131,14 +123,14 @@ class WorkspaceFileResolver:
     """Finds the files of one eval file, in its folder and the folders above."""
 
     def __init__(self, folder: Path, workspace: Workspace) -> None:
-        self._workspace = workspace
         # An eval file outside the workspace was named on the command line: trust its repository.
-        self._own_workspace = workspace if workspace.contains(folder) else find_workspace(folder)
+        self._workspace = workspace.extend(folder)
         self._folder = resolve_path(folder)
         self._guidelines: frozenset[Path] | None = None
         # Cases that refer to the same file share one text.
-        self._texts: dict[Path, str] = {}
-        self.home = None if self._own_workspace is workspace else str(self._own_workspace.root)
+        self._texts: dict[ResolvedPath, str] = {}
+        home = self._workspace.home
+        self.home = None if home is None else str(home)
 
     def read(self, named: str, place: Place) -> AttachedFile:
         """See ``FileResolver``."""
@@ -149,7 +141,7 @@ class WorkspaceFileResolver:
             path=str(path),
             display_name=named,
             text=self._texts[path],
-            is_guideline=path in self._find_guidelines(),
+            is_guideline=path.path in self._find_guidelines(),
         )
 
     def has(self, named: str) -> bool:
@@ -172,13 +164,11 @@ class WorkspaceFileResolver:
         if not found:
             hint = "looked in the folder of this file"
             raise InputError.from_message(f"no case file matches {named}", place=place, hint=hint)
-        return tuple(
-            source for path in found for source in self._find_case_files(path, named, place)
-        )
+        return tuple(file for path in found for file in self._find_case_files(path, named, place))
 
     def _find_case_files(self, path: Path, named: str, place: Place) -> Iterator[ReferencedFile]:
         if is_folder(path):
-            folder = self._resolve_inside(path, named, place)
+            folder = self._workspace.resolve(path, named=named, place=place).path
             files = {
                 file.parent: file
                 for name in reversed(CASE_FILES)
@@ -202,15 +192,12 @@ class WorkspaceFileResolver:
         """See ``FileResolver``."""
         if "/" in named or named.startswith("."):
             bases = () if beside is None else (Path(beside).parent,)
-            return self._read_referenced(
-                self._find_path(named, place, test=is_file, bases=bases), named, place
-            )
+            found = self._find_path(named, place, test=is_file, bases=bases)
+            return self._read_referenced(found.path, named, place)
         path = self._find_by_convention(TEMPLATES_FOLDER, named, (".yaml", ".yml"))
         if path is None:
             raise InputError.from_message(
-                f"file {TEMPLATES_FOLDER}/{named}.yaml not found",
-                place=place,
-                hint=SEARCH_HINT,
+                f"file {TEMPLATES_FOLDER}/{named}.yaml not found", place=place, hint=SEARCH_HINT
             )
         return self._read_referenced(path, named, place)
 
@@ -222,7 +209,8 @@ class WorkspaceFileResolver:
             self._find_by_convention(each, kind, ASSERTION_EXTENSIONS) for each in ASSERTION_FOLDERS
         )
         path = next((each for each in found if each is not None), None)
-        return None if path is None or not self._is_inside(path) else str(resolve_path(path))
+        inside = None if path is None else self._workspace.find(path)
+        return None if inside is None else str(inside)
 
     def _find_by_convention(self, folder: str, name: str, endings: Sequence[str]) -> Path | None:
         """The nearest file of that name in a folder that AgentV searches by convention."""
@@ -234,28 +222,19 @@ class WorkspaceFileResolver:
         return next((path for path in paths if is_file(path)), None)
 
     def _read_referenced(self, path: Path, named: str, place: Place) -> ReferencedFile:
-        inside = self._resolve_inside(path, named, place)
+        inside = self._workspace.resolve(path, named=named, place=place)
         name = self._workspace.display_path(path)
         data = read_file(inside, name=name, limit_bytes=MAX_ATTACHMENT_BYTES, place=place)
         return ReferencedFile(file=name, path=str(inside), data=data)
 
     def _find_path(
-        self,
-        named: str,
-        place: Place,
-        *,
-        test: Callable[[Path], bool],
-        bases: Sequence[Path] = (),
-    ) -> Path:
+        self, named: str, place: Place, *, test: Callable[[Path], bool], bases: Sequence[Path] = ()
+    ) -> ResolvedPath:
         path = next(self._find_candidates(named, test=test, bases=bases), None)
         if path is not None:
-            return self._resolve_inside(path, named, place)
+            return self._workspace.resolve(path, named=named, place=place)
         what = "folder" if test is is_folder else "file"
-        raise InputError.from_message(
-            f"{what} {named} not found",
-            place=place,
-            hint=SEARCH_HINT,
-        )
+        raise InputError.from_message(f"{what} {named} not found", place=place, hint=SEARCH_HINT)
 
     def _find_candidates(
         self, named: str, *, test: Callable[[Path], bool], bases: Sequence[Path] = ()
@@ -270,31 +249,23 @@ class WorkspaceFileResolver:
         """The folders that AgentV searches, in its order."""
         yield self._folder
         for parent in self._folder.parents:
-            if not parent.is_relative_to(self._own_workspace.root):
+            if not parent.is_relative_to(self._root):
                 break
             yield parent
         yield self._workspace.cwd
 
-    def _resolve_inside(self, path: Path, named: str, place: Place) -> Path:
-        if not self._is_inside(path):
-            raise InputError.from_message(
-                f"{named} is outside the workspace",
-                place=place,
-                hint="a config may only refer to files inside it, also through links",
-            )
-        return resolve_path(path)
-
-    def _is_inside(self, path: Path) -> bool:
-        return self._workspace.contains(path) or self._own_workspace.contains(path)
+    @property
+    def _root(self) -> Path:
+        """The root of the eval file's repository."""
+        return self._workspace.home or self._workspace.root
 
     def _find_guidelines(self) -> frozenset[Path]:
         """The files that match ``guideline_patterns`` of the nearest settings, from the root."""
         if self._guidelines is None:
-            root = self._own_workspace.root
             found = (
                 resolve_path(path)
                 for each in self._read_guideline_patterns()
-                for path in find_matching_paths(root, each)
+                for path in find_matching_paths(self._root, each)
             )
             self._guidelines = frozenset(found)
         return self._guidelines
@@ -304,14 +275,15 @@ class WorkspaceFileResolver:
             path = folder / SETTINGS_FILE
             if is_file(path):
                 name = self._workspace.display_path(path)
-                data = read_file(path, name=name, limit_bytes=MAX_SETTINGS_BYTES)
+                inside = self._workspace.resolve(path)
+                data = read_file(inside, name=name, limit_bytes=MAX_SETTINGS_BYTES)
                 patterns = read_yaml(data, file=name).data.get("guideline_patterns")
                 listed = patterns if isinstance(patterns, list) else []
                 yield from (each for each in listed if isinstance(each, str) and each)
                 return
 
 
-def _read_text_file(path: Path, named: str, place: Place) -> str:
+def _read_text_file(path: ResolvedPath, named: str, place: Place) -> str:
     data = read_file(path, name=named, limit_bytes=MAX_ATTACHMENT_BYTES, place=place)
     try:
         return data.decode().replace("\r\n", "\n")

@@ -6,14 +6,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci.config.agentv.models import (
-    EXECUTION_KEY,
-    TEMPLATE_KEY,
-    CaseSpec,
-    EvalFile,
-    Execution,
-    TurnSpec,
-)
+from agentci.config.agentv import models
 from agentci.config.agentv.schema import MEMBER_LIST_KEYS
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
@@ -71,13 +64,13 @@ class KeyChecker(Struct, kw_only=True):
 
     def check_file(self) -> None:
         """Check the top-level keys of the file."""
-        known = (*EvalFile.model_fields, "assert", TEMPLATE_KEY, *IGNORED_KEYS)
+        known = (*models.EvalFile.model_fields, "assert", models.TEMPLATE_KEY, *IGNORED_KEYS)
         self._check_keys(self.document.data, (), known, unread=UNSUPPORTED_TOP_LEVEL_KEYS)
         self._check_execution(self.document.data, ())
 
     def check_case(self, case: JsonObject, at: KeyPath) -> None:
         """Check the keys of ``case``, which is at ``at``."""
-        known = (*CaseSpec.model_fields, "assert", TEMPLATE_KEY, *IGNORED_KEYS)
+        known = (*models.CaseSpec.model_fields, "assert", models.TEMPLATE_KEY, *IGNORED_KEYS)
         self._check_keys(case, at, known, unread={})
         self._check_execution(case, at)
         for keys in SYNONYMOUS_KEYS:
@@ -87,7 +80,7 @@ class KeyChecker(Struct, kw_only=True):
 
     def check_turn(self, turn: JsonObject, at: KeyPath) -> None:
         """Check the keys of ``turn``, which is at ``at``."""
-        known = (*TurnSpec.model_fields, *MEMBER_LIST_KEYS)
+        known = (*models.TurnSpec.model_fields, *MEMBER_LIST_KEYS)
         self._check_keys(turn, at, known, unread={})
 
     def warn_ignored_key(self, at: KeyPath, name: str, *, first: str) -> None:
@@ -97,10 +90,10 @@ class KeyChecker(Struct, kw_only=True):
         )
 
     def _check_execution(self, owner: JsonObject, at: KeyPath) -> None:
-        execution = owner.get(EXECUTION_KEY)
+        execution = owner.get(models.EXECUTION_KEY)
         if isinstance(execution, Mapping):
-            known = (*Execution.model_fields, TEMPLATE_KEY, *IGNORED_EXECUTION_KEYS)
-            self._check_keys(execution, (*at, EXECUTION_KEY), known, unread={})
+            known = (*models.Execution.model_fields, models.TEMPLATE_KEY, *IGNORED_EXECUTION_KEYS)
+            self._check_keys(execution, (*at, models.EXECUTION_KEY), known, unread={})
 
     def _check_keys(
         self, keys: Iterable[str], at: KeyPath, known: Collection[str], *, unread: Mapping[str, str]

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from agentci.config.models import EvalFileGateSpec, TraceFormat
 from agentci.evaluators.agentv.llm_judge_entries import CriteriaList
 from agentci.evaluators.agentv.payload import PayloadFormat
-from agentci.evaluators.fields import Count, Name, Share, StrictModel, Text
+from agentci.evaluators.fields import Count, Name, Share, StrictModel, Text, optional
 from agentci.evaluators.judge_config import SharedJudgeSpec
 from agentci.model.choices import GroupBy
 
@@ -47,26 +47,23 @@ class LenientModel(StrictModel):
 class Execution(LenientModel):
     """How AgentV runs cases; agentci reads evaluators, thresholds and trials."""
 
-    evaluators: Entries | None = Field(default=None, description="Evaluators.")
-    assertions: Entries | None = Field(default=None, description="Evaluators.")
+    evaluators: Entries | None = optional("Evaluators.")
+    assertions: Entries | None = optional("Evaluators.")
     evaluator_template: Template = None
-    skip_defaults: bool = Field(
-        default=False, description="In files with `tests`: do not use the file's evaluators."
+    skip_defaults: bool = optional(
+        "In files with `tests`: do not use the file's evaluators.", default=False
     )
-    threshold: Share | None = Field(
-        default=None,
-        description="Score that a check must reach: that of the case, else of the file, else 0.8.",
+    threshold: Share | None = optional(
+        "Score that a check must reach: that of the case, else of the file, else 0.8."
     )
-    trials: JsonValue = Field(default=None, description="Several runs of each case.")
+    trials: JsonValue = optional("Several runs of each case.")
 
 
 class FileOrCaseSpec(LenientModel):
     """Fields that a file and each of its cases have in common."""
 
-    execution: Execution | None = Field(default=None, description="Evaluators.")
-    threshold: Share | None = Field(
-        default=None, description="Score that a check must reach, if `execution` sets none."
-    )
+    execution: Execution | None = optional("Evaluators.")
+    threshold: Share | None = optional("Score that a check must reach, if `execution` sets none.")
 
     @property
     def own_threshold(self) -> float | None:
@@ -79,49 +76,39 @@ class CaseSpec(FileOrCaseSpec):
     """One case."""
 
     id: Name = Field(description="Name of the case; unique in its file.")
-    criteria: str | None = Field(default=None, description="Criteria for a good answer.")
-    expected_outcome: str | None = Field(default=None, description="As above, in older files.")
-    outcome: str | None = Field(default=None, description="As above, in the oldest files.")
-    input: Content | None = Field(
-        default=None, description="What the agent is asked: text, or a list of messages."
-    )
-    input_messages: Content | None = Field(default=None, description="As above, in older files.")
-    expected_output: Content | None = Field(
-        default=None, description="A good answer: text, data, or a list of messages."
-    )
-    expected_messages: Content | None = Field(default=None, description="As above, in older files.")
-    evaluators: Entries | None = Field(default=None, description="Evaluators of this case.")
-    assertions: Entries | None = Field(default=None, description="Evaluators of this case.")
-    rubrics: CriteriaList | None = Field(
-        default=None, description="Criteria by which a judge model grades this case."
-    )
+    criteria: str | None = optional("Criteria for a good answer.")
+    expected_outcome: str | None = optional("As above, in older files.")
+    outcome: str | None = optional("As above, in the oldest files.")
+    input: Content | None = optional("What the agent is asked: text, or a list of messages.")
+    input_messages: Content | None = optional("As above, in older files.")
+    expected_output: Content | None = optional("A good answer: text, data, or a list of messages.")
+    expected_messages: Content | None = optional("As above, in older files.")
+    evaluators: Entries | None = optional("Evaluators of this case.")
+    assertions: Entries | None = optional("Evaluators of this case.")
+    rubrics: CriteriaList | None = optional("Criteria by which a judge model grades this case.")
     evaluator_template: Template = None
-    metadata: dict[str, JsonValue] | None = Field(default=None, description="Data of your own.")
-    vars: dict[str, JsonValue] | None = Field(
-        default=None, description="Values of `{{ name }}` in the input and the expected output."
+    metadata: dict[str, JsonValue] | None = optional("Data of your own.")
+    vars: dict[str, JsonValue] | None = optional(
+        "Values of `{{ name }}` in the input and the expected output."
     )
-    input_files: Paths | None = Field(
-        default=None, description="Files to put before a text `input`, in the same message."
+    input_files: Paths | None = optional("Files to put before a text `input`, in the same message.")
+    mode: Literal["conversation"] | None = optional(
+        "Required with `turns`; each turn is evaluated separately."
     )
-    mode: Literal["conversation"] | None = Field(
-        default=None, description="Required with `turns`; each turn is evaluated separately."
+    turns: Annotated[list[JsonValue], Field(min_length=1)] | None = optional(
+        "Turns of the conversation with the agent."
     )
-    turns: Annotated[list[JsonValue], Field(min_length=1)] | None = Field(
-        default=None, description="Turns of the conversation with the agent."
+    aggregation: Literal["mean", "min", "max"] = optional(
+        "How AgentV aggregates the scores of the turns.", default="mean"
     )
-    aggregation: Literal["mean", "min", "max"] = Field(
-        default="mean", description="How AgentV aggregates the scores of the turns."
+    on_turn_failure: Literal["continue", "stop"] = optional(
+        "Whether AgentV continues after a failed turn.", default="continue"
     )
-    on_turn_failure: Literal["continue", "stop"] = Field(
-        default="continue", description="Whether AgentV continues after a failed turn."
+    window_size: Count | None = optional(
+        "Number of latest rounds that evaluators of a turn receive; by default all."
     )
-    window_size: Count | None = Field(
-        default=None,
-        description="Number of latest rounds that evaluators of a turn receive; by default all.",
-    )
-    depends_on: list[Name] = Field(
-        default=[],
-        description="Cases that AgentV runs first; agentci evaluates each case separately.",
+    depends_on: list[Name] = optional(
+        "Cases that AgentV runs first; agentci evaluates each case separately.", default=[]
     )
 
     @property
@@ -134,51 +121,40 @@ class TurnSpec(LenientModel):
     """One turn of a conversation."""
 
     input: Content = Field(description="What the agent is asked: text, or a list of messages.")
-    expected_output: Content | None = Field(
-        default=None, description="A good answer: text, data, or a list of messages."
-    )
-    assertions: Entries | None = Field(default=None, description="Evaluators of this turn.")
+    expected_output: Content | None = optional("A good answer: text, data, or a list of messages.")
+    assertions: Entries | None = optional("Evaluators of this turn.")
 
 
 class EvalFile(FileOrCaseSpec):
     """Eval cases, the agent's output for each, and the evaluators."""
 
-    evalcases: Cases | None = Field(default=None, description="The cases (AgentV 1).")
-    cases: Cases | None = Field(default=None, description="The cases (AgentV 2).")
-    eval_cases: Cases | None = Field(default=None, description="The cases.")
-    tests: Cases | None = Field(default=None, description="The cases (AgentV 4).")
-    name: str | None = Field(default=None, description="Has no effect.")
-    dataset: str | None = Field(default=None, description="Has no effect.")
-    description: str | None = Field(default=None, description="Has no effect.")
-    version: JsonValue = Field(default=None, description="Has no effect.")
-    metadata: dict[str, JsonValue] | None = Field(
-        default=None, description="Data of your own, for all cases."
+    evalcases: Cases | None = optional("The cases (AgentV 1).")
+    cases: Cases | None = optional("The cases (AgentV 2).")
+    eval_cases: Cases | None = optional("The cases.")
+    tests: Cases | None = optional("The cases (AgentV 4).")
+    name: str | None = optional("Has no effect.")
+    dataset: str | None = optional("Has no effect.")
+    description: str | None = optional("Has no effect.")
+    version: JsonValue = optional("Has no effect.")
+    metadata: dict[str, JsonValue] | None = optional("Data of your own, for all cases.")
+    input: Content | None = optional(
+        "Input that precedes that of every case: text, or a list of messages."
     )
-    input: Content | None = Field(
-        default=None,
-        description="Input that precedes that of every case: text, or a list of messages.",
-    )
-    input_files: Paths | None = Field(
-        default=None, description="Files of every case that sets none."
-    )
-    assertions: Entries | None = Field(default=None, description="Evaluators of all cases.")
+    input_files: Paths | None = optional("Files of every case that sets none.")
+    assertions: Entries | None = optional("Evaluators of all cases.")
     evaluator_template: Template = None
-    outputs: Text | list[Text] = Field(
-        default=[],
-        description="Recorded outputs: a path or glob, or a list of them, relative to this file.",
+    outputs: Text | list[Text] = optional(
+        "Recorded outputs: a path or glob, or a list of them, relative to this file.", default=[]
     )
-    trace_format: TraceFormat | None = Field(
-        default=None,
-        description="Format of recorded traces; by default detected from their content.",
+    trace_format: TraceFormat | None = optional(
+        "Format of recorded traces; by default detected from their content."
     )
-    group_by: GroupBy | None = Field(
-        default=None, description="Whether a run is one trace, or all traces of a conversation."
+    group_by: GroupBy | None = optional(
+        "Whether a run is one trace, or all traces of a conversation."
     )
-    wire: PayloadFormat = Field(
-        default="union", description="Payload format that code judges receive."
-    )
-    judge: SharedJudgeSpec | None = Field(
-        default=None, description="Judge model of all evaluators that need one and set none."
+    wire: PayloadFormat = optional("Payload format that code judges receive.", default="union")
+    judge: SharedJudgeSpec | None = optional(
+        "Judge model of all evaluators that need one and set none."
     )
     gate: EvalFileGateSpec = Field(
         default_factory=EvalFileGateSpec, description="Thresholds for the gate to pass."
@@ -197,9 +173,9 @@ class MessageSpec(LenientModel):
     """One message."""
 
     role: Role = Field(description="Author of the message.")
-    content: str | dict[str, JsonValue] | list[dict[str, JsonValue]] | None = Field(
-        default=None, description="Text, data, or a list of parts."
+    content: str | dict[str, JsonValue] | list[dict[str, JsonValue]] | None = optional(
+        "Text, data, or a list of parts."
     )
-    tool_calls: Annotated[list[dict[str, JsonValue]], Field(min_length=1)] | None = Field(
-        default=None, description="Tool calls in the message."
+    tool_calls: Annotated[list[dict[str, JsonValue]], Field(min_length=1)] | None = optional(
+        "Tool calls in the message."
     )

@@ -17,6 +17,7 @@ from agentci.config.agentv.tree import (
     make_sequence,
     replace_values,
 )
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, plain_data
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem
@@ -106,11 +107,11 @@ class EnvironmentSubstitution(Struct, kw_only=True):
     """Substitutes environment variables in texts.
 
     Attributes:
-        problems: errors for variables that are not set. AgentV reads them as empty, and then a
-            check that a response contains the empty text always passes.
+        problems: errors for variables that are refused or not set. AgentV reads the latter as
+            empty, and then a check that a response contains the empty text always passes.
     """
 
-    variables: Mapping[str, str]
+    variables: ConfigVariables
     problems: list[Problem] = field(default_factory=list)
 
     def substitute(self, node: Node) -> Node:
@@ -121,7 +122,10 @@ class EnvironmentSubstitution(Struct, kw_only=True):
         if "${{" not in text:
             return node
         for name in dict.fromkeys(each[1] for each in ENVIRONMENT_PLACEHOLDER.finditer(text)):
-            if name not in self.variables:
+            if refusal := self.variables.explain_refusal(name):
+                message, hint = refusal
+                self.problems.append(Problem(message=message, place=node.place, hint=hint))
+            elif name not in self.variables:
                 self.problems.append(
                     Problem(
                         message=f"environment variable {name} is not set",
@@ -129,7 +133,7 @@ class EnvironmentSubstitution(Struct, kw_only=True):
                         hint="set it for agentci, for example in `env:` of the workflow step",
                     )
                 )
-        value = ENVIRONMENT_PLACEHOLDER.sub(lambda match: self.variables.get(match[1], ""), text)
+        value = ENVIRONMENT_PLACEHOLDER.sub(lambda match: self.variables.get(match[1]), text)
         whole = ENVIRONMENT_PLACEHOLDER.fullmatch(text)
         return make_node(value if whole is None else _parse_environment_value(value), node.place)
 
@@ -266,10 +270,8 @@ def _make_messages(asked: Node) -> tuple[Node, ...]:
             return ()
 
 
-def _make_message(content: Node) -> Node:
-    return make_mapping(
-        {"role": make_node("user", content.place), "content": content}, content.place
-    )
+def _make_message(part: Node) -> Node:
+    return make_mapping({"role": make_node("user", part.place), "content": part}, part.place)
 
 
 def _make_part(kind: str, value: Node) -> Node:

@@ -16,7 +16,7 @@ from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
 from agentci.evaluators.agentv.agentv_evaluator import NonNegative, leave_out_of_required
 from agentci.evaluators.agentv.command_template import OUTPUT_FILE, PLACEHOLDERS, find_placeholders
-from agentci.evaluators.fields import Seconds, StrictModel, Text, VariableName
+from agentci.evaluators.fields import Seconds, StrictModel, Text, VariableName, optional
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 from agentci.model.program import Agent, CommandTemplate
@@ -53,36 +53,30 @@ class TargetSpec(LenientModel):
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_add_aliases)
 
-    provider: Literal["cli"] = Field(default="cli", description="A command (AgentV's name for it).")
+    provider: Literal["cli"] = optional("A command (AgentV's name for it).", default="cli")
     command: Text | Annotated[list[Text], Field(min_length=1)] = Field(
         description="Command of the agent: a line for the shell, or a list of arguments, with "
         "placeholders such as {PROMPT}. Alias: `command_template`."
     )
-    cwd: Text | None = Field(
-        default=None,
-        description="Folder that the agent runs in; by default the folder of this file.",
+    cwd: Text | None = optional(
+        "Folder that the agent runs in; by default the folder of this file."
     )
-    timeout_seconds: Seconds = Field(
+    timeout_seconds: Seconds = optional(
+        "Seconds after which the agent is stopped. Alias: `timeout`.",
         default=DEFAULT_TIMEOUT_SECONDS,
-        description="Seconds after which the agent is stopped. Alias: `timeout`.",
     )
-    files_format: Text = Field(
-        default="{path}", description="Format of each file in {FILES}, with {path} and {basename}."
+    files_format: Text = optional(
+        "Format of each file in {FILES}, with {path} and {basename}.", default="{path}"
     )
     env: list[VariableName] = Field(
         default=[],
         description="Names of environment variables that the agent may read.",
     )
-    sandbox: bool = Field(
-        default=False,
-        description="Whether the agent runs in the sandbox of evaluators and prints its answer.",
+    sandbox: bool = optional(
+        "Whether the agent runs in the sandbox of evaluators and prints its answer.", default=False
     )
-    network: bool = Field(
-        default=True, description="Whether the agent may use the network in the sandbox."
-    )
-    provider_batching: bool = Field(
-        default=False, description="Run all cases at once; not supported."
-    )
+    network: bool = optional("Whether the agent may use the network in the sandbox.", default=True)
+    provider_batching: bool = optional("Run all cases at once; not supported.", default=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -104,14 +98,13 @@ class TrialsSpec(StrictModel):
     count: Annotated[int, Field(ge=1, le=MAX_TRIALS)] = Field(
         description="Maximum number of runs per case."
     )
-    strategy: TrialStrategy = Field(
-        default="pass_at_k",
-        description="Aggregation of the runs: the best run, the mean, or the lower bound of the "
+    strategy: TrialStrategy = optional(
+        "Aggregation of the runs: the best run, the mean, or the lower bound of the "
         "95 % confidence interval of the mean.",
+        default="pass_at_k",
     )
-    cost_limit_usd: NonNegative | None = Field(
-        default=None,
-        description="Cost of the runs of a case, in US dollars, after which no more are started.",
+    cost_limit_usd: NonNegative | None = optional(
+        "Cost of the runs of a case, in US dollars, after which no more are started."
     )
 
 

@@ -67,15 +67,22 @@ class BaselineStore:
 
     Args:
         folder: the cache.
+        repository: identifies the repository; results of others are not found.
         owner: a path whose owner gets the files that are created as root.
         most: maximum number of results; the newest are kept.
     """
 
     def __init__(
-        self, folder: Path, *, owner: Path | None = None, most: int = MAX_CACHED_BASELINES
+        self,
+        folder: Path,
+        *,
+        repository: str = "",
+        owner: Path | None = None,
+        most: int = MAX_CACHED_BASELINES,
     ) -> None:
         self._folder = folder
         self._own = folder / BASELINES_FOLDER
+        self._repository = repository
         self._owner = owner
         self._most = most
 
@@ -142,7 +149,8 @@ class BaselineStore:
         ]
 
     def _path(self, commit: str, series: str) -> Path:
-        digest = sha256(series.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+        names = f"{self._repository}\0{series}"
+        digest = sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
         return self._own / f"{commit}-{digest}.zip"
 
     def _read(self, path: Path) -> bytes | None:

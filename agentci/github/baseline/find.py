@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from agentci._util.archives import ArchiveError
+from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
@@ -132,7 +133,9 @@ class BaselineSearch:
 
     def _read(self, content: bytes, commit: str, where: str) -> BaselineReport | None:
         try:
-            report = read_report(content, file=f"{REPORT_NAME} of {where}")
+            file = f"{REPORT_NAME} of {where}"
+            with limit_input(file, size=len(content)):
+                report = read_report(content, file=file)
         except InputError as error:
             self._add_miss(str(error.problems[0]))
             return None

@@ -1,12 +1,13 @@
 """The history of the user's repository: merge base with the main branch, earlier commits."""
 
-import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from agentci._util.git_files import COMMIT_HASH
 from agentci.errors import EvaluatorError, UnreachableError
+from agentci.execution.environment_variables import make_own_environment
 from agentci.execution.executor_api import Executor
 from agentci.model.requests import LOCAL_EXECUTOR
 from agentci.runner.services import Services
@@ -22,21 +23,23 @@ _GIT_VARIABLES: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
 }
-_GIT: Final = ("git", "-c", "core.fsmonitor=false")
+_GIT_OPTIONS: Final = ("-c", "core.fsmonitor=false")
 
 
 class GitRepository:
     """The repository at ``root``; all methods raise ``UnreachableError`` if git cannot be run.
 
     Args:
-        variables: the environment; git gets only what it needs to find its settings.
+        variables: the environment, with ``PATH``; git gets only what it needs to find its
+            settings.
     """
 
     def __init__(self, root: Path, executor: Executor, variables: Mapping[str, str]) -> None:
         self._root = root
         self._executor = executor
         own = {name: variables[name] for name in _PASSED_VARIABLES if name in variables}
-        self._environment = {"PATH": os.defpath, **own, **_GIT_VARIABLES}
+        self._environment = {**own, **_GIT_VARIABLES}
+        self._program = shutil.which("git", path=variables["PATH"])
 
     def find_merge_base_with_main(self, commit: str) -> str:
         """Return the merge base of ``commit`` and the main branch; empty without one."""
@@ -57,9 +60,13 @@ class GitRepository:
 
     def _run_git(self, *arguments: str) -> str:
         """Return what git prints; empty if it fails."""
+        if self._program is None:
+            raise UnreachableError(
+                "git could not be started: it is not on PATH outside of the workspace"
+            )
         try:
             response = self._executor.run(
-                (*_GIT, *arguments),
+                (self._program, *_GIT_OPTIONS, *arguments),
                 stdin=b"",
                 timeout_seconds=MAX_SECONDS,
                 cwd=self._root,
@@ -73,5 +80,7 @@ class GitRepository:
 def open_git_repository(services: Services) -> GitRepository:
     """Open the repository of the workspace."""
     return GitRepository(
-        services.workspace.root, services.executors[LOCAL_EXECUTOR], services.variables
+        services.workspace.root,
+        services.executors[LOCAL_EXECUTOR],
+        make_own_environment(services.child_environment, services.workspace),
     )

@@ -1,5 +1,6 @@
 """Read the report of an earlier run."""
 
+from agentci._util.input_limits import limit_input
 from agentci._util.workspace import Workspace, is_file, is_folder, read_file
 from agentci.errors import InputError
 from agentci.model.result import Report
@@ -22,7 +23,9 @@ def read_baseline_report(
             f"there is no report {named}", hint=f"name a {REPORT_NAME} or its folder"
         )
     name = workspace.display_path(path)
-    return read_report(read_file(path, name=name, limit_bytes=limit_bytes), file=name)
+    found = workspace.resolve_given(path)
+    with limit_input(name):
+        return read_report(read_file(found, name=name, limit_bytes=limit_bytes), file=name)
 
 
 def explain_incomplete(report: Report) -> str:

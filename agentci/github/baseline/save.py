@@ -1,5 +1,6 @@
 """Save the results of a commit in the cache, as the baseline of later runs."""
 
+from agentci._util.cache_trust import find_cache_owner
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import FetchError, InputError
 from agentci.github.baseline.cache import BaselineStore
@@ -21,7 +22,8 @@ def save_baseline(
     """Save a complete report of a commit; returns it with a note if saving failed."""
     try:
         if _is_complete(report) and _matches_commit(report, services, github):
-            content = "".join(JsonReport().render(report)).encode()
+            shown = services.variables.redactor.redact_value(report)
+            content = "".join(JsonReport().render(shown)).encode()
             store = open_baseline_store(settings.fetch_settings, services)
             store.put(report.commit, settings.baseline_artifact, content)
     except (FetchError, InputError) as error:
@@ -35,9 +37,10 @@ def open_baseline_store(access: FetchSettings, services: Services) -> BaselineSt
     """Open the results in the cache.
 
     Raises:
-        InputError: the cache is part of the repository.
+        InputError: a pull request or another user may have written to the cache.
     """
-    return BaselineStore(find_cache_folder(access, services), owner=services.workspace.root)
+    folder = find_cache_folder(access, services)
+    return BaselineStore(folder, repository=services.repository, owner=find_cache_owner(folder))
 
 
 def _is_complete(report: Report) -> bool:

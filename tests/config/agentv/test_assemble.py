@@ -9,6 +9,7 @@ import pytest
 from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import EvalFileCase, Suite
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.agentv.code_judge import CodeJudge
@@ -19,7 +20,9 @@ ASSERTIONS = "assertions: [{type: is-json}]\n"
 
 def _read(text: str, texts: Mapping[str, str] | None = None, **variables: str) -> Suite:
     document = read_yaml(text.encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(), NoFiles(texts or {}), variables=variables)
+    return read_eval_file(
+        document, Overrides(), NoFiles(texts or {}), variables=ConfigVariables(variables)
+    )
 
 
 def _read_cases(text: str, texts: Mapping[str, str] | None = None) -> list[EvalFileCase]:
@@ -290,7 +293,9 @@ class TestThresholds:
 
     def _case_thresholds(self, text: str, **overrides: Any) -> list[float | None]:
         document = read_yaml(text.encode(), file="f.yaml")
-        suite = read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
+        suite = read_eval_file(
+            document, Overrides(**overrides), NoFiles(), variables=ConfigVariables({})
+        )
         samples = suite.eval_cases or ()
         return [each.evaluators[0].identity.threshold for each in samples]
 

@@ -7,6 +7,7 @@ import pytest
 from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from tests.config.agentv.no_files import NoFiles
@@ -18,7 +19,7 @@ def _read(*turns: str, case: str = "mode: conversation", rest: str = "") -> Suit
     listed = "".join(f"  - {turn}\n" for turn in turns)
     text = f"tests:\n- id: a\n  {case}\n  turns:\n{listed}{rest}"
     document = read_yaml(text.encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(), NoFiles(), variables={})
+    return read_eval_file(document, Overrides(), NoFiles(), variables=ConfigVariables({}))
 
 
 def _errors(*turns: str, **parts: Any) -> list[str]:
@@ -105,7 +106,7 @@ class TestTurns:
     def test_empty_list_of_turns_is_rejected(self) -> None:
         document = read_yaml(b"tests: [{id: a, mode: conversation, turns: []}]", file="f.yaml")
         with pytest.raises(InputError, match=r"f\.yaml:1:44: `turns` must"):
-            read_eval_file(document, Overrides(), NoFiles(), variables={})
+            read_eval_file(document, Overrides(), NoFiles(), variables=ConfigVariables({}))
 
 
 class TestWindowSize:

@@ -9,6 +9,7 @@ from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.agentv.external_files import read_jsonl
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.model.gate import CaseThresholds, GateThresholds
@@ -21,7 +22,9 @@ CODE = "{name: c, type: code_judge, script: [judge]}"
 
 def _read(text: str, **overrides: Any) -> Suite:
     document = read_yaml(text.encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
+    return read_eval_file(
+        document, Overrides(**overrides), NoFiles(), variables=ConfigVariables({})
+    )
 
 
 def _errors(text: str) -> list[str]:
@@ -323,6 +326,11 @@ class TestGate:
         assert suite.gate.cases == CaseThresholds(threshold=0.8)
         assert suite.gate.overall == GateThresholds(min_pass_rate=0.0)
 
+    def test_case_gate_keeps_regression_thresholds(self) -> None:
+        suite = _read(_cases("{id: a, input: q}") + "gate: {max_regression: 0.1, cases: {}}\n")
+        assert suite.gate.regression is not None
+        assert suite.gate.regression.max_drop == 0.1
+
     def test_case_gate_keeps_required_evaluators(self) -> None:
         vital = f"[{CODE[:-1]}, required: true}}, {{name: d, type: latency, threshold: 1}}]"
         text = _cases("{id: a, input: q}", shared=vital)
@@ -349,7 +357,7 @@ class TestJsonLines:
         lines = '{"id": "a", "input": "q"}\n\n{"id": "b", "input": ["q"], "metadata": {"k": null}}'
         document = read_jsonl(lines.encode(), file="f.jsonl", sidecar=sidecar)
         with pytest.raises(InputError) as caught:
-            read_eval_file(document, Overrides(), NoFiles(), variables={})
+            read_eval_file(document, Overrides(), NoFiles(), variables=ConfigVariables({}))
         [problem] = caught.value.problems
         assert str(problem).startswith("f.jsonl:3: a message must be a mapping, not the string 'q'")
 
@@ -357,7 +365,9 @@ class TestJsonLines:
         entry = {"name": "l", "type": "latency", "threshold": 1.5}
         line = json.dumps({"id": "a", "input": "q", "evaluators": [entry]})
         document = read_jsonl(line.encode(), file="f.jsonl", sidecar=None)
-        assert read_eval_file(document, Overrides(), NoFiles(), variables={}).names == ("l",)
+        assert read_eval_file(
+            document, Overrides(), NoFiles(), variables=ConfigVariables({})
+        ).names == ("l",)
 
     def test_cases_in_sidecar_are_rejected(self) -> None:
         sidecar = read_yaml(b"assertions: []\ntests: [{id: z}]", file="f.yaml")
@@ -371,7 +381,7 @@ class TestJsonLines:
         for key in ("assertions", "assert"):
             line = json.dumps({"id": "a", "input": "q", key: [entry]})
             document = read_jsonl(line.encode(), file="f.jsonl", sidecar=sidecar)
-            suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
+            suite = read_eval_file(document, Overrides(), NoFiles(), variables=ConfigVariables({}))
             assert suite.names == ("contains-x", "is-json")
 
     @pytest.mark.parametrize(
@@ -380,4 +390,10 @@ class TestJsonLines:
     )
     def test_invalid_file_is_rejected(self, text: str, message: str) -> None:
         with pytest.raises(InputError, match=message):
+            read_jsonl(text.encode(), file="f.jsonl", sidecar=None)
+
+    @pytest.mark.parametrize("levels", [70, 400, 100_000])
+    def test_deeply_nested_case_is_an_error(self, levels: int) -> None:
+        text = '{"id": "a"}\n{"id": "b", "input": ' + "[" * levels + "]" * levels + "}"
+        with pytest.raises(InputError, match=r"f\.jsonl:2: JSON nested too deeply"):
             read_jsonl(text.encode(), file="f.jsonl", sidecar=None)

@@ -5,6 +5,7 @@ import pytest
 from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import EvalFileCase, Suite
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.agentv.llm_judge import LlmJudge
@@ -17,7 +18,9 @@ CASE = "id: a, input: q, criteria: c"
 
 def read(text: str, judge: str = JUDGE, model: str = "") -> Suite:
     document = read_yaml(f"{judge}{text}".encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(judge_model=model), NoFiles(), variables={})
+    return read_eval_file(
+        document, Overrides(judge_model=model), NoFiles(), variables=ConfigVariables({})
+    )
 
 
 def cases(text: str, judge: str = JUDGE, model: str = "") -> tuple[EvalFileCase, ...]:

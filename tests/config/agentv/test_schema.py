@@ -11,23 +11,24 @@ from agentci.config.agentv.schema import make_eval_file_schema
 from agentci.evaluators.agentv.registry import AGENTV_TYPES
 from tests.helpers.support import ROOT
 
+SCHEMA = make_eval_file_schema()
 CONFORMANCE = ROOT / "tests" / "conformance" / "agentv"
 # They use evaluators that this version rejects.
 REJECTED = {"09", "24", "31", "40", "54", "61", "63", "64", "66", "67b", "68"}
 
 
 def test_committed_schema_is_up_to_date() -> None:
-    generated = json.dumps(make_eval_file_schema(), indent=2, ensure_ascii=False)
+    generated = json.dumps(SCHEMA, indent=2, ensure_ascii=False)
     committed = (ROOT / "schemas" / "evalfile.schema.json").read_text(encoding="utf-8")
     assert f"{generated}\n" == committed, "run `make schemas`"
 
 
 def test_schema_is_valid_json_schema() -> None:
-    Draft202012Validator.check_schema(make_eval_file_schema())
+    Draft202012Validator.check_schema(SCHEMA)
 
 
 def test_schema_has_both_spellings_of_every_type() -> None:
-    written = json.dumps(make_eval_file_schema())
+    written = json.dumps(SCHEMA)
     assert [kind for kind in AGENTV_TYPES if f'"{kind.replace("_", "-")}"' not in written] == []
 
 
@@ -42,7 +43,7 @@ def test_schema_has_both_spellings_of_every_type() -> None:
 )
 def test_supported_eval_file_matches_schema(file: Path) -> None:
     document = yaml.safe_load(file.read_text())
-    errors = Draft202012Validator(make_eval_file_schema()).iter_errors(document)
+    errors = Draft202012Validator(SCHEMA).iter_errors(document)
     assert [error.message for error in errors] == []
 
 
@@ -63,4 +64,4 @@ ASSERTIONS = "assertions: [{type: is-json}]"
     ],
 )
 def test_schema_covers_agentv_4_files(text: str, valid: bool) -> None:
-    assert Draft202012Validator(make_eval_file_schema()).is_valid(yaml.safe_load(text)) is valid
+    assert Draft202012Validator(SCHEMA).is_valid(yaml.safe_load(text)) is valid

@@ -7,6 +7,7 @@ import pytest
 from agentci.config.agentv.eval_file import read_eval_file
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
+from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.model.problem import Place
@@ -17,7 +18,9 @@ from tests.config.agentv.no_files import NoFiles
 def _read(text: str, **overrides: Any) -> Suite:
     file = f"tests: [{{id: a, input: q}}]\nassertions: [{{type: contains, value: it}}]\n{text}"
     document = read_yaml(file.encode(), file="f.yaml")
-    return read_eval_file(document, Overrides(**overrides), NoFiles(), variables={})
+    return read_eval_file(
+        document, Overrides(**overrides), NoFiles(), variables=ConfigVariables({})
+    )
 
 
 def _problems(text: str) -> list[str]:
@@ -144,7 +147,7 @@ class TestTrials:
             " evaluators: [{name: c, type: contains, value: it}]}]\n"
         )
         document = read_yaml(text.encode(), file="f.yaml")
-        suite = read_eval_file(document, Overrides(), NoFiles(), variables={})
+        suite = read_eval_file(document, Overrides(), NoFiles(), variables=ConfigVariables({}))
         assert (suite.agent, suite.trials) == (None, None)
         assert [str(each) for each in suite.notices] == [
             "f.yaml:1:27: `target` of a single case has no effect (set it for the whole file)",

@@ -8,6 +8,7 @@ import shlex
 import sys
 import unicodedata
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -18,109 +19,10 @@ from agentci._util.text.escape import escape_for_log
 from agentci._util.text.suggest import join_with_or, quote_name
 from agentci._util.workspace import Workspace
 from agentci.errors import InputError
-from agentci.model.problem import Problem
+from agentci.model.problem import COMMAND_LINE, Problem
 
-# Stands for the name of the function in Python.
+# Stands for the name of the function in the template in Python.
 FUNCTION_PLACEHOLDER: Final = "FUNCTION"
-
-PYTHON_TEMPLATE: Final = '''\
-"""Check that answers have at least `min_length` characters; replace with your rule."""
-
-from agentci.sdk import EvalInput, EvalResult, evaluator
-
-
-@evaluator
-def FUNCTION(case: EvalInput) -> EvalResult:
-    min_length = case.config.get("min_length", 1)
-    scores: list[float] = []
-    issues: list[str] = []
-    for number, turn in enumerate(case.invocations, start=1):
-        length = len((turn.final_response or "").strip())
-        scores.append(1.0 if length >= min_length else 0.0)
-        if length < min_length:
-            issues.append(f"turn {number}: {length} characters, minimum {min_length}")
-    return EvalResult(
-        score=sum(scores) / len(scores) if scores else 0.0,
-        per_invocation_scores=scores,
-        details={"issues": issues},
-    )
-
-
-if __name__ == "__main__":
-    FUNCTION.run()
-'''
-
-JAVASCRIPT_TEMPLATE: Final = """\
-// Check that answers have at least `min_length` characters; replace with your rule.
-
-function evaluate({ config, invocations }) {
-  const minLength = config.min_length ?? 1;
-  const issues = [];
-  const scores = invocations.map((turn, index) => {
-    const length = [...(turn.final_response ?? "").trim()].length;
-    if (length >= minLength) return 1;
-    issues.push(`turn ${index + 1}: ${length} characters, minimum ${minLength}`);
-    return 0;
-  });
-  const score = scores.reduce((sum, one) => sum + one, 0) / Math.max(scores.length, 1);
-  return { score, per_invocation_scores: scores, details: { issues } };
-}
-
-async function main() {
-  let input = "";
-  for await (const chunk of process.stdin.setEncoding("utf8")) input += chunk;
-  console.log(JSON.stringify(evaluate(JSON.parse(input))));
-}
-
-main();
-"""
-
-TYPESCRIPT_TEMPLATE: Final = """\
-// Check that answers have at least `min_length` characters; replace with your rule.
-
-type ToolCall = { name: string; args: Record<string, unknown>; id: string | null };
-type ToolResponse = { name: string; output: string; status: string | null; response: unknown };
-type Invocation = {
-  user_content: string;
-  final_response: string | null;
-  intermediate_steps: { tool_calls: ToolCall[]; tool_responses: ToolResponse[] };
-};
-type EvalInput = {
-  threshold: number;
-  config: { min_length?: number };
-  invocations: Invocation[];
-  expected_invocations: Invocation[] | null;
-};
-type EvalResult = {
-  score: number;
-  status?: "PASSED" | "FAILED" | "NOT_EVALUATED" | null;
-  per_invocation_scores: (number | null)[];
-  details: { issues: string[] };
-};
-
-function evaluate({ config, invocations }: EvalInput): EvalResult {
-  const minLength = config.min_length ?? 1;
-  const issues: string[] = [];
-  const scores = invocations.map((turn, index): number => {
-    const length = [...(turn.final_response ?? "").trim()].length;
-    if (length >= minLength) return 1;
-    issues.push(`turn ${index + 1}: ${length} characters, minimum ${minLength}`);
-    return 0;
-  });
-  const score = scores.reduce((sum, one) => sum + one, 0) / Math.max(scores.length, 1);
-  return { score, per_invocation_scores: scores, details: { issues } };
-}
-
-async function main(): Promise<void> {
-  let input = "";
-  for await (const chunk of process.stdin.setEncoding("utf8")) input += chunk;
-  console.log(JSON.stringify(evaluate(JSON.parse(input))));
-}
-
-main();
-"""
-
-
 MANIFEST_NAME: Final = "evaluator.yaml"
 MAX_NAME_LENGTH: Final = 100
 
@@ -130,18 +32,23 @@ class EvaluatorLanguage(Struct, frozen=True, kw_only=True):
 
     name: str
     short_name: str
-    template: str
 
     @property
     def extension(self) -> str:
         """The extension of its files, such as ``.py``."""
         return f".{self.short_name}"
 
+    @property
+    def template(self) -> str:
+        """The program of a new evaluator."""
+        name = f"templates/evaluator{self.extension}.txt"
+        return resources.files(__package__).joinpath(name).read_text("utf-8")
+
 
 LANGUAGES: Final = (
-    EvaluatorLanguage(name="python", short_name="py", template=PYTHON_TEMPLATE),
-    EvaluatorLanguage(name="javascript", short_name="js", template=JAVASCRIPT_TEMPLATE),
-    EvaluatorLanguage(name="typescript", short_name="ts", template=TYPESCRIPT_TEMPLATE),
+    EvaluatorLanguage(name="python", short_name="py"),
+    EvaluatorLanguage(name="javascript", short_name="js"),
+    EvaluatorLanguage(name="typescript", short_name="ts"),
 )
 
 # A file or function with such a name would shadow something that evaluators need.
@@ -169,19 +76,18 @@ def init_evaluator(
     """
     stem, language = _parse_name(name, runtime)
     _check_name(stem, language)
-    home = workspace.cwd / folder / stem
+    named = Path(folder, stem)
+    home = workspace.resolve_given(named, place=COMMAND_LINE).path
     program = f"{stem}{language.extension}"
     text = language.template.replace(FUNCTION_PLACEHOLDER, stem.replace("-", "_"))
-    _write_new_files(
-        home, {program: text, MANIFEST_NAME: _format_manifest(stem, language)}, workspace
-    )
-    shown = Path(os.path.relpath(home, workspace.cwd))
+    files = {program: text, MANIFEST_NAME: _format_manifest(stem, language)}
+    _write_new_files(home, files, workspace)
+    shown = Path(os.path.relpath(workspace.cwd / named, workspace.cwd))
     out.write(escape_for_log(_format_next_steps(stem, shown, program)))
     return 0
 
 
 def _parse_name(name: str, runtime: str | None) -> tuple[str, EvaluatorLanguage]:
-    """Return the name without its extension, and the language."""
     stem, extension = os.path.splitext(name)  # noqa: PTH122 (a path would swallow dots and slashes)
     if not extension:
         return stem, LANGUAGES[0] if runtime is None else _find_language(runtime)
@@ -222,13 +128,12 @@ def _check_name(stem: str, language: EvaluatorLanguage) -> None:
     if len(stem) > MAX_NAME_LENGTH:
         message = f"the name {quote_name(stem)} has {len(stem)} characters"
         raise InputError.from_message(message, hint=f"use at most {MAX_NAME_LENGTH}")
-    if language.template is PYTHON_TEMPLATE and stem.replace("-", "_") in RESERVED_NAMES:
+    if language.name == "python" and stem.replace("-", "_") in RESERVED_NAMES:
         message = f"invalid evaluator name {quote_name(stem)}: the name is reserved in Python"
         raise InputError.from_message(message, hint=f"try {quote_name(f'{stem}_check')}")
 
 
 def _suggest_name(stem: str) -> str:
-    """Return a valid name similar to ``stem``."""
     letters = unicodedata.normalize("NFKD", stem.rpartition("/")[2]).encode("ascii", "ignore")
     return re.sub(r"[^A-Za-z0-9]+", "_", letters.decode()).strip("_0123456789") or "my_evaluator"
 
@@ -249,7 +154,16 @@ def _format_manifest(stem: str, language: EvaluatorLanguage) -> str:
 def _write_new_files(home: Path, files: Mapping[str, str], workspace: Workspace) -> None:
     """Write all files; existing files are never overwritten."""
     try:
-        _check_no_file_exists([home / name for name in files], workspace)
+        taken = [
+            workspace.display_path(path)
+            for path in map(home.joinpath, files)
+            if os.path.lexists(path)
+        ]
+        if taken:
+            hint = "choose another name"
+            raise InputError(
+                [Problem(message=f"{path} already exists", hint=hint) for path in taken]
+            )
         make_folder(home, workspace.root)
         for name, text in files.items():
             with (home / name).open("x", encoding="utf-8", newline="\n") as file:
@@ -259,18 +173,6 @@ def _write_new_files(home: Path, files: Mapping[str, str], workspace: Workspace)
         reason = error.strerror if isinstance(error, OSError) else error
         message = f"cannot write to {workspace.display_path(home)}: {reason}"
         raise InputError.from_message(message, hint="choose another folder with --dir") from None
-
-
-def _check_no_file_exists(paths: list[Path], workspace: Workspace) -> None:
-    problems = [
-        Problem(
-            message=f"{workspace.display_path(path)} already exists", hint="choose another name"
-        )
-        for path in paths
-        if os.path.lexists(path)
-    ]
-    if problems:
-        raise InputError(problems)
 
 
 def _format_next_steps(stem: str, home: Path, program: str) -> str:

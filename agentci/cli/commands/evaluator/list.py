@@ -90,9 +90,8 @@ def _list_source(source: str, services: Services) -> Sequence[CatalogEntry]:
     try:
         return _read_catalogue(source, services)
     except FetchError as error:
-        raise InputError.from_message(
-            _format_source_error(source, error), hint=error.hint
-        ) from None
+        message = _format_source_error(source, error)
+        raise InputError.from_message(message, hint=error.hint) from None
 
 
 def _format_source_error(source: str, error: AgentciError) -> str:

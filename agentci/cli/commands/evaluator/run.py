@@ -10,15 +10,10 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import write_to_stream
-from agentci._util.text.escape import (
-    escape_for_log,
-    escape_for_log_line,
-    flatten_line,
-    neutralize_commands,
-)
+from agentci._util.text import escape
 from agentci._util.text.format import format_count, format_criterion, format_number
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import is_file, is_folder, resolve_path
+from agentci._util.workspace import is_file, is_folder
 from agentci.cli.session import Session
 from agentci.config.settings import Settings, parse_settings
 from agentci.config.suite import Suite
@@ -34,8 +29,7 @@ from agentci.model.gate import GatePolicy
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import COMMAND_LINE
-from agentci.model.program import RequiredProgram
-from agentci.model.requests import ProgramOutput, Response, RunProgram
+from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
 from agentci.model.result import CheckResult, Decision, Totals
 from agentci.reports.check_text import list_findings
 from agentci.reports.report_format import format_problem, format_totals
@@ -98,8 +92,8 @@ class EvaluatorRunPrinter:
         self._print_section(f"gate: {word}", *decision.reasons, format_totals(totals))
 
     def _print_section(self, title: str, *lines: str) -> None:
-        body = "".join(f"{escape_for_log(line)}\n" for line in lines)
-        self._write(f"=== {escape_for_log_line(title)} ===\n{body}\n")
+        body = "".join(f"{escape.escape_for_log(line)}\n" for line in lines)
+        self._write(f"=== {escape.escape_for_log_line(title)} ===\n{body}\n")
 
     def _print_stream(self, stream: str, content: bytes, note: str = "") -> None:
         """Print all of ``content``, ending with a newline."""
@@ -114,7 +108,7 @@ class EvaluatorRunPrinter:
         if not self._needs_escaping:
             return text
         visible = _NOT_PRINTABLE_ASCII.sub(_escape_character, text)
-        return neutralize_commands(visible) if self._in_workflow else visible
+        return escape.neutralize_commands(visible) if self._in_workflow else visible
 
     def _write(self, text: str) -> None:
         self._out.write(text)
@@ -137,7 +131,7 @@ def _format_result(result: CheckResult) -> Iterator[str]:
     yield f"criterion: {result.evaluator.criterion}"
     if result.reason is not None:
         yield f"reason: {result.reason}"
-    yield from map(flatten_line, list_findings(result))
+    yield from map(escape.flatten_line, list_findings(result))
 
 
 CONFIG_EXAMPLE: Final = '{"min_length": 5}'
@@ -227,7 +221,7 @@ class PrintingEvaluator(Struct, kw_only=True):
         return self.evaluator.identity
 
     @property
-    def needs(self) -> tuple[RequiredProgram, ...]:
+    def needs(self) -> tuple[Prerequisite, ...]:
         """See :class:`Evaluator`."""
         return self.evaluator.needs
 
@@ -252,11 +246,12 @@ def _find_evaluator(
         what = "is a folder" if is_folder(path) else "is not an existing file"
         hint = "name the program of an evaluator"
         raise InputError.from_message(f"{options.path} {what}", place=COMMAND_LINE, hint=hint)
-    path = resolve_path(path)
+    found = services.workspace.resolve_given(path, named=options.path, place=COMMAND_LINE)
+    path = found.path
     locator = FileLocator(
         path.parent, services.workspace, sources=services.sources, executors=services.executors
     )
-    if locator.matches(path.name, COMMAND_LINE)[:1] != (path,):
+    if locator.matches(path.name, COMMAND_LINE)[:1] != (found,):
         message = f"{options.path} contains glob characters, which a config would expand"
         raise InputError.from_message(message, place=COMMAND_LINE, hint="rename it without * ? [ ]")
     requested = options.settings.threshold
@@ -305,7 +300,9 @@ def _print_problems(plan: Plan, options: EvaluatorRunOptions, services: Services
     )
     for problem in plan.problems:
         if problem.place is None or problem.place.file != eval_set:
-            write_to_stream(f"{escape_for_log_line(format_problem(problem))}\n", services.err)
+            write_to_stream(
+                f"{escape.escape_for_log_line(format_problem(problem))}\n", services.err
+            )
 
 
 def _parse_config(text: str) -> JsonObject:

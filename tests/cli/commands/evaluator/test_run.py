@@ -290,9 +290,23 @@ class TestProgramPath:
         other = tmp_path_factory.mktemp("other")
         write(other, "print('{\"score\": 1}')")
         assert run_evaluator(folder, str(other / "own.py")).code == 0
-        (folder / "link.py").symlink_to(other / "own.py")
+
+    def test_program_behind_link_is_named_by_link(self, folder: Path) -> None:
+        write(folder, "print('{\"score\": 1}')")
+        (folder / "link.py").symlink_to("own.py")
         ran = run_evaluator(folder, "link.py")
         assert (ran.code, json.loads(sections(ran.out)["stdin"])["metric_name"]) == (0, "link")
+
+    def test_link_to_program_outside_workspace_is_refused(
+        self, folder: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        other = tmp_path_factory.mktemp("other")
+        write(other, "print('{\"score\": 1}')")
+        (folder / "link.py").symlink_to(other / "own.py")
+        ran = run_evaluator(folder, "link.py")
+        (problem,) = ran.problems
+        assert problem.message.endswith(f": link.py is a link to {other}/own.py")
+        assert problem.hint == f"remove the link, or name {other}/own.py instead"
 
     def test_program_path_is_relative_to_working_directory(self, folder: Path) -> None:
         write(folder, "print('{\"score\": 1}')")
