@@ -10,9 +10,10 @@ PURE   := agentci/model/*,agentci/errors.py,agentci/_util/text/*,agentci/recordi
 FAST   := $(addprefix tests/,_util model recordings evaluators config gate reports judges repository)
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow lint format types tests bench docs schemas site lock dist image clean
+.PHONY: help demo test test-fast test-slow attacks lint format types tests fuzz bench docs schemas site lock dist image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +21,7 @@ help: ## list the targets
 demo: $(VENV)/.demo ## evaluate examples/agentevals as GitHub would, and show the summary (EXAMPLE=agentevals-failing: a failed gate)
 	@scripts/demo.sh examples/$(EXAMPLE)
 
-test: lint types tests ## lint, types and tests with coverage
+test: lint types tests ## lint, types and tests
 
 lint: $(VENV)/.dev ## ruff, the Dockerfile, the workflows, the shell scripts
 	$(BIN)/ruff check --quiet $(SRC)
@@ -42,15 +43,25 @@ types: $(VENV)/.dev ## mypy, strict
 test-fast: $(VENV)/.dev ## the tests of single packages, in under a minute
 	$(BIN)/python -m pytest -q -n auto $(FAST)
 
-test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, pip and npm installs, pytest in pytest
+test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, installers, repeated faults, pytest in pytest
 	$(BIN)/python -m pytest -n auto -m slow
 
-tests: $(VENV)/.dev $(VENV)/.services ## the tests in parallel, then the coverage report
+attacks: $(VENV)/.dev ## the attacks of a hostile pull request: `N of M refused`
+	$(BIN)/python -m pytest -q -n auto -m slow tests/attacks
+
+tests: $(VENV)/.dev $(VENV)/.services ## the tests in parallel (COVERAGE=1: with coverage, which takes half as long again)
+ifdef COVERAGE
 	@rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -n auto
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
+else
+	$(BIN)/python -m pytest -n auto
+endif
+
+fuzz: $(VENV)/.fuzz ## fuzz the loaders of foreign input for SECONDS=60, guided by coverage (Linux on x86-64, Python 3.11 to 3.13)
+	$(VENV)/fuzz/bin/python -m scripts.fuzz $(SECONDS)
 
 bench: $(VENV)/.dev ## measure speed and memory
 	$(BIN)/python -m benchmarks
@@ -78,7 +89,7 @@ image: ## build the container image (BASE_IMAGE=... for another base)
 	docker build $(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --tag $(IMAGE) .
 
 clean: ## remove everything that the other targets made, with the virtual environment
-	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis agentci-results build dist
+	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis agentci-results build dist .fuzz
 
 # One virtual environment: first for the demo, then for all targets.
 # The stamps make a second `make` instant; a changed lock file installs again.
@@ -92,6 +103,10 @@ $(VENV)/.dev: requirements-dev.lock
 
 $(VENV)/.services: tests/services/package-lock.json | $(VENV)/.dev
 	@scripts/services.sh $(VENV)
+	@touch $@
+
+$(VENV)/.fuzz: requirements-fuzz.lock
+	@scripts/venv.sh $(PYTHON) $(VENV)/fuzz $<
 	@touch $@
 
 $(VENV)/.site: requirements-docs.lock
