@@ -29,6 +29,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many of the attacks of tests/attacks were refused, and why others did not run."""
+    outcomes = {
+        name: [
+            each
+            for each in terminalreporter.getreports(name)
+            if each.nodeid.startswith("tests/attacks/")
+        ]
+        for name in ("passed", "failed", "error", "skipped")
+    }
+    refused, skipped = len(outcomes["passed"]), outcomes["skipped"]
+    run = refused + len(outcomes["failed"]) + len(outcomes["error"])
+    if run or skipped:
+        reasons = sorted({str(each.longrepr[2]) for each in skipped})
+        not_run = "".join(f"; not run: {reason}" for reason in reasons)
+        terminalreporter.write_line(f"attacks: {refused} of {run} refused{not_run}")
+
+
 @pytest.fixture(scope="session")
 def _new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """Makes empty folders; pytest itself would look through all that there are for each."""

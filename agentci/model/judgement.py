@@ -68,3 +68,6 @@ class Judgement(Struct, frozen=True, kw_only=True):
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
     details: JsonObject = field(default_factory=dict)
+
+
+NO_JUDGEMENT: Final = Judgement(score=None, passed=None)

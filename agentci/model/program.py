@@ -49,11 +49,13 @@ class LocalProgram(Struct, frozen=True, kw_only=True):
     Attributes:
         path: absolute path of its file.
         requirements: absolute path of the requirements file to install, if any.
+        allow_source: whether packages without a wheel may be built.
         home: absolute path of the repository that its config is from, if that is not the workspace.
     """
 
     path: str
     requirements: str | None = None
+    allow_source: bool = False
     home: str | None = None
 
 
@@ -67,6 +69,7 @@ class RemoteProgram(Struct, frozen=True, kw_only=True):
         ref: the program's file in the repository, or its URL.
         sha256: of the file that ``ref`` names, in hexadecimal.
         installs_requirements: whether a ``requirements.txt`` next to it is installed.
+        allow_source: whether packages without a wheel may be built.
     """
 
     source: str
@@ -75,6 +78,7 @@ class RemoteProgram(Struct, frozen=True, kw_only=True):
     revision: str = ""
     sha256: str = ""
     installs_requirements: bool = True
+    allow_source: bool = False
 
     @property
     def is_local(self) -> bool:

@@ -5,18 +5,10 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
+from agentci.model import judges
 from agentci.model.choices import IsolationMode
 from agentci.model.json import JsonObject
 from agentci.model.judgement import Judgement
-from agentci.model.judges import (
-    AggregateVerdict,
-    AskModel,
-    JudgeConfig,
-    JudgePrompt,
-    ModelAccess,
-    ModelResponse,
-    RequiredJudge,
-)
 from agentci.model.problem import Place
 from agentci.model.program import Program, RequiredProgram
 from agentci.model.trace import Turn
@@ -31,12 +23,12 @@ class CompareEmbeddings(Struct, frozen=True, kw_only=True):
     """
 
     texts: tuple[str, str]
-    judge: JudgeConfig
+    judge: judges.JudgeConfig
 
     @property
-    def prompt(self) -> JudgePrompt:
+    def prompt(self) -> judges.JudgePrompt:
         """A prompt with the same text, for counting tokens."""
-        return JudgePrompt(system="", user="".join(self.texts), schema=None)
+        return judges.JudgePrompt(system="", user="".join(self.texts), schema=None)
 
 
 class EmbeddingSimilarity(Struct, frozen=True, kw_only=True):
@@ -49,7 +41,7 @@ class EmbeddingSimilarity(Struct, frozen=True, kw_only=True):
     """
 
     cosine: float
-    response: ModelResponse
+    response: judges.ModelResponse
     is_cached: bool = False
 
 
@@ -74,6 +66,20 @@ class RequiredService(Struct, frozen=True, kw_only=True):
     """
 
     service: EvalsService
+    name: str
+    place: Place
+
+
+class RequiredVariables(Struct, frozen=True, kw_only=True):
+    """Environment variables that a config names for a program.
+
+    Attributes:
+        names: of the variables.
+        name: of the evaluator, for messages.
+        place: where the config names them.
+    """
+
+    names: tuple[str, ...]
     name: str
     place: Place
 
@@ -131,7 +137,8 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
         timeout_seconds: wall time, including the start of the process.
         executor: name in the table of executors.
         network: whether it may use the network.
-        variables: names of environment variables that it may see besides the harmless ones.
+        variables: names of environment variables that it may see besides the harmless ones, as the
+            config names them.
         memory_mb, processes: memory limit in MiB per process, and limit of processes and threads.
         isolation: whether a Python program may start as a fork, if the executor supports it.
         image: container image that it runs in, with the interpreters and packages of the image;
@@ -157,12 +164,14 @@ class RunProgram(ExecutionRequest, frozen=True, kw_only=True):
 
     Attributes:
         program: a remote one is fetched before any evaluation starts.
-        key_file: which of ``variables`` names a file, if it is set, that it may also read.
+        own_variables: names of further variables that agentci chose for a program of its own.
+        key_file: which of ``own_variables`` names a file, if it is set, that it may also read.
         calls_function: whether a function of its Python file is called, with stdin as for
             ``execution/child/grading/grade.py``; else the file itself is run.
     """
 
     program: Program
+    own_variables: tuple[str, ...] = ()
     key_file: str = ""
     calls_function: bool = False
 
@@ -180,7 +189,7 @@ class RunCommand(ExecutionRequest, frozen=True, kw_only=True):
     command: tuple[str, ...]
     folder: str
     home: str | None = None
-    model_access: ModelAccess | None = None
+    model_access: judges.ModelAccess | None = None
 
 
 class ComputeMetric(Struct, frozen=True, kw_only=True):
@@ -225,7 +234,7 @@ class Compose(Struct, frozen=True, kw_only=True):
 Task: TypeAlias = (
     RunProgram
     | RunCommand
-    | AskModel
+    | judges.AskModel
     | CompareEmbeddings
     | GradeWithService
     | ComputeMetric
@@ -234,7 +243,9 @@ Task: TypeAlias = (
 )
 Request: TypeAlias = Task | Skip
 # What has to be available before any request is made.
-Prerequisite: TypeAlias = RequiredProgram | RequiredJudge | RequiredService
+Prerequisite: TypeAlias = (
+    RequiredProgram | judges.RequiredJudge | RequiredService | RequiredVariables
+)
 
 
 class ProgramOutput(Struct, frozen=True, kw_only=True):
@@ -269,7 +280,7 @@ class MetricResult(Struct, frozen=True, kw_only=True):
 
 Response: TypeAlias = (
     ProgramOutput
-    | AggregateVerdict
+    | judges.AggregateVerdict
     | EmbeddingSimilarity
     | ServiceGrades
     | MetricResult

@@ -53,6 +53,15 @@ def workspace(tree: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A folder for a cache, beside the workspace and of the same owner."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    os.chown(folder, *OWNER)
+    return folder
+
+
+@pytest.fixture
 def run_action(image: str, tree: Path) -> RunAction:
     """Runs the action on a workspace with the mounts, flags and variables of GitHub's runner."""
     _skip_without_tools()

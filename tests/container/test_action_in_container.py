@@ -40,7 +40,7 @@ def test_gate_fails_for_worse_agent(run_action: RunAction, workspace: Path) -> N
 
 
 def test_evaluators_are_forked_and_unchanged_results_cached(
-    run_action: RunAction, workspace: Path
+    run_image: RunImage, workspace: Path, cache: Path
 ) -> None:
     traces = "agentevals/recordings/2026-03-10.jsonl"
     (workspace / "looks").mkdir()
@@ -56,14 +56,15 @@ def test_evaluators_are_forked_and_unchanged_results_cached(
     )
     details = []
     for cached in (False, True):
-        step = run_action(workspace, {"config": "agentci.yaml"})
-        assert step.code == 0, step.log
+        options = ["--volume", f"{cache}:/cache"]
+        done = run_image(workspace, "run", "agentci.yaml", "--cache-dir", "/cache", options=options)
+        assert done.returncode == 0, done.stdout + done.stderr
         results = json.loads((workspace / RESULTS / "results.json").read_text())["results"]
         assert {result["cached"] for result in results} == {cached}
         details.append([result["details"] for result in results])
     assert details[0] == details[1]
     assert all(each["there"] for each in details[0])
-    assert (workspace / ".agentci" / "cache" / ".gitignore").read_text().split() == ["*"]
+    assert (cache / ".gitignore").read_text().split() == ["*"]
 
 
 def test_config_error_is_reported_with_suggestion(run_action: RunAction, workspace: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.container.engine import OWNER, RunAction, RunImage
+from tests.container.engine import OWNER, RunImage
 from tests.execution.environments.package_index import SDK, PackageIndex
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(600)]
@@ -46,42 +46,44 @@ def vendored(workspace: Path) -> Path:
     return workspace
 
 
-def test_cache_in_workspace_belongs_to_workspace_owner(
-    run_action: RunAction, vendored: Path
-) -> None:
-    step = run_action(vendored, {"config": "eval_config.yaml"})
+def test_cache_belongs_to_workspace_owner(run_image: RunImage, vendored: Path, cache: Path) -> None:
+    arguments = ["run", "eval_config.yaml", "--cache-dir", "/cache/agentci"]
+    done = run_image(vendored, *arguments, options=["--volume", f"{cache}:/cache"])
 
-    assert step.code == 0, step.log
-    cache = vendored / ".agentci" / "cache"
-    kept = [cache.parent, cache, *cache.rglob("*")]
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = [cache / "agentci", *cache.rglob("*")]
     assert any(path.name == "fixed.py" for path in kept)
     assert {(path.lstat().st_uid, path.lstat().st_gid) for path in kept} == {OWNER}
 
 
-def test_run_with_filled_cache_needs_no_network(run_image: RunImage, vendored: Path) -> None:
+def test_run_with_filled_cache_needs_no_network(
+    run_image: RunImage, vendored: Path, cache: Path
+) -> None:
+    mount = ["--volume", f"{cache}:/cache"]
     for options in ([], ["--network", "none", "--read-only", "--tmpfs", "/tmp"]):
-        arguments = ["run", "eval_config.yaml", "--cache-dir", "cache", "--offline", "--locked"]
-        done = run_image(vendored, *arguments, options=options)
+        arguments = ["run", "eval_config.yaml", "--cache-dir", "/cache", "--offline", "--locked"]
+        done = run_image(vendored, *arguments, options=[*mount, *options])
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("user", ["0:0", "{}:{}".format(*OWNER)], ids=["root", "another user"])
 def test_evaluator_packages_are_installed_and_cached(
-    run_image: RunImage, vendored: Path, index: PackageIndex, user: str
+    run_image: RunImage, vendored: Path, cache: Path, index: PackageIndex, user: str
 ) -> None:
+    mount = ["--volume", f"{cache}:/cache"]
     folder = vendored / "evaluators" / "fixed"
     (folder / "fixed.py").write_text(PROGRAM)
     (folder / "requirements.txt").write_text("demo-greeting\n")
     online = ["--network", "host", "--env", f"PIP_INDEX_URL={index.url}"]
-    arguments = ["run", "eval_config.yaml", "--cache-dir", "cache"]
+    arguments = ["run", "eval_config.yaml", "--cache-dir", "/cache"]
 
-    done = run_image(vendored, *arguments, options=["--user", user, *online])
+    done = run_image(vendored, *arguments, options=["--user", user, *mount, *online])
 
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((vendored / "agentci-results/results.json").read_text())
     assert {result["score"] for result in report["results"]} == {1.0}
 
-    offline = ["--user", user, "--network", "none"]
+    offline = ["--user", user, *mount, "--network", "none"]
     again = run_image(vendored, *arguments, "--offline", options=offline)
 
     assert again.returncode == 0, again.stdout + again.stderr

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tempfile
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,7 +112,7 @@ class Workflow:
     ) -> Ran:
         """Run a command in a step."""
         if not self.cached:
-            arguments = [*arguments, "--cache-dir", f"cache{len(list(self.folder.iterdir()))}"]
+            arguments = [*arguments, "--cache-dir", tempfile.mkdtemp(dir=self.folder.parent)]
         given = {**self.environ(event, sha, payload), **environ}
         return run_agentci(arguments, cwd=self.folder, environ=given)
 

@@ -64,10 +64,11 @@ def judge(
     environ: Mapping[str, str] | None = None,
     **others: Any,
 ) -> Judged:
-    """Evaluate ``cases`` answers: ``Paris 0.``, ``Paris 1.`` and so on."""
+    """Evaluate ``cases`` answers: ``Paris 0.``, ``Paris 1.`` and so on; the judge may use KEY."""
     write(folder, judge, cases, evaluators, **others)
     given = {"KEY": KEY} if environ is None else environ
-    ran = run_agentci(["run", "e.yaml", *options], cwd=folder, environ=given)
+    allowed = ["--env-allow", "KEY"] if "GITHUB_ACTIONS" in given else []
+    ran = run_agentci(["run", "e.yaml", *allowed, *options], cwd=folder, environ=given)
     return Judged(ran=ran, report=ran.results)
 
 

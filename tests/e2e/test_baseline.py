@@ -30,7 +30,7 @@ def test_regression_without_limit_does_not_fail_gate(tmp_path: Path, base: str) 
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
     assert len(trend["regressions"]) == 6
     table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
-    assert table[1].split() == ["own", "6", "1", "0", "6", "0", "regressed"]
+    assert table[1].split() == [*("own", "6", "1", "0", "-1", "to", "-0.11", "6", "0", "regressed")]
     assert (
         "### Comparison with the baseline `main`"
         in (tmp_path / "agentci-results" / "summary.md").read_text()
@@ -149,7 +149,7 @@ def test_compare_command_compares_two_reports(tmp_path: Path, base: str) -> None
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
     assert ran.code == 0
     assert ran.out.splitlines()[1].split() == [
-        *("own", "6", "1", "0.833", "1", "0", "inconclusive")
+        *("own", "6", "1", "0.833", "-0.71", "to", "0.46", "1", "0", "inconclusive")
     ]
     assert "worse: " in ran.out
     lost = run_agentci(["compare", base, "nowhere"], cwd=tmp_path)

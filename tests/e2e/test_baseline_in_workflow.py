@@ -27,8 +27,7 @@ from tests.e2e.baseline_workflow import (
 from tests.github.api.description import NEEDS_DESCRIPTION
 from tests.github.api.hub import TOKEN, running_hub
 from tests.github.api.past import FORK
-from tests.helpers.repositories import repository, track
-from tests.helpers.support import ROOT, Ran
+from tests.helpers.support import ROOT, Ran, cache_of
 
 pytestmark = NEEDS_DESCRIPTION
 
@@ -44,6 +43,11 @@ def workflow(tmp_path: Path) -> Iterator[Workflow]:
 
 def compared(ran: Ran) -> Any:
     return ran.results["comparison"]
+
+
+def home_of(workflow: Workflow) -> Path:
+    """The home folder of a container action, which the runner mounts beside the workspace."""
+    return workflow.folder.with_name(f"{workflow.folder.name}.home")
 
 
 def before(ran: Ran) -> float:
@@ -95,7 +99,7 @@ class TestPullRequest:
         workflow.past.commit(MERGE, M1, branch="merge")
         workflow.step("pull_request", MERGE, PULL_REQUEST)
         workflow.step("pull_request_target", MERGE, PULL_REQUEST)
-        assert not (workflow.folder / ".agentci" / "cache" / "baselines").exists()
+        assert not (cache_of(workflow.folder) / "baselines").exists()
         assert "baseline not found" in compared(workflow.step("schedule", MERGE))["not_comparable"]
 
 
@@ -151,16 +155,16 @@ class TestBaselineCache:
             ran = workflow.step("push", M2, push(M1, M2), "--baseline-artifact", name)
             assert before(ran) == score
 
-    def test_cache_committed_to_repository_is_not_trusted(self, workflow: Workflow) -> None:
+    def test_cache_in_checkout_is_not_trusted(self, workflow: Workflow) -> None:
         workflow.step("push", M1, push(M1, M1))
-        track(repository(workflow.folder), ".agentci/cache/baselines/x")
-        ran = workflow.step("push", M2, push(M1, M2))
-        assert "the cache .agentci/cache is committed" in compared(ran)["not_comparable"]
+        cache_of(workflow.folder).rename(workflow.folder / "cache")
+        ran = workflow.step("push", M2, push(M1, M2), "--cache-dir", "cache")
+        assert "the cache cache is not used: it is in the ch" in compared(ran)["not_comparable"]
         messages = [each["message"] for each in ran.results["problems"]]
         assert any("are not saved as a baseline" in each for each in messages)
 
     def test_partial_or_invalid_results_are_not_saved(self, workflow: Workflow) -> None:
-        baselines = workflow.folder / ".agentci" / "cache" / "baselines"
+        baselines = cache_of(workflow.folder) / "baselines"
         workflow.step("push", M1, push(M1, M1), head=M2)
         workflow.step("push", M1, push(M1, M1), "--shard", "1/2")
         workflow.step("push", M1, push(M1, M1), "--only", "nobody")
@@ -171,7 +175,7 @@ class TestBaselineCache:
 
     def test_cached_report_of_another_commit_is_rejected(self, workflow: Workflow) -> None:
         workflow.step("push", M1, push(M1, M1))
-        [kept] = (workflow.folder / ".agentci" / "cache" / "baselines").iterdir()
+        [kept] = (cache_of(workflow.folder) / "baselines").iterdir()
         kept.rename(kept.with_name(kept.name.replace(M1, M2)))
         reason = compared(workflow.step("push", M3, push(M2, M3)))["not_comparable"]
         assert f"results.json of the cache belongs to commit {M1[:12]}" in reason
@@ -539,6 +543,8 @@ class TestAction:
             env={
                 **os.environ,
                 **workflow.environ(event, sha, payload),
+                "HOME": str(home_of(workflow)),
+                "XDG_CACHE_HOME": "",
                 "INPUT_BASELINE": "base",
                 "INPUT_BASELINE-ARTIFACT": ARTIFACT,
                 "GITHUB_OUTPUT": str(workflow.folder / "output"),
@@ -555,12 +561,12 @@ class TestAction:
         workflow.past.commit(MERGE, M1, branch="merge")
         code, _, report = self.step(workflow, "push", M1, push("0" * 40, M1), 6)
         assert (code, report["commit"]) == (0, M1)
-        # As actions/cache does it: restore only the baselines in the workspace of another job.
-        carried = workflow.folder / ".agentci" / "cache" / "baselines"
-        carried.rename(workflow.folder.parent / "carried")
-        shutil.rmtree(workflow.folder / ".agentci")
+        # As actions/cache does it: restore only the baselines in the home folder of another job.
+        carried = home_of(workflow) / ".cache" / "agentci" / "baselines"
+        carried.rename(cache_of(workflow.folder))
+        shutil.rmtree(home_of(workflow))
         carried.parent.mkdir(parents=True)
-        (workflow.folder.parent / "carried").rename(carried)
+        cache_of(workflow.folder).rename(carried)
         code, log, report = self.step(workflow, "pull_request", MERGE, PULL_REQUEST, 0)
         assert report["comparison"]["baseline"] == f"{M1[:12]}, the cache"
         assert (code, "Quality gate failed: own regressed" in log) == (1, True)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.helpers.recordings import otlp
+from tests.helpers.support import cache_of
 from tests.remote.sources.fake_github import FakeGitHub
 
 
@@ -28,9 +29,16 @@ def folder(tmp_path: Path, github: FakeGitHub) -> Path:
 
 
 def test_dir_prints_cache_directory(folder: Path, github: FakeGitHub) -> None:
-    assert agentci(folder, github, "cache", "dir").out == f"{folder}/.agentci/cache\n"
-    named = agentci(folder, github, "cache", "dir", "--cache-dir", "elsewhere")
-    assert named.out == f"{folder}/elsewhere\n"
+    assert agentci(folder, github, "cache", "dir").out == f"{cache_of(folder)}\n"
+    named = agentci(folder, github, "cache", "dir", "--cache-dir", "../elsewhere")
+    assert named.out == f"{folder.parent}/elsewhere\n"
+
+
+def test_cache_in_checkout_is_rejected(folder: Path, github: FakeGitHub) -> None:
+    for action in ("dir", "list", "verify", "clean"):
+        ran = agentci(folder, github, "cache", action, "--cache-dir", "elsewhere")
+        assert (ran.code, ran.out) == (2, "")
+        assert "the cache elsewhere is not used: it is in the checkout" in str(ran.problems[0])
 
 
 def test_list_shows_cached_evaluators(folder: Path, github: FakeGitHub) -> None:
@@ -41,7 +49,7 @@ def test_list_shows_cached_evaluators(folder: Path, github: FakeGitHub) -> None:
 
 def test_verify_reports_damaged_files(folder: Path, github: FakeGitHub) -> None:
     assert agentci(folder, github, "cache", "verify").code == 0
-    [score] = (folder / ".agentci" / "cache").rglob("score.txt")
+    [score] = cache_of(folder).rglob("score.txt")
     score.write_text("1.0")
     ran = agentci(folder, github, "cache", "verify")
     assert ran.code == 2

@@ -10,7 +10,7 @@ from agentci.remote.cache.index import read_index
 from agentci.remote.cache.store import EvaluatorCache
 from tests._util.http.servers import Answer, serve
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
-from tests.helpers.support import run_agentci
+from tests.helpers.support import cache_of, run_agentci
 from tests.remote.sources.archives import zipped
 from tests.remote.sources.fake_github import FakeGitHub
 
@@ -20,7 +20,7 @@ MODEST = b"print('{\"score\": 0.75}')\n"
 
 @pytest.fixture
 def store(folder: Path) -> EvaluatorCache:
-    return EvaluatorCache(folder / ".agentci" / "cache")
+    return EvaluatorCache(cache_of(folder))
 
 
 def poison(store: EvaluatorCache, **others: bytes) -> None:

@@ -94,7 +94,9 @@ class TestWorkflowEvent:
         self, event: Event, workspace: Path, tmp_path: Path
     ) -> None:
         write(workspace, at("http://localhost:1"), 1, [CONTAINS, JUDGE])
-        step = run_step(workspace, event_variables(event, tmp_path), config="e.yaml")
+        step = run_step(
+            workspace, event_variables(event, tmp_path), config="e.yaml", env_allow="KEY"
+        )
         [annotation] = commands_in(step.log)[:1]
         assert KEY_MISSING in annotation.data
         if event.has_secrets:
@@ -120,7 +122,7 @@ def test_malformed_event_is_ignored(
     workspace: Path, tmp_path: Path, name: str, content: str
 ) -> None:
     write(workspace, at("http://localhost:1"), 1, [CONTAINS, JUDGE])
-    step = run_step(workspace, variables(tmp_path, name, content), config="e.yaml")
+    step = run_step(workspace, variables(tmp_path, name, content), config="e.yaml", env_allow="KEY")
     assert (step.code, step.outputs["verdict"]) == (2, "invalid")
     assert KEY_MISSING in step.log
     assert "Traceback" not in step.log

@@ -18,6 +18,8 @@ from tests._util.http.servers import Answer, Asked, serve
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, Ran
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = ROOT / "examples" / "extensions"
 PATH = os.environ["PATH"]
 

@@ -9,10 +9,14 @@ from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from tests._util.http.servers import Answer, Asked, Raw, head, serve
 from tests.e2e.judged import at, judge, scored
 from tests.helpers.support import ROOT
 from tests.judges.bench import refused, said
+
+pytestmark = pytest.mark.slow
 
 CASES = 500
 # The service never answers one case out of this many.

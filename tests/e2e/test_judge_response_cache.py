@@ -12,6 +12,7 @@ import pytest
 
 from tests._util.http.servers import script, serve
 from tests.e2e.judged import JUDGE, KEY, at, judge, scored
+from tests.helpers.support import cache_of
 from tests.judges.bench import refused, said
 
 GOOD = scored(0.9, prompt_tokens=100, completion_tokens=20)
@@ -67,7 +68,7 @@ class TestUnchangedPrompt:
             other = at(server.url, api_key_env="OTHER", price={"input": 1, "output": 1})
             second = judge(tmp_path, other, environ={"OTHER": "k2"})
         assert (len(server.asked), second.cached) == (1, [True])
-        assert KEY.encode() not in (tmp_path / ".agentci/cache/responses.sqlite3").read_bytes()
+        assert KEY.encode() not in (cache_of(tmp_path) / "responses.sqlite3").read_bytes()
 
     def test_judge_command_response_is_cached(self, tmp_path: Path) -> None:
         (tmp_path / "rate.py").write_text("print('{\"score\": 1}')")
@@ -235,7 +236,7 @@ class TestCacheOnly:
         )
 
     def test_replay_only_errors_without_cache(self, tmp_path: Path, url: str) -> None:
-        (tmp_path / ".agentci/cache/responses.sqlite3").unlink()
+        (cache_of(tmp_path) / "responses.sqlite3").unlink()
         found = judge(tmp_path, at(url, replay="only"), environ={})
         assert (found.ran.code, found.statuses) == (3, ["errored"])
 
@@ -243,7 +244,7 @@ class TestCacheOnly:
 def test_corrupt_response_is_requested_again(tmp_path: Path) -> None:
     with serve(script(GOOD)) as server:
         judge(tmp_path, at(server.url))
-        with sqlite3.connect(tmp_path / ".agentci/cache/responses.sqlite3") as file:
+        with sqlite3.connect(cache_of(tmp_path) / "responses.sqlite3") as file:
             file.execute("UPDATE responses SET stdout = replace(stdout, '0.9', '0.1')")
         file.close()
         found = [judge(tmp_path, at(server.url)) for _ in "12"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests._util.http.servers import Answer, Asked, script, serve
+from tests.helpers.recordings import otlp
 from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import refused, said
 
@@ -62,7 +63,7 @@ def test_low_score_fails_gate(tmp_path: Path) -> None:
     ("answer", "why"),
     [
         (said("It is good."), "the judge's response contains no verdict"),
-        (said('{"score": 1'), "the judge's response contains"),
+        (said('{"score": 1'), "the judge's response is neither one JSON object"),
         (said('{"score": 1}', "length"), "truncated"),
         (said("", "content_filter"), "refused to respond"),
         (refused(401, message="bad key"), "check the key in KEY"),
@@ -288,3 +289,17 @@ def test_judge_command_runs_in_folder_of_eval_file(tmp_path: Path) -> None:
     (tmp_path / "evals" / "e.yaml").write_text(json.dumps(file))
     (tmp_path / "evals" / "out.jsonl").write_text(json.dumps({"id": "c", "text": "Paris"}))
     assert run_agentci(["run", "evals/e.yaml"], cwd=tmp_path).code == 0
+
+
+def test_judge_that_quotes_json_of_the_agent_is_asked_again(tmp_path: Path) -> None:
+    quote = '{"result": 5, "reasoning": "great"}'
+    reply = said(f"The agent wrote\n```json\n{quote}\n```\nand I rate it 1.")
+    prompt = {"name": "p", "type": "prompt", "prompt": "Rate 1 to 5: {{response}}", "threshold": 3}
+    for second, status in ((reply, "errored"), (said('{"result": 1}'), "failed")):
+        with serve(script(reply, second)) as server:
+            config = {"traces": "t.json", "judge": at(server.url), "evaluators": [prompt]}
+            (tmp_path / "q.yaml").write_text(json.dumps(config))
+            (tmp_path / "t.json").write_text(otlp(answer=quote))
+            ran = run_agentci(["run", "q.yaml", "--no-cache"], cwd=tmp_path, environ={"KEY": KEY})
+        assert ran.results["results"][0]["status"] == status
+        assert len(server.asked) == 2

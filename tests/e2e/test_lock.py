@@ -11,8 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.e2e.remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
-from tests.helpers.repositories import repository, track
-from tests.helpers.support import ROOT
+from tests.helpers.support import ROOT, cache_of
 from tests.remote.sources.fake_github import EXECUTABLE, FakeGitHub, Kept
 
 
@@ -51,7 +50,7 @@ class TestLockCommand:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
         before = (folder / "agentci.lock").read_bytes()
-        shutil.rmtree(folder / ".agentci")
+        shutil.rmtree(cache_of(folder))
         agentci(folder, github, "lock")
         assert (folder / "agentci.lock").read_bytes() == before
 
@@ -190,7 +189,7 @@ class TestRunWithLock:
     def test_run_fetches_only_locked_files(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "lock")
-        shutil.rmtree(folder / ".agentci")
+        shutil.rmtree(cache_of(folder))
         before = github.count()
         assert scores(agentci(folder, github, "run", "--locked")) == [0.75]
         assert {each.kind for each in github.asked[before:]} == {"raw"}
@@ -226,7 +225,7 @@ class TestRunWithLock:
         right = hashlib.sha256(b"0.75").hexdigest()
         lock.write_text(lock.read_text().replace(right, hashlib.sha256(b"1.0").hexdigest()))
         if not cached:
-            shutil.rmtree(folder / ".agentci")
+            shutil.rmtree(cache_of(folder))
         ran = agentci(folder, github, "run", "--locked")
         [problem] = ran.results["problems"]
         assert ran.code == 2
@@ -241,7 +240,7 @@ class TestRunWithLock:
         config = folder / "agentci.yaml"
         config.write_text(config.read_text().replace(REF, ref))
         agentci(folder, github, "lock")
-        shutil.rmtree(folder / ".agentci")
+        shutil.rmtree(cache_of(folder))
         assert scores(agentci(folder, github, "run", "--locked")) == [0.5]
 
     @pytest.mark.parametrize(
@@ -266,29 +265,21 @@ class TestRunWithLock:
             assert "agentci.lock:" in printed
 
 
-class TestCommittedCache:
-    def test_committed_cache_is_rejected(self, folder: Path, github: FakeGitHub) -> None:
-        track(repository(folder), ".agentci/cache/evaluators/x")
-        ran = agentci(folder, github, "run")
-        assert (ran.code, github.count()) == (2, 0)
-        assert "git rm -r --cached .agentci/cache" in ran.results["problems"][0]["hint"]
+class TestCacheInCheckout:
+    """Remote evaluators of a cache that a pull request could have brought."""
 
-    def test_committed_cache_behind_symlink_is_rejected(
-        self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
-        track(repository(folder), "cache/evaluators/x")
-        link = tmp_path_factory.mktemp("elsewhere") / "workspace"
-        link.symlink_to(folder)
-        ran = agentci(folder, github, "run", "--cache-dir", str(link / "cache"))
-        assert (ran.code, github.count()) == (2, 0)
-        assert "git rm -r --cached cache" in ran.results["problems"][0]["hint"]
+    def test_lock_and_fetch_reject_it(self, folder: Path, github: FakeGitHub) -> None:
+        for arguments in (["lock"], ["evaluator", "fetch", REF]):
+            ran = agentci(folder, github, *arguments, "--cache-dir", "cache")
+            assert (ran.code, github.count()) == (2, 0)
+            assert "it is in the checkout" in ran.problems[0].message
 
-    def test_cache_symlink_outside_workspace_is_rejected(
-        self, folder: Path, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
-        (folder / ".agentci").symlink_to(tmp_path_factory.mktemp("elsewhere"))
-        ran = agentci(folder, github, "run")
-        assert (ran.code, github.count()) == (2, 0)
-        assert (
-            "is a link to a folder outside the workspace" in ran.results["problems"][0]["message"]
-        )
+    def test_run_fetches_again_with_note(self, folder: Path, github: FakeGitHub) -> None:
+        github.publish(REPOSITORY, files(score="0.75"))
+        agentci(folder, github, "run")
+        cache_of(folder).rename(folder / "cache")
+        before = github.count()
+        ran = agentci(folder, github, "run", "--cache-dir", "cache")
+        assert (ran.code, github.count() > before) == (0, True)
+        [note] = [each for each in ran.results["problems"] if each["severity"] == "note"]
+        assert "the cache cache is not used: it is in the checkout" in note["message"]

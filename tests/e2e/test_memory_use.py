@@ -11,6 +11,8 @@ import pytest
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, Ran, run_agentci
 
+pytestmark = pytest.mark.slow
+
 # The question of one trace; few traces already exceed the limit for traces in memory.
 WORDS = "word " * 40_000
 FEW, MANY = 80, 320

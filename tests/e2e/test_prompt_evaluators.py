@@ -1,13 +1,16 @@
 """Evaluators of type `prompt`, from the config entry to the report."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests._util.http.servers import script, serve
-from tests.helpers.support import Ran, run_agentci
+from tests.helpers.support import ROOT, Ran, run_agentci
 from tests.judges.bench import said
 
 ROW = {
@@ -204,3 +207,55 @@ def test_template_syntax_error_is_reported_with_line(tmp_path: Path) -> None:
     ran = run_agentci(["validate"], cwd=tmp_path)
     assert ran.code == 2
     assert "relevance.md:2: error: template syntax error in the prompt" in ran.out
+
+
+# Jinja2 computes constants while it compiles: these create a folder, or do not end.
+HARMFUL = (
+    "{{ ([1]|groupby('real'))[0].__repr__.__func__.__globals__['random']._os.mkdir('ran') }}",
+    "{{ 9**(9**9) }}",
+    "{{ 'x' * 10**11 }}",
+)
+# Runs the command line, and ends at the first call of Jinja2's compiler in this process.
+GUARDED = """
+import os, sys, jinja2, jinja2.compiler, jinja2.meta, jinja2.nodes, jinja2.optimizer
+
+def end(*_, **__):
+    print("compiled a template", file=sys.stderr, flush=True)
+    os._exit(99)
+
+for kind in vars(jinja2.nodes).values():
+    if isinstance(kind, type) and "as_const" in vars(kind):
+        kind.as_const = end
+jinja2.compiler.CodeGenerator.__init__ = jinja2.optimizer.Optimizer.__init__ = end
+jinja2.Environment.compile = jinja2.Template.render = end
+
+from agentci.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "template", "code"),
+    [
+        *(("validate", template, 0) for template in HARMFUL),
+        ("run", HARMFUL[0], 3),
+        ("run", "{{ 1 + 1 }}", 0),
+    ],
+)
+def test_template_is_not_compiled_in_process_of_agentci(
+    tmp_path: Path, command: str, template: str, code: int
+) -> None:
+    with serve(script(said(GOOD))) as server:
+        _configure(tmp_path, server.url)
+        (tmp_path / "relevance.md").write_text(template + "{{ response }}")
+        ran = subprocess.run(
+            [sys.executable, "-c", GUARDED, command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "k"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr.count("compiled a template")) == (code, 0), ran.stderr
+    assert not (tmp_path / "ran").exists()

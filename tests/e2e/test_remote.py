@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.remote import PROGRAM, REF, REPOSITORY, agentci, configure, files, scores
+from tests.helpers.support import cache_of
 from tests.remote.sources.fake_github import FakeGitHub, rate_limited
 
 
@@ -180,14 +181,14 @@ class TestErrors:
     def test_corrupt_cache_is_fetched_again(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
         agentci(folder, github, "run")
-        [score] = (folder / ".agentci" / "cache").rglob("score.txt")
+        [score] = cache_of(folder).rglob("score.txt")
         score.write_text("1.0")
         assert scores(agentci(folder, github, "run")) == [0.75]
 
     def test_unwritable_cache_is_warning(self, folder: Path, github: FakeGitHub) -> None:
         github.publish(REPOSITORY, files())
-        (folder / "file").touch()
-        ran = agentci(folder, github, "run", "--cache-dir", "file/cache")
+        cache_of(folder).touch()
+        ran = agentci(folder, github, "run")
         assert scores(ran) == [0.75]
         assert any("is not writable" in each["message"] for each in ran.results["problems"])
 

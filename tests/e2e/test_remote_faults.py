@@ -26,10 +26,12 @@ from agentci.model.values import replace
 from agentci.remote.run_sources import Sources, read_source_context
 from tests._util.http.servers import Answer, Asked, Raw, head, script, serve
 from tests.helpers.recordings import otlp
-from tests.helpers.support import ROOT, Ran, make_session, run_agentci
+from tests.helpers.support import ROOT, Ran, cache_of, make_session, run_agentci
 from tests.helpers.waiting import wait_until
 from tests.remote.sources.archives import tar_info, tarred, zipped
 from tests.remote.sources.fake_github import FakeGitHub, Kept
+
+pytestmark = pytest.mark.slow
 
 REPOSITORY = "agentevals-dev/evaluators"
 REF = "evaluators/fixed/fixed.py"
@@ -311,15 +313,15 @@ class TestContent:
 
 
 def _outside(folder: Path) -> set[str]:
-    """Return the files beside a workspace, and in it except the cache and the reports."""
+    """Return the files beside a workspace except the cache, and in it except the reports."""
     inside = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.relative_to(folder).parts[0] not in {".agentci", "agentci-results"}
+        if path.relative_to(folder).parts[0] != "agentci-results"
     }
     return (
         inside
-        | {f"../{path.name}" for path in folder.parent.iterdir()}
+        | {f"../{path.name}" for path in folder.parent.iterdir() if path != cache_of(folder)}
         | {f"/{path.name}" for path in Path("/").iterdir() if path.suffix == ".py"}
     )
 
@@ -356,9 +358,10 @@ class TestDisk:
         program = "#!/bin/sh\necho '{\"score\": 0.75}'\n"
         files = {"evaluators/fixed/fixed": Kept(program.encode(), "100755")}
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            (folder / "caches").mkdir(mode=0o555)
-            (folder / "agentci-results").mkdir()
+            Path(name).chmod(0o755)
+            folder = Path(name) / "work"
+            (folder / "agentci-results").mkdir(parents=True)
+            cache_of(folder).mkdir(mode=0o555)
             shutil.copy(bench.folder / "trace.json", folder)
             for path in (folder, folder / "agentci-results"):
                 path.chmod(0o777)
@@ -405,7 +408,7 @@ def start(
             **{name: value for name, value in os.environ.items() if name not in unmeasured},
             **bench.environ(raw),
             "PYTHONPATH": str(ROOT),
-            "XDG_CACHE_HOME": str(bench.folder / "caches"),
+            "XDG_CACHE_HOME": str(cache_of(bench.folder)),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -11,12 +11,13 @@ import yaml
 
 from tests.execution.environments.package_index import SDK, PackageIndex
 from tests.helpers.recordings import otlp
-from tests.helpers.support import PATH, Ran, run_agentci
+from tests.helpers.support import PATH, Ran, cache_of, run_agentci
 from tests.remote.sources.fake_github import FakeGitHub
 
 pytestmark = pytest.mark.slow
 
 REF = "evaluators/greeting/greeting.py"
+REF_REQUIREMENTS = "evaluators/greeting/requirements.txt"
 PROGRAM = """\
 import json, sys
 import agentci.sdk
@@ -82,7 +83,7 @@ class TestCachedResponses:
         self, folder: Path, index: PackageIndex
     ) -> None:
         _agentci(folder, index, "run")
-        environments = folder / ".agentci" / "cache" / "environments"
+        environments = cache_of(folder) / "environments"
         shutil.rmtree(environments)  # forces a rebuild at another path
         assert _cached(_agentci(folder, index, "run")) == [True]
 
@@ -92,7 +93,7 @@ class TestCachedResponses:
         """The requirements name no version and are unchanged."""
         _agentci(folder, index, "run")
         index.add("demo-greeting", "2.0")
-        shutil.rmtree(folder / ".agentci" / "cache" / "environments")
+        shutil.rmtree(cache_of(folder) / "environments")
         ran = _agentci(folder, index, "run")
         assert (_cached(ran), _scores(ran)) == ([False], [1.0])
 
@@ -123,16 +124,33 @@ class TestRun:
             "{name: again, type: code, path: again/greeting.py}",
         )
         assert _scores(_agentci(folder, index, "run")) == [0.5, 0.5]
-        assert len(list((folder / ".agentci" / "cache" / "environments").iterdir())) == 1
+        assert len(list((cache_of(folder) / "environments").iterdir())) == 1
 
     def test_requirements_of_remote_evaluator_are_installed(
         self, folder: Path, index: PackageIndex, github: FakeGitHub
     ) -> None:
-        requirements = REF.replace("greeting.py", "requirements.txt")
-        github.publish("a/b", {REF: PROGRAM, requirements: "demo-greeting\n"})
+        github.publish("a/b", {REF: PROGRAM, REF_REQUIREMENTS: "demo-greeting\n"})
         _configure(folder, f"{{name: greeting, type: remote, repo: a/b, ref: {REF}}}")
         hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
         assert _scores(_agentci(folder, index, "run", **hosts)) == [0.5]
+
+    def test_source_package_is_built_only_with_allow_source(
+        self, folder: Path, index: PackageIndex, github: FakeGitHub
+    ) -> None:
+        index.add_source("demo-greeting", "2.0")
+        (folder / "greeting" / "requirements.txt").write_text("demo-greeting==2.0\n")
+        github.publish("a/b", {REF: PROGRAM, REF_REQUIREMENTS: "demo-greeting==2.0\n"})
+        hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
+        for entry in (
+            "type: code, path: greeting/greeting.py",
+            f"type: remote, repo: a/b, ref: {REF}",
+        ):
+            _configure(folder, f"{{name: greeting, {entry}}}")
+            [result] = _agentci(folder, index, "run", **hosts).results["results"]
+            assert result["status"] == "errored"
+            assert "`allow_source: true`" in result["reason"]
+            _configure(folder, f"{{name: greeting, {entry}, allow_source: true}}")
+            assert _scores(_agentci(folder, index, "run", **hosts)) == [1.0]
 
     def test_requirements_none_installs_nothing(self, folder: Path, index: PackageIndex) -> None:
         (folder / "greeting" / "greeting.py").write_text("print('{\"score\": 1}')")
@@ -225,13 +243,12 @@ class TestLock:
     def test_requirements_of_remote_evaluator_are_locked(
         self, folder: Path, index: PackageIndex, github: FakeGitHub
     ) -> None:
-        requirements = REF.replace("greeting.py", "requirements.txt")
-        github.publish("a/b", {REF: PROGRAM, requirements: "demo-greeting\n"})
+        github.publish("a/b", {REF: PROGRAM, REF_REQUIREMENTS: "demo-greeting\n"})
         _configure(folder, f"{{name: greeting, type: remote, repo: a/b, ref: {REF}}}")
         hosts = {"AGENTCI_GITHUB_API_URL": github.api, "AGENTCI_GITHUB_RAW_URL": github.raw}
         _agentci(folder, index, "lock", **hosts)
         [locked] = yaml.safe_load((folder / "agentci.lock").read_text())["requirements"]
-        assert locked["file"] == requirements
+        assert locked["file"] == REF_REQUIREMENTS
         assert _agentci(folder, index, "lock", "--check", **hosts).code == 0
         assert _scores(_agentci(folder, index, "run", "--locked", **hosts)) == [0.5]
 

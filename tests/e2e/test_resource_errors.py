@@ -22,6 +22,8 @@ from tests.helpers.recordings import otlp
 from tests.helpers.runner import commands_in, read_output_file
 from tests.helpers.support import ROOT, make_session, run_agentci
 
+pytestmark = pytest.mark.slow
+
 CONFIG = "evaluators:\n- {name: ev, type: code, path: ev.py}\ntraces: trace.json\n"
 
 
@@ -280,7 +282,7 @@ def test_nearly_full_job_summary_is_truncated(folder: Path, room: int, kept: boo
 def test_root_without_chown_capability_writes_results(folder: Path) -> None:
     os.chown(folder, 1234, 1235)
     without = "setpriv --bounding-set=-chown --inh-caps=-chown"
-    done = _shell(folder, f'{without} "$@" --cache-dir cache')
+    done = _shell(folder, f'{without} "$@" --cache-dir ../cache')
     assert done.returncode == 0, done.stdout + done.stderr
     assert _results(folder)["decision"]["passed"]
     assert (folder / "agentci-results").stat().st_uid == 0

@@ -20,7 +20,7 @@ from tests._util.http.servers import Answer, script, serve
 from tests.e2e.cached_runs import HELPERS, PROGRAMS, configure, run, write_helper
 from tests.e2e.cached_runs import write_program as write
 from tests.helpers.recordings import otlp
-from tests.helpers.support import PATH, ROOT, make_session, run_agentci
+from tests.helpers.support import PATH, ROOT, cache_of, make_session, run_agentci
 
 NAMES = list(PROGRAMS)
 # Importing any of these would add milliseconds to a short run.
@@ -67,7 +67,7 @@ class TestUnchangedInput:
         program = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
             "from agentci.cli.main import main\n"
-            "main(['run', '--quiet', '--cache-dir', '.cache'])\n"
+            "main(['run', '--quiet'])\n"
             f"print(*(sys.modules.keys() & {IDLE}))\n"
         )
 
@@ -126,17 +126,22 @@ class TestUnchangedInput:
         self, folder: Path, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         """As on another runner that restored the cache."""
-        first = run(folder)
+        step = {"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "x", "GITHUB_REPOSITORY": "o/r"}
+        first = run(folder, environ=step)
         elsewhere = tmp_path_factory.mktemp("elsewhere") / "work"
         shutil.copytree(folder, elsewhere, symlinks=True)
-        second = run(elsewhere)
+        cache = ("--cache-dir", str(cache_of(folder)))
+        second = run(elsewhere, *cache, environ=step)
         assert second.cached == [True]
+        assert run(elsewhere, *cache, environ={**step, "GITHUB_REPOSITORY": "o/x"}).cached == [
+            False
+        ]
+        assert run(elsewhere, *cache).cached == [False]
         assert first.times == second.times
 
     def test_reports_in_program_folder_do_not_invalidate_cache(self, folder: Path) -> None:
-        own = ("--output-dir", "evals/check", "--cache-dir", "evals/check/cache")
         for _ in range(2):
-            run_agentci(["run", *own], cwd=folder)
+            run_agentci(["run", "--output-dir", "evals/check"], cwd=folder)
         results = json.loads((folder / "evals" / "check" / "results.json").read_text())
         assert [result["cached"] for result in results["results"]] == [True]
 
@@ -159,7 +164,7 @@ class TestWithoutCacheTrue:
     def test_nothing_is_stored_without_cache_true(self, folder: Path) -> None:
         configure(folder, cache="")
         run(folder)
-        assert not (folder / ".agentci").exists()
+        assert not cache_of(folder).exists()
 
     @pytest.mark.parametrize("cache", ["", "false"])
     def test_stored_response_is_not_used_without_cache_true(self, folder: Path, cache: str) -> None:

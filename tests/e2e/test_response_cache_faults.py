@@ -16,10 +16,11 @@ from agentci.runner.response_cache.inspect import inspect_responses
 from agentci.runner.response_cache.store import SELECT_ROWS, ResponseRow, parse_row
 from tests.e2e.cached_runs import configure, run, write_program
 from tests.helpers.recordings import otlp
-from tests.helpers.support import ROOT, run_agentci
+from tests.helpers.support import ROOT, cache_of, run_agentci
 from tests.helpers.waiting import find_processes, wait_until
 
-FILE = Path(".agentci", "cache", RESPONSES_FILE)
+pytestmark = pytest.mark.slow
+
 # Set sys.path here: programs would inherit PYTHONPATH.
 MAIN = (
     f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
@@ -38,33 +39,34 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("size", [0, 100, 5000])
 def test_truncated_cache_file_is_recreated(folder: Path, size: int) -> None:
-    os.truncate(folder / FILE, size)
+    os.truncate(cache_of(folder) / RESPONSES_FILE, size)
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
 
 def test_cache_file_with_other_content_is_recreated(folder: Path) -> None:
-    (folder / FILE).write_bytes(os.urandom(50_000))
+    (cache_of(folder) / RESPONSES_FILE).write_bytes(os.urandom(50_000))
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
 
 def test_cache_file_of_other_version_is_ignored_with_note(folder: Path) -> None:
-    with sqlite3.connect(folder / FILE) as connection:
+    with sqlite3.connect(cache_of(folder) / RESPONSES_FILE) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     ran = run(folder)
     assert (ran.code, ran.cached) == (0, [False])
-    assert f"note: {NOT_CACHED}{folder / FILE} was created by another version of agentci" in ran.out
+    file = cache_of(folder) / RESPONSES_FILE
+    assert f"note: {NOT_CACHED}{file} was created by another version of agentci" in ran.out
 
 
 def test_tampered_response_is_not_used(folder: Path) -> None:
-    with sqlite3.connect(folder / FILE) as connection:
+    with sqlite3.connect(cache_of(folder) / RESPONSES_FILE) as connection:
         connection.execute("UPDATE responses SET stdout = stdout || ' '")
     connection.close()
     assert [run(folder).cached for _ in range(2)] == [[False], [True]]
 
 
 def test_cached_response_without_verdict_is_discarded(folder: Path) -> None:
-    with sqlite3.connect(folder / FILE) as connection:
+    with sqlite3.connect(cache_of(folder) / RESPONSES_FILE) as connection:
         row = parse_row(connection.execute(SELECT_ROWS).fetchone())
         assert row is not None
         broken = ProgramOutput(stdout=b"no verdict", stderr="", exit_code=1)
@@ -79,18 +81,20 @@ def test_cached_response_without_verdict_is_discarded(folder: Path) -> None:
     assert run(folder).cached == [True]
 
 
-def test_committed_cache_is_ignored_with_note(folder: Path) -> None:
-    for command in (("init", "--quiet"), ("add", "--force", ".agentci")):
-        subprocess.run(["git", *command], cwd=folder, check=True)
-    ran = run(folder)
-    assert (ran.code, ran.cached) == (0, [False])
-    assert f"note: {NOT_CACHED}the cache .agentci/cache is committed" in ran.out
+def test_cache_in_checkout_is_ignored_with_note(folder: Path) -> None:
+    cache_of(folder).rename(folder / "cache")
+    for _ in range(2):
+        ran = run(folder, "--cache-dir", "cache")
+        assert (ran.code, ran.cached) == (0, [False])
+        assert (
+            ran.out.count(f"note: the cache cache is not used: it is in the checkout {folder}") == 1
+        )
 
 
 def test_file_in_place_of_cache_folder_disables_cache(tmp_path: Path) -> None:
     write_program(tmp_path)
-    (tmp_path / "no-folder").touch()
-    ran = run(tmp_path, "--cache-dir", "no-folder")
+    cache_of(tmp_path).touch()
+    ran = run(tmp_path)
     assert (ran.code, ran.cached, NOT_CACHED in ran.out) == (0, [False], True)
     assert "(name another folder with --cache-dir)" in ran.out
 
@@ -104,7 +108,7 @@ def test_concurrent_processes_leave_valid_cache_file(tmp_path: Path) -> None:
         for half in ("01234", "56789")
     ]
     assert [process.wait(60) for process in halves] == [0, 0]
-    assert inspect_responses(tmp_path / ".agentci" / "cache").corrupt == 0
+    assert inspect_responses(cache_of(tmp_path)).corrupt == 0
     run(tmp_path)
     assert run(tmp_path).cached == [True] * 10
 
@@ -140,7 +144,7 @@ def test_python_without_sqlite3_disables_cache(
     folder: Path, command: str, code: int, expected: str
 ) -> None:
     program = f"import sys; sys.modules['_sqlite3'] = None; {MAIN}"
-    cache = ("--cache-dir", ".agentci/cache")
+    cache = ("--cache-dir", str(cache_of(folder)))
     ran = subprocess.run(
         [sys.executable, "-c", program, *command.split(), *cache],
         cwd=folder,
@@ -152,25 +156,21 @@ def test_python_without_sqlite3_disables_cache(
     assert (ran.returncode, expected in ran.stdout) == (code, True), ran.stdout + ran.stderr
 
 
-def test_committed_cache_causes_no_note_without_caching(tmp_path: Path) -> None:
+def test_cache_in_checkout_causes_no_note_without_caching(tmp_path: Path) -> None:
     write_program(tmp_path)
     configure(tmp_path, cache="")
-    (tmp_path / ".agentci" / "cache").mkdir(parents=True)
-    (tmp_path / ".agentci" / "cache" / "file").touch()
-    for command in (("init", "--quiet"), ("add", "--force", ".agentci")):
-        subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    assert NOT_CACHED not in run(tmp_path).out
+    assert "is not used" not in run(tmp_path, "--cache-dir", "cache").out
 
 
 def test_metrics_create_no_cache_folder(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
     run_agentci(["run", "--metric", "response_match_score", "--traces", "trace.json"], cwd=tmp_path)
-    assert not (tmp_path / ".agentci").exists()
+    assert not cache_of(tmp_path).exists()
 
 
 def _start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", MAIN, "run", "--cache-dir", ".agentci/cache", *options],
+        [sys.executable, "-c", MAIN, "run", "--cache-dir", str(cache_of(folder)), *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
     )

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.cached_runs import Judged, run, write_program
 from tests.e2e.cached_runs import configure as configure_program
 from tests.e2e.remote import REF, REPOSITORY, configure, files
-from tests.helpers.support import PATH
+from tests.helpers.support import PATH, cache_of
 from tests.remote.sources.fake_github import FakeGitHub
 
 REMOTE = """\
@@ -48,11 +48,10 @@ class TestRemoteEvaluator:
     ) -> None:
         """As in a workflow that keeps only the responses."""
         first = judge()
-        kept = (folder / ".agentci" / "cache" / "responses.sqlite3").rename(folder / "kept")
-        elsewhere = folder / "elsewhere"
+        elsewhere = cache_of(folder).with_suffix(".moved")
         elsewhere.mkdir()
-        kept.rename(elsewhere / "responses.sqlite3")
-        second = judge("--cache-dir", "elsewhere")
+        (cache_of(folder) / "responses.sqlite3").rename(elsewhere / "responses.sqlite3")
+        second = judge("--cache-dir", str(elsewhere))
         assert (first.times, second.cached) == (second.times, [True])
 
     def test_remote_evaluator_without_cache_true_is_always_run(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.helpers.recordings import otlp
+from tests.helpers.support import cache_of
 from tests.remote.sources.fake_github import FakeGitHub
 
 
@@ -22,7 +23,7 @@ def github() -> Iterator[FakeGitHub]:
 def folder(tmp_path: Path) -> Path:
     """A workspace with a file in place of its cache folder, and a local evaluator."""
     (tmp_path / "trace.json").write_text(otlp())
-    (tmp_path / ".agentci").touch()
+    cache_of(tmp_path).touch()
     configure(tmp_path)
     (tmp_path / "own.py").write_text("print('{\"score\": 1}')")
     with (tmp_path / "agentci.yaml").open("a") as config:
@@ -40,7 +41,7 @@ def test_run_works_without_cache_and_warns(folder: Path, github: FakeGitHub) -> 
     ran = agentci(folder, github, "run")
     assert scores(ran) == [0.75, 1.0]
     message = ran.results["problems"][0]["message"]
-    assert ".agentci/cache is not writable" in message
+    assert f"the cache {cache_of(folder)} is not writable" in message
     assert "--cache-dir" in message
 
 
@@ -49,7 +50,7 @@ def test_remote_checks_error_without_any_writable_folder(folder: Path, github: F
     ran = agentci(folder, github, "run")
     remote, own = ran.results["results"]
     assert (ran.code, remote["status"], own["status"]) == (3, "errored", "passed")
-    assert f"the cache {folder}/.agentci/cache is not writable" in remote["reason"]
+    assert f"the cache {cache_of(folder)} is not writable" in remote["reason"]
     assert "--cache-dir" in remote["reason"]
 
 

@@ -38,9 +38,3 @@ def commit(folder: Path, message: str = "a change") -> str:
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
     return git(folder, "rev-parse", "HEAD")
-
-
-def track(folder: Path, name: str) -> None:
-    """Add a file to the index of a repository; the file need not exist."""
-    content = git(folder, "hash-object", "-w", "/dev/null")
-    git(folder, "update-index", "--add", "--cacheinfo", f"100644,{content},{name}")

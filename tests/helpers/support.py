@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentci._util.action_inputs import remove_action_inputs
 from agentci._util.http.client import HttpClient
 from agentci._util.workspace import find_workspace
 from agentci.cli.main import run_command
+from agentci.cli.process import identify_repository, make_config_variables
 from agentci.cli.session import Session
 from agentci.errors import InputError
 from agentci.execution.environment_variables import (
     make_child_environment,
     make_installer_environment,
+    make_own_environment,
+    select_outer_folders,
 )
 from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
@@ -73,6 +75,20 @@ def run_agentci(
     )
 
 
+def make_environment_with_input_limits(factor: str) -> dict[str, str]:
+    """The environment of a program whose input limits are multiplied by ``factor``.
+
+    It measures no coverage, which would use the processor time that is limited.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
+    return {**environment, "PYTHONPATH": str(ROOT), "AGENTCI_INPUT_LIMITS": factor}
+
+
+def cache_of(workspace: Path) -> Path:
+    """The default cache folder in tests: beside the workspace, as in it none is trusted."""
+    return workspace.with_name(f"{workspace.name}.cache")
+
+
 def make_services(cwd: Path, environ: Mapping[str, str]) -> Services:
     """Services whose workspace is ``cwd``."""
     return make_session(cwd, environ).services
@@ -88,18 +104,21 @@ def make_session(cwd: Path, environ: Mapping[str, str], **replaced: Any) -> Sess
     workspace = find_workspace(cwd, root=github.workspace or cwd)
     err = io.StringIO()
     http = HttpClient(report=lambda text: print(text, file=err), sleep=lambda _: None)
+    own = make_own_environment({"PATH": PATH, **environ}, workspace)
+    outer = select_outer_folders({"PATH": PATH, **environ}, workspace)
     services = Services(
         workspace=workspace,
-        executors=Executors(make_factories({"PATH": PATH, **environ})),
-        child_environment=make_child_environment({"PATH": PATH}),
-        installer_environment=make_installer_environment({"PATH": PATH, **environ}),
-        search_path=environ.get("PATH", PATH),
+        executors=Executors(make_factories(own)),
+        child_environment=make_child_environment({"PATH": environ.get("PATH", PATH)}),
+        installer_environment=make_installer_environment(outer),
+        search_path=outer["PATH"],
         sources=Sources(read_source_context(environ, http=http, workspace=workspace.root)),
-        cache_folder=cwd / ".agentci" / "cache",
+        cache_folder=cache_of(cwd),
+        repository=identify_repository(github, workspace),
         err=err,
         clock=time.monotonic,
         processors=2,
-        variables=remove_action_inputs(environ),
+        variables=make_config_variables(environ, github),
     )
     return Session(
         services=replace(services, **replaced),

@@ -35,6 +35,13 @@ EXTENSIBLE = (
 )
 
 
+def test_only_workspace_makes_resolved_paths() -> None:
+    makers = {
+        str(path.relative_to(PACKAGE)) for path in MODULES if "ResolvedPath(" in path.read_text()
+    }
+    assert makers == {"_util/workspace.py"}
+
+
 def test_packages_import_only_from_those_below() -> None:
     assert [
         (name, imported)

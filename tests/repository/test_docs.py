@@ -10,7 +10,6 @@ import jsonschema
 import pytest
 import yaml
 
-from agentci.cli.main import main
 from agentci.config.agentv.schema import make_eval_file_schema
 from agentci.config.schema import make_config_schema
 from agentci.evaluators.agentv.registry import AGENTV_TYPES
@@ -49,7 +48,7 @@ def test_the_exit_codes_of_the_command_line_are_explained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        main(["--help"])
+        run_agentci(["--help"], cwd=ROOT)
     listed = capsys.readouterr().out.partition("Exit codes:")[2]
     page = (ROOT / "docs/action.md").read_text()
     section = page.partition("## Exit codes")[2].partition("\n## ")[0]

@@ -12,6 +12,8 @@ import yaml
 
 from tests.helpers.support import ROOT
 
+pytestmark = pytest.mark.slow
+
 IMAGE = f"ghcr.io/org/agent-eval-action@sha256:{'ab' * 32}"
 CHANGELOG = """# Changelog
 

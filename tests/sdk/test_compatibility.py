@@ -12,6 +12,8 @@ import pytest
 import agentci.sdk
 from tests.sdk.programs import CASE, ORIGINAL, OURS, run_evaluator
 
+pytestmark = pytest.mark.slow
+
 RESULTS = [
     "score=1",
     "score=0.1 + 0.2",
