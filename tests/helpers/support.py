@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
