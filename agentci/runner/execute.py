@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.text.command_words import split_words
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
 from agentci.execution.executor_api import HermeticExecutor, ProgramJob
@@ -34,7 +35,7 @@ from agentci.model.requests import (
 )
 from agentci.model.values import replace
 from agentci.runner.dispatch import dispatch_request, find_ready_program, make_job, run_program
-from agentci.runner.response_cache.program_key import CacheableProgram, make_repeat_key, split_words
+from agentci.runner.response_cache.program_key import CacheableProgram, make_repeat_key
 from agentci.runner.services import Services
 from agentci.runner.transcripts import CallRequest, ExternalCall
 

@@ -12,12 +12,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from agentci._util.text.command_words import split_words
 from agentci._util.workspace import resolve_path
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram
 from agentci.runner.response_cache.content_digests import ContentDigests
-from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters, split_words
+from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.version import __version__
 

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shutil
 import site
 import sys
@@ -21,9 +20,6 @@ from agentci.execution.runtimes.command import find_interpreter
 from agentci.model.json import Json
 
 SCRIPT_SUFFIXES: Final = frozenset({*node.EXTENSIONS, *python.EXTENSIONS})
-
-# Words within an argument, such as those of `sh -c "python check.py"`.
-_WORD: Final = re.compile(r"[\w./+~-]+")
 
 # Files with further import paths, and folders that describe an installed distribution.
 PTH_SUFFIX: Final = ".pth"
@@ -75,11 +71,6 @@ def _is_script(path: Path) -> bool:
 def make_repeat_key(key: bytes, ordinal: int) -> bytes:
     """The key of the response to repeat ``ordinal`` of a request; that of repeat 0 is ``key``."""
     return sha256(b"repeat %d " % ordinal + key).digest() if ordinal else key
-
-
-def split_words(command_line: Sequence[str]) -> Iterator[str]:
-    """The arguments of a command line and the words within them, each once."""
-    yield from dict.fromkeys(word for part in command_line for word in (part, *_WORD.findall(part)))
 
 
 class Interpreters:
