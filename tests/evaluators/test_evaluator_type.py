@@ -6,6 +6,7 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.evaluator_type import PluginEvaluator
+from agentci.evaluators.fields import Entry
 from agentci.model.case import Case
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
@@ -47,7 +48,8 @@ class Scripted:
 
 
 def foreign(**answers: object) -> PluginEvaluator:
-    return PluginEvaluator(Scripted(**answers), title="the type 'x' of the package y")
+    entry = Entry(name="own", type="x")
+    return PluginEvaluator(Scripted(**answers), entry, title="the type 'x' of the package y")
 
 
 def test_plugin_evaluator_delegates_to_wrapped_evaluator() -> None:

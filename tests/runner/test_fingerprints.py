@@ -8,7 +8,7 @@ import pytest
 
 from agentci.config.overrides import Overrides
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
-from agentci.model.case import EvalCase
+from agentci.model.case import AgentvCase, EvalCase, Expectation
 from agentci.model.problem import Place
 from agentci.model.trace import Turn
 from agentci.model.values import replace
@@ -18,6 +18,11 @@ from tests.helpers.support import make_services
 
 PLACE = Place(file="e.yaml", line=1)
 EVAL_CASE = EvalCase(id="c", turns=(Turn(id="t", user_text="q"),), place=PLACE)
+NOTHING = Expectation(
+    agentv_case=AgentvCase(
+        id="a", criteria="", input_messages=(), expected_messages=(), place=PLACE
+    )
+)
 CODE = "traces: t.json\nevaluators:\n  - {{name: own, type: code, path: own.py{}}}\n"
 JUDGE = (
     "tests:\n  - id: a\n    input: q\n    assertions:\n"
@@ -30,12 +35,13 @@ def fingerprint_of(folder: Path, config: str, *, program: str = "print(1)") -> s
     (folder / "e.yaml").write_text(config)
     services = make_services(folder, {})
     [evaluator] = load_suite(folder / "e.yaml", Overrides(), services).suite.evaluators
-    return Fingerprints(services.workspace).compute(evaluator, None)
+    return Fingerprints(services.workspace).compute(evaluator, NOTHING)
 
 
 def fingerprint_of_metric(folder: Path, eval_case: EvalCase | None = None, **others: Any) -> str:
     evaluator = make_builtin_evaluator("response_match_score", **{"place": PLACE, **others})
-    return Fingerprints(make_services(folder, {}).workspace).compute(evaluator, eval_case)
+    expectation = Expectation(eval_case=eval_case)
+    return Fingerprints(make_services(folder, {}).workspace).compute(evaluator, expectation)
 
 
 def test_fingerprint_does_not_depend_on_workspace_path(tmp_path: Path) -> None:
@@ -99,7 +105,7 @@ def test_fingerprint_accepts_any_option_value(tmp_path: Path) -> None:
         make_builtin_evaluator("response_match_score", place=PLACE),
         options={"f": partial(print, 1), "n": None, "l": [1.5, True]},  # type: ignore[dict-item]
     )
-    assert prints.compute(evaluator, None) == prints.compute(evaluator, None)
+    assert prints.compute(evaluator, NOTHING) == prints.compute(evaluator, NOTHING)
 
 
 def test_embedding_model_changes_fingerprint_only_of_similarity(tmp_path: Path) -> None:
