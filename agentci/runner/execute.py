@@ -15,6 +15,7 @@ from msgspec import Struct
 from agentci._util.text.command_words import split_words
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
+from agentci.execution.environment_variables import select_output_variables
 from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
@@ -381,7 +382,10 @@ def _describe_program(
         name=name,
         job=job,
         executor=executor,
-        variables=services.variables.select(request.variables),
+        variables={
+            **select_output_variables(job.environment),
+            **services.variables.select(request.variables),
+        },
         files=files,
         command_line=command_line,
         tree=tree,

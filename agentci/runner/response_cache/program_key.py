@@ -35,7 +35,8 @@ class CacheableProgram(Struct, frozen=True, kw_only=True):
         name: of the evaluator, for messages.
         job: how it is run; its stdin is not part of the key.
         executor: name of the executor.
-        variables: environment variables from `env` of the evaluator's entry.
+        variables: environment variables from `env` of the evaluator's entry, and others that can
+            change what it prints.
         files: the program's file; for a command line, the files that it names.
         command_line: the command line in the config; empty for a program.
         tree: folder of a fetched program, named by its digest; None for other programs.
