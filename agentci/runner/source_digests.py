@@ -130,29 +130,33 @@ class _ReachedModules:
                 return
 
     def _find_in(self, folder: Path, imported: ModuleImport) -> Iterator[tuple[Path, Names]]:
-        *packages, last = imported.module.split(".") if imported.module else [""]
-        inits = []
-        for package in packages:
-            folder /= package
+        *outer, last = imported.module.split(".") if imported.module else [""]
+        inits: list[Path] = []
+        for name in outer:
+            folder /= name
             inits.append(folder / "__init__.py")
-        module = folder / f"{last}.py" if last else folder / "__init__.py"
-        package_folder = folder / last
-        init = package_folder / "__init__.py"
-        if self._exists(init):
-            module = init
-        names, submodules = imported.names, []
-        if (names is not None and module == init) or not self._exists(module):
-            for name in names or ():
-                path = next(filter(self._exists, _list_module_paths(package_folder / name)), None)
-                if path is not None:
-                    submodules.append((path, imported.attributes))
-                    names = frozenset()
+        package = folder / last
+        module = package / "__init__.py"
+        if not self._exists(module):
+            module = package.with_name(f"{last}.py") if last else package
+        submodules = self._find_submodules(package, imported)
         if not submodules and not self._exists(module):
             return
         yield from ((each, frozenset()) for each in inits if self._exists(each))
         if self._exists(module):
-            yield module, names
-        yield from submodules
+            names = imported.names
+            own = None if names is None else names - submodules.keys()
+            yield module, own if imported.is_used else frozenset()
+        for path in submodules.values():
+            yield path, imported.attributes if imported.is_used else frozenset()
+
+    def _find_submodules(self, package: Path, imported: ModuleImport) -> dict[str, Path]:
+        """Find the names of an import that are modules of a package."""
+        found = {
+            name: next(filter(self._exists, _list_module_paths(package / name)), None)
+            for name in imported.names or ()
+        }
+        return {name: path for name, path in found.items() if path is not None}
 
     def _exists(self, path: Path) -> bool:
         return self._digests.is_module(path, self._home)

@@ -67,12 +67,14 @@ class ModuleImport(Struct, frozen=True, kw_only=True):
         level: number of leading dots of a relative import.
         names: names in the module; None if any may be used. A name can be that of a submodule.
         attributes: used attributes of the only name in ``names``; None if any may be used.
+        is_used: whether the names are used; else the import only runs the modules.
     """
 
     module: str
     level: int = 0
     names: frozenset[str] | None = frozenset()
     attributes: frozenset[str] | None = None
+    is_used: bool = True
 
 
 class ReachedCode(Struct, frozen=True, kw_only=True):
@@ -318,12 +320,12 @@ class PythonModule:
         """Return whether code may reach names that it does not mention."""
         if any(name in DYNAMIC_NAMES and name not in self._bound for name in reached):
             return True
-        for each in self._find_imports(statements, reached):
-            if each.module.partition(".")[0] in DYNAMIC_MODULES and each.names != frozenset():
-                return True
-            if each.module == "sys" and (each.names is None or "modules" in each.names):
-                return True
-        return False
+        used = [each for each in self._find_imports(statements, reached) if each.is_used]
+        return any(
+            each.module.partition(".")[0] in DYNAMIC_MODULES
+            or (each.module == "sys" and (each.names is None or "modules" in each.names))
+            for each in used
+        )
 
     def _find_imports(
         self, statements: Iterable[_Statement], reached: Collection[str]
@@ -339,9 +341,11 @@ class PythonModule:
         others = [each.node for each in statements if not isinstance(each.node, _Import)]
         used = _find_attributes(others, {each.bound for each, _ in bound})
         for each, is_unused in bound:
-            if each.name == "*" or is_unused:
-                names: frozenset[str] | None = frozenset() if is_unused else None
-                yield ModuleImport(module=each.module, level=each.level, names=names)
+            if is_unused:
+                names = frozenset({each.name} if each.name else ())
+                yield ModuleImport(module=each.module, level=each.level, names=names, is_used=False)
+            elif each.name == "*":
+                yield ModuleImport(module=each.module, level=each.level, names=None)
             elif each.name:
                 yield ModuleImport(
                     module=each.module,

@@ -10,7 +10,8 @@ def reach(source: str, *names: str) -> str:
 
 
 def imports(source: str, *names: str) -> set[tuple[str, frozenset[str] | None]]:
-    return {(each.module, each.names) for each in PythonModule(source).reach(names).imports}
+    reached = PythonModule(source).reach(names).imports
+    return {(each.module, each.names if each.is_used else frozenset()) for each in reached}
 
 
 TWO = (
