@@ -53,7 +53,7 @@ PURE_BUILTINS: Final = frozenset(
 # In place of the module's own name.
 OWN: Final = "<own>"
 MAX_CALL_DEPTH: Final = 8
-MAX_PARSED: Final = 64
+MAX_PARSED: Final = 32
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Import = ast.Import | ast.ImportFrom
