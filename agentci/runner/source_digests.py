@@ -2,13 +2,15 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from agentci._util.text.python_code import ModuleImport, PythonModule, parse_module
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_start, resolve_inside
 from agentci.evaluators.definition import FileContents
+from agentci.execution.runtimes import node
 
 MAX_FILE_BYTES: Final = 16 * 1024**2
 # A larger module counts as a whole, and without the modules that it imports.
@@ -16,6 +18,10 @@ MAX_MODULE_BYTES: Final = 1024**2
 # Of one program; further modules do not count.
 MAX_MODULES: Final = 200
 PYTHON_SUFFIX: Final = ".py"
+SCRIPT_SUFFIXES: Final = node.EXTENSIONS
+_RELATIVE_IMPORT: Final = re.compile(
+    rb"""\b(?:from|import|require)\s*\(?\s*["'](\.{1,2}/[^"'\n\0]+)["']"""
+)
 
 # Names that code reaches in a module; None for all.
 Names = frozenset[str] | None
@@ -42,16 +48,33 @@ class SourceDigests:
         real = self._resolve(path, files.home)
         if real is None:
             return ""
+        if path.suffix in SCRIPT_SUFFIXES:
+            return _digest_parts(path, self._collect_scripts(path, files.home))
         if path.suffix != PYTHON_SUFFIX:
             return digest_bytes(self._read(real))
         folders = (path.parent, *map(Path, files.search_path))
         names = frozenset({files.function}) if files.function else None
-        parts = _ReachedModules(self, folders, files.home).collect(path, names)
-        digest = hashlib.sha256()
-        for file in sorted(parts):
-            name = os.path.relpath(file, path.parent) if file != path else ""
-            digest.update("\0".join((name, *parts[file], "")).encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()[:DIGITS]
+        return _digest_parts(path, _ReachedModules(self, folders, files.home).collect(path, names))
+
+    def _collect_scripts(self, path: Path, home: str | None) -> dict[Path, tuple[str, ...]]:
+        """Collect a JavaScript file and those that it imports by a relative path."""
+        parts: dict[Path, tuple[str, ...]] = {}
+        pending = [path]
+        while pending and len(parts) < MAX_MODULES:
+            file = pending.pop()
+            real = self._resolve(file, home)
+            if real is None or file in parts:
+                continue
+            data = self._read(real)
+            parts[file] = (digest_bytes(data),)
+            for each in _RELATIVE_IMPORT.findall(data[:MAX_MODULE_BYTES]):
+                named = Path(os.path.normpath(file.parent / os.fsdecode(each)))
+                candidates = (
+                    named,
+                    *(Path(f"{named}{suffix}") for suffix in SCRIPT_SUFFIXES),
+                )
+                pending += [one for one in candidates if self.is_module(one, home)][:1]
+        return parts
 
     def find_module(self, path: Path, home: str | None) -> PythonModule | str | None:
         """Read a module; its digest if it cannot be parsed, None if it is missing."""
@@ -164,6 +187,15 @@ class _ReachedModules:
 
 def _list_module_paths(path: Path) -> tuple[Path, Path]:
     return path / "__init__.py", path.with_name(f"{path.name}.py")
+
+
+def _digest_parts(path: Path, parts: Mapping[Path, tuple[str, ...]]) -> str:
+    """Compute the digest of files, each with its path relative to ``path``."""
+    digest = hashlib.sha256()
+    for file in sorted(parts):
+        name = os.path.relpath(file, path.parent) if file != path else ""
+        digest.update("\0".join((name, *parts[file], "")).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:DIGITS]
 
 
 DIGITS: Final = 16
