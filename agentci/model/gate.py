@@ -93,6 +93,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
         commit: commit of the baseline; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
+        rescored: number of checks of the baseline that were evaluated again, with the evaluators
+            and eval cases of this run.
+        not_rescored: why others were not, though they changed; empty if none is left.
     """
 
     baseline: str
@@ -102,6 +105,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     removed: int = 0
     commit: str = ""
     stale: str = ""
+    rescored: int = 0
+    not_rescored: str = ""
 
 
 class GateThresholds(Struct, frozen=True, kw_only=True):

@@ -48,6 +48,7 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     for each in comparison.evaluators:
         if each.outcome != "pass":
             yield f"{format_evaluator(each, comparison)} {describe_outcome(each)}"
+    yield from _list_rescored(comparison)
     detectable = ", ".join(
         f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
         for each in comparison.evaluators
@@ -59,6 +60,16 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
         yield f"{format_count(comparison.added, 'check')} only in this run"
     if comparison.removed:
         yield f"{format_count(comparison.removed, 'check')} only in the baseline"
+
+
+def _list_rescored(comparison: Comparison) -> Iterator[str]:
+    """Yield what was evaluated again for the baseline, and why other checks were not."""
+    if comparison.rescored:
+        verb = "was" if comparison.rescored == 1 else "were"
+        checks = format_count(comparison.rescored, "check")
+        yield f"{checks} of the baseline {verb} evaluated again with this commit's evaluators"
+    if comparison.not_rescored:
+        yield comparison.not_rescored
 
 
 def list_regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:

@@ -346,6 +346,11 @@ class ComparisonJson(_Json):
         str,
         _about("Why the baseline may be of another commit than required; else empty."),
     ]
+    rescored: Annotated[
+        Count,
+        _about("Number of checks of the baseline evaluated again with this run's evaluators."),
+    ]
+    not_rescored: Annotated[str, _about("Why other changed checks were not; else empty.")]
 
 
 class ShardJson(_Json):

@@ -224,8 +224,8 @@ class TestUntrustedReport:
         trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
         trend |= {"change_low": None, "change_high": None}
         comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
-        counts = {"added": 0, "removed": 0}
-        comparison |= {"commit": hostile, "stale": hostile}
+        counts = {"added": 0, "removed": 0, "rescored": 1}
+        comparison |= {"commit": hostile, "stale": hostile, "not_rescored": hostile}
         _changed(
             fork, results=document["results"], problems=[problem], comparison=comparison | counts
         )
