@@ -61,14 +61,22 @@ def eval_set(
     case: str = "weather",
 ) -> str:
     """An eval set with one eval case of one turn."""
+    return eval_set_of([eval_case(question, answer, calls=calls, case=case)])
+
+
+def eval_set_of(cases: Sequence[Mapping[str, Any]]) -> str:
+    """An eval set."""
+    return json.dumps({"eval_set_id": "set", "eval_cases": cases}, indent=1)
+
+
+def eval_case(question: str, answer: str, *, calls: Calls, case: str) -> Mapping[str, Any]:
+    """An eval case of one turn."""
     turn = {
         "user_content": {"parts": [{"text": question}]},
         "final_response": {"parts": [{"text": answer}]},
         "intermediate_data": {"tool_uses": [{"name": name, "args": args} for name, args in calls]},
     }
-    return json.dumps(
-        {"eval_set_id": "set", "eval_cases": [{"eval_id": case, "conversation": [turn]}]}, indent=1
-    )
+    return {"eval_id": case, "conversation": [turn]}
 
 
 def _message(role: str, text: str) -> Mapping[str, Any]:
