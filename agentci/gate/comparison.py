@@ -137,14 +137,12 @@ def describe_outcome(comparison: EvaluatorComparison) -> str:
 
 
 def describe_worse(comparison: EvaluatorComparison) -> str:
-    """Describe the checks that no longer pass: "3 checks that passed ... (2 failed, 1 skipped)"."""
+    """Describe the checks that no longer pass: "3 checks got worse (2 failed, 1 skipped)"."""
     counts = Counter(each.status for each in comparison.worse)
     parts = [f"{count:,} {status}" for status, count in counts.items()]
     if changed := sum(each.check_class == "changed" for each in comparison.worse):
         parts.append(f"the evaluation of {changed:,} changed")
-    count = format_count(len(comparison.worse), "check")
-    verb = "does" if len(comparison.worse) == 1 else "do"
-    return f"{count} that passed in the baseline {verb} not pass now ({', '.join(parts)})"
+    return f"{format_count(len(comparison.worse), 'check')} got worse ({', '.join(parts)})"
 
 
 def label_outcome(comparison: EvaluatorComparison) -> str:
