@@ -310,7 +310,7 @@ def _plan_recordings(
         config=suite.file,
         policy=suite.gate,
         evaluators=tuple(each.identity.name for each in suite.evaluators),
-        uncovered=len(uncovered),
+        uncovered=tuple(each.id for each in uncovered),
     )
     return PlannedSuite(gate=gate, checks=checks)
 

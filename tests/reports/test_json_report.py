@@ -145,7 +145,7 @@ def test_gates_include_all_thresholds() -> None:
     own = GatePolicy(
         overall=GateThresholds(min_score=0.5), evaluators={"tone": GateThresholds(on_error="warn")}
     )
-    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=2)
+    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=("c", "d"))
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     thresholds = {
         "min_pass_rate": 1.0,
@@ -159,12 +159,13 @@ def test_gates_include_all_thresholds() -> None:
         {
             "config": "a.yaml",
             "evaluators": ["tone", "b"],
-            "uncovered": 2,
+            "uncovered": ["c", "d"],
             "policy": {
                 "overall": {**thresholds, "min_score": 0.5},
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
                 "cases": None,
                 "regression": None,
+                "on_removed": "warn",
             },
         }
     ]

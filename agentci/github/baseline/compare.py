@@ -11,7 +11,6 @@ from agentci._util.workspace import Workspace
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.comparison import compare_runs
-from agentci.gate.regression import find_regression_thresholds
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison, Gate
@@ -144,9 +143,7 @@ def compare_results(
     """Compare ``results`` with those of the baseline; without any, the comparison says why."""
     if baseline.not_comparable:
         return Comparison(baseline=baseline.name, not_comparable=baseline.not_comparable)
-    compared = compare_runs(
-        baseline.results, results, find_regression_thresholds(gates), baseline=baseline.name
-    )
+    compared = compare_runs(baseline.results, results, gates, baseline=baseline.name)
     return replace(
         compared,
         commit=baseline.commit,
