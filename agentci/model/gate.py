@@ -88,6 +88,7 @@ class CheckChange(Struct, frozen=True, kw_only=True):
         before, after: its scores; None for a run without one.
         status: in this run.
         check_class: its class in ``CheckClasses``.
+        fails_before: whether it passed in the baseline, but not when that was evaluated again.
     """
 
     case: str
@@ -95,6 +96,7 @@ class CheckChange(Struct, frozen=True, kw_only=True):
     after: float | None
     status: ChangedStatus
     check_class: CheckClass = "compared"
+    fails_before: bool = False
 
 
 class EvaluatorComparison(Struct, frozen=True, kw_only=True):

@@ -100,6 +100,8 @@ def format_scores(change: CheckChange) -> str:
     scored = change.status in SCORED_STATUSES
     after = _format_score(change.after) if scored else change.status
     changed = "; its evaluation changed" if change.check_class == "changed" else ""
+    if change.fails_before:
+        changed = "; also in the baseline if evaluated as now"
     return f"score {_format_score(change.before)} -> {after}{changed}"
 
 

@@ -329,6 +329,10 @@ class ChangeJson(_Json):
     after: float | None
     status: Annotated[ChangedStatus, _about("In this run.")]
     check_class: Annotated[CheckClass, _about("Its class in `classes`.")]
+    fails_before: Annotated[
+        bool,
+        _about("Whether it passed in the baseline, but not when that was evaluated again."),
+    ]
 
 
 class EvaluatorComparisonJson(_Json):

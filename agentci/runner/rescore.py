@@ -38,11 +38,13 @@ class RescoredBaseline(Struct, frozen=True, kw_only=True):
 
     Attributes:
         rescored: ids of the checks that were evaluated again.
+        stored: the baseline's own results of these checks.
         reasons: why others were not.
     """
 
     results: tuple[CheckResult, ...]
     rescored: frozenset[str] = frozenset()
+    stored: tuple[CheckResult, ...] = ()
     reasons: tuple[str, ...] = ()
 
 
@@ -110,6 +112,7 @@ class Rescorer(Struct, frozen=True, kw_only=True):
         return RescoredBaseline(
             results=(*replaced, *again.values()),
             rescored=rescored,
+            stored=tuple(each for each in before if each.id in rescored),
             reasons=tuple(truncate.truncate_list(list(dict.fromkeys(reasons)), MAX_REASONS)),
         )
 

@@ -31,12 +31,14 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: where it was found, as shown to the user.
+        stored: the baseline's own results of checks that were evaluated again.
         not_comparable: why there are no results; empty if there are.
         commit, stale, rescored, not_rescored: as in ``Comparison``.
     """
 
     name: str
     results: tuple[CheckResult, ...] = ()
+    stored: tuple[CheckResult, ...] = ()
     not_comparable: str = ""
     commit: str = ""
     stale: str = ""
@@ -125,7 +127,9 @@ def rescore_outdated(
     except NoBaseFilesError as error:
         return _explain_left(baseline, len(changed), [str(error)])
     again = rescorer.rescore(outdated, baseline.results, files.workspace)
-    baseline = replace(baseline, results=again.results, rescored=len(again.rescored))
+    baseline = replace(
+        baseline, results=again.results, stored=again.stored, rescored=len(again.rescored)
+    )
     return _explain_left(baseline, len(changed - again.rescored), again.reasons or [NO_RUN])
 
 
@@ -143,7 +147,9 @@ def compare_results(
     """Compare ``results`` with those of the baseline; without any, the comparison says why."""
     if baseline.not_comparable:
         return Comparison(baseline=baseline.name, not_comparable=baseline.not_comparable)
-    compared = compare_runs(baseline.results, results, gates, baseline=baseline.name)
+    compared = compare_runs(
+        baseline.results, results, gates, baseline=baseline.name, stored=baseline.stored
+    )
     return replace(
         compared,
         commit=baseline.commit,
