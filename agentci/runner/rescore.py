@@ -164,6 +164,7 @@ def _plan_base_checks(
         except InputError as error:
             reasons.append(error.problems[0].message)
         else:
+            reasons += [str(each) for each in planned.problems if each.severity == "error"]
             yield from (check for check in planned.checks if check.id in wanted)
 
 

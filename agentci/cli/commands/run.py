@@ -174,7 +174,7 @@ def _load_baseline(
     services, workflow = session.services, session.workflow
     commit = find_checked_out_commit(services.workspace, workflow.context)
     baseline = load_baseline(settings, services, workflow, commit)
-    if baseline is None or outcome.bug is not None:
+    if baseline is None or not outcome.complete:
         return baseline
     rescorer = Rescorer(
         plan=plan, results=outcome.results, settings=settings, services=services, jobs=jobs
