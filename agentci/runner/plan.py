@@ -120,12 +120,14 @@ class Plan(Struct, frozen=True, kw_only=True):
         problems: unreadable traces, warnings and notes for the reports.
         provenance: where remote evaluators come from, once they are fetched.
         shard_info: the shard that the plan is; None for a whole plan.
+        loaded: the configs that were planned.
     """
 
     suites: tuple[PlannedSuite, ...]
     problems: tuple[Problem, ...]
     provenance: tuple[Provenance, ...] = ()
     shard_info: ShardInfo | None = None
+    loaded: tuple[LoadedSuite, ...] = ()
 
     @property
     def gates(self) -> tuple[Gate, ...]:
@@ -181,7 +183,7 @@ def plan_suites(
                 if eval_cases is None
                 else _plan_eval_file(source, eval_cases, problems, fingerprints, settings)
             )
-    return Plan(suites=tuple(planned), problems=tuple(problems))
+    return Plan(suites=tuple(planned), problems=tuple(problems), loaded=tuple(suites))
 
 
 class _SuiteInputs(Struct, frozen=True, kw_only=True):

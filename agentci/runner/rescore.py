@@ -15,11 +15,11 @@ from agentci._util.text import truncate
 from agentci._util.workspace import Workspace
 from agentci.config.settings import Settings
 from agentci.errors import InputError
+from agentci.gate.groups import SCORED_STATUSES
 from agentci.model.case import CaseSummary
 from agentci.model.result import CheckResult
 from agentci.model.values import replace
 from agentci.runner.check import Check
-from agentci.runner.load_configs import load_suites
 from agentci.runner.plan import Plan, plan_suites
 from agentci.runner.run_checks import run_checks
 from agentci.runner.services import Services
@@ -67,18 +67,19 @@ class Rescorer(Struct, frozen=True, kw_only=True):
     def find_outdated(self, before: Sequence[CheckResult]) -> tuple[Check, ...]:
         """The checks that the baseline evaluated in another way, or whose evaluator it lacks.
 
-        Without those that errored in the run: they are not compared.
+        Without those that the run did not score: they stay changed, and count as worse if they
+        passed in the baseline.
 
         Args:
             before: results of the baseline.
         """
         known = {result.id: result.fingerprint for result in before}
         cases = {result.case.id for result in before} | {result.case.trace_id for result in before}
-        evaluated = {result.id for result in self.results if result.status != "errored"}
+        scored = {each.id for each in self.results if each.status in SCORED_STATUSES}
         return tuple(
             check
             for check in self.plan.checks
-            if check.id in evaluated
+            if check.id in scored
             and known.get(check.id) != check.fingerprint
             and (check.id in known or {check.case.id, check.case.trace_id} & cases)
         )
@@ -88,13 +89,13 @@ class Rescorer(Struct, frozen=True, kw_only=True):
     ) -> RescoredBaseline:
         """Evaluate ``outdated`` checks on the baseline's recorded runs.
 
-        Checks that error keep their result in the baseline.
+        Checks that error or are skipped there keep their result in the baseline.
 
         Args:
             before: results of the baseline.
             runs_in: the files of the baseline's commit.
         """
-        checks, reasons = _find_base_checks(outdated, before, runs_in, self.settings, self.services)
+        checks, reasons = self._find_checks(outdated, before, runs_in)
         outcome = run_checks(
             checks,
             services=replace(self.services, transcript_log=None),
@@ -105,8 +106,9 @@ class Rescorer(Struct, frozen=True, kw_only=True):
             reasons.append(f"a bug of agentci ({type(outcome.bug).__name__})")
         elif not outcome.complete:
             reasons.append(INTERRUPTED)
-        reasons += [each.reason or "" for each in outcome.results if each.status == "errored"]
-        again = {each.id: each for each in outcome.results if each.status != "errored"}
+        again = {each.id: each for each in outcome.results if each.status in SCORED_STATUSES}
+        unscored = (each for each in outcome.results if each.status not in SCORED_STATUSES)
+        reasons += [f"{each.status}: {each.reason}" for each in unscored]
         rescored = frozenset(again)
         replaced = [again.pop(each.id, each) for each in before]
         return RescoredBaseline(
@@ -116,54 +118,39 @@ class Rescorer(Struct, frozen=True, kw_only=True):
             reasons=tuple(truncate.truncate_list(list(dict.fromkeys(reasons)), MAX_REASONS)),
         )
 
+    def _find_checks(
+        self, outdated: Sequence[Check], before: Sequence[CheckResult], runs_in: Workspace
+    ) -> tuple[list[Check], list[str]]:
+        """The checks on the baseline's runs, and why there are none for others."""
+        wanted = {check.id: check for check in outdated}
+        runs = {_describe_run(result.case) for result in before}
+        found: list[Check] = []
+        reasons: list[str] = []
+        for base in self._plan_checks(wanted, runs_in, reasons):
+            check = wanted[base.id]
+            if check.case_trials is not None:
+                reasons.append(AGENT_RUNS)
+            elif _describe_run(base.case) not in runs:
+                reasons.append(OTHER_RUNS)
+            elif base.fingerprint != check.fingerprint:
+                reasons.append(OTHER_ROWS)
+            else:
+                found.append(replace(check, case=base.case, load=base.load))
+        return found, reasons
 
-def _find_base_checks(
-    outdated: Sequence[Check],
-    before: Sequence[CheckResult],
-    runs_in: Workspace,
-    settings: Settings,
-    services: Services,
-) -> tuple[list[Check], list[str]]:
-    """The checks on the baseline's runs, and why there are none for others."""
-    wanted = {check.id: check for check in outdated}
-    runs = {_describe_run(result.case) for result in before}
-    found: list[Check] = []
-    reasons: list[str] = []
-    for base in _plan_base_checks(wanted, runs_in, settings, services, reasons):
-        check = wanted[base.id]
-        if check.case_trials is not None:
-            reasons.append(AGENT_RUNS)
-        elif _describe_run(base.case) not in runs:
-            reasons.append(OTHER_RUNS)
-        elif base.fingerprint != check.fingerprint:
-            reasons.append(OTHER_ROWS)
-        else:
-            found.append(replace(check, case=base.case, load=base.load))
-    return found, reasons
-
-
-def _plan_base_checks(
-    wanted: Mapping[str, Check],
-    runs_in: Workspace,
-    settings: Settings,
-    services: Services,
-    reasons: list[str],
-) -> Iterator[Check]:
-    """Pair the evaluators of this run with the runs of the baseline; adds to ``reasons``."""
-    configs = {check.config for check in wanted.values()}
-    try:
-        suites = load_suites(settings, services)
-    except InputError as error:  # a config changed during the run
-        reasons.append(error.problems[0].message)
-        return
-    for loaded in suites:
-        if loaded.suite.file not in configs:
-            continue
-        try:
-            planned = plan_suites([loaded], settings, services, runs_in=runs_in)
-        except InputError as error:
-            reasons.append(error.problems[0].message)
-        else:
+    def _plan_checks(
+        self, wanted: Mapping[str, Check], runs_in: Workspace, reasons: list[str]
+    ) -> Iterator[Check]:
+        """Pair the evaluators of this run with the runs of the baseline; adds to ``reasons``."""
+        configs = {check.config for check in wanted.values()}
+        for loaded in self.plan.loaded:
+            if loaded.suite.file not in configs:
+                continue
+            try:
+                planned = plan_suites([loaded], self.settings, self.services, runs_in=runs_in)
+            except InputError as error:
+                reasons.append(error.problems[0].message)
+                continue
             reasons += [str(each) for each in planned.problems if each.severity == "error"]
             yield from (check for check in planned.checks if check.id in wanted)
 
