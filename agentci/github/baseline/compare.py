@@ -51,7 +51,7 @@ def _compare_with_file(
     named: str, results: Sequence[CheckResult], gates: Sequence[Gate], workspace: Workspace
 ) -> Comparison:
     try:
-        report = read_baseline_report(named, workspace)
+        report = read_baseline_report(named, workspace, outcomes_only=True)
     except InputError as error:
         return Comparison(
             baseline=named, not_comparable=f"baseline not readable: {error.problems[0]}"

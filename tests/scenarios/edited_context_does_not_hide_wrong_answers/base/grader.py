@@ -1,7 +1,5 @@
 """Compares the answer with the row's expected one."""
 
-EXPECTED = "expected"
 
-
-def grade(sample, item):
-    return float(sample["output_text"] == item[EXPECTED])
+def grade(sample: dict[str, str], item: dict[str, str]) -> float:
+    return float(sample["output_text"] == item["expected"])
