@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -116,13 +117,24 @@ def _make_strict_inside(value: "Mapping[str, Json] | Sequence[Json] | Struct", d
     if depth > MAX_DEPTH:
         return f"(nested more than {MAX_DEPTH} levels deep)"
     if isinstance(value, Struct):
-        value = msgspec.structs.asdict(value)
+        defaults = _list_omitted(type(value))
+        members = msgspec.structs.asdict(value).items()
+        value = {name: v for name, v in members if name not in defaults or v != defaults[name]}
     if isinstance(value, dict | Mapping):  # dict first, as it is faster
         return {
             key if key.isascii() else replace_surrogates(key): make_strict(v, depth)
             for key, v in value.items()
         }
     return [make_strict(item, depth) for item in value]
+
+
+@lru_cache
+def _list_omitted(kind: type[Struct]) -> Mapping[str, object]:
+    """List the fields that are not encoded if they have their default."""
+    if not kind.__struct_config__.omit_defaults:
+        return {}
+    fields = msgspec.structs.fields(kind)
+    return {each.name: each.default for each in fields if each.default is not msgspec.NODEFAULT}
 
 
 def is_shallow(value: Json, levels: int) -> bool:
