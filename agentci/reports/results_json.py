@@ -1,7 +1,8 @@
 """The format of ``results.json``: the types that are written and read, and their JSON Schema.
 
-All keys are required and no others are read: reader and writer have the same version. The schema
-allows more keys, since later versions may add some.
+Keys of results that have a default here are left out if they have that value; all others are
+required, and no others are read: reader and writer have the same version. The schema allows
+more keys, since later versions may add some.
 """
 
 import re
@@ -92,7 +93,7 @@ class RepeatsJson(_Json):
     repeats: Annotated[tuple[RepeatJson, ...], Meta(min_length=1)]
 
 
-class ResultJson(_Json):
+class ResultJson(_Json, kw_only=True, omit_defaults=True):
     """The result of one check: one evaluator, one case."""
 
     id: Annotated[str, _about("Digest of config, case and evaluator; the same in every run.")]
@@ -122,11 +123,11 @@ class ResultJson(_Json):
             "Why the check errored or was skipped, or passed or failed regardless of its score."
         ),
     ]
-    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
+    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")] = ()
     seconds: float | None
     cached: bool
-    trials: Annotated[TrialsJson | None, _about("Null unless the case was run several times.")]
-    repeats: Annotated[RepeatsJson | None, _about("Null unless the evaluator ran several times.")]
+    trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
+    repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None
     fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
     place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 

@@ -41,17 +41,13 @@ def test_result_keys_keep_documented_order() -> None:
         "id config case evaluator type status score criterion threshold required turn_scores hits "
         "misses reasoning details reason seconds cached place"
     )
-    more = {
-        "trace",
-        "eval_case",
-        "file",
-        "warnings",
-        "weight",
-        "trials",
-        "repeats",
-        "fingerprint",
-    }
+    more = {"trace", "eval_case", "file", "weight", "fingerprint"}
     assert [key for key in result if key not in more] == contract.split()
+
+
+def test_keys_without_a_value_of_a_result_are_left_out() -> None:
+    [result] = _rendered(make_result("passed", 0.9))["results"]
+    assert {"warnings", "trials", "repeats"} & {*result} == set()
 
 
 def test_errored_check_has_no_score() -> None:

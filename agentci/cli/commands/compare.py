@@ -17,7 +17,9 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
     Raises:
         InputError: one of the reports is invalid.
     """
-    before, after = (read_baseline_report(named, workspace) for named in (base, head))
+    before, after = (
+        read_baseline_report(named, workspace, outcomes_only=True) for named in (base, head)
+    )
     comparison = compare_runs(before.results, after.results, after.gates, baseline=base)
     lines = [
         *comparison_lines(comparison),

@@ -97,7 +97,7 @@ def load_baseline(
 
 def _load_file(named: str, workspace: Workspace) -> BaselineResults:
     try:
-        report = read_baseline_report(named, workspace)
+        report = read_baseline_report(named, workspace, outcomes_only=True)
     except InputError as error:
         return BaselineResults(
             name=named, not_comparable=f"baseline not readable: {error.problems[0]}"
