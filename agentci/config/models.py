@@ -15,7 +15,14 @@ from agentci.evaluators.fields import (
     optional,
 )
 from agentci.evaluators.judge_config import SharedJudgeSpec
-from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
+from agentci.model.choices import (
+    GroupBy,
+    OnError,
+    OnLoosened,
+    OnSkip,
+    OnTurnMismatch,
+    PolicySource,
+)
 from agentci.model.gate import RegressionMode, RegressionOutcome
 from agentci.recordings.registry import AUTO, FORMATS
 
@@ -89,6 +96,16 @@ class GateSpec(ThresholdSpec):
     )
     fail_on_regression: list[RegressionOutcome] = optional(
         "Comparison outcomes that fail the gate.", default=["fail"]
+    )
+    on_loosened: OnLoosened = optional(
+        "Whether a policy that is looser than the base commit's fails the gate; the base commit's "
+        "value decides.",
+        default="warn",
+    )
+    policy: PolicySource = optional(
+        "Whose thresholds decide: those of the evaluated commit (`head`), or of the `base` commit; "
+        "the base commit's value decides.",
+        default="head",
     )
     evaluators: dict[str, ThresholdSpec] = optional(
         "Thresholds of single evaluators, by name.", default={}

@@ -5,7 +5,8 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct, field
 
-from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
+from agentci.model.choices import OnError, OnLoosened, OnSkip, OnTurnMismatch, PolicySource
+from agentci.model.policy import EvaluatorSettings
 
 ComparisonOutcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
@@ -152,12 +153,16 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
         evaluators: by name; thresholds of that evaluator's checks only.
         cases: None if whole cases are not scored.
         regression: how much worse than a baseline a run may be; None if a comparison is only shown.
+        on_loosened: whether a policy that is looser than the base commit's fails the gate.
+        source: whose policy decides. As for ``on_loosened``, the base commit's value counts.
     """
 
     overall: GateThresholds = field(default_factory=GateThresholds)
     evaluators: Mapping[str, GateThresholds] = field(default_factory=dict)
     cases: CaseThresholds | None = None
     regression: RegressionThresholds | None = None
+    on_loosened: OnLoosened = "warn"
+    source: PolicySource = "head"
 
 
 class Gate(Struct, frozen=True, kw_only=True):
@@ -167,9 +172,19 @@ class Gate(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         evaluators: names of the evaluators, in config order.
         uncovered: number of eval cases without a matching recorded run.
+        settings: what each evaluator requires.
+        eval_cases: digest of each eval case or dataset row, by its id.
+        recorded_runs: number of recorded runs; None for an eval file, whose cases count instead,
+            and if the files are not known.
+        trials: how often each case is run, and how the scores are combined, as text; empty for a
+            single run.
     """
 
     config: str
     policy: GatePolicy
     evaluators: tuple[str, ...]
     uncovered: int = 0
+    settings: tuple[EvaluatorSettings, ...] = ()
+    eval_cases: Mapping[str, str] = field(default_factory=dict)
+    recorded_runs: int | None = None
+    trials: str = ""

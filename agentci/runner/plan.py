@@ -40,6 +40,7 @@ from agentci.runner.load_inputs import (
     load_suite_dataset,
     read_recordings,
 )
+from agentci.runner.policies import make_gate
 from agentci.runner.services import Services
 from agentci.version import __version__
 
@@ -265,11 +266,14 @@ def _plan_recordings(
     )
     coverage = find_coverage_problems(suite, source.eval_set, uncovered, tuple(questions))
     problems.update(dict.fromkeys(coverage))
-    gate = Gate(
-        config=suite.file,
-        policy=suite.gate,
-        evaluators=tuple(each.identity.name for each in suite.evaluators),
+    gate = make_gate(
+        suite,
+        services.workspace.root,
+        eval_set=source.eval_set,
+        dataset=source.dataset,
         uncovered=len(uncovered),
+        # Without traces, the rows of the dataset are the recorded runs.
+        recorded_runs=len({check.case.id for check in checks}) if source.recordings else None,
     )
     return PlannedSuite(gate=gate, checks=checks)
 
@@ -301,9 +305,7 @@ def _plan_eval_file(
         for stored in (keep_in_memory(case_trials.make_first_case()),)
         for evaluator in eval_file_case.evaluators
     )
-    names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
-    gate = Gate(config=suite.file, policy=suite.gate, evaluators=names)
-    return PlannedSuite(gate=gate, checks=checks)
+    return PlannedSuite(gate=make_gate(suite, services.workspace.root), checks=checks)
 
 
 def _match_cases(

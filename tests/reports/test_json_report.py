@@ -165,7 +165,13 @@ def test_gates_include_all_thresholds() -> None:
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
                 "cases": None,
                 "regression": None,
+                "on_loosened": "warn",
+                "source": "head",
             },
+            "settings": [],
+            "eval_cases": {},
+            "recorded_runs": None,
+            "trials": "",
         }
     ]
 

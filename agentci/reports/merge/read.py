@@ -13,6 +13,7 @@ from agentci.errors import InputError
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, Gate
 from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.policy import PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.result import (
     CheckResult,
@@ -68,6 +69,7 @@ def read_report(data: bytes, *, file: str) -> Report:
         shard_info=None if read.shard is None else _shard_info(read.shard),
         spending=tuple(map(_spending, read.judges)),
         comparison=convert(read.comparison, Comparison | None, from_attributes=True),
+        policy=convert(read.policy, PolicyComparison | None, from_attributes=True),
         commit=read.commit or "",
     )
 
