@@ -86,7 +86,7 @@ def _apply(value: Any, settings: EvaluatorSettings) -> Any:
         changes["turn_mismatch_fails"] = settings.on_turn_mismatch == "fail"
     if {"metric", "options"} <= {*fields} and settings.match_type is not None:
         changes["options"] = {MATCH_TYPE_OPTION: settings.match_type}
-    if isinstance(identity := getattr(value, "identity", None), EvaluatorIdentity):
+    if "identity" in fields and isinstance(identity := value.identity, EvaluatorIdentity):
         bar = changes.get(SCALED_THRESHOLD_FIELD)
         share = settings.threshold if bar is None else bar.score(bar.threshold)
         if bar is not None or None not in (share, identity.threshold):

@@ -1,8 +1,8 @@
 """Compare the policy of a run with that of the base commit, and apply that of the base."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -50,6 +50,7 @@ CONFIG_KEYS: Final = {
 # Thresholds that the checks of an evaluator without its own share with those of others.
 POOLED: Final = ("min_pass_rate", "min_score")
 
+LOOSER: Final = "the policy is looser than the base's"
 NOT_SET: Final = "not set"
 ADVISORY: Final = "advisory"
 REMOVED: Final = "removed"
@@ -57,6 +58,7 @@ EDITED: Final = "edited"
 MAX_NAMES: Final = 100
 MAX_SHOWN: Final = 5
 
+T = TypeVar("T")
 Value: TypeAlias = str | float | tuple[str, ...] | None
 # Kind, subject, before, after.
 Difference: TypeAlias = tuple[PolicyChangeKind, str, str, str]
@@ -125,9 +127,31 @@ def find_unmet_requirements(base: Sequence[Gate], head: Sequence[Gate]) -> Itera
         if gate.config not in after:
             yield f"the base's policy requires config {gate.config}, which was removed"
             continue
-        for change in _compare_evaluators(gate, after[gate.config]):
+        policies = _list_policy_changes(gate, after[gate.config])
+        for change in (*policies, *_compare_evaluators(gate, after[gate.config])):
             if change.kind != "edited" and change.before != ADVISORY:
                 yield f"the base's policy is not met: {describe_change(change)}"
+
+
+def merge_policies(parts: Iterable[PolicyComparison | None]) -> PolicyComparison | None:
+    """Merge the comparisons of shards, or of runs of several configs; None if no part has one."""
+    known = [each for each in parts if each is not None]
+    if not known:
+        return None
+    unavailable = dict.fromkeys(each.unavailable for each in known if each.unavailable)
+
+    def join(select: Callable[[PolicyComparison], Iterable[T]]) -> tuple[T, ...]:
+        return tuple(dict.fromkeys(item for each in known for item in select(each)))
+
+    return PolicyComparison(
+        base=", ".join(dict.fromkeys(each.base for each in known)),
+        loosened=join(lambda each: each.loosened),
+        decided_by_base=join(lambda each: each.decided_by_base),
+        missing=join(lambda each: each.missing),
+        unavailable="; ".join(unavailable),
+        required=any(each.required for each in known),
+        notes=join(lambda each: each.notes),
+    )
 
 
 def describe_change(change: PolicyChange) -> str:
@@ -147,23 +171,22 @@ def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateRea
         yield GateReason("failed" if comparison.required else "remark", text)
     for text in comparison.missing:
         yield GateReason("failed", text)
-    for fails in (True, False):
-        changes = [each for each in comparison.loosened if each.fails is fails]
-        if changes:
-            several = len({each.config for each in comparison.loosened}) > 1
-            texts = [
-                f"{each.config}: {describe_change(each)}" if several else describe_change(each)
-                for each in changes
-            ]
-            listed = "; ".join(truncate.truncate_list(texts, MAX_SHOWN))
-            text = f"the policy is looser than the base's: {listed}"
-            yield GateReason("failed" if fails else "remark", text)
+    failing = [each for each in comparison.loosened if each.fails]
+    if failing:
+        several = len({each.config for each in comparison.loosened}) > 1
+        texts = [
+            f"{each.config}: {describe_change(each)}" if several else describe_change(each)
+            for each in failing
+        ]
+        listed = "; ".join(truncate.truncate_list(texts, MAX_SHOWN))
+        yield GateReason("failed", f"{LOOSER}: {listed}")
+    if others := len(comparison.loosened) - len(failing):
+        yield GateReason("remark", f"{LOOSER} ({format_count(others, 'change')})")
 
 
 def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     """Compare the gates of one config in both commits."""
-    for name, own, other in _compare_policies(base, head):
-        yield _make_change(base, ("loosened", f"gate.{name}", own, other))
+    yield from _list_policy_changes(base, head)
     yield from _compare_evaluators(base, head)
     yield from _compare_eval_cases(base, head)
     if base.recorded_runs and head.recorded_runs is not None:
@@ -173,6 +196,11 @@ def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     if base.trials != head.trials:
         values = (base.trials or "1 run", head.trials or "1 run")
         yield _make_change(base, ("edited", "trials", *values))
+
+
+def _list_policy_changes(base: Gate, head: Gate) -> Iterator[PolicyChange]:
+    for name, own, other in _compare_policies(base, head):
+        yield _make_change(base, ("loosened", f"gate.{name}", own, other))
 
 
 def _make_change(gate: Gate, difference: Difference, names: Sequence[str] = ()) -> PolicyChange:

@@ -5,7 +5,7 @@ A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -139,10 +139,18 @@ class Plan(Struct, frozen=True, kw_only=True):
         return tuple(check for suite in self.suites for check in suite.checks)
 
 
-def make_plan(settings: Settings, services: Services) -> Plan:
+def make_plan(
+    settings: Settings,
+    services: Services,
+    *,
+    apply_policy: Callable[[Sequence[LoadedSuite]], Sequence[LoadedSuite]] = lambda suites: suites,
+) -> Plan:
     """Read configs, eval sets and traces, and pair cases with evaluators.
 
     An unreadable trace file is a problem of the plan; the other files are still evaluated.
+
+    Args:
+        apply_policy: replaces what configs require by what the base commit requires.
 
     Raises:
         InputError: a config, an eval set or an option is invalid; with all errors.
@@ -151,7 +159,7 @@ def make_plan(settings: Settings, services: Services) -> Plan:
         known = ", ".join((AUTO, *FORMATS))
         message = f"unknown trace format `{settings.trace_format}`"
         raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use one of {known}")
-    return plan_suites(load_suites(settings, services), settings, services)
+    return plan_suites(apply_policy(load_suites(settings, services)), settings, services)
 
 
 def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, services: Services) -> Plan:
