@@ -51,6 +51,8 @@ CONFIG_KEYS: Final = {
 POOLED: Final = ("min_pass_rate", "min_score")
 
 LOOSER: Final = "the policy is looser than the base's"
+# They decide about the comparison, not about checks.
+SWITCHES: Final = ("gate.on_loosened", "gate.policy")
 NOT_SET: Final = "not set"
 ADVISORY: Final = "advisory"
 REMOVED: Final = "removed"
@@ -129,7 +131,8 @@ def find_unmet_requirements(base: Sequence[Gate], head: Sequence[Gate]) -> Itera
             continue
         policies = _list_policy_changes(gate, after[gate.config])
         for change in (*policies, *_compare_evaluators(gate, after[gate.config])):
-            if change.kind != "edited" and change.before != ADVISORY:
+            counts = change.kind != "edited" and change.before != ADVISORY
+            if counts and change.subject not in SWITCHES:
                 yield f"the base's policy is not met: {describe_change(change)}"
 
 

@@ -1,10 +1,11 @@
 """The gates of the base commit, from its files, by the loaders that every run uses."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentci._util.workspace import Workspace
 from agentci.config.discovery import find_configs
@@ -26,10 +27,13 @@ class BaseGates(Struct, frozen=True, kw_only=True):
 
     Attributes:
         notes: which configs are not among them, and why.
+        more_runs: by config, how many recorded runs the base has more than the head, for configs of
+            both. Without committed traces, the base has none.
     """
 
     gates: tuple[Gate, ...]
     notes: tuple[str, ...] = ()
+    more_runs: Mapping[str, int] = field(default_factory=dict)
 
 
 def load_base_gates(
@@ -42,20 +46,24 @@ def load_base_gates(
         head: the suites of the run.
         services: of the run.
     """
-    settings = _move_settings(settings, services.workspace, workspace)
     sources = services.sources.for_workspace(workspace.root)
     base = replace(services, workspace=workspace, sources=sources)
-    suites, notes = _load_suites(settings, base)
+    moved = _move_settings(settings, services.workspace, workspace)
+    suites, notes = _load_suites(moved, base)
     known = {loaded.suite.file: loaded for loaded in head}
     gates: list[Gate] = []
+    more_runs: dict[str, int] = {}
     for loaded in suites:
-        own = known.get(loaded.suite.file)
-        runs = None if own is None else _list_runs(own, settings, services.workspace)
+        config = loaded.suite.file
         try:
-            gates.append(_make_gate(loaded, settings, base, known_runs=runs))
+            gates.append(_make_gate(loaded, moved, base))
+            if config in known:
+                before = _find_run_files(loaded, moved, base)
+                after = _find_run_files(known[config], settings, services)
+                more_runs[config] = before.count_changed(after) - after.count_changed(before)
         except InputError as error:
-            notes.append(_make_note(loaded.suite.file, error))
-    return BaseGates(gates=tuple(gates), notes=tuple(notes))
+            notes.append(_make_note(config, error))
+    return BaseGates(gates=tuple(gates), notes=tuple(notes), more_runs=more_runs)
 
 
 def _move_settings(settings: Settings, head: Workspace, base: Workspace) -> Settings:
@@ -96,21 +104,12 @@ def _make_note(config: str, error: InputError) -> str:
     return INVALID_BASE.format(config=config, problem=error.problems[0])
 
 
-def _make_gate(
-    loaded: LoadedSuite,
-    settings: Settings,
-    services: Services,
-    *,
-    known_runs: Mapping[str, int] | None,
-) -> Gate:
-    """Make the gate of a suite; recorded runs are counted only if their files changed.
+def _make_gate(loaded: LoadedSuite, settings: Settings, services: Services) -> Gate:
+    """Make the gate of a suite, without the number of its recorded runs.
 
     Raises:
         InputError: the eval set or the dataset is invalid.
     """
-    runs = _list_runs(loaded, settings, services.workspace)
-    if runs and known_runs is not None and runs != known_runs:
-        return plan_suites([loaded], settings, services).gates[0]
     carries_runs = not (settings.traces or loaded.suite.traces)
     return make_gate(
         loaded.suite,
@@ -120,21 +119,43 @@ def _make_gate(
     )
 
 
-def _list_runs(
-    loaded: LoadedSuite, settings: Settings, workspace: Workspace
-) -> Mapping[str, int] | None:
-    """The files of recorded runs and their sizes; None if there are none or cases count instead."""
-    if loaded.suite.eval_cases is not None:
-        return None
-    try:
-        paths = find_input_files(loaded, settings, workspace)
-    except InputError:  # often, the agent is run in the workflow, and its traces are not committed
-        return None
-    return {workspace.display_path(each.path): _read_size(each.path) for each in paths}
+class _RunFiles(Struct, frozen=True, kw_only=True):
+    """The files of the recorded runs of a suite.
+
+    There are none for eval files, whose cases count instead. Often, the agent is run in the
+    workflow, and its traces are not committed.
+
+    Attributes:
+        sizes: in bytes, by the file as shown to the user.
+    """
+
+    loaded: LoadedSuite
+    settings: Settings
+    services: Services
+    sizes: Mapping[str, int]
+
+    def count_changed(self, others: "_RunFiles") -> int:
+        """Count the runs in files that ``others`` does not have, or in another size.
+
+        Eval cases are left out: the runs are only counted.
+        """
+        root = self.services.workspace.root
+        changed = [
+            str(root / name) for name, size in self.sizes.items() if others.sizes.get(name) != size
+        ]
+        if not changed:
+            return 0
+        settings = replace(self.settings, traces=tuple(changed), eval_set=None)
+        suite = replace(self.loaded.suite, eval_set=None, dataset=None)
+        loaded = replace(self.loaded, suite=suite)
+        return plan_suites([loaded], settings, self.services).gates[0].recorded_runs or 0
 
 
-def _read_size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+def _find_run_files(loaded: LoadedSuite, settings: Settings, services: Services) -> _RunFiles:
+    workspace = services.workspace
+    sizes: dict[str, int] = {}
+    if loaded.suite.eval_cases is None:
+        with suppress(InputError, OSError):
+            for each in find_input_files(loaded, settings, workspace):
+                sizes[workspace.display_path(each.path)] = each.path.stat().st_size
+    return _RunFiles(loaded=loaded, settings=settings, services=services, sizes=sizes)

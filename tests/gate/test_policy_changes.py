@@ -13,6 +13,7 @@ from agentci.gate.policy_changes import (
     find_policy_changes,
     find_policy_reasons,
     find_unmet_requirements,
+    merge_policies,
 )
 from agentci.model.gate import (
     CaseThresholds,
@@ -383,3 +384,25 @@ class TestPolicyOfBase:
         assert [*find_unmet_requirements([base], [gate(settings(threshold=0.1))])] == [
             "the base's policy is not met: threshold of tone: 0.8 -> 0.1"
         ]
+        looser = gate(settings(), overall=GateThresholds(min_pass_rate=0.5))
+        assert [*find_unmet_requirements([base], [looser])] == [
+            "the base's policy is not met: gate.min_pass_rate: 1 -> 0.5"
+        ]
+
+
+class TestMergedRuns:
+    CHANGE = PolicyChange(config="a.yaml", kind="loosened", subject="x", before="1", after="0")
+
+    def test_equal_parts_of_shards_count_once(self) -> None:
+        one = PolicyComparison(base="b", loosened=(self.CHANGE,), notes=("n",))
+        assert merge_policies([one, None, one]) == one
+
+    def test_configs_are_joined(self) -> None:
+        one = PolicyComparison(base="b", loosened=(self.CHANGE,))
+        other = PolicyComparison(base="c", unavailable="no git", required=True)
+        assert merge_policies([one, other]) == PolicyComparison(
+            base="b, c", loosened=(self.CHANGE,), unavailable="no git", required=True
+        )
+
+    def test_without_comparisons_there_is_none(self) -> None:
+        assert merge_policies([None, None]) is None

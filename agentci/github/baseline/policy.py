@@ -97,7 +97,8 @@ class PolicyCheck:
             for gate in gates
             for head in (self._head[gate.config],)
         ]
-        return compare_policies(self._base, own, gates)
+        found = replace(self._base.found, gates=_count_base_runs(self._base.found, gates))
+        return compare_policies(replace(self._base, found=found), own, gates)
 
     def _apply_base(self, loaded: LoadedSuite, base: Gate) -> LoadedSuite:
         policy = apply_base_policy(base, self._head[loaded.suite.file])
@@ -213,6 +214,17 @@ def compare_policies(
         ),
         missing=tuple(find_unmet_requirements(gates, evaluated)),
         notes=base.found.notes,
+    )
+
+
+def _count_base_runs(base: BaseGates, head: Sequence[Gate]) -> tuple[Gate, ...]:
+    """The gates of the base, with the number of recorded runs where it has more than the head."""
+    runs = {gate.config: gate.recorded_runs or 0 for gate in head}
+    return tuple(
+        replace(gate, recorded_runs=runs[gate.config] + more)
+        if (more := base.more_runs.get(gate.config, 0)) > 0
+        else gate
+        for gate in base.gates
     )
 
 
