@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -87,7 +87,7 @@ def find_policy_changes(base: Sequence[Gate], head: Sequence[Gate]) -> Iterator[
             yield replace(change, fails=fails)
 
 
-def is_looser(name: str, before: Value, after: Value, *, mode: str = "detect") -> bool:
+def is_looser(name: str, before: Any, after: Any, *, mode: str = "detect") -> bool:
     """Whether a check may pass more easily with ``after``.
 
     Args:
@@ -96,16 +96,14 @@ def is_looser(name: str, before: Value, after: Value, *, mode: str = "detect") -
     """
     if before is None or after is None:
         return before is not None
-    if isinstance(before, str) and isinstance(after, str):
+    if name in STRICTEST_FIRST:
         order = STRICTEST_FIRST[name]
         return order.index(after) > order.index(before)
-    if isinstance(before, tuple) and isinstance(after, tuple):
+    if name in MORE_IS_STRICTER:
         return not {*before} <= {*after}
-    if isinstance(before, str | tuple) or isinstance(after, str | tuple):
-        raise TypeError(f"{name}: {before!r} and {after!r} are of different types")
     if name in LOWER_IS_STRICTER or (name in DEPENDS_ON_MODE and mode == "detect"):
-        return after > before
-    return after < before
+        return bool(after > before)
+    return bool(after < before)
 
 
 def apply_base_policy(base: Gate, head: Gate) -> GatePolicy:

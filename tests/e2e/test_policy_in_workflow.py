@@ -226,6 +226,35 @@ class TestShards:
         assert ran.results["policy"]["decided_by_base"] == ["agentci.yaml"]
         assert ran.results["policy"]["missing"] == []
 
+    def test_merged_shards_of_a_push_are_not_compared(self, make: Any) -> None:
+        request = make({"on_loosened": "fail"})
+        request.check_out()
+        request.step("run", "--shard", "1/1", "--output-dir", "shards/1", event="push")
+        merge = ("merge", "shards/1", "--baseline", "base")
+        ran = request.step(*merge, event="push")
+        assert (ran.code, ran.results["policy"]) == (0, None)
+
+    def test_merged_shards_are_compared_with_named_results(self, make: Any, tmp_path: Path) -> None:
+        request = make()
+        request.check_out("main")
+        run_agentci(["run"], cwd=request.workflow.folder)
+        request.workflow.folder.rename(tmp_path / "main")
+        request.check_out(depth=1)
+        request.step("run", "--shard", "1/1", "--output-dir", "shards/1")
+        ran = request.step("merge", "shards/1", "--baseline", "../main/agentci-results")
+        assert loosened(ran) == ["threshold of own"]
+
+    def test_stale_results_are_not_the_policy_of_the_base(self, make: Any) -> None:
+        request = make()
+        request.evaluate_base()
+        later = "6" * 40
+        request.workflow.past.commit(later, request.base)
+        request.workflow.past.parents[request.merge] = (later, request.head)
+        request.check_out(depth=1)
+        ran = request.step("run", "--baseline", "base")
+        assert ran.code == 0
+        assert "the baseline is stale" in ran.results["policy"]["unavailable"]
+
     def test_shards_without_baseline_are_compared_with_results(self, make: Any) -> None:
         request = make({"policy": "base"})
         request.evaluate_base()

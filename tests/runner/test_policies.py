@@ -170,6 +170,18 @@ class TestDefinition:
         gates = [describe(tmp_path / name, config(entry))[1] for name in ("one", "two")]
         assert gates[0] == gates[1]
 
+    def test_labels_are_part_of_it_and_have_no_threshold(self, tmp_path: Path) -> None:
+        grader = {"type": "label_model", "input": SCORE_MODEL["input"], "labels": ["a", "b"]}
+        entry = {"name": "own", "type": "openai_eval"}
+        found = [
+            describe(tmp_path, config({**entry, "grader": {**grader, "passing_labels": labels}}))[
+                1
+            ].settings[0]
+            for labels in (["a"], ["a", "b"])
+        ]
+        assert [each.threshold for each in found] == [None, None]
+        assert found[0].definition != found[1].definition
+
     def test_own_limit_of_an_assertion_is_part_of_it(self, tmp_path: Path) -> None:
         entry = {"name": "own", "type": "latency"}
         found = [
