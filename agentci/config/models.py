@@ -19,6 +19,7 @@ from agentci.model.choices import (
     GroupBy,
     OnError,
     OnLoosened,
+    OnRemoved,
     OnSkip,
     OnTurnMismatch,
     PolicySource,
@@ -106,6 +107,11 @@ class GateSpec(ThresholdSpec):
         "Whose thresholds decide: those of the evaluated commit (`head`), or of the `base` commit; "
         "the base commit's value decides.",
         default="head",
+    )
+    on_removed: OnRemoved = optional(
+        "Whether a check that passed in the `--baseline` and is not in the run fails the gate, is "
+        "reported as worse, or is allowed if its eval case was removed, too.",
+        default="warn",
     )
     evaluators: dict[str, ThresholdSpec] = optional(
         "Thresholds of single evaluators, by name.", default={}

@@ -23,6 +23,7 @@ STRICTEST_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     "on_error": ("fail", "warn"),
     "on_skip": ("fail", "allow"),
     "on_turn_mismatch": ("fail", "allow"),
+    "on_removed": ("fail", "warn", "allow"),
     "on_loosened": ("fail", "warn"),
     "source": ("base", "head"),
     "mode": ("prove", "detect"),

@@ -1,7 +1,8 @@
 """The format of ``results.json``: the types that are written and read, and their JSON Schema.
 
-All keys are required and no others are read: reader and writer have the same version. The schema
-allows more keys, since later versions may add some.
+Keys of results that have a default here are left out if they have that value; all others are
+required, and no others are read: reader and writer have the same version. The schema allows
+more keys, since later versions may add some.
 """
 
 import re
@@ -16,12 +17,19 @@ from agentci.model.choices import (
     MatchType,
     OnError,
     OnLoosened,
+    OnRemoved,
     OnSkip,
     OnTurnMismatch,
     PolicySource,
     RepeatAggregation,
 )
-from agentci.model.gate import ComparisonOutcome, RegressionMode, RegressionOutcome
+from agentci.model.gate import (
+    ChangedStatus,
+    CheckClass,
+    ComparisonOutcome,
+    RegressionMode,
+    RegressionOutcome,
+)
 from agentci.model.json import JsonObject
 from agentci.model.policy import PolicyChangeKind
 from agentci.model.problem import Severity
@@ -95,7 +103,7 @@ class RepeatsJson(_Json):
     repeats: Annotated[tuple[RepeatJson, ...], Meta(min_length=1)]
 
 
-class ResultJson(_Json):
+class ResultJson(_Json, kw_only=True, omit_defaults=True):
     """The result of one check: one evaluator, one case."""
 
     id: Annotated[str, _about("Digest of config, case and evaluator; the same in every run.")]
@@ -125,11 +133,11 @@ class ResultJson(_Json):
             "Why the check errored or was skipped, or passed or failed regardless of its score."
         ),
     ]
-    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
+    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")] = ()
     seconds: float | None
     cached: bool
-    trials: Annotated[TrialsJson | None, _about("Null unless the case was run several times.")]
-    repeats: Annotated[RepeatsJson | None, _about("Null unless the evaluator ran several times.")]
+    trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
+    repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None
     fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
     place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 
@@ -273,6 +281,9 @@ class GatePolicyJson(_Json):
         RegressionThresholdsJson | None,
         _about("Null if the comparison with a baseline is only shown."),
     ]
+    on_removed: Annotated[
+        OnRemoved, _about("Treatment of checks that passed in the baseline and are not in the run.")
+    ]
     on_loosened: Annotated[
         OnLoosened, _about("Whether a policy looser than the base commit's fails the gate.")
     ]
@@ -303,7 +314,9 @@ class GateJson(_Json):
     config: str
     policy: GatePolicyJson
     evaluators: Annotated[tuple[str, ...], _about("In config order.")]
-    uncovered: Annotated[Count, _about("Number of eval cases without a matching recorded run.")]
+    uncovered: Annotated[
+        tuple[str, ...], _about("Ids of the eval cases without a matching recorded run.")
+    ]
     settings: Annotated[tuple[EvaluatorSettingsJson, ...], _about("What each evaluator requires.")]
     eval_cases: Annotated[
         Mapping[str, str], _about("Digest of each eval case or dataset row, by its id.")
@@ -364,25 +377,52 @@ class SpendingJson(_Json):
     saved: Annotated[CostJson, _about("What cached responses would have cost.")]
 
 
+class CheckClassesJson(_Json):
+    """The number of checks of both runs, by class; each check is in exactly one."""
+
+    compared: Annotated[Count, _about("Passed or failed in both runs, evaluated by the same.")]
+    changed: Annotated[
+        Count, _about("In both runs, but what it is evaluated by changed (`fingerprint`).")
+    ]
+    newly_skipped: Annotated[Count, _about("Skipped now, but not in the baseline.")]
+    newly_errored: Annotated[Count, _about("Errored now, but not in the baseline.")]
+    newly_scored: Annotated[
+        Count, _about("Passed or failed now, but skipped or errored in the baseline.")
+    ]
+    unscored: Annotated[Count, _about("Skipped in both runs, or errored in both.")]
+    added: Annotated[Count, _about("Only in this run.")]
+    removed: Annotated[Count, _about("Only in the baseline.")]
+
+
 class ChangeJson(_Json):
-    """A check that passed in one run and failed in the other, with its scores."""
+    """A check that passed in one run and did not in the other, with its scores."""
 
     case: str
     before: float | None
     after: float | None
+    status: Annotated[ChangedStatus, _about("In this run.")]
+    check_class: Annotated[CheckClass, _about("Its class in `classes`.")]
+    fails_before: Annotated[
+        bool,
+        _about("Whether it passed in the baseline, but not when that was evaluated again."),
+    ]
 
 
 class EvaluatorComparisonJson(_Json):
-    """The checks of one evaluator that have a result in both runs."""
+    """The checks of one evaluator in both runs."""
 
     config: str
     evaluator: str
     required: bool
-    pairs: Annotated[Count, _about("Number of these checks.")]
-    before: Annotated[float | None, _about("Mean score in the baseline.")]
-    after: Annotated[float | None, _about("Mean score in this run.")]
-    regressions: Annotated[tuple[ChangeJson, ...], _about("Checks that passed and now fail.")]
-    improvements: Annotated[tuple[ChangeJson, ...], _about("Checks that failed and now pass.")]
+    classes: CheckClassesJson
+    pairs: Annotated[Count, _about("Number of checks that take part in the test.")]
+    before: Annotated[float | None, _about("Their mean score in the baseline.")]
+    after: Annotated[float | None, _about("Their mean score in this run.")]
+    worse: Annotated[
+        tuple[ChangeJson, ...],
+        _about("Checks that passed in the baseline and do not pass now, of any class."),
+    ]
+    better: Annotated[tuple[ChangeJson, ...], _about("Compared checks that failed and now pass.")]
     p_value: Annotated[
         float | None,
         _about(
@@ -409,14 +449,18 @@ class ComparisonJson(_Json):
 
     baseline: Annotated[str, _about("Where the baseline was found.")]
     evaluators: tuple[EvaluatorComparisonJson, ...]
+    classes: Annotated[CheckClassesJson, _about("Of all evaluators.")]
     not_comparable: Annotated[str, _about("Why the runs are not comparable; empty if they are.")]
-    added: Annotated[Count, _about("Number of checks that only this run has.")]
-    removed: Annotated[Count, _about("Number of checks that only the baseline has.")]
     commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
     stale: Annotated[
         str,
         _about("Why the baseline may be of another commit than required; else empty."),
     ]
+    rescored: Annotated[
+        Count,
+        _about("Number of checks of the baseline evaluated again with this run's evaluators."),
+    ]
+    not_rescored: Annotated[str, _about("Why other changed checks were not; else empty.")]
 
 
 class ShardJson(_Json):

@@ -28,14 +28,14 @@ def make_gate(
     *,
     eval_set: EvalSet | None = None,
     dataset: Dataset | None = None,
-    uncovered: int = 0,
+    uncovered: tuple[str, ...] = (),
     recorded_runs: int | None = None,
 ) -> Gate:
     """Make the gate of a suite.
 
     Args:
         root: the workspace; paths count relative to it.
-        uncovered: number of eval cases without a matching recorded run.
+        uncovered: ids of the eval cases without a matching recorded run.
         recorded_runs: as in ``Gate``.
     """
     evaluators = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))

@@ -20,7 +20,6 @@ from agentci.gate.regression import find_regression_reasons
 from agentci.gate.rules import GateReason
 from agentci.github.events import PULL_REQUEST_PREFIX, find_missing_secrets_reason
 from agentci.github.workflow import find_checked_out_commit
-from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
 from agentci.model.values import replace
@@ -33,6 +32,7 @@ from agentci.runner.services import Services
 from agentci.runner.transcripts import TranscriptLog
 
 if TYPE_CHECKING:
+    from agentci.github.baseline.compare import BaselineResults
     from agentci.github.baseline.policy import PolicyCheck
 
 
@@ -50,8 +50,8 @@ def run(settings: Settings, session: Session) -> int:
         return publish_input_problems(error.problems, session)
     try:
         policy = _make_policy_check(settings, session)
-        plan, outcome = _run_plan(settings, session, policy)
-        report = _make_report(plan, outcome, policy, settings, session)
+        plan, outcome, baseline = _run_plan(settings, session, policy)
+        report = _make_report(plan, outcome, baseline, policy, settings, session)
         report = _save_baseline(report, settings, session)
         report = publish_report(report, settings, session)
     except Exception:
@@ -76,7 +76,7 @@ def _make_policy_check(settings: Settings, session: Session) -> "PolicyCheck | N
 
 def _run_plan(
     settings: Settings, session: Session, policy: "PolicyCheck | None"
-) -> tuple[Plan, Outcome]:
+) -> tuple[Plan, Outcome, "BaselineResults | None"]:
     reason = find_missing_secrets_reason(session.workflow.context)
     plan, services = _prepare_plan(
         settings, session.services, policy, missing_secrets_reason=reason
@@ -90,13 +90,15 @@ def _run_plan(
         log = TranscriptLog(settings.evaluator_io)
         services = replace(services, cached_responses=cache, transcript_log=log)
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
+        baseline = _load_baseline(
+            plan, outcome, jobs, settings, replace(session, services=services), policy
+        )
     finally:
         problems = (*problems, *close_response_cache(cache))
     progress.finish()
     plan = replace(plan, problems=(*plan.problems, *agent_problems, *problems))
-    return plan, replace(
-        outcome, spending=collect_spending(plan, services), transcripts=log.select_worst()
-    )
+    spending, transcripts = collect_spending(plan, services), log.select_worst()
+    return plan, replace(outcome, spending=spending, transcripts=transcripts), baseline
 
 
 def _run_checks(
@@ -153,13 +155,18 @@ def _prepare_plan(
 def _make_report(
     plan: Plan,
     outcome: Outcome,
+    baseline: "BaselineResults | None",
     policy: "PolicyCheck | None",
     settings: Settings,
     session: Session,
 ) -> Report:
     complete = outcome.complete and not session.services.interruption.is_requested()
     commit = find_checked_out_commit(session.services.workspace, session.workflow.context)
-    comparison = _compare_with_baseline(plan, outcome, commit, settings, session)
+    comparison = None
+    if baseline is not None:
+        from agentci.github.baseline.compare import compare_results  # noqa: PLC0415 (likewise)
+
+        comparison = compare_results(baseline, outcome.results, plan.gates)
     policy_comparison = None if policy is None else policy.compare(plan.gates)
     reasons = (
         *find_regression_reasons(comparison, plan.gates),
@@ -183,17 +190,33 @@ def _make_report(
     )
 
 
-def _compare_with_baseline(
-    plan: Plan, outcome: Outcome, commit: str, settings: Settings, session: Session
-) -> Comparison | None:
-    """Compare the run with its baseline; shards are compared when they are merged."""
-    if not settings.baseline or plan.shard_info is not None:
-        return None
-    from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (rarely used)
+def _load_baseline(
+    plan: Plan,
+    outcome: Outcome,
+    jobs: int,
+    settings: Settings,
+    session: Session,
+    policy: "PolicyCheck | None",
+) -> "BaselineResults | None":
+    """Load the baseline, and evaluate again what changed since.
 
-    return compare_with_baseline(
-        settings, session.services, session.workflow, outcome.results, plan.gates, commit
+    None without a baseline, and for a shard: shards are compared when they are merged.
+    """
+    if policy is None or not settings.baseline or plan.shard_info is not None:
+        return None
+    # Imported late: most runs have no baseline.
+    from agentci.github.baseline.compare import load_baseline, rescore_outdated  # noqa: PLC0415
+    from agentci.runner.rescore import Rescorer  # noqa: PLC0415
+
+    services, workflow = session.services, session.workflow
+    commit = find_checked_out_commit(services.workspace, workflow.context)
+    baseline = load_baseline(settings, services, workflow, commit)
+    if baseline is None or not outcome.complete:
+        return baseline
+    rescorer = Rescorer(
+        plan=plan, results=outcome.results, settings=settings, services=services, jobs=jobs
     )
+    return rescore_outdated(baseline, rescorer, policy.files)
 
 
 def _save_baseline(report: Report, settings: Settings, session: Session) -> Report:
@@ -225,7 +248,7 @@ def _make_decision(
     return decide(
         groups,
         problems=plan.problems,
-        uncovered=sum(gate.uncovered for gate in plan.gates),
+        uncovered=sum(len(gate.uncovered) for gate in plan.gates),
         complete=complete,
         fail_on=settings.fail_on,
         also=reasons,

@@ -130,7 +130,11 @@ class BaseFilesFetcher:
         return self._fetched.get_or_compute(commit, lambda: self._fetch(commit))
 
     def _fetch(self, commit: str) -> BaseFiles:
-        scratch = resolve_path(Path(tempfile.mkdtemp(prefix="agentci-base-")))
+        try:
+            scratch = resolve_path(Path(tempfile.mkdtemp(prefix="agentci-base-")))
+        except OSError as error:
+            message = f"there is no place for a temporary folder: {error.strerror}"
+            raise NoBaseFilesError(message) from None
         weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
         misses: list[str] = []
         try:

@@ -52,8 +52,8 @@ class BasePolicy(Struct, frozen=True, kw_only=True):
 class PolicyCheck:
     """The comparison of one run with its base: first ``apply``, then ``compare``.
 
-    Args:
-        files: the files of the base commit.
+    Attributes:
+        files: fetches the files of the base commit.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PolicyCheck:
         self._settings = settings
         self._services = services
         self._workflow = workflow
-        self._files = files
+        self.files = files
         self._base: BasePolicy | None = None
         self._head: dict[str, Gate] = {}
 
@@ -116,7 +116,7 @@ class PolicyCheck:
         if not named:
             return self._find_in_git(evaluated, suites) if github.active else None
         try:
-            files = self._files.fetch_base(evaluated)
+            files = self.files.fetch_base(evaluated)
         except NoBaseFilesError as error:
             where = (self._settings, self._services, self._workflow)
             return _find_stored(evaluated, *where, why=f"{error}")
@@ -137,7 +137,7 @@ class PolicyCheck:
         others += [event.base_sha] if event.base_sha else []
         try:
             base = open_git_repository(self._services).find_merge_base(evaluated, others)
-            return self._load(self._files.fetch(base), suites) if base else None
+            return self._load(self.files.fetch(base), suites) if base else None
         except (UnreachableError, NoBaseFilesError):
             return None
 

@@ -124,13 +124,13 @@ class TestFilesFromGit:
         (root / "sub").mkdir()
         (root / "sub" / "file").write_text("inside")
         links = {"in": "sub/file", "folder": "sub", "up": "../secret", "far": str(tmp_path)}
-        links |= {"sub/root": "..", "chain": "sub/root/../secret", "loop": "loop"}
+        links |= {"sub/top": "..", "chain": "sub/top/../secret", "loop": "loop"}
         for name, target in links.items():
             (root / name).symlink_to(target)
         base = commit(root)
         kept = fetcher(root)
         files = kept.fetch(base)
-        assert set(contents(files)) == {"sub/file", "in", "folder", "sub/root", "loop"}
+        assert set(contents(files)) == {"sub/file", "in", "folder", "sub/top", "loop"}
         assert (files.workspace.root / "in").read_text() == "inside"
 
     def test_submodules_are_left_out(self, root: Path) -> None:
