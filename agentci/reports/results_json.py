@@ -168,6 +168,7 @@ class CaseJson(_Json):
     turns: tuple[TurnJson, ...]
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
     performance: Annotated[Mapping[str, Any] | None, _about("Recorded latency, tokens and counts.")]
+    run: Annotated[str, _about("Digest of what was recorded; equal digests mean the same run.")]
 
     def __post_init__(self) -> None:
         if self.turn_count != len(self.turns):

@@ -7,7 +7,7 @@ of the same budgets.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,7 +16,6 @@ from agentci._util.workspace import Workspace
 from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.gate.groups import SCORED_STATUSES
-from agentci.model.case import CaseSummary
 from agentci.model.result import CheckResult
 from agentci.model.values import replace
 from agentci.runner.check import Check
@@ -29,8 +28,6 @@ AGENT_RUNS: Final = "an agent makes the runs, or there are several of a case"
 OTHER_RUNS: Final = "the recorded runs at that commit are not those of the baseline"
 OTHER_ROWS: Final = "the rows changed that hold the answers, too"
 INTERRUPTED: Final = "the run was interrupted"
-
-_RunFacts: TypeAlias = tuple[object, ...]
 
 
 class RescoredBaseline(Struct, frozen=True, kw_only=True):
@@ -123,14 +120,14 @@ class Rescorer(Struct, frozen=True, kw_only=True):
     ) -> tuple[list[Check], list[str]]:
         """The checks on the baseline's runs, and why there are none for others."""
         wanted = {check.id: check for check in outdated}
-        runs = {_describe_run(result.case) for result in before}
+        runs = {result.case.run for result in before}
         found: list[Check] = []
         reasons: list[str] = []
         for base in self._plan_checks(wanted, runs_in, reasons):
             check = wanted[base.id]
             if check.case_trials is not None:
                 reasons.append(AGENT_RUNS)
-            elif _describe_run(base.case) not in runs:
+            elif base.case.run not in runs:
                 reasons.append(OTHER_RUNS)
             elif base.fingerprint != check.fingerprint:
                 reasons.append(OTHER_ROWS)
@@ -153,8 +150,3 @@ class Rescorer(Struct, frozen=True, kw_only=True):
                 continue
             reasons += [str(each) for each in planned.problems if each.severity == "error"]
             yield from (check for check in planned.checks if check.id in wanted)
-
-
-def _describe_run(case: CaseSummary) -> _RunFacts:
-    """What a recorded run and its summary in a report have in common."""
-    return case.trace_id, case.recording.file, case.dialogue

@@ -72,17 +72,14 @@ class TestTraces:
         assert compared(run(root))["classes"]["compared"] == CASES
 
     def test_traces_that_the_baseline_did_not_evaluate_are_not_used(self, root: Path) -> None:
-        """As if a workflow had recorded the traces again before the baseline evaluated them."""
-        results = root / "agentci-results" / "results.json"
-        report = json.loads(results.read_text())
-        for each in (*report["results"], *report["cases"]):
-            each["trace"] = f"other-{each['trace']}"
-        (root.parent / "results.json").write_text(json.dumps(report))
+        """A workflow that records the traces again does not evaluate those in git."""
+        write_eval(root, sunny=2)
+        run_agentci(["run", "--output-dir", str(root.parent / "recorded")], cwd=root)
         (root / "own.py").write_text(EDITED)
-        arguments = ["run", "--baseline", "../results.json"]
-        ran = run_agentci(arguments, cwd=root)
+        ran = run_agentci(["run", "--baseline", "../recorded"], cwd=root)
+        assert compared(ran)["rescored"] == 2
         assert compared(ran)["not_rescored"] == (
-            f"{CASES} changed checks of the baseline could not be evaluated again: "
+            "4 changed checks of the baseline could not be evaluated again: "
             "the recorded runs at that commit are not those of the baseline"
         )
 
