@@ -28,7 +28,7 @@ IGNORED_KEYS: Final = frozenset(
 class FileContents:
     """Files that a definition names; they count with their content.
 
-    Of Python code, the modules that it imports count, too, if they are in the workspace.
+    The modules that Python and JavaScript code imports count, too, if they are in the workspace.
 
     Attributes:
         paths: absolute paths; those that are not files are left out.

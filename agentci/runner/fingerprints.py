@@ -16,7 +16,8 @@ from agentci.model.case import Expectation
 from agentci.model.program import RemoteProgram, RequiredProgram
 from agentci.model.values import IdentityKey
 from agentci.remote.programs import ProgramTable, ReadyProgram
-from agentci.runner.source_digests import SourceDigests, digest_bytes
+from agentci.runner.code_files import digest_bytes
+from agentci.runner.source_digests import SourceDigests
 
 # The bytes of a fingerprint's parts, which differ from any JSON.
 SEPARATOR: Final = b"\n"

@@ -386,6 +386,12 @@ def test_fingerprint_of_agentv_evaluator_is_exact(tmp_path: Path, entry: str) ->
     assert find_wrong(evaluator, Expectation(agentv_case=AGENTV_CASE), tmp_path) == []
 
 
+def test_agentv_evaluator_needs_a_case_of_an_eval_file(tmp_path: Path) -> None:
+    evaluator = build_agentv(tmp_path, AGENTV_ENTRIES["field_accuracy"])
+    with pytest.raises(TypeError, match="not from an eval file"):
+        evaluator.read_expectation(Expectation())
+
+
 CONVERSATION = Conversation(
     preamble=({"role": "system", "content": "Be kind."},),
     turns=tuple(

@@ -6,7 +6,7 @@ import pytest
 
 from agentci._util.workspace import find_workspace
 from agentci.evaluators.definition import FileContents
-from agentci.runner import source_digests
+from agentci.runner import python_modules
 from agentci.runner.source_digests import SourceDigests
 
 FILES = {
@@ -147,10 +147,35 @@ def test_files_outside_of_workspace_and_repository_are_not_read(tmp_path: Path) 
 
 
 def test_number_of_modules_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_digests, "MAX_MODULES", 1)
+    monkeypatch.setattr(python_modules, "MAX_MODULES", 1)
     assert find_reached(folder) == {"own.py"}
 
 
 def test_large_module_counts_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_digests, "MAX_MODULE_BYTES", 10)
+    monkeypatch.setattr(python_modules, "MAX_MODULE_BYTES", 10)
     assert find_reached(folder, "one") == {"own.py"}
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ('import {a} from "./help.js"', "help.js"),
+        ("const help = require('../lib/help')", "../lib/help.js"),
+        ("await import ( './help.mjs' )", "help.mjs"),
+        ('import "./help.ts"', "help.ts"),
+        ('export * from "./first.js"', "second.js"),
+    ],
+)
+def test_imported_scripts_count(tmp_path: Path, line: str, file: str) -> None:
+    folder = tmp_path / "own"
+    for each in (folder, tmp_path / "lib"):
+        each.mkdir()
+    (folder / "own.js").write_text(f"{line}\nimport fs from 'fs'\nimport './missing.js'\n")
+    (folder / "first.js").write_text("import './own.js'; import './second.js'\n")
+    (folder / "unused.js").write_text("1")
+    (folder / file).write_text("1")
+    before = digest(tmp_path, "own/own.js")
+    (folder / "unused.js").write_text("2")
+    assert digest(tmp_path, "own/own.js") == before
+    (folder / file).write_text("2")
+    assert digest(tmp_path, "own/own.js") != before

@@ -217,12 +217,10 @@ class PythonModule:
     def _list_uses(self, node: ast.stmt) -> Iterator[str]:
         """Yield the module-level names that a statement uses; some may be local names."""
         if isinstance(node, _Function | ast.ClassDef):
-            scope = self._scopes.get((node.name, node.lineno))
-            if scope is not None:
-                yield from _list_global_names(scope)
-                yield from _list_names(_list_outer_expressions(node))
-                return
-        yield from _list_names([node])
+            yield from _list_global_names(self._scopes[node.name, node.lineno])
+            yield from _list_names(_list_outer_expressions(node))
+        else:
+            yield from _list_names([node])
 
     def _is_inert(self, node: ast.stmt) -> bool:  # noqa: PLR0911 (one per kind of statement)
         """Return whether a statement only binds names, without an effect on others."""

@@ -44,7 +44,7 @@ def test_other_functions_are_not_reached() -> None:
         "from agentci.pytest import evals, Config\n@evals.evaluator(Config(two))\ndef f(): pass",
         "if __name__ == '__main__':\n    two()",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import other",
-        "callback = lambda: print(two())",
+        "callback = lambda x=1, *, y=2: print(two())",
         "import logging, json",
         "import importlib",
     ],
@@ -69,6 +69,10 @@ def test_statement_without_effect_on_others_is_not_reached(other: str) -> None:
         "class Base:\n    def __init_subclass__(cls): print()\nclass Other(Base): pass",
         "import set_up",
         "re = object()\nX = re.compile('a')",
+        "try:\n    pass\nexcept ValueError as error:\n    pass",
+        "X = make()()",
+        "X = [(y := 1)]",
+        "X = (1).__add__(make())",
     ],
 )
 def test_statement_that_runs_is_reached(running: str) -> None:
@@ -115,6 +119,16 @@ def test_dynamic_code_reaches_the_whole_module(body: str) -> None:
 @pytest.mark.parametrize("names", [("missing",), ("one", "missing")])
 def test_unknown_name_reaches_the_whole_module(names: tuple[str, ...]) -> None:
     assert reach(TWO, *names) == TWO
+
+
+def test_unused_names_of_an_import_are_not_reached() -> None:
+    source = "import json, re\ndef one(): return json\n"
+    assert reach(source, "one") == "import json as json\ndef one(): return json"
+
+
+def test_rebound_import_reaches_the_whole_module_that_it_imports() -> None:
+    source = "try:\n    import help\nexcept ImportError as error:\n    help = error\n"
+    assert imports(f"{source}def one(): return help\n", "one") == {("help", None)}
 
 
 def test_star_import_reaches_the_whole_module() -> None:
