@@ -1,7 +1,7 @@
 """What an evaluator requires: read from a built evaluator, and replaced by that of another one."""
 
 import copy
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -11,6 +11,8 @@ from agentci.model.choices import MatchType
 from agentci.model.judgement import EvaluatorIdentity, Repetition
 from agentci.model.policy import EvaluatorSettings
 from agentci.model.values import replace
+
+E = TypeVar("E", bound=Evaluator)
 
 # Where evaluators keep their threshold besides the identity: the class and its field.
 THRESHOLD_FIELDS: Final = {
@@ -56,16 +58,17 @@ def read_settings(evaluator: Evaluator) -> EvaluatorSettings:
     )
 
 
-def apply_settings(evaluator: Evaluator, settings: EvaluatorSettings) -> Evaluator:
+def apply_settings(evaluator: E, settings: EvaluatorSettings) -> E:
     """Return the evaluator with what ``settings`` require.
 
     An evaluator of a plugin keeps its threshold, which only the plugin knows how to apply.
     """
-    if not isinstance(evaluator, Struct):
-        changed: Any = copy.copy(evaluator)
-        changed.identity = replace(evaluator.identity, required=settings.required)
-        return changed  # type: ignore[no-any-return]  # (of the same class)
-    return _apply(evaluator, settings)  # type: ignore[no-any-return]  # (of the same class)
+    found: Any = evaluator
+    if isinstance(found, Struct):
+        return _apply(found, settings)  # type: ignore[no-any-return]  # (of the same class)
+    changed = copy.copy(found)
+    changed.identity = replace(evaluator.identity, required=settings.required)
+    return changed  # type: ignore[no-any-return]  # (of the same class)
 
 
 def _read_match_type(evaluator: Any) -> MatchType | None:

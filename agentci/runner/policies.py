@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentci._util.text import json_text
 from agentci.config.suite import EvalFileCase, Suite
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.settings import NEUTRAL, apply_settings, read_settings
 from agentci.model.case import Dataset, EvalSet
 from agentci.model.gate import Gate
@@ -15,9 +15,18 @@ from agentci.model.json import Json
 from agentci.model.policy import EvaluatorSettings
 from agentci.model.problem import Place
 from agentci.model.values import list_field_names, replace
-from agentci.runner.fingerprints import IGNORED_FIELDS
 
 DIGITS: Final = 16
+# Fields that change neither a score nor whether it passes, and the definition in the config, which
+# the other fields are made of.
+IGNORED_FIELDS: Final = frozenset(
+    {
+        *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
+        *("allow_source", "own_variables", "definition"),
+        *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
+        "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
+    }
+)
 # Expected turns of a conversation, which belong to its case.
 CONVERSATION_FIELD: Final = "conversation"
 
@@ -57,17 +66,17 @@ def apply_base_settings(suite: Suite, base: Gate) -> Suite:
     shared = {each.name: each for each in base.settings if not each.cases}
     own = {(case, each.name): each for each in base.settings for case in each.cases}
 
-    def change(evaluator: Evaluator, case: str = "") -> Evaluator:
+    def change(evaluator: ComparableEvaluator, case: str = "") -> ComparableEvaluator:
         name = evaluator.identity.name
         settings = own.get((case, name)) or shared.get(name)
         return evaluator if settings is None else apply_settings(evaluator, settings)
 
     if suite.eval_cases is None:
         return replace(suite, evaluators=tuple(map(change, suite.evaluators)))
-    known: dict[tuple[int, int], Evaluator] = {}
+    known: dict[tuple[int, int], ComparableEvaluator] = {}
     cases: list[EvalFileCase] = []
     for each in suite.eval_cases:
-        changed: list[Evaluator] = []
+        changed: list[ComparableEvaluator] = []
         for evaluator in each.evaluators:
             named = (each.eval_case.id, evaluator.identity.name)
             settings = own.get(named) or shared.get(named[1])
