@@ -5,7 +5,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import evaluators, judge, many_traces, one_trace, remote, response_cache, sandbox
+from benchmarks import (
+    evaluators,
+    judge,
+    large_reports,
+    many_traces,
+    one_trace,
+    remote,
+    response_cache,
+    sandbox,
+)
 
 
 def main() -> int:
@@ -23,6 +32,7 @@ def main() -> int:
     within = [
         one_trace.measure(agentevals, options.times),
         many_traces.measure(1),
+        large_reports.measure(options.times),
         remote.measure(options.times),
         sandbox.measure(100),
         evaluators.measure(agentevals, options.times),

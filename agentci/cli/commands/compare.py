@@ -20,7 +20,9 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
     before, after = (
         read_baseline_report(named, workspace, outcomes_only=True) for named in (base, head)
     )
-    comparison = compare_runs(before.results, after.results, after.gates, baseline=base)
+    comparison = compare_runs(
+        before.results, after.results, after.gates, gates_before=before.gates, baseline=base
+    )
     lines = [
         *comparison_lines(comparison),
         *_find_incomplete_warnings(base, before),

@@ -43,7 +43,13 @@ def compare_with_baseline(
         return Comparison(baseline=PULL_REQUEST_BASE, not_comparable=f"baseline not found: {error}")
     found = earlier.found
     name = f"{shorten_commit(found.commit)}, {found.where}"
-    compared = compare_runs(found.report.results, results, gates, baseline=name)
+    compared = compare_runs(
+        found.report.results,
+        results,
+        gates,
+        gates_before=found.report.gates,
+        baseline=name,
+    )
     return replace(compared, commit=found.commit, stale=earlier.stale)
 
 
@@ -58,5 +64,7 @@ def _compare_with_file(
         )
     if reason := explain_incomplete(report):
         return Comparison(baseline=named, not_comparable=f"baseline not comparable: it {reason}")
-    compared = compare_runs(report.results, results, gates, baseline=named)
+    compared = compare_runs(
+        report.results, results, gates, gates_before=report.gates, baseline=named
+    )
     return replace(compared, commit=report.commit)
