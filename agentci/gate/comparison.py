@@ -142,6 +142,12 @@ def compare_runs(
     return Comparison(baseline=baseline, evaluators=evaluators, classes=classes)
 
 
+def select_known(before: Sequence[CheckResult], after: Sequence[CheckResult]) -> list[CheckResult]:
+    """Select the checks of the baseline that a run has which ended early: none were removed."""
+    known = {each.id for each in after}
+    return [each for each in before if each.id in known]
+
+
 def describe_outcome(comparison: EvaluatorComparison) -> str:
     """Describe the outcome with its reason: "regressed: mean score 1 -> 0.5 (40 cases, ...)"."""
     if comparison.outcome == "pass":

@@ -139,7 +139,9 @@ def _make_report(
     if baseline is not None:
         from agentci.github.baseline.compare import compare_results  # noqa: PLC0415 (likewise)
 
-        comparison = compare_results(baseline, outcome.results, plan.gates)
+        comparison = compare_results(
+            baseline, outcome.results, plan.gates, complete=complete and bool(outcome.results)
+        )
     decision = _make_decision(plan, outcome, comparison, settings, complete=complete)
     return Report(
         complete=complete,

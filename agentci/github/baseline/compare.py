@@ -10,7 +10,7 @@ from agentci._util.text.suggest import shorten_commit
 from agentci._util.workspace import Workspace
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
-from agentci.gate.comparison import compare_runs
+from agentci.gate.comparison import compare_runs, select_known
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison, Gate
@@ -147,13 +147,21 @@ def _explain_left(baseline: BaselineResults, left: int, reasons: Sequence[str]) 
 
 
 def compare_results(
-    baseline: BaselineResults, results: Sequence[CheckResult], gates: Sequence[Gate]
+    baseline: BaselineResults,
+    results: Sequence[CheckResult],
+    gates: Sequence[Gate],
+    *,
+    complete: bool = True,
 ) -> Comparison:
-    """Compare ``results`` with those of the baseline; without any, the comparison says why."""
+    """Compare ``results`` with those of the baseline; without any, the comparison says why.
+
+    Args:
+        complete: False if the run ended early.
+    """
     if baseline.not_comparable:
         return Comparison(baseline=baseline.name, not_comparable=baseline.not_comparable)
     compared = compare_runs(
-        baseline.results,
+        baseline.results if complete else select_known(baseline.results, results),
         results,
         gates,
         gates_before=baseline.gates,
