@@ -87,6 +87,7 @@ class _TestedEvaluator(Struct, frozen=True):
         shown: the sample of the means, the interval and the power.
         cases: the number of its checks as text.
         can_drop: the number of groups whose score can drop by more than is allowed.
+        comparable_drops: whether the mean score of the compared checks dropped.
         drops: whether the mean score dropped by more than is allowed if checks that are not
             comparable only got worse.
     """
@@ -97,6 +98,7 @@ class _TestedEvaluator(Struct, frozen=True):
     shown: _Sample = _Sample((), 0.0)
     cases: str = ""
     can_drop: int = 0
+    comparable_drops: bool = False
     drops: bool = False
 
 
@@ -236,6 +238,9 @@ def _pair_scores(
         shown=shown,
         cases=_format_tested(scores),
         can_drop=_count_droppable(scores, thresholds.max_drop),
+        comparable_drops=_make_sample(
+            [each for each in scores if each.comparable], thresholds.max_drop
+        ).drops,
         drops=_drops_without_gains(scores, thresholds.max_drop),
     )
 
@@ -343,7 +348,13 @@ def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> 
     scores, cases = f"mean score {before} -> {after}", tested.cases
     shown_p, drops = _format_p_value(p_value), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
-        return replace(comparison, outcome="fail", reason=f"{scores} ({cases}, {shown_p})")
+        others = any(each.status != "errored" for each in comparison.worse)
+        return replace(
+            comparison,
+            outcome="fail",
+            reason=f"{scores} ({cases}, {shown_p})",
+            only_errors=not (others or tested.comparable_drops),
+        )
     scores = f"{scores} ({cases})"
     bound = _bound_drop(tested) if thresholds.mode == "prove" else 0.0
     if bound > thresholds.max_drop + SCORE_SUM_TOLERANCE:

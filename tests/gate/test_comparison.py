@@ -421,6 +421,11 @@ class TestWorse:
         comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
         first, _ = find_regression_reasons(comparison, gates(thresholds))
         assert first.kind == "errored"
+        # The scores of the other checks dropped, too.
+        after = [*unscored("errored", 1), *results(*[0.8] * 20)[1:]]
+        comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
+        first, _ = find_regression_reasons(comparison, gates(thresholds))
+        assert first.kind == "failed"
 
 
 def _of_eval_case(result: CheckResult) -> CheckResult:
