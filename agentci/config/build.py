@@ -116,6 +116,9 @@ def make_gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
             if name in names
         },
         regression=_make_regression_thresholds(gate),
+        on_loosened=gate.on_loosened,
+        source=gate.policy,
+        on_removed=gate.on_removed,
     )
 
 

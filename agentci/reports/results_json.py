@@ -1,7 +1,8 @@
 """The format of ``results.json``: the types that are written and read, and their JSON Schema.
 
-All keys are required and no others are read: reader and writer have the same version. The schema
-allows more keys, since later versions may add some.
+Keys of results that have a default here are left out if they have that value; all others are
+required, and no others are read: reader and writer have the same version. The schema allows
+more keys, since later versions may add some.
 """
 
 import re
@@ -12,9 +13,25 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
-from agentci.model.choices import OnError, OnSkip, OnTurnMismatch, RepeatAggregation
-from agentci.model.gate import ComparisonOutcome, RegressionMode, RegressionOutcome
+from agentci.model.choices import (
+    MatchType,
+    OnError,
+    OnLoosened,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    PolicySource,
+    RepeatAggregation,
+)
+from agentci.model.gate import (
+    ChangedStatus,
+    CheckClass,
+    ComparisonOutcome,
+    RegressionMode,
+    RegressionOutcome,
+)
 from agentci.model.json import JsonObject
+from agentci.model.policy import PolicyChangeKind
 from agentci.model.problem import Severity
 from agentci.model.result import Status, TrialStrategy
 from agentci.model.shard import MAX_SHARDS
@@ -86,7 +103,7 @@ class RepeatsJson(_Json):
     repeats: Annotated[tuple[RepeatJson, ...], Meta(min_length=1)]
 
 
-class ResultJson(_Json):
+class ResultJson(_Json, kw_only=True, omit_defaults=True):
     """The result of one check: one evaluator, one case."""
 
     id: Annotated[str, _about("Digest of config, case and evaluator; the same in every run.")]
@@ -116,11 +133,11 @@ class ResultJson(_Json):
             "Why the check errored or was skipped, or passed or failed regardless of its score."
         ),
     ]
-    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
+    warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")] = ()
     seconds: float | None
     cached: bool
-    trials: Annotated[TrialsJson | None, _about("Null unless the case was run several times.")]
-    repeats: Annotated[RepeatsJson | None, _about("Null unless the evaluator ran several times.")]
+    trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
+    repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None
     fingerprint: Annotated[str, _about("Digest of what the evaluator reads besides the run.")]
     place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 
@@ -151,6 +168,7 @@ class CaseJson(_Json):
     turns: tuple[TurnJson, ...]
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
     performance: Annotated[Mapping[str, Any] | None, _about("Recorded latency, tokens and counts.")]
+    run: Annotated[str, _about("Digest of what was recorded; equal digests mean the same run.")]
 
     def __post_init__(self) -> None:
         if self.turn_count != len(self.turns):
@@ -254,7 +272,7 @@ class RegressionThresholdsJson(_Json):
     fail_on: Annotated[tuple[RegressionOutcome, ...], _about("Outcomes that fail the gate.")]
 
 
-class PolicyJson(_Json):
+class GatePolicyJson(_Json):
     """The `gate` of a config."""
 
     overall: ThresholdsJson
@@ -264,15 +282,82 @@ class PolicyJson(_Json):
         RegressionThresholdsJson | None,
         _about("Null if the comparison with a baseline is only shown."),
     ]
+    on_removed: Annotated[
+        OnRemoved, _about("Treatment of checks that passed in the baseline and are not in the run.")
+    ]
+    on_loosened: Annotated[
+        OnLoosened, _about("Whether a policy looser than the base commit's fails the gate.")
+    ]
+    source: Annotated[PolicySource, _about("Whose policy decides: `gate.policy`.")]
+
+
+class EvaluatorSettingsJson(_Json):
+    """What an evaluator requires of a case."""
+
+    name: str
+    cases: Annotated[
+        tuple[str, ...], _about("Cases of an eval file that it evaluates; empty for all.")
+    ]
+    threshold: Annotated[Score | None, _about("On the evaluator's own scale.")]
+    criterion: Annotated[str, _about("What a check needs to pass, such as `score >= 0.7`.")]
+    required: bool
+    weight: Amount
+    match_type: Annotated[MatchType | None, _about("Null for evaluators without it.")]
+    on_turn_mismatch: Annotated[OnTurnMismatch | None, _about("Null for evaluators without it.")]
+    repeat: Ordinal
+    repeat_by: RepeatAggregation
+    definition: Annotated[str, _about("Digest of everything else in the config.")]
 
 
 class GateJson(_Json):
     """The gate of one config, and what it covers."""
 
     config: str
-    policy: PolicyJson
+    policy: GatePolicyJson
     evaluators: Annotated[tuple[str, ...], _about("In config order.")]
-    uncovered: Annotated[Count, _about("Number of eval cases without a matching recorded run.")]
+    uncovered: Annotated[
+        tuple[str, ...], _about("Ids of the eval cases without a matching recorded run.")
+    ]
+    settings: Annotated[tuple[EvaluatorSettingsJson, ...], _about("What each evaluator requires.")]
+    eval_cases: Annotated[
+        Mapping[str, str], _about("Digest of each eval case or dataset row, by its id.")
+    ]
+    recorded_runs: Annotated[Count | None, _about("Number of recorded runs; null for eval files.")]
+    trials: Annotated[str, _about("How often each case is run; empty for a single run.")]
+
+
+class PolicyChangeJson(_Json):
+    """A difference from the policy of the base commit by which a check may pass more easily."""
+
+    config: str
+    kind: Annotated[
+        PolicyChangeKind, _about("What is `edited` may have become looser or stricter.")
+    ]
+    subject: Annotated[str, _about("What changed, such as `threshold of tone`.")]
+    before: Annotated[str, _about("In the base commit; empty if there is no value.")]
+    after: str
+    names: Annotated[
+        tuple[str, ...], _about("The eval cases, at most 100; empty for all or other subjects.")
+    ]
+    fails: Annotated[bool, _about("Whether it fails the gate.")]
+
+
+class PolicyJson(_Json):
+    """The comparison of the policy with that of the base commit."""
+
+    base: Annotated[str, _about("Where the policy of the base was found.")]
+    loosened: tuple[PolicyChangeJson, ...]
+    decided_by_base: Annotated[
+        tuple[str, ...], _about("Configs whose checks the policy of the base decided.")
+    ]
+    missing: Annotated[
+        tuple[str, ...], _about("What the policy of the base requires and this run lacks.")
+    ]
+    unavailable: Annotated[
+        str, _about("Why the policy of the base is unknown; empty if it is known.")
+    ]
+    required: Annotated[bool, _about("Whether an unknown policy of the base fails the gate.")]
+    notes: Annotated[tuple[str, ...], _about("Which parts were not compared, and why.")]
 
 
 class CostJson(_Json):
@@ -293,25 +378,52 @@ class SpendingJson(_Json):
     saved: Annotated[CostJson, _about("What cached responses would have cost.")]
 
 
+class CheckClassesJson(_Json):
+    """The number of checks of both runs, by class; each check is in exactly one."""
+
+    compared: Annotated[Count, _about("Passed or failed in both runs, evaluated by the same.")]
+    changed: Annotated[
+        Count, _about("In both runs, but what it is evaluated by changed (`fingerprint`).")
+    ]
+    newly_skipped: Annotated[Count, _about("Skipped now, but not in the baseline.")]
+    newly_errored: Annotated[Count, _about("Errored now, but not in the baseline.")]
+    newly_scored: Annotated[
+        Count, _about("Passed or failed now, but skipped or errored in the baseline.")
+    ]
+    unscored: Annotated[Count, _about("Skipped in both runs, or errored in both.")]
+    added: Annotated[Count, _about("Only in this run.")]
+    removed: Annotated[Count, _about("Only in the baseline.")]
+
+
 class ChangeJson(_Json):
-    """A check that passed in one run and failed in the other, with its scores."""
+    """A check that passed in one run and did not in the other, with its scores."""
 
     case: str
     before: float | None
     after: float | None
+    status: Annotated[ChangedStatus, _about("In this run.")]
+    check_class: Annotated[CheckClass, _about("Its class in `classes`.")]
+    fails_before: Annotated[
+        bool,
+        _about("Whether it passed in the baseline, but not when that was evaluated again."),
+    ]
 
 
 class EvaluatorComparisonJson(_Json):
-    """The checks of one evaluator that have a result in both runs."""
+    """The checks of one evaluator in both runs."""
 
     config: str
     evaluator: str
     required: bool
-    pairs: Annotated[Count, _about("Number of these checks.")]
-    before: Annotated[float | None, _about("Mean score in the baseline.")]
-    after: Annotated[float | None, _about("Mean score in this run.")]
-    regressions: Annotated[tuple[ChangeJson, ...], _about("Checks that passed and now fail.")]
-    improvements: Annotated[tuple[ChangeJson, ...], _about("Checks that failed and now pass.")]
+    classes: CheckClassesJson
+    pairs: Annotated[Count, _about("Number of checks that take part in the test.")]
+    before: Annotated[float | None, _about("Their mean score in the baseline.")]
+    after: Annotated[float | None, _about("Their mean score in this run.")]
+    worse: Annotated[
+        tuple[ChangeJson, ...],
+        _about("Checks that passed in the baseline and do not pass now, of any class."),
+    ]
+    better: Annotated[tuple[ChangeJson, ...], _about("Compared checks that failed and now pass.")]
     p_value: Annotated[
         float | None,
         _about(
@@ -331,6 +443,7 @@ class EvaluatorComparisonJson(_Json):
         float | None,
         _about("Drop found significant with 80 % probability; null if not tested."),
     ]
+    only_errors: Annotated[bool, _about("Whether only errors are a drop, not what the agent did.")]
 
 
 class ComparisonJson(_Json):
@@ -338,14 +451,18 @@ class ComparisonJson(_Json):
 
     baseline: Annotated[str, _about("Where the baseline was found.")]
     evaluators: tuple[EvaluatorComparisonJson, ...]
+    classes: Annotated[CheckClassesJson, _about("Of all evaluators.")]
     not_comparable: Annotated[str, _about("Why the runs are not comparable; empty if they are.")]
-    added: Annotated[Count, _about("Number of checks that only this run has.")]
-    removed: Annotated[Count, _about("Number of checks that only the baseline has.")]
     commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
     stale: Annotated[
         str,
         _about("Why the baseline may be of another commit than required; else empty."),
     ]
+    rescored: Annotated[
+        Count,
+        _about("Number of checks of the baseline evaluated again with this run's evaluators."),
+    ]
+    not_rescored: Annotated[str, _about("Why other changed checks were not; else empty.")]
 
 
 class ShardJson(_Json):
@@ -403,6 +520,7 @@ class ResultsJson(_Json):
     gates: tuple[GateJson, ...]
     judges: tuple[SpendingJson, ...]
     comparison: Annotated[ComparisonJson | None, _about("Null if no baseline was given.")]
+    policy: Annotated[PolicyJson | None, _about("Null if it was not compared with a base commit.")]
     shard: Annotated[ShardJson | None, _about("Null for a whole run.")]
 
 

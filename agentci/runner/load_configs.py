@@ -197,19 +197,28 @@ class LoadedSuite(Struct, frozen=True, kw_only=True):
         return (*self.suite.notices, *self.locator.notices)
 
 
+def move_suite(loaded: LoadedSuite, workspace: Workspace, services: Services) -> LoadedSuite:
+    """The suite, whose files are found at the same paths of another workspace.
+
+    Raises:
+        InputError: the config is outside of the run's workspace.
+    """
+    folder = Path(loaded.locator.folder)
+    if not folder.is_relative_to(services.workspace.root):
+        message = f"{loaded.suite.file} is outside the workspace"
+        raise InputError.from_message(message, place=loaded.suite.place)
+    moved = workspace.root / folder.relative_to(services.workspace.root)
+    locator = FileLocator(moved, workspace, sources=services.sources, executors=services.executors)
+    return LoadedSuite(suite=loaded.suite, locator=locator)
+
+
 def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ...]:
     """Read the configs that ``settings`` name, or make one of ``--metric`` without a config.
 
     Raises:
         InputError: with the errors of all configs.
     """
-    overrides = Overrides(
-        metrics=settings.metrics,
-        threshold=settings.threshold,
-        trajectory_match_type=settings.trajectory_match_type,
-        judge_model=settings.judge_model,
-        only=settings.only,
-    )
+    overrides = make_overrides(settings)
     if settings.metrics and not settings.configs:
         locator = _make_locator(services.workspace.cwd, services)
         locator.notices += _warn_unused_configs(services.workspace)
@@ -228,6 +237,17 @@ def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ..
     if problems:
         raise InputError(problems)
     return _select_suites(suites, settings.only)
+
+
+def make_overrides(settings: Settings) -> Overrides:
+    """Select the options that take precedence over configs."""
+    return Overrides(
+        metrics=settings.metrics,
+        threshold=settings.threshold,
+        trajectory_match_type=settings.trajectory_match_type,
+        judge_model=settings.judge_model,
+        only=settings.only,
+    )
 
 
 def find_refused_variables(suite: Suite, variables: ConfigVariables) -> Iterator[Problem]:

@@ -104,8 +104,8 @@ class TestCachedResponses:
             )
         assert thrown.thrown == {"a": 3, "b": 3}
         assert [each["cached"] for each in second.results] == [True, True]
-        assert [each["repeats"] for each in first.results] == [
-            each["repeats"] for each in second.results
+        assert [each.get("repeats") for each in first.results] == [
+            each.get("repeats") for each in second.results
         ]
 
     def test_first_repeat_reuses_response_of_single_run(self, tmp_path: Path) -> None:
@@ -237,8 +237,8 @@ def test_merged_shards_contain_same_repeats_as_one_run(tmp_path: Path) -> None:
             judge(tmp_path, *options, evaluators=evaluators)
     ran = run_agentci(["merge", "s1", "s2"], cwd=tmp_path)
     assert ran.code == 0
-    assert [each["repeats"] for each in ran.results["results"]] == [
-        each["repeats"] for each in whole["results"]
+    assert [each.get("repeats") for each in ran.results["results"]] == [
+        each.get("repeats") for each in whole["results"]
     ]
     assert "own: 4 of 4 checks flaky (flip rate 0.333)" in ran.out
 
@@ -335,7 +335,7 @@ def test_default_repeat_skips_deterministic_evaluators(tmp_path: Path) -> None:
         evaluators = [builtin, entry(thrown)]
         judged = judge(tmp_path, evaluators=evaluators, defaults={"repeat": 3})
     assert judged.ran.code == 0
-    assert [bool(each["repeats"]) for each in judged.report["results"]] == [False, True]
+    assert [bool(each.get("repeats")) for each in judged.report["results"]] == [False, True]
 
 
 def test_default_repeat_by_without_any_repeat_is_rejected(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_default_repeat_by_without_any_repeat_is_rejected(tmp_path: Path) -> Non
     assert alone.ran.code == 2
     assert "agentci.yaml:1" in alone.ran.out
     assert "`repeat_by` has no effect without `repeat`" in alone.ran.out
-    assert [bool(each["repeats"]) for each in beside.report["results"]] == [True, False]
+    assert [bool(each.get("repeats")) for each in beside.report["results"]] == [True, False]
 
 
 @pytest.mark.parametrize(

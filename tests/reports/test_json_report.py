@@ -41,17 +41,13 @@ def test_result_keys_keep_documented_order() -> None:
         "id config case evaluator type status score criterion threshold required turn_scores hits "
         "misses reasoning details reason seconds cached place"
     )
-    more = {
-        "trace",
-        "eval_case",
-        "file",
-        "warnings",
-        "weight",
-        "trials",
-        "repeats",
-        "fingerprint",
-    }
+    more = {"trace", "eval_case", "file", "weight", "fingerprint"}
     assert [key for key in result if key not in more] == contract.split()
+
+
+def test_keys_without_a_value_of_a_result_are_left_out() -> None:
+    [result] = _rendered(make_result("passed", 0.9))["results"]
+    assert {"warnings", "trials", "repeats"} & {*result} == set()
 
 
 def test_errored_check_has_no_score() -> None:
@@ -102,6 +98,7 @@ def test_case_of_several_evaluators_is_listed_once() -> None:
         ],
         "warnings": ["guessed"],
         "performance": None,
+        "run": "f4244a059ab5f179",
     }
 
 
@@ -145,7 +142,7 @@ def test_gates_include_all_thresholds() -> None:
     own = GatePolicy(
         overall=GateThresholds(min_score=0.5), evaluators={"tone": GateThresholds(on_error="warn")}
     )
-    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=2)
+    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=("c", "d"))
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     thresholds = {
         "min_pass_rate": 1.0,
@@ -159,13 +156,20 @@ def test_gates_include_all_thresholds() -> None:
         {
             "config": "a.yaml",
             "evaluators": ["tone", "b"],
-            "uncovered": 2,
+            "uncovered": ["c", "d"],
             "policy": {
                 "overall": {**thresholds, "min_score": 0.5},
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
                 "cases": None,
                 "regression": None,
+                "on_loosened": "warn",
+                "source": "head",
+                "on_removed": "warn",
             },
+            "settings": [],
+            "eval_cases": {},
+            "recorded_runs": None,
+            "trials": "",
         }
     ]
 

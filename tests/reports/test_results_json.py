@@ -36,7 +36,8 @@ def test_reports_are_valid_and_every_key_is_described(report: Any) -> None:
     for name in ("results", "cases", "problems", "provenance", "gates"):
         kind = name if name == "provenance" else name[:-1]
         for each in rendered[name]:
-            assert list(each) == list(described["$defs"][kind]["properties"])
+            keys = described["$defs"][kind]["properties"]
+            assert [*each] == [key for key in keys if key in each]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ baseline, decide, publish.
 """
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from agentci._util.files import prepare_output_folder
 from agentci.cli.commands.plan import show_plan
@@ -14,10 +15,11 @@ from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError, InterruptionError
 from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
+from agentci.gate.policy_changes import find_policy_reasons
 from agentci.gate.regression import find_regression_reasons
-from agentci.github.events import find_missing_secrets_reason
+from agentci.gate.rules import GateReason
+from agentci.github.events import PULL_REQUEST_PREFIX, find_missing_secrets_reason
 from agentci.github.workflow import find_checked_out_commit
-from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
 from agentci.model.values import replace
@@ -28,6 +30,10 @@ from agentci.runner.response_cache.open import close_response_cache, open_respon
 from agentci.runner.run_checks import Outcome, ProgressDisplay, run_checks
 from agentci.runner.services import Services
 from agentci.runner.transcripts import TranscriptLog
+
+if TYPE_CHECKING:
+    from agentci.github.baseline.compare import BaselineResults
+    from agentci.github.baseline.policy import PolicyCheck
 
 
 def run(settings: Settings, session: Session) -> int:
@@ -43,8 +49,10 @@ def run(settings: Settings, session: Session) -> int:
     except InputError as error:
         return publish_input_problems(error.problems, session)
     try:
-        plan, outcome = _run_plan(settings, session)
-        report = _save_baseline(_make_report(plan, outcome, settings, session), settings, session)
+        policy = _make_policy_check(settings, session)
+        plan, outcome, baseline = _run_plan(settings, session, policy)
+        report = _make_report(plan, outcome, baseline, policy, settings, session)
+        report = _save_baseline(report, settings, session)
         report = publish_report(report, settings, session)
     except Exception:
         publish_crash(session.workflow.context)
@@ -54,9 +62,25 @@ def run(settings: Settings, session: Session) -> int:
     return report.decision.exit_code
 
 
-def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
+def _make_policy_check(settings: Settings, session: Session) -> "PolicyCheck | None":
+    """Make the comparison with the policy of the base commit; None if there is no base."""
+    event = session.workflow.context.event
+    if not (settings.baseline or event.startswith(PULL_REQUEST_PREFIX)):
+        return None
+    from agentci.github.baseline.base_files import BaseFilesFetcher  # noqa: PLC0415 (rarely used)
+    from agentci.github.baseline.policy import PolicyCheck  # noqa: PLC0415 (likewise)
+
+    files = BaseFilesFetcher(settings, session.services, session.workflow)
+    return PolicyCheck(settings, session.services, session.workflow, files)
+
+
+def _run_plan(
+    settings: Settings, session: Session, policy: "PolicyCheck | None"
+) -> tuple[Plan, Outcome, "BaselineResults | None"]:
     reason = find_missing_secrets_reason(session.workflow.context)
-    plan, services = _prepare_plan(settings, session.services, missing_secrets_reason=reason)
+    plan, services = _prepare_plan(
+        settings, session.services, policy, missing_secrets_reason=reason
+    )
     # The shard is selected last, so that all shards of a run report the same problems.
     plan = select_shard(plan, settings.shard)
     progress = ProgressDisplay(len(plan.checks), services, quiet=settings.quiet)
@@ -66,13 +90,15 @@ def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
         log = TranscriptLog(settings.evaluator_io)
         services = replace(services, cached_responses=cache, transcript_log=log)
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
+        baseline = _load_baseline(
+            plan, outcome, jobs, settings, replace(session, services=services), policy
+        )
     finally:
         problems = (*problems, *close_response_cache(cache))
     progress.finish()
     plan = replace(plan, problems=(*plan.problems, *agent_problems, *problems))
-    return plan, replace(
-        outcome, spending=collect_spending(plan, services), transcripts=log.select_worst()
-    )
+    spending, transcripts = collect_spending(plan, services), log.select_worst()
+    return plan, replace(outcome, spending=spending, transcripts=transcripts), baseline
 
 
 def _run_checks(
@@ -95,7 +121,11 @@ def _run_checks(
 
 
 def _prepare_plan(
-    settings: Settings, services: Services, *, missing_secrets_reason: str
+    settings: Settings,
+    services: Services,
+    policy: "PolicyCheck | None",
+    *,
+    missing_secrets_reason: str,
 ) -> tuple[Plan, Services]:
     """Plan the checks, and prepare the programs and judges that they need.
 
@@ -104,7 +134,12 @@ def _prepare_plan(
     try:
         try:
             services.interruption.is_immediate_allowed = True
-            plan, services = prepare_programs(make_plan(settings, services), settings, services)
+            plan = (
+                make_plan(settings, services)
+                if policy is None
+                else make_plan(settings, services, apply_policy=policy.apply)
+            )
+            plan, services = prepare_programs(plan, settings, services)
             plan, services = prepare_judges(
                 plan, settings, services, missing_secrets_reason=missing_secrets_reason
             )
@@ -117,11 +152,29 @@ def _prepare_plan(
         return Plan(suites=(), problems=()), services
 
 
-def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Session) -> Report:
+def _make_report(
+    plan: Plan,
+    outcome: Outcome,
+    baseline: "BaselineResults | None",
+    policy: "PolicyCheck | None",
+    settings: Settings,
+    session: Session,
+) -> Report:
     complete = outcome.complete and not session.services.interruption.is_requested()
     commit = find_checked_out_commit(session.services.workspace, session.workflow.context)
-    comparison = _compare_with_baseline(plan, outcome, commit, settings, session)
-    decision = _make_decision(plan, outcome, comparison, settings, complete=complete)
+    comparison = None
+    if baseline is not None:
+        from agentci.github.baseline.compare import compare_results  # noqa: PLC0415 (likewise)
+
+        comparison = compare_results(
+            baseline, outcome.results, plan.gates, complete=complete and bool(outcome.results)
+        )
+    policy_comparison = None if policy is None else policy.compare(plan.gates)
+    reasons = (
+        *find_regression_reasons(comparison, plan.gates),
+        *find_policy_reasons(policy_comparison),
+    )
+    decision = _make_decision(plan, outcome, reasons, settings, complete=complete)
     return Report(
         complete=complete,
         decision=_apply_interruption(decision, plan, outcome, session.services),
@@ -133,22 +186,39 @@ def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Sess
         shard_info=plan.shard_info,
         spending=outcome.spending,
         comparison=comparison,
+        policy=policy_comparison,
         commit=commit,
         evaluator_calls=outcome.transcripts,
     )
 
 
-def _compare_with_baseline(
-    plan: Plan, outcome: Outcome, commit: str, settings: Settings, session: Session
-) -> Comparison | None:
-    """Compare the run with its baseline; shards are compared when they are merged."""
-    if not settings.baseline or plan.shard_info is not None:
-        return None
-    from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (rarely used)
+def _load_baseline(
+    plan: Plan,
+    outcome: Outcome,
+    jobs: int,
+    settings: Settings,
+    session: Session,
+    policy: "PolicyCheck | None",
+) -> "BaselineResults | None":
+    """Load the baseline, and evaluate again what changed since.
 
-    return compare_with_baseline(
-        settings, session.services, session.workflow, outcome.results, plan.gates, commit
+    None without a baseline, and for a shard: shards are compared when they are merged.
+    """
+    if policy is None or not settings.baseline or plan.shard_info is not None:
+        return None
+    # Imported late: most runs have no baseline.
+    from agentci.github.baseline.compare import load_baseline, rescore_outdated  # noqa: PLC0415
+    from agentci.runner.rescore import Rescorer  # noqa: PLC0415
+
+    services, workflow = session.services, session.workflow
+    commit = find_checked_out_commit(services.workspace, workflow.context)
+    baseline = load_baseline(settings, services, workflow, commit)
+    if baseline is None or not outcome.complete:
+        return baseline
+    rescorer = Rescorer(
+        plan=plan, results=outcome.results, settings=settings, services=services, jobs=jobs
     )
+    return rescore_outdated(baseline, rescorer, policy.files)
 
 
 def _save_baseline(report: Report, settings: Settings, session: Session) -> Report:
@@ -163,7 +233,7 @@ def _save_baseline(report: Report, settings: Settings, session: Session) -> Repo
 def _make_decision(
     plan: Plan,
     outcome: Outcome,
-    comparison: Comparison | None,
+    reasons: Sequence[GateReason],
     settings: Settings,
     *,
     complete: bool,
@@ -180,10 +250,10 @@ def _make_decision(
     return decide(
         groups,
         problems=plan.problems,
-        uncovered=sum(gate.uncovered for gate in plan.gates),
+        uncovered=sum(len(gate.uncovered) for gate in plan.gates),
         complete=complete,
         fail_on=settings.fail_on,
-        also=tuple(find_regression_reasons(comparison, plan.gates)),
+        also=reasons,
     )
 
 

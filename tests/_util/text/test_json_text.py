@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentci._util.text.json_text import (
     MAX_DEPTH,
+    EncodedObject,
     dumps,
     dumps_compact,
     dumps_readable,
@@ -103,3 +104,12 @@ def test_deep_nesting_is_cut_with_note() -> None:
 def test_value_outside_json_raises_type_error() -> None:
     with pytest.raises(TypeError, match="object"):
         dumps_compact([object()])  # type: ignore[list-item]
+
+
+def test_encoded_object_is_like_its_value() -> None:
+    value: dict[str, Any] = {"a": [1, {"b": "\u00e9"}], "c": None}
+    encoded = EncodedObject(value)
+    assert encoded == value
+    assert (len(encoded), [*encoded], encoded["a"]) == (2, ["a", "c"], value["a"])
+    assert dumps({"details": encoded}) == dumps({"details": value})
+    assert make_strict(encoded) == value

@@ -2,11 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 
+from agentci._util.workspace import ResolvedPath
 from agentci.errors import InputError
+from agentci.gate.comparison import compare_runs
 from agentci.model.problem import Place
 from agentci.model.result import CheckResult, Report, TrialRecord, TrialScore
 from agentci.model.values import replace
@@ -14,7 +17,12 @@ from agentci.reports.console import render_console
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
-from agentci.reports.merge.read import MAX_MESSAGE_CHARACTERS, OTHER_BUILD_HINT, read_report
+from agentci.reports.merge.read import (
+    MAX_MESSAGE_CHARACTERS,
+    OTHER_BUILD_HINT,
+    read_report,
+    read_report_file,
+)
 from tests.helpers.reports import annotated, make_report, make_result, mixed_report, text_of
 from tests.reports.test_hostile_reports import REPORTS
 
@@ -75,8 +83,8 @@ def _without_line(result: CheckResult) -> CheckResult:
             "13: `results[4].status`: invalid enum value 'odd'",
         ),
         (
-            '"repeats": null',
-            '"again": null',
+            '"cached": false',
+            '"cached": false, "again": null',
             "9: `results[0]`: object contains unknown field `again`",
         ),
         ('"passed": false', '"passed": 0', "6: `decision.passed`: expected `bool`, got `int`"),
@@ -101,3 +109,27 @@ def test_long_value_is_shortened_in_the_message() -> None:
     with pytest.raises(InputError) as caught:
         read_report(written.encode(), file="a/results.json")
     assert len(caught.value.problems[0].message) <= MAX_MESSAGE_CHARACTERS
+
+
+def test_outcomes_are_enough_for_a_comparison() -> None:
+    report = mixed_report()
+    data = text_of(JsonReport(), report).encode()
+    found = read_report(data, file="results.json", outcomes_only=True)
+    whole = read_report(data, file="results.json")
+    for before in (found, whole):
+        comparison = compare_runs(before.results, report.results, report.gates, baseline="base")
+        assert comparison.classes.total == len(report.results)
+        assert comparison == compare_runs(whole.results, report.results, (), baseline="base")
+    for result in found.results:
+        assert result.judgement is not None
+        assert (result.judgement.details, result.case.dialogue, result.reason) == ({}, (), None)
+
+
+def test_report_file_is_read_in_parts(tmp_path: Path) -> None:
+    data = text_of(JsonReport(), mixed_report()).encode()
+    path = tmp_path / "results.json"
+    path.write_bytes(data)
+    found = read_report_file(ResolvedPath(path), file="results.json", limit_bytes=len(data))
+    assert found == read_report(data, file="results.json")
+    with pytest.raises(InputError, match="is larger than"):
+        read_report_file(ResolvedPath(path), file="results.json", limit_bytes=len(data) - 1)

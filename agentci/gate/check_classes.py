@@ -1,0 +1,145 @@
+"""Put each check of two runs into one class, and find those that no longer pass."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from agentci.gate.groups import SCORED_STATUSES
+from agentci.model.gate import CheckChange, CheckClass, CheckClasses, Gate
+from agentci.model.result import CheckResult
+
+
+class ClassifiedCheck(Struct, frozen=True):
+    """A check of two runs; None stands for a run without it.
+
+    Attributes:
+        stored: the result in the baseline, if ``before`` is from evaluating that again.
+    """
+
+    check_class: CheckClass
+    before: CheckResult | None
+    after: CheckResult | None
+    stored: CheckResult | None = None
+
+    @property
+    def either(self) -> CheckResult:
+        """Its result in this run, else in the baseline."""
+        found = self.after or self.before
+        assert found is not None  # noqa: S101 (a check is in one of the runs)
+        return found
+
+
+def classify_checks(
+    before: Sequence[CheckResult],
+    after: Sequence[CheckResult],
+    stored: Mapping[str, CheckResult],
+) -> Iterator[ClassifiedCheck]:
+    """Classify each check of either run: those of this run in its order, then removed ones.
+
+    Args:
+        stored: by id, as in ``ClassifiedCheck``.
+    """
+    earlier = {result.id: result for result in before}
+    for result in after:
+        known = earlier.pop(result.id, None)
+        check_class = _find_class(known, result)
+        yield ClassifiedCheck(check_class, known, result, stored.get(result.id))
+    yield from (ClassifiedCheck("removed", result, None) for result in earlier.values())
+
+
+def _find_class(before: CheckResult | None, after: CheckResult) -> CheckClass:
+    if before is None:
+        return "added"
+    if before.fingerprint != after.fingerprint:
+        return "changed"
+    if after.status in SCORED_STATUSES:
+        return "compared" if before.status in SCORED_STATUSES else "newly_scored"
+    if after.status == before.status:
+        return "unscored"
+    return "newly_errored" if after.status == "errored" else "newly_skipped"
+
+
+def count_classes(checks: Iterable[ClassifiedCheck]) -> CheckClasses:
+    """Count checks by class."""
+    counts = Counter[str](each.check_class for each in checks)
+    return CheckClasses(**counts)
+
+
+class UncoveredCases:
+    """The eval cases of a run without a recorded run."""
+
+    def __init__(self, gates: Sequence[Gate]) -> None:
+        self._cases = {(each.config, case) for each in gates for case in each.uncovered}
+
+    def contains(self, result: CheckResult) -> bool:
+        """Whether the case of a check, which the other run has, is one of them."""
+        return (result.config, result.case.eval_case_id) in self._cases
+
+
+class AllowedRemovals:
+    """The removed checks that do not count as worse.
+
+    Their config says ``on_removed: allow``, and their case was removed, too: no check of this run
+    has it, and it is not an eval case that only lacks a recorded run.
+    """
+
+    def __init__(self, gates: Sequence[Gate], after: Sequence[CheckResult]) -> None:
+        self._configs = {each.config for each in gates if each.policy.on_removed == "allow"}
+        self._cases = {(each.config, each.case.id) for each in after if self._configs}
+        self._uncovered = UncoveredCases(gates)
+
+    def contains(self, result: CheckResult) -> bool:
+        """Whether ``result`` of the baseline may be missing."""
+        return (
+            result.config in self._configs
+            and (result.config, result.case.id) not in self._cases
+            and not self._uncovered.contains(result)
+        )
+
+
+def find_worse_checks(
+    checks: Iterable[ClassifiedCheck], allowed: AllowedRemovals
+) -> Iterator[CheckChange]:
+    """Yield the checks that passed in the baseline and do not pass now.
+
+    One that was evaluated again counts as passed if it passed by either evaluation: a change of
+    evaluators does not hide that it stopped passing.
+    """
+    for check in checks:
+        before, after = check.before, check.after
+        if before is None or not _has_passed(before, check.stored):
+            continue
+        if after is None:
+            if not allowed.contains(before):
+                yield _make_change(check)
+        elif after.status != "passed":
+            yield _make_change(check)
+
+
+def find_better_checks(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
+    """Yield the compared checks that failed and now pass."""
+    for check in checks:
+        before, after = check.before, check.after
+        if check.check_class != "compared" or before is None or after is None:
+            continue
+        if before.status == "failed" and after.status == "passed":
+            yield _make_change(check)
+
+
+def _has_passed(*results: CheckResult | None) -> bool:
+    return any(each is not None and each.status == "passed" for each in results)
+
+
+def _make_change(check: ClassifiedCheck) -> CheckChange:
+    before, after = check.before, check.after
+    fails_before = _has_passed(check.stored) and not _has_passed(before, after)
+    before = check.stored if fails_before else before
+    return CheckChange(
+        case=check.either.case.id,
+        before=None if before is None else before.score,
+        after=None if after is None else after.score,
+        status="removed" if after is None else after.status,
+        check_class=check.check_class,
+        fails_before=fails_before,
+    )
