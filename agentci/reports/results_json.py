@@ -138,7 +138,7 @@ class ResultJson(_Json, kw_only=True, omit_defaults=True):
     cached: bool
     trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
     repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None
-    fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
+    fingerprint: Annotated[str, _about("Digest of what the evaluator reads besides the run.")]
     place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 
 
