@@ -1,7 +1,7 @@
 """What an evaluator requires: read from a built evaluator, and replaced by that of another one."""
 
 import copy
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -26,6 +26,8 @@ SCALED_THRESHOLD_FIELD: Final = "bar"
 SERVICE_THRESHOLD_KEY: Final = "pass_threshold"
 MATCH_TYPE_OPTION: Final = "match_type"
 DEFAULT_MATCH_TYPE: Final[MatchType] = "EXACT"
+
+EvaluatorT = TypeVar("EvaluatorT", bound=Evaluator)
 
 NEUTRAL: Final = EvaluatorSettings(
     name="",
@@ -56,16 +58,17 @@ def read_settings(evaluator: Evaluator) -> EvaluatorSettings:
     )
 
 
-def apply_settings(evaluator: Evaluator, settings: EvaluatorSettings) -> Evaluator:
+def apply_settings(evaluator: EvaluatorT, settings: EvaluatorSettings) -> EvaluatorT:
     """Return the evaluator with what ``settings`` require.
 
     An evaluator of a plugin keeps its threshold, which only the plugin knows how to apply.
     """
-    if not isinstance(evaluator, Struct):
-        changed: Any = copy.copy(evaluator)
-        changed.identity = replace(evaluator.identity, required=settings.required)
-        return changed  # type: ignore[no-any-return]  # (of the same class)
-    return _apply(evaluator, settings)  # type: ignore[no-any-return]  # (of the same class)
+    changed: Any = evaluator
+    if isinstance(changed, Struct):
+        return _apply(changed, settings)  # type: ignore[no-any-return]  # (of the same class)
+    changed = copy.copy(evaluator)
+    changed.identity = replace(evaluator.identity, required=settings.required)
+    return changed  # type: ignore[no-any-return]  # (likewise)
 
 
 def _read_match_type(evaluator: Any) -> MatchType | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentci._util.text import json_text
 from agentci.config.suite import EvalFileCase, Suite
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.settings import NEUTRAL, apply_settings, read_settings
 from agentci.model.case import Dataset, EvalSet
 from agentci.model.gate import Gate
@@ -15,11 +15,21 @@ from agentci.model.json import Json
 from agentci.model.policy import EvaluatorSettings
 from agentci.model.problem import Place
 from agentci.model.values import list_field_names, replace
-from agentci.runner.fingerprints import IGNORED_FIELDS
 
 DIGITS: Final = 16
 # Expected turns of a conversation, which belong to its case.
 CONVERSATION_FIELD: Final = "conversation"
+# What the definition for fingerprints also has: settings, and contents of programs.
+DEFINITION_FIELD: Final = "definition"
+# Fields of evaluators that change neither a score nor whether it passes.
+IGNORED_FIELDS: Final = frozenset(
+    {
+        *(CONVERSATION_FIELD, DEFINITION_FIELD),
+        *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
+        *("allow_source", "home", "budget_id", "caps", "replay", "key_variable", "federation"),
+        *("prices", "own_variables", "embedding_model"),
+    }
+)
 
 
 def make_gate(
@@ -57,17 +67,17 @@ def apply_base_settings(suite: Suite, base: Gate) -> Suite:
     shared = {each.name: each for each in base.settings if not each.cases}
     own = {(case, each.name): each for each in base.settings for case in each.cases}
 
-    def change(evaluator: Evaluator, case: str = "") -> Evaluator:
+    def change(evaluator: ComparableEvaluator, case: str = "") -> ComparableEvaluator:
         name = evaluator.identity.name
         settings = own.get((case, name)) or shared.get(name)
         return evaluator if settings is None else apply_settings(evaluator, settings)
 
     if suite.eval_cases is None:
         return replace(suite, evaluators=tuple(map(change, suite.evaluators)))
-    known: dict[tuple[int, int], Evaluator] = {}
+    known: dict[tuple[int, int], ComparableEvaluator] = {}
     cases: list[EvalFileCase] = []
     for each in suite.eval_cases:
-        changed: list[Evaluator] = []
+        changed: list[ComparableEvaluator] = []
         for evaluator in each.evaluators:
             named = (each.eval_case.id, evaluator.identity.name)
             settings = own.get(named) or shared.get(named[1])
@@ -111,11 +121,11 @@ def _digest_cases(
 
 
 def _digest(value: object, root: Path) -> str:
-    text = json_text.dumps(_list_facts(value, f"{root}"))
+    text = json_text.dumps(list_facts(value, str(root)))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def _list_facts(value: Any, root: str) -> Json:
+def list_facts(value: Any, root: str) -> Json:
     """The value as JSON without positions, and with paths relative to ``root``."""
     match value:
         case None | bool() | int() | float():
@@ -123,14 +133,14 @@ def _list_facts(value: Any, root: str) -> Json:
         case str():
             return value.replace(root, ".") if root in value else value
         case Mapping():
-            return {str(key): _list_facts(value[key], root) for key in sorted(value, key=str)}
+            return {str(key): list_facts(value[key], root) for key in sorted(value, key=str)}
         case Sequence():
-            return [_list_facts(each, root) for each in value]
+            return [list_facts(each, root) for each in value]
         case _:
             fields = {
-                name: _list_facts(member, root)
+                name: list_facts(member, root)
                 for name in list_field_names(value)
-                if name not in IGNORED_FIELDS and name != CONVERSATION_FIELD
+                if name not in IGNORED_FIELDS
                 if not isinstance(member := getattr(value, name), Place)
             }
             return {"": type(value).__qualname__, **fields}

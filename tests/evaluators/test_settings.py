@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentci.evaluators.evaluator_type import PluginEvaluator
+from agentci.evaluators.fields import Entry
 from agentci.evaluators.settings import apply_settings, read_settings
 from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.policy import EvaluatorSettings
@@ -28,7 +29,8 @@ def test_evaluator_of_plugin_keeps_its_threshold() -> None:
         place=Place(file="a.yaml"),
     )
     own: Any = OfPlugin(identity)
-    evaluator = PluginEvaluator(own, title="the type `plugin`")
+    entry = Entry(name="own", type="plugin")
+    evaluator = PluginEvaluator(own, entry, title="the type `plugin`")
     base = EvaluatorSettings(name="own", threshold=0.8, criterion="score >= 0.8", required=True)
     applied = read_settings(apply_settings(evaluator, base))
     assert (applied.required, applied.threshold) == (True, 0.1)
