@@ -9,6 +9,7 @@ from benchmarks import (
     evaluators,
     fingerprints,
     judge,
+    large_reports,
     many_traces,
     one_trace,
     remote,
@@ -32,6 +33,7 @@ def main() -> int:
     within = [
         one_trace.measure(agentevals, options.times),
         many_traces.measure(1),
+        large_reports.measure(options.times),
         remote.measure(options.times),
         sandbox.measure(100),
         evaluators.measure(agentevals, options.times),

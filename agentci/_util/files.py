@@ -208,24 +208,39 @@ def prepare_output_folder(given: str, workspace: Workspace) -> ResolvedPath:
 def write_output_files(
     folder: ResolvedPath, files: Mapping[str, Iterable[str]], workspace: Workspace
 ) -> dict[str, str]:
-    """Write each file atomically, with the owner of the workspace.
+    """Write files with the owner of the workspace; each is whole or missing.
+
+    All are written under temporary names first. Then the old files of these names, which are from
+    another run, are removed, before the first new one gets its name: files of two runs never stand
+    beside each other.
 
     Args:
         files: pieces of text by file name.
 
     Returns:
-        By name, why a file could not be written; the others are written. An old file of that name
-        is removed, as it is from another run.
+        By name, why a file could not be written; the others are written.
     """
-    refused: dict[str, str] = {}
-    for name, pieces in files.items():
-        try:
-            _write_output_file(folder.path / name, pieces, workspace)
-        except OSError as error:
-            refused[name] = error.strerror or str(error)
+    errors: dict[str, str] = {}
+    temporaries: dict[str, Path] = {}
+    try:
+        for name, pieces in files.items():
+            try:
+                temporaries[name] = _write_temporary(folder.path / name, pieces, workspace)
+            except OSError as error:
+                errors[name] = error.strerror or str(error)
+        for name in files:
             with suppress(OSError):
                 (folder.path / name).unlink()
-    return refused
+        for name in [*temporaries]:
+            try:
+                temporaries[name].replace(folder.path / name)
+                del temporaries[name]
+            except OSError as error:
+                errors[name] = error.strerror or str(error)
+    finally:
+        for path in temporaries.values():
+            path.unlink(missing_ok=True)
+    return errors
 
 
 def append_text(file: Path, text: str) -> str | None:
@@ -283,7 +298,8 @@ def write_to_stream(text: str, stream: TextIO) -> None:
         os.close(nowhere)
 
 
-def _write_output_file(path: Path, pieces: Iterable[str], workspace: Workspace) -> None:
+def _write_temporary(path: Path, pieces: Iterable[str], workspace: Workspace) -> Path:
+    """Write a file under a temporary name beside ``path``; return its path."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
@@ -292,7 +308,7 @@ def _write_output_file(path: Path, pieces: Iterable[str], workspace: Workspace) 
             os.fchmod(file.fileno(), OUTPUT_FILE_MODE)
             os.fsync(file.fileno())
         give_to_owner(Path(temporary), workspace.root)
-        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    return Path(temporary)

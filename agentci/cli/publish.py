@@ -1,7 +1,7 @@
 """Publish a report: files, log, job summary, outputs of the step, annotations and comment."""
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agentci._util import files
@@ -91,26 +91,17 @@ def publish_crash(github: GitHubContext) -> None:
 def _write_reports(
     report: Report, reporters: Sequence[Reporter], settings: Settings, workspace: Workspace
 ) -> dict[str, str]:
-    """Write one file after the other, so that a failure does not affect earlier ones.
+    """Write all files; the folder is prepared again, as an evaluator may have removed it.
 
     Returns:
         The errors, by file name.
     """
-    errors: dict[str, str] = {}
-    for each in reporters:
-        errors |= _write_report(each.file_name, each.render(report), settings, workspace)
-    return errors
-
-
-def _write_report(
-    name: str, pieces: Iterable[str], settings: Settings, workspace: Workspace
-) -> Mapping[str, str]:
-    """Write one file; the folder is prepared again, as an evaluator may have removed it."""
     try:
         folder = files.prepare_output_folder(settings.output_dir, workspace)
     except InputError as error:
-        return {name: error.problems[0].message}
-    return files.write_output_files(folder, {name: pieces}, workspace)
+        return {each.file_name: error.problems[0].message for each in reporters}
+    rendered = {each.file_name: each.render(report) for each in reporters}
+    return files.write_output_files(folder, rendered, workspace)
 
 
 def _add_write_problems(report: Report, errors: Mapping[str, str]) -> Report:

@@ -12,6 +12,8 @@ from agentci.model.judgement import EvaluatorIdentity, Repetition
 from agentci.model.policy import EvaluatorSettings
 from agentci.model.values import replace
 
+E = TypeVar("E", bound=Evaluator)
+
 # Where evaluators keep their threshold besides the identity: the class and its field.
 THRESHOLD_FIELDS: Final = {
     "PassThreshold": "score",
@@ -26,8 +28,6 @@ SCALED_THRESHOLD_FIELD: Final = "bar"
 SERVICE_THRESHOLD_KEY: Final = "pass_threshold"
 MATCH_TYPE_OPTION: Final = "match_type"
 DEFAULT_MATCH_TYPE: Final[MatchType] = "EXACT"
-
-EvaluatorT = TypeVar("EvaluatorT", bound=Evaluator)
 
 NEUTRAL: Final = EvaluatorSettings(
     name="",
@@ -58,17 +58,17 @@ def read_settings(evaluator: Evaluator) -> EvaluatorSettings:
     )
 
 
-def apply_settings(evaluator: EvaluatorT, settings: EvaluatorSettings) -> EvaluatorT:
+def apply_settings(evaluator: E, settings: EvaluatorSettings) -> E:
     """Return the evaluator with what ``settings`` require.
 
     An evaluator of a plugin keeps its threshold, which only the plugin knows how to apply.
     """
-    changed: Any = evaluator
-    if isinstance(changed, Struct):
-        return _apply(changed, settings)  # type: ignore[no-any-return]  # (of the same class)
-    changed = copy.copy(evaluator)
+    found: Any = evaluator
+    if isinstance(found, Struct):
+        return _apply(found, settings)  # type: ignore[no-any-return]  # (of the same class)
+    changed = copy.copy(found)
     changed.identity = replace(evaluator.identity, required=settings.required)
-    return changed  # type: ignore[no-any-return]  # (likewise)
+    return changed  # type: ignore[no-any-return]  # (of the same class)
 
 
 def _read_match_type(evaluator: Any) -> MatchType | None:

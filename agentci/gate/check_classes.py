@@ -66,6 +66,17 @@ def count_classes(checks: Iterable[ClassifiedCheck]) -> CheckClasses:
     return CheckClasses(**counts)
 
 
+class UncoveredCases:
+    """The eval cases of a run without a recorded run."""
+
+    def __init__(self, gates: Sequence[Gate]) -> None:
+        self._cases = {(each.config, case) for each in gates for case in each.uncovered}
+
+    def contains(self, result: CheckResult) -> bool:
+        """Whether the case of a check, which the other run has, is one of them."""
+        return (result.config, result.case.eval_case_id) in self._cases
+
+
 class AllowedRemovals:
     """The removed checks that do not count as worse.
 
@@ -76,15 +87,14 @@ class AllowedRemovals:
     def __init__(self, gates: Sequence[Gate], after: Sequence[CheckResult]) -> None:
         self._configs = {each.config for each in gates if each.policy.on_removed == "allow"}
         self._cases = {(each.config, each.case.id) for each in after if self._configs}
-        self._uncovered = {(each.config, case) for each in gates for case in each.uncovered}
+        self._uncovered = UncoveredCases(gates)
 
     def contains(self, result: CheckResult) -> bool:
         """Whether ``result`` of the baseline may be missing."""
-        eval_case = result.case.eval_case_id or result.case.id
         return (
             result.config in self._configs
             and (result.config, result.case.id) not in self._cases
-            and (result.config, eval_case) not in self._uncovered
+            and not self._uncovered.contains(result)
         )
 
 

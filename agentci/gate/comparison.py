@@ -11,6 +11,7 @@ from agentci._util.text.format import format_count, format_distinct, format_numb
 from agentci.gate.check_classes import (
     AllowedRemovals,
     ClassifiedCheck,
+    UncoveredCases,
     classify_checks,
     count_classes,
     find_better_checks,
@@ -27,6 +28,7 @@ from agentci.gate.significance import (
 )
 from agentci.gate.statistics import estimate_mean, mean_confidence_interval
 from agentci.model.gate import (
+    CheckClass,
     CheckClasses,
     Comparison,
     ComparisonOutcome,
@@ -44,16 +46,20 @@ NO_THRESHOLDS: Final = RegressionThresholds()
 
 
 class _PairedScore(Struct, frozen=True):
-    """The scores of a check in both runs.
+    """The scores of a check in both runs; only compared ones are comparable.
 
-    Attributes:
-        comparable: whether both runs scored it by the same; else its scores are verdicts, 0 or 1.
+    Others are verdicts: 1 if the check passed, else 0.
     """
 
     group: str
     before: float
     after: float
-    comparable: bool = True
+    check_class: CheckClass
+
+    @property
+    def comparable(self) -> bool:
+        """Whether both runs scored the check, by the same."""
+        return self.check_class == "compared"
 
 
 class _Sample(Struct, frozen=True):
@@ -79,7 +85,9 @@ class _TestedEvaluator(Struct, frozen=True):
     Attributes:
         samples: one for each test, if any: the compared checks, and these with all others.
         shown: the sample of the means, the interval and the power.
+        cases: the number of its checks as text.
         can_drop: the number of groups whose score can drop by more than is allowed.
+        comparable_drops: whether the mean score of the compared checks dropped.
         drops: whether the mean score dropped by more than is allowed if checks that are not
             comparable only got worse.
     """
@@ -88,7 +96,9 @@ class _TestedEvaluator(Struct, frozen=True):
     thresholds: RegressionThresholds
     samples: tuple[_Sample, ...] = ()
     shown: _Sample = _Sample((), 0.0)
+    cases: str = ""
     can_drop: int = 0
+    comparable_drops: bool = False
     drops: bool = False
 
 
@@ -102,6 +112,7 @@ def compare_runs(
     after: Sequence[CheckResult],
     gates: Sequence[Gate],
     *,
+    gates_before: Sequence[Gate] = (),
     baseline: str,
     stored: Sequence[CheckResult] = (),
 ) -> Comparison:
@@ -112,23 +123,31 @@ def compare_runs(
         after: results of this run.
         gates: of this run; a config whose gate has no regression thresholds fails on any
             significant drop.
+        gates_before: of the baseline.
         baseline: where the baseline was found, as shown to the user.
         stored: the baseline's own results of checks that were evaluated again for ``before``.
     """
     thresholds = {each.config: each.policy.regression or NO_THRESHOLDS for each in gates}
     allowed = AllowedRemovals(gates, after)
+    uncovered = UncoveredCases(gates_before), UncoveredCases(gates)
     groups: dict[tuple[str, str], list[ClassifiedCheck]] = {}
     for check in classify_checks(before, after, {each.id: each for each in stored}):
         result = check.either
         groups.setdefault((result.config, result.evaluator.name), []).append(check)
     evaluators = _decide_outcomes(
         [
-            _pair_scores(checks, allowed, thresholds.get(config, NO_THRESHOLDS))
+            _pair_scores(checks, allowed, uncovered, thresholds.get(config, NO_THRESHOLDS))
             for (config, _), checks in groups.items()
         ]
     )
     classes = sum((each.classes for each in evaluators), CheckClasses())
     return Comparison(baseline=baseline, evaluators=evaluators, classes=classes)
+
+
+def select_known(before: Sequence[CheckResult], after: Sequence[CheckResult]) -> list[CheckResult]:
+    """Select the checks of the baseline that a run has which ended early: none were removed."""
+    known = {each.id for each in after}
+    return [each for each in before if each.id in known]
 
 
 def describe_outcome(comparison: EvaluatorComparison) -> str:
@@ -176,10 +195,17 @@ _OUTCOME_LABELS: Final[dict[ComparisonOutcome, str]] = {
 
 
 def _pair_scores(
-    checks: Sequence[ClassifiedCheck], allowed: AllowedRemovals, thresholds: RegressionThresholds
+    checks: Sequence[ClassifiedCheck],
+    allowed: AllowedRemovals,
+    uncovered: tuple[UncoveredCases, UncoveredCases],
+    thresholds: RegressionThresholds,
 ) -> _TestedEvaluator:
-    """Compare the checks of one evaluator up to the outcome."""
-    every = [each for check in checks for each in _score_pair(check)]
+    """Compare the checks of one evaluator up to the outcome.
+
+    Args:
+        uncovered: of the baseline and of this run.
+    """
+    every = [each for check in checks for each in _score_pair(check, *uncovered)]
     tested, scores = _select_tested(every)
     result = checks[0].either
     comparison = EvaluatorComparison(
@@ -210,22 +236,32 @@ def _pair_scores(
         thresholds,
         samples=tuple(_make_sample(each, thresholds.max_drop) for each in tested),
         shown=shown,
+        cases=_format_tested(scores),
         can_drop=_count_droppable(scores, thresholds.max_drop),
+        comparable_drops=_make_sample(
+            [each for each in scores if each.comparable], thresholds.max_drop
+        ).drops,
         drops=_drops_without_gains(scores, thresholds.max_drop),
     )
 
 
-def _score_pair(check: ClassifiedCheck) -> Iterator[_PairedScore]:
-    """Yield the scores of a check that both runs have and at least one scored."""
+def _score_pair(
+    check: ClassifiedCheck, uncovered_before: UncoveredCases, uncovered: UncoveredCases
+) -> Iterator[_PairedScore]:
+    """Yield the scores of a check that at least one run scored.
+
+    The other run must have the check, or its eval case without a recorded run.
+    """
     before, after = check.before, check.after
-    if before is None or after is None:
-        return
-    group = after.case.group
-    if check.check_class == "compared":
-        yield _PairedScore(group, _score_or_pass(before), _score_or_pass(after))
-    elif before.status in SCORED_STATUSES or after.status in SCORED_STATUSES:
-        earlier, later = (float(each.status == "passed") for each in (before, after))
-        yield _PairedScore(group, earlier, later, comparable=False)
+    is_expected = (
+        (before is not None or uncovered_before.contains(check.either)),
+        (after is not None or uncovered.contains(check.either)),
+    )
+    is_scored = any(each is not None and each.status in SCORED_STATUSES for each in (before, after))
+    if all(is_expected) and is_scored:
+        score = _score_or_pass if check.check_class == "compared" else _pass
+        earlier, later = (0.0 if each is None else score(each) for each in (before, after))
+        yield _PairedScore(check.either.case.group, earlier, later, check.check_class)
 
 
 def _select_tested(
@@ -309,10 +345,16 @@ def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> 
         return replace(comparison, outcome="insufficient-data", reason=reason)
     comparison = _add_power(replace(comparison, p_value=p_value), tested, alpha)
     before, after = format_distinct(comparison.before or 0.0, comparison.after or 0.0)
-    scores, cases = f"mean score {before} -> {after}", _format_tested(comparison)
+    scores, cases = f"mean score {before} -> {after}", tested.cases
     shown_p, drops = _format_p_value(p_value), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
-        return replace(comparison, outcome="fail", reason=f"{scores} ({cases}, {shown_p})")
+        others = any(each.status != "errored" for each in comparison.worse)
+        return replace(
+            comparison,
+            outcome="fail",
+            reason=f"{scores} ({cases}, {shown_p})",
+            only_errors=not (others or tested.comparable_drops),
+        )
     scores = f"{scores} ({cases})"
     bound = _bound_drop(tested) if thresholds.mode == "prove" else 0.0
     if bound > thresholds.max_drop + SCORE_SUM_TOLERANCE:
@@ -354,22 +396,11 @@ def _explain_cases_needed(tested: _TestedEvaluator, needed: int, alpha: float) -
     return "" if count is None else f"; needs about {format_count(count, 'case')}"
 
 
-def _format_tested(comparison: EvaluatorComparison) -> str:
-    """Format the number of tested checks: "20 cases, 8 changed"."""
-    classes = comparison.classes
-    others = {
-        "changed": classes.changed,
-        "newly skipped": classes.newly_skipped,
-        "newly errored": classes.newly_errored,
-        "newly scored": classes.newly_scored,
-    }
-    parts = [f"{count:,} {name}" for name, count in others.items() if count]
-    return ", ".join(
-        [
-            format_count(comparison.pairs, "case"),
-            *(parts if comparison.pairs > classes.compared else ()),
-        ]
-    )
+def _format_tested(scores: Sequence[_PairedScore]) -> str:
+    """Format the number of checks, also of those that are not comparable: "20 cases, 8 changed"."""
+    others = Counter(each.check_class for each in scores if not each.comparable)
+    counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in others.items())
+    return ", ".join([format_count(len(scores), "case"), *counts])
 
 
 def _format_removed(count: int) -> str:
@@ -392,10 +423,13 @@ def _explain_no_pairs(comparison: EvaluatorComparison) -> str:
     return "the baseline has none of its checks" if classes.added else "its checks were removed"
 
 
+def _pass(result: CheckResult) -> float:
+    return float(result.status == "passed")
+
+
 def _score_or_pass(result: CheckResult) -> float:
     """The score; without one, 1 if the check passed and 0 otherwise."""
-    score = result.score
-    return float(result.status == "passed") if score is None else score
+    return _pass(result) if result.score is None else result.score
 
 
 def _mean_or_none(scores: Sequence[float]) -> float | None:

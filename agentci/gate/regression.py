@@ -40,7 +40,8 @@ def find_regression_reasons(
         if thresholds is not None and each.outcome != "pass":
             fails = each.required and _fails_gate(each, thresholds)
             text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
-            yield GateReason(_failing_kind(each) if fails else "remark", text)
+            kind: ReasonKind = "errored" if each.only_errors else "failed"
+            yield GateReason(kind if fails else "remark", text)
         if each.worse:
             removed = any(change.status == "removed" for change in each.worse)
             fails = each.required and removed and each.config in strict
@@ -54,12 +55,6 @@ def _fails_gate(compared: EvaluatorComparison, thresholds: RegressionThresholds)
         added = compared.classes.added
         return compared.outcome != "non-comparable" or compared.classes.total > added
     return compared.outcome in thresholds.fail_on
-
-
-def _failing_kind(compared: EvaluatorComparison) -> ReasonKind:
-    """Errors alone do not show that the agent got worse."""
-    statuses = {each.status for each in compared.worse}
-    return "errored" if statuses == {"errored"} else "failed"
 
 
 def _make_overall_reason(

@@ -128,6 +128,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
             None for fewer than two groups.
         detectable_drop: the drop that this comparison finds significant with a probability of 80%,
             0 to 1; None if no test was made.
+        only_errors: whether only errors are a drop, which do not show that the agent got worse.
     """
 
     config: str
@@ -146,6 +147,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     change_low: float | None = None
     change_high: float | None = None
     detectable_drop: float | None = None
+    only_errors: bool = False
 
 
 class Comparison(Struct, frozen=True, kw_only=True):

@@ -443,6 +443,7 @@ class EvaluatorComparisonJson(_Json):
         float | None,
         _about("Drop found significant with 80 % probability; null if not tested."),
     ]
+    only_errors: Annotated[bool, _about("Whether only errors are a drop, not what the agent did.")]
 
 
 class ComparisonJson(_Json):

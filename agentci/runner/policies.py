@@ -17,19 +17,18 @@ from agentci.model.problem import Place
 from agentci.model.values import list_field_names, replace
 
 DIGITS: Final = 16
-# Expected turns of a conversation, which belong to its case.
-CONVERSATION_FIELD: Final = "conversation"
-# What the definition for fingerprints also has: settings, and contents of programs.
-DEFINITION_FIELD: Final = "definition"
-# Fields of evaluators that change neither a score nor whether it passes.
+# Fields that change neither a score nor whether it passes, and the definition in the config, which
+# the other fields are made of.
 IGNORED_FIELDS: Final = frozenset(
     {
-        *(CONVERSATION_FIELD, DEFINITION_FIELD),
         *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
-        *("allow_source", "home", "budget_id", "caps", "replay", "key_variable", "federation"),
-        *("prices", "own_variables", "embedding_model"),
+        *("allow_source", "own_variables", "definition"),
+        *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
+        "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
     }
 )
+# Expected turns of a conversation, which belong to its case.
+CONVERSATION_FIELD: Final = "conversation"
 
 
 def make_gate(
@@ -121,11 +120,11 @@ def _digest_cases(
 
 
 def _digest(value: object, root: Path) -> str:
-    text = json_text.dumps(list_facts(value, str(root)))
+    text = json_text.dumps(_list_facts(value, f"{root}"))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def list_facts(value: Any, root: str) -> Json:
+def _list_facts(value: Any, root: str) -> Json:
     """The value as JSON without positions, and with paths relative to ``root``."""
     match value:
         case None | bool() | int() | float():
@@ -133,14 +132,14 @@ def list_facts(value: Any, root: str) -> Json:
         case str():
             return value.replace(root, ".") if root in value else value
         case Mapping():
-            return {str(key): list_facts(value[key], root) for key in sorted(value, key=str)}
+            return {str(key): _list_facts(value[key], root) for key in sorted(value, key=str)}
         case Sequence():
-            return [list_facts(each, root) for each in value]
+            return [_list_facts(each, root) for each in value]
         case _:
             fields = {
-                name: list_facts(member, root)
+                name: _list_facts(member, root)
                 for name in list_field_names(value)
-                if name not in IGNORED_FIELDS
+                if name not in IGNORED_FIELDS and name != CONVERSATION_FIELD
                 if not isinstance(member := getattr(value, name), Place)
             }
             return {"": type(value).__qualname__, **fields}

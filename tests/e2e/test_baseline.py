@@ -179,3 +179,21 @@ def test_compare_warns_about_interrupted_runs(tmp_path: Path, base: str) -> None
         f"warning: the run of {base} was interrupted; checks that did not run are not compared"
     )
     assert ran.out.splitlines().count(warning) == 2
+
+
+def test_run_with_invalid_input_has_no_removed_checks(tmp_path: Path, base: str) -> None:
+    (tmp_path / "own.py").unlink()
+    ran = run_agentci(["run", "--baseline", base], cwd=tmp_path, environ={})
+    assert ran.code == 2
+    assert ran.results["comparison"]["classes"]["removed"] == 0
+    assert "got worse" not in ran.out
+
+
+def test_checks_that_an_interrupted_run_lacks_are_not_removed(tmp_path: Path, base: str) -> None:
+    (tmp_path / "trace5.json").unlink()
+    run(tmp_path, "--output-dir", "head", sunny=5, cases=5)
+    file = tmp_path / "head" / "results.json"
+    assert "5 compared, 1 removed" in run_agentci(["compare", base, "head"], cwd=tmp_path).out
+    file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
+    ran = run_agentci(["compare", base, "head"], cwd=tmp_path)
+    assert "checks of both runs: 5 compared\n" in ran.out

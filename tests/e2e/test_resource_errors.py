@@ -129,6 +129,40 @@ def test_older_report_is_removed_if_writing_fails(
     assert list((folder / "agentci-results").iterdir()) == []
 
 
+# Ends the process as a signal would, while it gives the second report its name.
+KILLED_WHILE_WRITING = """
+import os, sys
+from agentci.cli.main import main
+
+renamed = []
+
+def end_at_second_report(event, arguments):
+    if event == "os.rename" and "agentci-results" in str(arguments[1]):
+        renamed.append(arguments[1])
+        if len(renamed) == 2:
+            os._exit(9)
+
+sys.addaudithook(end_at_second_report)
+sys.exit(main())
+"""
+
+
+def test_reports_of_two_runs_never_stand_beside_each_other(folder: Path) -> None:
+    assert run_agentci(["run"], cwd=folder).code == 0
+    reports = folder / "agentci-results"
+    before = {path.name: path.stat().st_ino for path in reports.iterdir()}
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_WRITING, "run"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert ran.returncode == 9
+    after = {path.name: path.stat().st_ino for path in reports.glob("[!.]*")}
+    assert [name for name in after if after[name] == before[name]] == []
+    assert [*after] == ["results.json"]
+
+
 def test_other_reports_are_written_if_one_fails(folder: Path) -> None:
     (folder / "agentci-results" / "junit.xml" / "x").mkdir(parents=True)
     ran = run_agentci(["run"], cwd=folder)

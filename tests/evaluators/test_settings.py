@@ -29,8 +29,7 @@ def test_evaluator_of_plugin_keeps_its_threshold() -> None:
         place=Place(file="a.yaml"),
     )
     own: Any = OfPlugin(identity)
-    entry = Entry(name="own", type="plugin")
-    evaluator = PluginEvaluator(own, entry, title="the type `plugin`")
+    evaluator = PluginEvaluator(own, Entry(name="own", type="plugin"), title="the type `plugin`")
     base = EvaluatorSettings(name="own", threshold=0.8, criterion="score >= 0.8", required=True)
     applied = read_settings(apply_settings(evaluator, base))
     assert (applied.required, applied.threshold) == (True, 0.1)

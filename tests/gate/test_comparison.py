@@ -421,6 +421,15 @@ class TestWorse:
         comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
         first, _ = find_regression_reasons(comparison, gates(thresholds))
         assert first.kind == "errored"
+        # The scores of the other checks dropped, too.
+        after = [*unscored("errored", 1), *results(*[0.8] * 20)[1:]]
+        comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
+        first, _ = find_regression_reasons(comparison, gates(thresholds))
+        assert first.kind == "failed"
+
+
+def _of_eval_case(result: CheckResult) -> CheckResult:
+    return replace(result, case=replace(result.case, eval_case_id=result.case.id))
 
 
 class TestRemoved:
@@ -443,11 +452,30 @@ class TestRemoved:
         assert [each.case for each in found.worse] == (["c18", "c19"] if kinds else [])
         assert found.outcome == ("non-comparable" if kinds else "pass")
 
-    def test_removed_check_without_a_recorded_run_is_worse(self) -> None:
-        own = gates(on_removed="allow", uncovered=("c18",))
-        [found] = compare_runs(self.BEFORE, self.AFTER, own, baseline="base").evaluators
-        assert [each.case for each in found.worse] == ["c18"]
-        assert found.reason == "mean score 1 -> 1 (18 cases), but 1 check that passed was removed"
+    def test_eval_case_without_a_recorded_run_is_a_drop(self) -> None:
+        before, uncovered = [_of_eval_case(each) for each in self.BEFORE], ("c18", "c19")
+        own = gates(on_removed="allow", uncovered=uncovered)
+        [found] = compare_runs(before, before[:18], own, baseline="base").evaluators
+        assert [each.case for each in found.worse] == ["c18", "c19"]
+        assert found.outcome == "inconclusive"
+        assert found.reason.startswith("mean score 1 -> 0.9 (20 cases, 2 removed), not significant")
+        [fewer] = compare_runs(before, before[:14], own, baseline="base").evaluators
+        assert [each.case for each in fewer.worse] == ["c18", "c19"]
+
+    def test_eval_cases_that_get_a_recorded_run_keep_the_error_rate(self) -> None:
+        """As many checks are in only one run as in only the other."""
+        cases = [_of_eval_case(each) for each in self.BEFORE]
+        uncovered = tuple(each.case.id for each in cases)
+        comparison = compare_runs(
+            cases[:14],
+            cases[6:],
+            gates(uncovered=uncovered[:6]),
+            gates_before=gates(uncovered=uncovered[14:]),
+            baseline="base",
+        )
+        [found] = comparison.evaluators
+        assert found.classes == CheckClasses(compared=8, added=6, removed=6)
+        assert (found.outcome, found.p_value) == ("inconclusive", 1.0)
 
     def test_removed_evaluator_is_worse_while_its_cases_remain(self) -> None:
         before = [*self.BEFORE, *results(1, 1, 0, evaluator="other")]

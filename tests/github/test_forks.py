@@ -227,7 +227,7 @@ class TestUntrustedReport:
             "better": [],
         }
         trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
-        trend |= {"change_low": None, "change_high": None}
+        trend |= {"change_low": None, "change_high": None, "only_errors": False}
         comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
         classes = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
         trend |= classes

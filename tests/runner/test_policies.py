@@ -1,6 +1,7 @@
 """What a config requires, read from its evaluators and eval cases."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from agentci.model.gate import Gate
 from agentci.model.values import replace
 from agentci.runner.load_configs import LoadedSuite, load_suite
 from agentci.runner.load_inputs import load_eval_set, load_suite_dataset
-from agentci.runner.policies import apply_base_settings, list_facts, make_gate
+from agentci.runner.policies import apply_base_settings, make_gate
 from tests.helpers.recordings import eval_case, eval_set_of
 from tests.helpers.support import make_services
 
@@ -132,9 +133,13 @@ class TestThresholdOfEachAssertion:
         assert applied.eval_cases[0].evaluators == applied.evaluators
 
 
-def normalize(evaluators: Any) -> Any:
-    """The evaluators without positions in the file and definitions."""
-    return list_facts(evaluators, "")
+def normalize(evaluators: Any) -> str:
+    """The evaluators as text, without positions in the file and their definition there."""
+    shown = [
+        replace(each, definition={}) if "definition" in each.__struct_fields__ else each
+        for each in evaluators
+    ]
+    return re.sub(r"Place\([^)]*\)", "", repr(shown))
 
 
 class TestDefinition:

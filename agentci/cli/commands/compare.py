@@ -5,7 +5,7 @@ from typing import TextIO
 
 from agentci._util.text.escape import flatten_line, neutralize_commands
 from agentci._util.workspace import Workspace
-from agentci.gate.comparison import compare_runs
+from agentci.gate.comparison import compare_runs, select_known
 from agentci.github.baseline.read import read_baseline_report
 from agentci.model.result import Report
 from agentci.reports.console import comparison_lines
@@ -20,7 +20,13 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
     before, after = (
         read_baseline_report(named, workspace, outcomes_only=True) for named in (base, head)
     )
-    comparison = compare_runs(before.results, after.results, after.gates, baseline=base)
+    comparison = compare_runs(
+        before.results if after.complete else select_known(before.results, after.results),
+        after.results,
+        after.gates,
+        gates_before=before.gates,
+        baseline=base,
+    )
     lines = [
         *comparison_lines(comparison),
         *_find_incomplete_warnings(base, before),

@@ -165,7 +165,9 @@ def _make_report(
     if baseline is not None:
         from agentci.github.baseline.compare import compare_results  # noqa: PLC0415 (likewise)
 
-        comparison = compare_results(baseline, outcome.results, plan.gates)
+        comparison = compare_results(
+            baseline, outcome.results, plan.gates, complete=complete and bool(outcome.results)
+        )
     policy_comparison = None if policy is None else policy.compare(plan.gates)
     reasons = (
         *find_regression_reasons(comparison, plan.gates),

@@ -10,7 +10,7 @@ from agentci._util.text.suggest import shorten_commit
 from agentci._util.workspace import Workspace
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
-from agentci.gate.comparison import compare_runs
+from agentci.gate.comparison import compare_runs, select_known
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison, Gate
@@ -31,6 +31,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: where it was found, as shown to the user.
+        gates: the gates of the baseline.
         stored: the baseline's own results of checks that were evaluated again.
         not_comparable: why there are no results; empty if there are.
         commit, stale, rescored, not_rescored: as in ``Comparison``.
@@ -38,6 +39,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
 
     name: str
     results: tuple[CheckResult, ...] = ()
+    gates: tuple[Gate, ...] = ()
     stored: tuple[CheckResult, ...] = ()
     not_comparable: str = ""
     commit: str = ""
@@ -90,6 +92,7 @@ def load_baseline(
     return BaselineResults(
         name=f"{shorten_commit(found.commit)}, {found.where}",
         results=found.report.results,
+        gates=found.report.gates,
         commit=found.commit,
         stale=earlier.stale,
     )
@@ -104,7 +107,9 @@ def _load_file(named: str, workspace: Workspace) -> BaselineResults:
         )
     if reason := explain_incomplete(report):
         return BaselineResults(name=named, not_comparable=f"baseline not comparable: it {reason}")
-    return BaselineResults(name=named, results=report.results, commit=report.commit)
+    return BaselineResults(
+        name=named, results=report.results, gates=report.gates, commit=report.commit
+    )
 
 
 def rescore_outdated(
@@ -142,13 +147,26 @@ def _explain_left(baseline: BaselineResults, left: int, reasons: Sequence[str]) 
 
 
 def compare_results(
-    baseline: BaselineResults, results: Sequence[CheckResult], gates: Sequence[Gate]
+    baseline: BaselineResults,
+    results: Sequence[CheckResult],
+    gates: Sequence[Gate],
+    *,
+    complete: bool = True,
 ) -> Comparison:
-    """Compare ``results`` with those of the baseline; without any, the comparison says why."""
+    """Compare ``results`` with those of the baseline; without any, the comparison says why.
+
+    Args:
+        complete: False if the run ended early.
+    """
     if baseline.not_comparable:
         return Comparison(baseline=baseline.name, not_comparable=baseline.not_comparable)
     compared = compare_runs(
-        baseline.results, results, gates, baseline=baseline.name, stored=baseline.stored
+        baseline.results if complete else select_known(baseline.results, results),
+        results,
+        gates,
+        gates_before=baseline.gates,
+        baseline=baseline.name,
+        stored=baseline.stored,
     )
     return replace(
         compared,
