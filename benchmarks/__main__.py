@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks import (
     evaluators,
+    fingerprints,
     judge,
     large_reports,
     many_traces,
@@ -38,6 +39,7 @@ def main() -> int:
         evaluators.measure(agentevals, options.times),
         response_cache.measure(options.times),
         judge.measure(),
+        fingerprints.measure(),
     ]
     print("within all limits" if all(within) else "a limit was passed")
     return 0 if all(within) else 1

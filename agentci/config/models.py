@@ -15,7 +15,15 @@ from agentci.evaluators.fields import (
     optional,
 )
 from agentci.evaluators.judge_config import SharedJudgeSpec
-from agentci.model.choices import GroupBy, OnError, OnRemoved, OnSkip, OnTurnMismatch
+from agentci.model.choices import (
+    GroupBy,
+    OnError,
+    OnLoosened,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    PolicySource,
+)
 from agentci.model.gate import RegressionMode, RegressionOutcome
 from agentci.recordings.registry import AUTO, FORMATS
 
@@ -89,6 +97,16 @@ class GateSpec(ThresholdSpec):
     )
     fail_on_regression: list[RegressionOutcome] = optional(
         "Comparison outcomes that fail the gate.", default=["fail"]
+    )
+    on_loosened: OnLoosened = optional(
+        "Whether a policy that is looser than the base commit's fails the gate; the base commit's "
+        "value decides.",
+        default="warn",
+    )
+    policy: PolicySource = optional(
+        "Whose thresholds decide: those of the evaluated commit (`head`), or of the `base` commit; "
+        "the base commit's value decides.",
+        default="head",
     )
     on_removed: OnRemoved = optional(
         "Whether a check that passed in the `--baseline` and is not in the run fails the gate, is "

@@ -17,6 +17,11 @@ OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
 # How the gate treats checks that passed in the baseline and are not in this run.
 OnRemoved: TypeAlias = Literal["fail", "warn", "allow"]
 
+# Whether the gate fails if the policy is looser than that of the base commit, and which of both
+# policies decides.
+OnLoosened: TypeAlias = Literal["warn", "fail"]
+PolicySource: TypeAlias = Literal["head", "base"]
+
 # Whether the requirements.txt next to a program is installed for it.
 RequirementsMode: TypeAlias = Literal["auto", "none"]
 

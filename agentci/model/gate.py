@@ -7,7 +7,15 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
-from agentci.model.choices import OnError, OnRemoved, OnSkip, OnTurnMismatch
+from agentci.model.choices import (
+    OnError,
+    OnLoosened,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    PolicySource,
+)
+from agentci.model.policy import EvaluatorSettings
 
 ComparisonOutcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
@@ -216,6 +224,8 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
         evaluators: by name; thresholds of that evaluator's checks only.
         cases: None if whole cases are not scored.
         regression: how much worse than a baseline a run may be; None if a comparison is only shown.
+        on_loosened: whether a policy that is looser than the base commit's fails the gate.
+        source: whose policy decides. As for ``on_loosened``, the base commit's value counts.
         on_removed: whether checks that passed in the baseline and are not in this run fail the
             gate, are reported as worse, or may be missing if their cases were removed too.
     """
@@ -224,6 +234,8 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
     evaluators: Mapping[str, GateThresholds] = field(default_factory=dict)
     cases: CaseThresholds | None = None
     regression: RegressionThresholds | None = None
+    on_loosened: OnLoosened = "warn"
+    source: PolicySource = "head"
     on_removed: OnRemoved = "warn"
 
 
@@ -234,9 +246,19 @@ class Gate(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         evaluators: names of the evaluators, in config order.
         uncovered: ids of the eval cases without a matching recorded run.
+        settings: what each evaluator requires.
+        eval_cases: digest of each eval case or dataset row, by its id.
+        recorded_runs: number of recorded runs; None for an eval file, whose cases count instead,
+            and if the files are not known.
+        trials: how often each case is run, and how the scores are combined, as text; empty for a
+            single run.
     """
 
     config: str
     policy: GatePolicy
     evaluators: tuple[str, ...]
     uncovered: tuple[str, ...] = ()
+    settings: tuple[EvaluatorSettings, ...] = ()
+    eval_cases: Mapping[str, str] = field(default_factory=dict)
+    recorded_runs: int | None = None
+    trials: str = ""

@@ -9,6 +9,7 @@ from agentci.model.case import CaseSummary
 from agentci.model.choices import RepeatAggregation
 from agentci.model.gate import Comparison, Gate
 from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.policy import PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.shard import ShardInfo
 
@@ -199,7 +200,7 @@ class CheckResult(Struct, frozen=True, kw_only=True):
         trials: the trials that it combines, if the case was run several times.
         repeats: the repeats that it combines, if the evaluator ran several times; with trials,
             those of the trial that is shown.
-        fingerprint: digest of the evaluator and the eval case.
+        fingerprint: digest of what the evaluator reads besides the recorded run.
     """
 
     id: str
@@ -281,6 +282,7 @@ class Report(Struct, frozen=True, kw_only=True):
         shard_info: which part of a whole run it covers; None for a whole run.
         spending: of the judges of all configs that have one, in config order.
         comparison: with a baseline, if one was given.
+        policy: the comparison of the policy with the base commit's, if that is known.
         commit: the commit that was checked out; empty if unknown.
         evaluator_calls: input and output of evaluators, only for ``report.html``.
     """
@@ -295,5 +297,6 @@ class Report(Struct, frozen=True, kw_only=True):
     shard_info: ShardInfo | None = None
     spending: tuple[JudgeSpending, ...] = ()
     comparison: Comparison | None = None
+    policy: PolicyComparison | None = None
     commit: str = ""
     evaluator_calls: EvaluatorCalls = EvaluatorCalls()

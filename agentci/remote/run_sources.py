@@ -81,6 +81,10 @@ class Sources:
         """Return the same sources without network access."""
         return Sources(replace(self._context, http=OfflineHttp()))
 
+    def for_workspace(self, workspace: Path) -> "Sources":
+        """Return the same sources for the files of another folder, without network access."""
+        return Sources(replace(self._context, http=OfflineHttp(), workspace=workspace))
+
     def _make(self, name: str) -> Source:
         from agentci.remote.sources.registry import SOURCES, find_source_factory  # noqa: PLC0415 (as in `get_all`)
 

@@ -11,6 +11,7 @@ from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, github_limits, report_format, sections
 from agentci.reports import comparison as baseline_text
+from agentci.reports.policy import make_policy_section
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
 MAX_BYTES = github_limits.COMMENT_CHARACTERS - 4 * 1024
@@ -55,6 +56,8 @@ def _sections(report: Report) -> Iterator[sections.Section]:
     several = report_format.has_several_configs(report.results)
     yield sections.make_reasons_section(report)
     yield _evaluators(report, several=several)
+    if report.policy is not None:
+        yield make_policy_section(report.policy)
     if report.comparison is not None:
         yield _comparison_section(report.comparison)
     yield _failed(report_format.filter_by_status(report.results, "failed"))

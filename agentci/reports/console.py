@@ -9,6 +9,7 @@ from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
+from agentci.reports.policy import choose_title, list_policy_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.report_format import (
     EvaluatorChecks,
@@ -86,6 +87,9 @@ def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[
         yield "Checks", map(_check, report.results)
     several = has_several_configs(report.results)
     yield "Evaluators", _render_table(group_by_evaluator(report.results), several=several)
+    if report.policy is not None:
+        policy = truncate.truncate_list([*list_policy_lines(report.policy)], MAX_ITEMS)
+        yield choose_title(report.policy), map(_line, policy)
     yield "Comparison with the baseline", comparison_lines(report.comparison)
     yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
     yield "Failed checks", _list_failed(filter_by_status(report.results, "failed"))

@@ -25,6 +25,7 @@ from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits, report_format, sections
 from agentci.reports.check_text import format_outcome, low_scoring_turns
+from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
 from agentci.reports.stability import summarize_repeats
 from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
@@ -239,6 +240,8 @@ def _sections(report: Report) -> Iterator[sections.Section]:
     yield sections.Section(
         title="", noun="chart", blocks=iter((render_chart(report),)), total=0, share=0.01
     )
+    if report.policy is not None:
+        yield make_policy_section(report.policy)
     if report.comparison is not None:
         yield make_baseline_section(report.comparison)
     yield _repeats(report.results)

@@ -50,6 +50,7 @@ class JsonReport(Struct, frozen=True, kw_only=True):
             "gates": _format_array(report.gates),
             "judges": _format_array(map(_spending, report.spending)),
             "comparison": [dumps(report.comparison)],
+            "policy": [dumps(report.policy)],
             "shard": [dumps(None if report.shard_info is None else _shard(report.shard_info))],
         }
         before = "{"

@@ -13,7 +13,16 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
-from agentci.model.choices import OnError, OnRemoved, OnSkip, OnTurnMismatch, RepeatAggregation
+from agentci.model.choices import (
+    MatchType,
+    OnError,
+    OnLoosened,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    PolicySource,
+    RepeatAggregation,
+)
 from agentci.model.gate import (
     ChangedStatus,
     CheckClass,
@@ -22,6 +31,7 @@ from agentci.model.gate import (
     RegressionOutcome,
 )
 from agentci.model.json import JsonObject
+from agentci.model.policy import PolicyChangeKind
 from agentci.model.problem import Severity
 from agentci.model.result import Status, TrialStrategy
 from agentci.model.shard import MAX_SHARDS
@@ -128,7 +138,7 @@ class ResultJson(_Json, kw_only=True, omit_defaults=True):
     cached: bool
     trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
     repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None
-    fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
+    fingerprint: Annotated[str, _about("Digest of what the evaluator reads besides the run.")]
     place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 
 
@@ -262,7 +272,7 @@ class RegressionThresholdsJson(_Json):
     fail_on: Annotated[tuple[RegressionOutcome, ...], _about("Outcomes that fail the gate.")]
 
 
-class PolicyJson(_Json):
+class GatePolicyJson(_Json):
     """The `gate` of a config."""
 
     overall: ThresholdsJson
@@ -275,17 +285,79 @@ class PolicyJson(_Json):
     on_removed: Annotated[
         OnRemoved, _about("Treatment of checks that passed in the baseline and are not in the run.")
     ]
+    on_loosened: Annotated[
+        OnLoosened, _about("Whether a policy looser than the base commit's fails the gate.")
+    ]
+    source: Annotated[PolicySource, _about("Whose policy decides: `gate.policy`.")]
+
+
+class EvaluatorSettingsJson(_Json):
+    """What an evaluator requires of a case."""
+
+    name: str
+    cases: Annotated[
+        tuple[str, ...], _about("Cases of an eval file that it evaluates; empty for all.")
+    ]
+    threshold: Annotated[Score | None, _about("On the evaluator's own scale.")]
+    criterion: Annotated[str, _about("What a check needs to pass, such as `score >= 0.7`.")]
+    required: bool
+    weight: Amount
+    match_type: Annotated[MatchType | None, _about("Null for evaluators without it.")]
+    on_turn_mismatch: Annotated[OnTurnMismatch | None, _about("Null for evaluators without it.")]
+    repeat: Ordinal
+    repeat_by: RepeatAggregation
+    definition: Annotated[str, _about("Digest of everything else in the config.")]
 
 
 class GateJson(_Json):
     """The gate of one config, and what it covers."""
 
     config: str
-    policy: PolicyJson
+    policy: GatePolicyJson
     evaluators: Annotated[tuple[str, ...], _about("In config order.")]
     uncovered: Annotated[
         tuple[str, ...], _about("Ids of the eval cases without a matching recorded run.")
     ]
+    settings: Annotated[tuple[EvaluatorSettingsJson, ...], _about("What each evaluator requires.")]
+    eval_cases: Annotated[
+        Mapping[str, str], _about("Digest of each eval case or dataset row, by its id.")
+    ]
+    recorded_runs: Annotated[Count | None, _about("Number of recorded runs; null for eval files.")]
+    trials: Annotated[str, _about("How often each case is run; empty for a single run.")]
+
+
+class PolicyChangeJson(_Json):
+    """A difference from the policy of the base commit by which a check may pass more easily."""
+
+    config: str
+    kind: Annotated[
+        PolicyChangeKind, _about("What is `edited` may have become looser or stricter.")
+    ]
+    subject: Annotated[str, _about("What changed, such as `threshold of tone`.")]
+    before: Annotated[str, _about("In the base commit; empty if there is no value.")]
+    after: str
+    names: Annotated[
+        tuple[str, ...], _about("The eval cases, at most 100; empty for all or other subjects.")
+    ]
+    fails: Annotated[bool, _about("Whether it fails the gate.")]
+
+
+class PolicyJson(_Json):
+    """The comparison of the policy with that of the base commit."""
+
+    base: Annotated[str, _about("Where the policy of the base was found.")]
+    loosened: tuple[PolicyChangeJson, ...]
+    decided_by_base: Annotated[
+        tuple[str, ...], _about("Configs whose checks the policy of the base decided.")
+    ]
+    missing: Annotated[
+        tuple[str, ...], _about("What the policy of the base requires and this run lacks.")
+    ]
+    unavailable: Annotated[
+        str, _about("Why the policy of the base is unknown; empty if it is known.")
+    ]
+    required: Annotated[bool, _about("Whether an unknown policy of the base fails the gate.")]
+    notes: Annotated[tuple[str, ...], _about("Which parts were not compared, and why.")]
 
 
 class CostJson(_Json):
@@ -448,6 +520,7 @@ class ResultsJson(_Json):
     gates: tuple[GateJson, ...]
     judges: tuple[SpendingJson, ...]
     comparison: Annotated[ComparisonJson | None, _about("Null if no baseline was given.")]
+    policy: Annotated[PolicyJson | None, _about("Null if it was not compared with a base commit.")]
     shard: Annotated[ShardJson | None, _about("Null for a whole run.")]
 
 

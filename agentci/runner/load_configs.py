@@ -218,13 +218,7 @@ def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ..
     Raises:
         InputError: with the errors of all configs.
     """
-    overrides = Overrides(
-        metrics=settings.metrics,
-        threshold=settings.threshold,
-        trajectory_match_type=settings.trajectory_match_type,
-        judge_model=settings.judge_model,
-        only=settings.only,
-    )
+    overrides = make_overrides(settings)
     if settings.metrics and not settings.configs:
         locator = _make_locator(services.workspace.cwd, services)
         locator.notices += _warn_unused_configs(services.workspace)
@@ -243,6 +237,17 @@ def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ..
     if problems:
         raise InputError(problems)
     return _select_suites(suites, settings.only)
+
+
+def make_overrides(settings: Settings) -> Overrides:
+    """Select the options that take precedence over configs."""
+    return Overrides(
+        metrics=settings.metrics,
+        threshold=settings.threshold,
+        trajectory_match_type=settings.trajectory_match_type,
+        judge_model=settings.judge_model,
+        only=settings.only,
+    )
 
 
 def find_refused_variables(suite: Suite, variables: ConfigVariables) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +40,7 @@ from agentci.runner.load_inputs import (
     load_suite_dataset,
     read_recordings,
 )
+from agentci.runner.policies import make_gate
 from agentci.runner.services import Services
 from agentci.version import __version__
 
@@ -140,10 +141,18 @@ class Plan(Struct, frozen=True, kw_only=True):
         return tuple(check for suite in self.suites for check in suite.checks)
 
 
-def make_plan(settings: Settings, services: Services) -> Plan:
+def make_plan(
+    settings: Settings,
+    services: Services,
+    *,
+    apply_policy: Callable[[Sequence[LoadedSuite]], Sequence[LoadedSuite]] = lambda suites: suites,
+) -> Plan:
     """Read configs, eval sets and traces, and pair cases with evaluators.
 
     An unreadable trace file is a problem of the plan; the other files are still evaluated.
+
+    Args:
+        apply_policy: replaces what configs require by what the base commit requires.
 
     Raises:
         InputError: a config, an eval set or an option is invalid; with all errors.
@@ -152,7 +161,7 @@ def make_plan(settings: Settings, services: Services) -> Plan:
         known = ", ".join((AUTO, *FORMATS))
         message = f"unknown trace format `{settings.trace_format}`"
         raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use one of {known}")
-    return plan_suites(load_suites(settings, services), settings, services)
+    return plan_suites(apply_policy(load_suites(settings, services)), settings, services)
 
 
 def plan_suites(
@@ -181,7 +190,7 @@ def plan_suites(
             planned.append(
                 _plan_recordings(source, cases, problems, fingerprints, settings, services)
                 if eval_cases is None
-                else _plan_eval_file(source, eval_cases, problems, fingerprints, settings)
+                else _plan_eval_file(source, eval_cases, problems, fingerprints, settings, services)
             )
     return Plan(suites=tuple(planned), problems=tuple(problems), loaded=tuple(suites))
 
@@ -293,10 +302,10 @@ def _plan_recordings(
             evaluator=evaluator,
             case=stored.summary,
             load=stored.load,
-            fingerprint=fingerprints.compute(evaluator, expected),
+            fingerprint=fingerprints.compute(evaluator, case.expectation),
         )
         for case in _match_cases(source, traces, matching, problems)
-        for stored, expected in ((store_case(case, cases), _find_expected(case)),)
+        for stored in (store_case(case, cases),)
         for evaluator in suite.evaluators
     )
     problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
@@ -308,11 +317,14 @@ def _plan_recordings(
     )
     coverage = find_coverage_problems(suite, source.eval_set, uncovered, tuple(questions))
     problems.update(dict.fromkeys(coverage))
-    gate = Gate(
-        config=suite.file,
-        policy=suite.gate,
-        evaluators=tuple(each.identity.name for each in suite.evaluators),
+    gate = make_gate(
+        suite,
+        services.workspace.root,
+        eval_set=source.eval_set,
+        dataset=source.dataset,
         uncovered=tuple(each.id for each in uncovered),
+        # Without traces, the rows of the dataset are the recorded runs.
+        recorded_runs=len({check.case.id for check in checks}) if source.recordings else None,
     )
     return PlannedSuite(gate=gate, checks=checks)
 
@@ -323,6 +335,7 @@ def _plan_eval_file(
     problems: dict[Problem, None],
     fingerprints: Fingerprints,
     settings: Settings,
+    services: Services,
 ) -> PlannedSuite:
     """The checks of an eval file, in which each case has evaluators of its own."""
     from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (most runs do not need it)
@@ -337,15 +350,13 @@ def _plan_eval_file(
             case=stored.summary,
             load=stored.load,
             case_trials=case_trials if suite.agent or suite.trials else None,
-            fingerprint=fingerprints.compute(evaluator, stored.case.agentv_case),
+            fingerprint=fingerprints.compute(evaluator, stored.case.expectation),
         )
         for case_trials, eval_file_case in zip(paired.case_trials, eval_cases, strict=True)
         for stored in (keep_in_memory(case_trials.make_first_case()),)
         for evaluator in eval_file_case.evaluators
     )
-    names = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
-    gate = Gate(config=suite.file, policy=suite.gate, evaluators=names)
-    return PlannedSuite(gate=gate, checks=checks)
+    return PlannedSuite(gate=make_gate(suite, services.workspace.root), checks=checks)
 
 
 def _match_cases(
@@ -363,12 +374,6 @@ def _match_cases(
     rows = RowMatcher(source.dataset, carries_runs=not source.recordings)
     yield from rows.cases(traces, matching)
     problems.update(dict.fromkeys(rows.problems))
-
-
-def _find_expected(case: Case) -> object:
-    """What an evaluator compares a case with, for its fingerprint."""
-    row = case.dataset_row
-    return case.expected if row is None else (case.expected, row.input_columns)
 
 
 def select_shard(plan: Plan, shard: Shard | None) -> Plan:

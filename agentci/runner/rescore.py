@@ -20,6 +20,7 @@ from agentci.model.result import CheckResult
 from agentci.model.values import replace
 from agentci.runner.check import Check
 from agentci.runner.plan import Plan, plan_suites
+from agentci.runner.prepare_programs import add_fetched_code
 from agentci.runner.run_checks import run_checks
 from agentci.runner.services import Services
 
@@ -149,4 +150,6 @@ class Rescorer(Struct, frozen=True, kw_only=True):
                 reasons.append(error.problems[0].message)
                 continue
             reasons += [str(each) for each in planned.problems if each.severity == "error"]
-            yield from (check for check in planned.checks if check.id in wanted)
+            programs, workspace = self.services.ready_programs, self.services.workspace
+            for suite in add_fetched_code(planned.suites, programs, workspace):
+                yield from (check for check in suite.checks if check.id in wanted)

@@ -83,6 +83,35 @@ class TestTraces:
             "the recorded runs at that commit are not those of the baseline"
         )
 
+    def test_edited_remote_evaluator_evaluates_both_runs(self, root: Path) -> None:
+        config = json.loads((root / "agentci.yaml").read_text())
+        (root / "registry" / "own").mkdir(parents=True)
+        (root / "registry" / "index.yaml").write_text(
+            "evaluators: [{name: own, path: own/own.py, language: python}]\n"
+        )
+        (root / "registry" / "own" / "own.py").write_text(EDITED)
+        entry = {"name": "own", "type": "remote", "source": "local", "repo": "registry"}
+        config["evaluators"] = [{**entry, "ref": "own"}]
+        (root / "agentci.yaml").write_text(json.dumps(config))
+        ran = run(root)
+        assert (compared(ran)["rescored"], compared(ran)["not_rescored"]) == (CASES, "")
+
+    def test_policy_of_the_base_evaluates_both_runs(self, root: Path) -> None:
+        """The threshold of the base applies to the edited evaluator, and to both runs."""
+        config = json.loads((root / "agentci.yaml").read_text())
+        config["gate"]["policy"] = "base"
+        git(root, "checkout", "--quiet", "main")
+        (root / "agentci.yaml").write_text(json.dumps(config))
+        commit(root)
+        run(root)
+        git(root, "checkout", "--quiet", "-B", "topic")
+        config["evaluators"][0]["threshold"] = 0.1
+        (root / "agentci.yaml").write_text(json.dumps(config))
+        (root / "own.py").write_text(EDITED)
+        ran = run(root)
+        assert {each["threshold"] for each in ran.results["results"]} == {0.5}
+        assert (compared(ran)["rescored"], compared(ran)["not_rescored"]) == (CASES, "")
+
     def test_report_as_baseline_is_evaluated_again(self, root: Path) -> None:
         results = (root / "agentci-results" / "results.json").read_text()
         (root.parent / "results.json").write_text(results)

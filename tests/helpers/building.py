@@ -8,7 +8,7 @@ from hypothesis.strategies import SearchStrategy
 T = TypeVar("T")
 
 
-def values(kind: type[T], **fields: SearchStrategy[object]) -> SearchStrategy[T]:
+def values(kind: type[T], /, **fields: SearchStrategy[object]) -> SearchStrategy[T]:
     """Values of ``kind`` with these fields and defaults for all others.
 
     ``builds`` of Hypothesis resolves all annotations, which name types that only type checkers

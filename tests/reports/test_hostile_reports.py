@@ -16,6 +16,7 @@ from agentci.model.case import Case, EvalCase
 from agentci.model.choices import JUNIT_FORMATS, JUnitFormat
 from agentci.model.gate import Gate, GatePolicy, GateThresholds
 from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.policy import PolicyChange, PolicyComparison
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import CheckResult, Decision, Report, Totals
 from agentci.model.shard import Shard, ShardInfo
@@ -110,6 +111,14 @@ GATES = values(
         evaluators=st.dictionaries(TEXT, THRESHOLDS, max_size=2),
     ),
 )  # fmt: skip
+CHANGES = values(
+    PolicyChange, config=FILES, kind=st.sampled_from(["loosened", "removed", "edited"]),
+    subject=TEXT, before=TEXT, after=TEXT, names=LINES, fails=st.booleans(),
+)  # fmt: skip
+POLICIES = values(
+    PolicyComparison, base=TEXT, loosened=st.lists(CHANGES, max_size=2).map(tuple),
+    decided_by_base=LINES, missing=LINES, unavailable=TEXT, required=st.booleans(), notes=LINES,
+)  # fmt: skip
 SHARD_INFOS = values(
     ShardInfo,
     shard=st.integers(1, 256).flatmap(
@@ -131,6 +140,7 @@ REPORTS = values(
     gates=st.lists(GATES, max_size=2).map(tuple),
     shard_info=st.none() | SHARD_INFOS,
     commit=st.sampled_from(["", "c0de" * 10, "c0de" * 16]),
+    policy=st.none() | POLICIES,
 )  # fmt: skip
 
 FORMATS: dict[str, Callable[[Report], str]] = {

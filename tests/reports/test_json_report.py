@@ -162,8 +162,14 @@ def test_gates_include_all_thresholds() -> None:
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
                 "cases": None,
                 "regression": None,
+                "on_loosened": "warn",
+                "source": "head",
                 "on_removed": "warn",
             },
+            "settings": [],
+            "eval_cases": {},
+            "recorded_runs": None,
+            "trials": "",
         }
     ]
 

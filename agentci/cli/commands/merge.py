@@ -15,6 +15,8 @@ from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.decision import compute_totals, decide
 from agentci.github.baseline.compare import compare_with_baseline
+from agentci.model.gate import Gate
+from agentci.model.policy import PolicyComparison
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.reports.merge.merge import merge_reports
@@ -59,6 +61,7 @@ def _merge_report_files(given: Sequence[str], settings: Settings, session: Sessi
             _read_report_files(given, session.services.workspace),
             fail_on=settings.fail_on,
             compare=partial(compare_with_baseline, settings, session.services, session.workflow),
+            compare_policy=partial(_compare_policy, settings, session),
         )
     except InputError as error:
         decision = decide(
@@ -71,6 +74,17 @@ def _merge_report_files(given: Sequence[str], settings: Settings, session: Sessi
             results=(),
             problems=error.problems,
         )
+
+
+def _compare_policy(
+    settings: Settings, session: Session, gates: Sequence[Gate], commit: str
+) -> PolicyComparison | None:
+    """Compare the policy with that in the results of the base: the runs' options are unknown."""
+    if not settings.baseline:
+        return None
+    from agentci.github.baseline.policy import compare_with_results  # noqa: PLC0415 (rarely used)
+
+    return compare_with_results(gates, commit, settings, session.services, session.workflow)
 
 
 def _read_report_files(given: Sequence[str], workspace: Workspace) -> list[ReportFile]:

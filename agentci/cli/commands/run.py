@@ -5,7 +5,7 @@ baseline, decide, publish.
 """
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agentci._util.files import prepare_output_folder
@@ -15,10 +15,11 @@ from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError, InterruptionError
 from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
+from agentci.gate.policy_changes import find_policy_reasons
 from agentci.gate.regression import find_regression_reasons
-from agentci.github.events import find_missing_secrets_reason
+from agentci.gate.rules import GateReason
+from agentci.github.events import PULL_REQUEST_PREFIX, find_missing_secrets_reason
 from agentci.github.workflow import find_checked_out_commit
-from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
 from agentci.model.values import replace
@@ -32,6 +33,7 @@ from agentci.runner.transcripts import TranscriptLog
 
 if TYPE_CHECKING:
     from agentci.github.baseline.compare import BaselineResults
+    from agentci.github.baseline.policy import PolicyCheck
 
 
 def run(settings: Settings, session: Session) -> int:
@@ -47,8 +49,9 @@ def run(settings: Settings, session: Session) -> int:
     except InputError as error:
         return publish_input_problems(error.problems, session)
     try:
-        plan, outcome, baseline = _run_plan(settings, session)
-        report = _make_report(plan, outcome, baseline, settings, session)
+        policy = _make_policy_check(settings, session)
+        plan, outcome, baseline = _run_plan(settings, session, policy)
+        report = _make_report(plan, outcome, baseline, policy, settings, session)
         report = _save_baseline(report, settings, session)
         report = publish_report(report, settings, session)
     except Exception:
@@ -59,11 +62,25 @@ def run(settings: Settings, session: Session) -> int:
     return report.decision.exit_code
 
 
+def _make_policy_check(settings: Settings, session: Session) -> "PolicyCheck | None":
+    """Make the comparison with the policy of the base commit; None if there is no base."""
+    event = session.workflow.context.event
+    if not (settings.baseline or event.startswith(PULL_REQUEST_PREFIX)):
+        return None
+    from agentci.github.baseline.base_files import BaseFilesFetcher  # noqa: PLC0415 (rarely used)
+    from agentci.github.baseline.policy import PolicyCheck  # noqa: PLC0415 (likewise)
+
+    files = BaseFilesFetcher(settings, session.services, session.workflow)
+    return PolicyCheck(settings, session.services, session.workflow, files)
+
+
 def _run_plan(
-    settings: Settings, session: Session
+    settings: Settings, session: Session, policy: "PolicyCheck | None"
 ) -> tuple[Plan, Outcome, "BaselineResults | None"]:
     reason = find_missing_secrets_reason(session.workflow.context)
-    plan, services = _prepare_plan(settings, session.services, missing_secrets_reason=reason)
+    plan, services = _prepare_plan(
+        settings, session.services, policy, missing_secrets_reason=reason
+    )
     # The shard is selected last, so that all shards of a run report the same problems.
     plan = select_shard(plan, settings.shard)
     progress = ProgressDisplay(len(plan.checks), services, quiet=settings.quiet)
@@ -74,7 +91,7 @@ def _run_plan(
         services = replace(services, cached_responses=cache, transcript_log=log)
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
         baseline = _load_baseline(
-            plan, outcome, jobs, settings, replace(session, services=services)
+            plan, outcome, jobs, settings, replace(session, services=services), policy
         )
     finally:
         problems = (*problems, *close_response_cache(cache))
@@ -104,7 +121,11 @@ def _run_checks(
 
 
 def _prepare_plan(
-    settings: Settings, services: Services, *, missing_secrets_reason: str
+    settings: Settings,
+    services: Services,
+    policy: "PolicyCheck | None",
+    *,
+    missing_secrets_reason: str,
 ) -> tuple[Plan, Services]:
     """Plan the checks, and prepare the programs and judges that they need.
 
@@ -113,7 +134,12 @@ def _prepare_plan(
     try:
         try:
             services.interruption.is_immediate_allowed = True
-            plan, services = prepare_programs(make_plan(settings, services), settings, services)
+            plan = (
+                make_plan(settings, services)
+                if policy is None
+                else make_plan(settings, services, apply_policy=policy.apply)
+            )
+            plan, services = prepare_programs(plan, settings, services)
             plan, services = prepare_judges(
                 plan, settings, services, missing_secrets_reason=missing_secrets_reason
             )
@@ -130,6 +156,7 @@ def _make_report(
     plan: Plan,
     outcome: Outcome,
     baseline: "BaselineResults | None",
+    policy: "PolicyCheck | None",
     settings: Settings,
     session: Session,
 ) -> Report:
@@ -142,7 +169,12 @@ def _make_report(
         comparison = compare_results(
             baseline, outcome.results, plan.gates, complete=complete and bool(outcome.results)
         )
-    decision = _make_decision(plan, outcome, comparison, settings, complete=complete)
+    policy_comparison = None if policy is None else policy.compare(plan.gates)
+    reasons = (
+        *find_regression_reasons(comparison, plan.gates),
+        *find_policy_reasons(policy_comparison),
+    )
+    decision = _make_decision(plan, outcome, reasons, settings, complete=complete)
     return Report(
         complete=complete,
         decision=_apply_interruption(decision, plan, outcome, session.services),
@@ -154,22 +186,27 @@ def _make_report(
         shard_info=plan.shard_info,
         spending=outcome.spending,
         comparison=comparison,
+        policy=policy_comparison,
         commit=commit,
         evaluator_calls=outcome.transcripts,
     )
 
 
 def _load_baseline(
-    plan: Plan, outcome: Outcome, jobs: int, settings: Settings, session: Session
+    plan: Plan,
+    outcome: Outcome,
+    jobs: int,
+    settings: Settings,
+    session: Session,
+    policy: "PolicyCheck | None",
 ) -> "BaselineResults | None":
     """Load the baseline, and evaluate again what changed since.
 
     None without a baseline, and for a shard: shards are compared when they are merged.
     """
-    if not settings.baseline or plan.shard_info is not None:
+    if policy is None or not settings.baseline or plan.shard_info is not None:
         return None
     # Imported late: most runs have no baseline.
-    from agentci.github.baseline.base_files import BaseFilesFetcher  # noqa: PLC0415
     from agentci.github.baseline.compare import load_baseline, rescore_outdated  # noqa: PLC0415
     from agentci.runner.rescore import Rescorer  # noqa: PLC0415
 
@@ -181,7 +218,7 @@ def _load_baseline(
     rescorer = Rescorer(
         plan=plan, results=outcome.results, settings=settings, services=services, jobs=jobs
     )
-    return rescore_outdated(baseline, rescorer, BaseFilesFetcher(settings, services, workflow))
+    return rescore_outdated(baseline, rescorer, policy.files)
 
 
 def _save_baseline(report: Report, settings: Settings, session: Session) -> Report:
@@ -196,7 +233,7 @@ def _save_baseline(report: Report, settings: Settings, session: Session) -> Repo
 def _make_decision(
     plan: Plan,
     outcome: Outcome,
-    comparison: Comparison | None,
+    reasons: Sequence[GateReason],
     settings: Settings,
     *,
     complete: bool,
@@ -216,7 +253,7 @@ def _make_decision(
         uncovered=sum(len(gate.uncovered) for gate in plan.gates),
         complete=complete,
         fail_on=settings.fail_on,
-        also=tuple(find_regression_reasons(comparison, plan.gates)),
+        also=reasons,
     )
 
 

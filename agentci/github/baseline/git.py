@@ -55,8 +55,12 @@ class GitRepository:
 
     def find_merge_base_with_main(self, commit: str) -> str:
         """Return the merge base of ``commit`` and the main branch; empty without one."""
-        for branch in MAIN_BRANCHES:
-            found = self._run_git("merge-base", commit, branch)
+        return self.find_merge_base(commit, MAIN_BRANCHES)
+
+    def find_merge_base(self, commit: str, others: Sequence[str]) -> str:
+        """Return the merge base of ``commit`` and the first of ``others`` that has one, or ""."""
+        for other in others:
+            found = self._run_git("merge-base", commit, other)
             if COMMIT_HASH.match(found):
                 return found
         return ""

@@ -18,6 +18,7 @@ from agentci.reports.html.charts import make_share_bar
 from agentci.reports.html.data import render_page_data, render_transcripts
 from agentci.reports.html.evaluator_table import render_comparison, render_evaluators
 from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
+from agentci.reports.html.policy_table import render_policy
 from agentci.reports.report_format import (
     Verdict,
     filter_by_status,
@@ -270,6 +271,7 @@ class HtmlReport(Struct, frozen=True, kw_only=True):
                     "div",
                     render_header(report),
                     render_evaluators(report),
+                    render_policy(report),
                     render_comparison(report),
                     *render_findings(report),
                     id="overview",

@@ -9,9 +9,11 @@ from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit
 from agentci.errors import InputError
 from agentci.gate.decision import compute_totals, decide, group_results_by_policy
+from agentci.gate.policy_changes import find_policy_reasons, merge_policies
 from agentci.gate.regression import find_regression_reasons
 from agentci.model.choices import FailOn
 from agentci.model.gate import Comparison, Gate
+from agentci.model.policy import PolicyComparison
 from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, EvaluatorCalls, Provenance, Report, sum_by_config
 from agentci.reports.merge.report_files import ReportFile, ShardReport, select_shards
@@ -189,10 +191,15 @@ T = TypeVar("T")
 BaselineComparer: TypeAlias = Callable[
     [Sequence[CheckResult], Sequence[Gate], str], Comparison | None
 ]
+PolicyComparer: TypeAlias = Callable[[Sequence[Gate], str], PolicyComparison | None]
 
 
 def merge_reports(
-    parts: Sequence[ReportFile], *, fail_on: FailOn, compare: BaselineComparer = lambda *_: None
+    parts: Sequence[ReportFile],
+    *,
+    fail_on: FailOn,
+    compare: BaselineComparer = lambda *_: None,
+    compare_policy: PolicyComparer = lambda *_: None,
 ) -> Report:
     """Merge reports into the report of the whole run and apply the gate to all results.
 
@@ -201,6 +208,7 @@ def merge_reports(
             config.
         fail_on: which reasons may fail the run.
         compare: compares results, gates and commit with a baseline; returns None without one.
+        compare_policy: likewise compares the policy, if the runs did not.
 
     Raises:
         InputError: if shards are missing, incomplete, duplicated or from different runs; lists
@@ -218,6 +226,7 @@ def merge_reports(
     problems = _union(reports, lambda report: report.problems)
     commit = _commit(reports)
     comparison = compare(results, gates, commit)
+    policy = merge_policies(report.policy for report in reports) or compare_policy(gates, commit)
     return Report(
         complete=True,
         decision=decide(
@@ -226,7 +235,7 @@ def merge_reports(
             uncovered=sum(len(gate.uncovered) for gate in gates),
             complete=True,
             fail_on=fail_on,
-            also=tuple(find_regression_reasons(comparison, gates)),
+            also=(*find_regression_reasons(comparison, gates), *find_policy_reasons(policy)),
         ),
         totals=compute_totals(results),
         results=tuple(results),
@@ -235,6 +244,7 @@ def merge_reports(
         gates=gates,
         spending=sum_by_config(each for report in reports for each in report.spending),
         comparison=comparison,
+        policy=policy,
         commit=commit,
         evaluator_calls=EvaluatorCalls(kept_in_parts=True),
     )

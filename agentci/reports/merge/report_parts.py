@@ -10,6 +10,7 @@ from agentci._util.text.json_text import EncodedObject, dumps
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, Gate
 from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.policy import PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.result import (
     CheckResult,
@@ -123,6 +124,7 @@ class ReportParts:
             shard_info=None if read.shard is None else _shard_info(read.shard),
             spending=tuple(map(_spending, read.judges)),
             comparison=convert(read.comparison, Comparison | None, from_attributes=True),
+            policy=convert(read.policy, PolicyComparison | None, from_attributes=True),
             commit=read.commit or "",
         )
 

@@ -12,12 +12,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from agentci._util.text.command_words import split_words
 from agentci._util.workspace import resolve_path
+from agentci.evaluators.prompts.answer_schema import make_answer_schema
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram
 from agentci.runner.response_cache.content_digests import ContentDigests
-from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters, split_words
+from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.version import __version__
 
@@ -40,7 +42,7 @@ class InFlightResponses:
 
 
 # Version of the keys of judge responses; a higher one invalidates all cached ones.
-QUESTION_FORMAT: Final = 2
+QUESTION_FORMAT: Final = 3
 
 
 def make_question_digest(
@@ -80,7 +82,7 @@ def _question_facts(request: AskModel | CompareEmbeddings) -> JsonObject:
     return {
         "system": question.system,
         "user": question.user,
-        "form": None if form is None else [type(form).__name__, msgspec.to_builtins(form)],
+        "schema": None if form is None else make_answer_schema(form),
     }
 
 
@@ -103,7 +105,7 @@ def decode_judge_response(printed: ProgramOutput) -> ModelResponse | None:
 
 
 # Version of the keys of program responses; a higher one invalidates all cached ones.
-KEY_FORMAT: Final = 3
+KEY_FORMAT: Final = 4
 # All fields of a request except its stdin.
 _SAME_PROGRAM_FIELDS: Final = {
     kind: attrgetter(*(name for name in kind.__struct_fields__ if name != "stdin"))
@@ -186,7 +188,10 @@ class ResponseCache:
                 "agentci": __version__,
                 "executor": program.executor,
                 "network": program.job.sandbox_policy.network,
-                "environment": dict(program.variables),
+                "environment": {
+                    name: value.replace(str(self._root), ".")
+                    for name, value in program.variables.items()
+                },
                 "line": program.command_line,
                 "program": self._describe_program(program),
                 "interpreters": self._describe_interpreters(program),

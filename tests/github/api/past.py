@@ -29,6 +29,7 @@ class Past:
             "repos/compare-commits-with-basehead": self._compare,
             "repos/list-commits": self._commits,
             "actions/list-workflow-runs": self._list_runs,
+            "git/get-tree": lambda _: NOT_FOUND,
         }
 
     def commit(self, commit: str, *parents: str, branch: str = "main") -> str:

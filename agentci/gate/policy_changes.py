@@ -1,0 +1,404 @@
+"""Compare the policy of a run with that of the base commit, and apply that of the base."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci.gate.rules import GateReason
+from agentci.model.gate import Gate, GatePolicy, GateThresholds
+from agentci.model.policy import (
+    EvaluatorSettings,
+    PolicyChange,
+    PolicyChangeKind,
+    PolicyComparison,
+)
+from agentci.model.values import list_field_names, replace
+
+# How each value of a gate, or of an evaluator, is compared.
+STRICTEST_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
+    "on_error": ("fail", "warn"),
+    "on_skip": ("fail", "allow"),
+    "on_turn_mismatch": ("fail", "allow"),
+    "on_removed": ("fail", "warn", "allow"),
+    "on_loosened": ("fail", "warn"),
+    "source": ("base", "head"),
+    "mode": ("prove", "detect"),
+    "match_type": ("EXACT", "IN_ORDER", "ANY_ORDER"),
+}
+# Numbers: not set is the loosest value.
+HIGHER_IS_STRICTER: Final = frozenset(
+    {"min_pass_rate", "pass_rate_confidence", "min_score", "threshold", "repeat"}
+)
+LOWER_IS_STRICTER: Final = frozenset({"max_drop"})
+# Detecting a drop is stricter at a lower confidence, excluding one at a higher confidence.
+DEPENDS_ON_MODE: Final = frozenset({"confidence"})
+MORE_IS_STRICTER: Final = frozenset({"fail_on"})
+# Parts with values of their own.
+PARTS: Final = frozenset({"overall", "evaluators", "cases", "regression"})
+
+# Keys in configs that differ from the names here.
+CONFIG_KEYS: Final = {
+    "source": "policy",
+    "max_drop": "max_regression",
+    "confidence": "regression_confidence",
+    "mode": "regression_mode",
+    "fail_on": "fail_on_regression",
+}
+# Thresholds that the checks of an evaluator without its own share with those of others.
+POOLED: Final = ("min_pass_rate", "min_score")
+
+LOOSER: Final = "the policy is looser than the base's"
+# They decide about the comparison, not about checks.
+SWITCHES: Final = ("gate.on_loosened", "gate.policy")
+NOT_SET: Final = "not set"
+ADVISORY: Final = "advisory"
+REMOVED: Final = "removed"
+EDITED: Final = "edited"
+MAX_NAMES: Final = 100
+MAX_SHOWN: Final = 5
+
+T = TypeVar("T")
+Value: TypeAlias = str | float | tuple[str, ...] | None
+# Kind, subject, before, after.
+Difference: TypeAlias = tuple[PolicyChangeKind, str, str, str]
+# A key, and its values in both commits.
+LooserKey: TypeAlias = tuple[str, str, str]
+
+
+def find_policy_changes(base: Sequence[Gate], head: Sequence[Gate]) -> Iterator[PolicyChange]:
+    """Find what is looser than the base commit's policy, or edited.
+
+    Args:
+        base, head: the gates of all configs of both commits.
+    """
+    after = {gate.config: gate for gate in head}
+    for gate in base:
+        fails = gate.policy.on_loosened == "fail"
+        if gate.config not in after:
+            subject = f"config {gate.config}"
+            yield PolicyChange(
+                config=gate.config, kind="removed", subject=subject, after=REMOVED, fails=fails
+            )
+            continue
+        for change in _compare_gates(gate, after[gate.config]):
+            yield replace(change, fails=fails)
+
+
+def is_looser(name: str, before: Any, after: Any, *, mode: str = "detect") -> bool:
+    """Whether a check may pass more easily with ``after``.
+
+    Args:
+        name: the field.
+        mode: the regression mode, for the field that depends on it.
+    """
+    if before is None or after is None:
+        return before is not None
+    if name in STRICTEST_FIRST:
+        order = STRICTEST_FIRST[name]
+        return order.index(after) > order.index(before)
+    if name in MORE_IS_STRICTER:
+        return not {*before} <= {*after}
+    if name in LOWER_IS_STRICTER or (name in DEPENDS_ON_MODE and mode == "detect"):
+        return bool(after > before)
+    return bool(after < before)
+
+
+def apply_base_policy(base: Gate, head: Gate) -> GatePolicy:
+    """Return the base's policy for the head's evaluators; new ones keep the head's thresholds."""
+    added = {name for name in head.evaluators if name not in base.evaluators}
+    own = {name: each for name, each in base.policy.evaluators.items() if name in head.evaluators}
+    new = {name: head.policy.evaluators.get(name, head.policy.overall) for name in added}
+    return replace(base.policy, evaluators={**own, **new})
+
+
+def find_unmet_requirements(base: Sequence[Gate], head: Sequence[Gate]) -> Iterator[str]:
+    """Yield what the base requires and the run did not evaluate, where the base's policy decides.
+
+    Args:
+        head: the gates of the run, with the base's policy applied.
+    """
+    after = {gate.config: gate for gate in head}
+    for gate in base:
+        if gate.policy.source != "base":
+            continue
+        if gate.config not in after:
+            yield f"the base's policy requires config {gate.config}, which was removed"
+            continue
+        policies = _list_policy_changes(gate, after[gate.config])
+        for change in (*policies, *_compare_evaluators(gate, after[gate.config])):
+            counts = change.kind != "edited" and change.before != ADVISORY
+            if counts and change.subject not in SWITCHES:
+                yield f"the base's policy is not met: {describe_change(change)}"
+
+
+def merge_policies(parts: Iterable[PolicyComparison | None]) -> PolicyComparison | None:
+    """Merge the comparisons of shards, or of runs of several configs; None if no part has one."""
+    known = [each for each in parts if each is not None]
+    if not known:
+        return None
+    unavailable = dict.fromkeys(each.unavailable for each in known if each.unavailable)
+
+    def join(select: Callable[[PolicyComparison], Iterable[T]]) -> tuple[T, ...]:
+        return tuple(dict.fromkeys(item for each in known for item in select(each)))
+
+    return PolicyComparison(
+        base=", ".join(dict.fromkeys(each.base for each in known)),
+        loosened=join(lambda each: each.loosened),
+        decided_by_base=join(lambda each: each.decided_by_base),
+        missing=join(lambda each: each.missing),
+        unavailable="; ".join(unavailable),
+        required=any(each.required for each in known),
+        notes=join(lambda each: each.notes),
+    )
+
+
+def describe_change(change: PolicyChange) -> str:
+    """Describe a change in one line: ``threshold of tone: 0.8 -> 0.5 (2 cases: a, b)``."""
+    names = ", ".join(truncate.truncate_list(change.names, MAX_SHOWN))
+    if not change.before:
+        return f"{change.subject} {change.after}{names and f': {names}'}"
+    return f"{change.subject}: {change.before} -> {change.after}{names and f' ({names})'}"
+
+
+def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateReason]:
+    """List what is loosened; it fails the gate where the base's config demands that."""
+    if comparison is None:
+        return
+    if comparison.unavailable:
+        text = f"the policy of the base is unknown: {comparison.unavailable}"
+        yield GateReason("failed" if comparison.required else "remark", text)
+    for text in comparison.missing:
+        yield GateReason("failed", text)
+    failing = [each for each in comparison.loosened if each.fails]
+    if failing:
+        several = len({each.config for each in comparison.loosened}) > 1
+        texts = [
+            f"{each.config}: {describe_change(each)}" if several else describe_change(each)
+            for each in failing
+        ]
+        listed = "; ".join(truncate.truncate_list(texts, MAX_SHOWN))
+        yield GateReason("failed", f"{LOOSER}: {listed}")
+    if others := len(comparison.loosened) - len(failing):
+        yield GateReason("remark", f"{LOOSER} ({format_count(others, 'change')})")
+
+
+def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:
+    """Compare the gates of one config in both commits."""
+    yield from _list_policy_changes(base, head)
+    yield from _compare_evaluators(base, head)
+    yield from _compare_eval_cases(base, head)
+    if base.recorded_runs and head.recorded_runs is not None:
+        runs = f"{base.recorded_runs:,}", f"{head.recorded_runs:,}"
+        if head.recorded_runs < base.recorded_runs:
+            yield _make_change(base, ("removed", "recorded runs", *runs))
+    if base.trials != head.trials:
+        values = (base.trials or "1 run", head.trials or "1 run")
+        yield _make_change(base, ("edited", "trials", *values))
+
+
+def _list_policy_changes(base: Gate, head: Gate) -> Iterator[PolicyChange]:
+    for name, own, other in _compare_policies(base, head):
+        yield _make_change(base, ("loosened", f"gate.{name}", own, other))
+
+
+def _make_change(gate: Gate, difference: Difference, names: Sequence[str] = ()) -> PolicyChange:
+    kind, subject, before, after = difference
+    return PolicyChange(
+        config=gate.config,
+        kind=kind,
+        subject=subject,
+        before=before,
+        after=after,
+        names=tuple(names[:MAX_NAMES]),
+    )
+
+
+def _compare_policies(base: Gate, head: Gate) -> Iterator[LooserKey]:
+    """Yield each looser key of `gate`."""
+    before, after = base.policy, head.policy
+    overall = [*_compare_fields(before.overall, after.overall)]
+    yield from overall
+    yield from _compare_fields(before, after)
+    for name in base.evaluators:
+        own, other = (_find_own_thresholds(each, name) for each in (before, after))
+        for found in (*_compare_fields(own, other), *_find_pooled(before, after, name)):
+            if name in head.evaluators and found not in overall:
+                yield (f"evaluators.{name}.{found[0]}", *found[1:])
+    yield from _compare_case_thresholds(before, after)
+    if before.regression is not None and after.regression is None:
+        yield "max_regression", format_number(before.regression.max_drop), NOT_SET
+    elif before.regression is not None and after.regression is not None:
+        mode = before.regression.mode
+        yield from _compare_fields(before.regression, after.regression, mode=mode)
+
+
+def _compare_case_thresholds(base: GatePolicy, head: GatePolicy) -> Iterator[LooserKey]:
+    if base.cases is None:
+        return
+    if head.cases is not None:
+        for key, before, after in _compare_fields(base.cases, head.cases):
+            yield f"cases.{key}", before, after
+    elif head.overall.min_pass_rate == base.overall.min_pass_rate:
+        yield "cases", f"score >= {base.cases.threshold:g}", NOT_SET
+
+
+def _compare_fields(before: Struct, after: Struct, *, mode: str = "detect") -> Iterator[LooserKey]:
+    """Yield the fields with a looser value in ``after``, by their keys in a config."""
+    for name in list_field_names(before):
+        if name in PARTS:
+            continue
+        own, other = getattr(before, name), getattr(after, name)
+        if own != other and is_looser(name, own, other, mode=mode):
+            yield (CONFIG_KEYS.get(name, name), *_format_values(own, other))
+
+
+def _format_values(before: Value, after: Value) -> tuple[str, str]:
+    if isinstance(before, float | int) and isinstance(after, float | int):
+        return format_distinct(before, after)
+    return _format_value(before), _format_value(after)
+
+
+def _format_value(value: Value) -> str:
+    match value:
+        case None:
+            return NOT_SET
+        case str():
+            return value
+        case tuple():
+            return ", ".join(value) or "none"
+        case _:
+            return format_number(value)
+
+
+def _find_own_thresholds(policy: GatePolicy, name: str) -> GateThresholds:
+    """The thresholds of one evaluator; those that it sets, else those of the whole gate."""
+    own = policy.evaluators.get(name)
+    if own is None:
+        return policy.overall
+    unset = {key: getattr(policy.overall, key) for key in POOLED if getattr(own, key) is None}
+    return replace(own, **unset)
+
+
+def _find_pooled(base: GatePolicy, head: GatePolicy, name: str) -> Iterator[LooserKey]:
+    """Yield the evaluator's own thresholds that became one for the checks of several evaluators.
+
+    At the same value, more of its checks may then fail if others pass.
+    """
+    own = base.evaluators.get(name)
+    if own is None:
+        return
+    now, all_pass = head.evaluators.get(name), 1.0
+    for key in POOLED:
+        before, shared = getattr(own, key), getattr(head.overall, key)
+        pooled = now is None or getattr(now, key) is None
+        if before is not None and pooled and before == shared and shared < all_pass:
+            yield key, format_number(before), "only that of all evaluators together"
+
+
+def _compare_evaluators(base: Gate, head: Gate) -> Iterator[PolicyChange]:
+    """Compare the settings of all evaluators; equal changes of several cases become one."""
+    found: dict[Difference, list[str]] = {}
+    weighted = base.policy.cases is not None or head.policy.cases is not None
+    cases = _list_compared_cases(base, head)
+    before, after = _SettingsByCase(base), _SettingsByCase(head)
+    for case in cases:
+        later = after.find(case)
+        for name, own in before.find(case).items():
+            other = later.get(name)
+            if other is None:
+                requires = f"required, {own.criterion}" if own.required else ADVISORY
+                found.setdefault(("removed", name, requires, REMOVED), []).append(case)
+                continue
+            for difference in _compare_settings(own, other, weighted=weighted):
+                found.setdefault(difference, []).append(case)
+    for difference, names in found.items():
+        if not _is_of_gate(difference, base, head):
+            yield _make_change(base, difference, () if len(names) == len(cases) else names)
+
+
+def _list_compared_cases(base: Gate, head: Gate) -> list[str]:
+    """The cases of both commits if evaluators belong to cases; else one empty name."""
+    if any(each.cases for gate in (base, head) for each in gate.settings):
+        return [case for case in base.eval_cases if case in head.eval_cases]
+    return [""]
+
+
+class _SettingsByCase:
+    """Finds the evaluators of a case by name."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._shared = {each.name: each for each in gate.settings if not each.cases}
+        self._own: dict[str, dict[str, EvaluatorSettings]] = {}
+        for each in gate.settings:
+            for case in each.cases:
+                self._own.setdefault(case, {})[each.name] = each
+
+    def find(self, case: str) -> Mapping[str, EvaluatorSettings]:
+        return {**self._shared, **self._own.get(case, {})}
+
+
+def _compare_settings(
+    before: EvaluatorSettings, after: EvaluatorSettings, *, weighted: bool
+) -> Iterator[Difference]:
+    """Compare one evaluator.
+
+    Args:
+        weighted: whether the gate has a threshold for the weighted scores of cases.
+    """
+    name = before.name
+    if before.required and not after.required:
+        yield "loosened", name, "required", ADVISORY
+    for key, subject in _COMPARED_SETTINGS.items():
+        own, other = getattr(before, key), getattr(after, key)
+        if own != other and None not in (own, other) and is_looser(key, own, other):
+            yield "loosened", f"{subject} of {name}", *_format_values(own, other)
+    if weighted and before.weight != after.weight:
+        values = format_distinct(before.weight, after.weight)
+        yield "edited", f"weight of {name}", *values
+    if before.repeat_by != after.repeat_by and min(before.repeat, after.repeat) > 1:
+        yield "edited", f"repeat_by of {name}", before.repeat_by, after.repeat_by
+    if before.definition != after.definition:
+        yield "edited", name, "", EDITED
+
+
+_COMPARED_SETTINGS: Final = {
+    "threshold": "threshold",
+    "match_type": "match type",
+    "on_turn_mismatch": "on_turn_mismatch",
+    "repeat": "repeat",
+}
+
+
+def _is_of_gate(difference: Difference, base: Gate, head: Gate) -> bool:
+    """Whether an evaluator inherits a change that is listed for the gate."""
+    kind, subject, *values = difference
+    setting, _, name = subject.partition(" of ")
+    if kind != "loosened" or setting != "on_turn_mismatch":
+        return False
+    gates = (_find_own_thresholds(gate.policy, name) for gate in (base, head))
+    return [each.on_turn_mismatch for each in gates] == values
+
+
+def _compare_eval_cases(base: Gate, head: Gate) -> Iterator[PolicyChange]:
+    """Yield the eval cases that were removed or edited; a case that was only renamed is neither."""
+    left = Counter(head.eval_cases.values())
+    unmatched: list[str] = []
+    for case, digest in base.eval_cases.items():
+        if left[digest]:
+            left[digest] -= 1
+        else:
+            unmatched.append(case)
+    known = {*base.eval_cases.values()}
+    new = {case for case, digest in head.eval_cases.items() if digest not in known}
+    removed = [case for case in unmatched if case not in new]
+    if removed:
+        subject = format_count(len(removed), "eval case")
+        yield _make_change(base, ("removed", subject, "", REMOVED), removed)
+    edited = [case for case in unmatched if case in new]
+    if edited:
+        subject = format_count(len(edited), "eval case")
+        yield _make_change(base, ("edited", subject, "", EDITED), edited)

@@ -1,0 +1,236 @@
+"""Compare the policy of a run with that of the base commit, and apply that of the base.
+
+The base's policy comes from its files: from git, else from GitHub. If they are not available, it
+comes from the stored results of the base commit.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text.suggest import shorten_commit
+from agentci.config.settings import PULL_REQUEST_BASE, Settings
+from agentci.errors import InputError, UnreachableError
+from agentci.gate.policy_changes import (
+    apply_base_policy,
+    find_policy_changes,
+    find_unmet_requirements,
+)
+from agentci.github.baseline.base_files import BaseFiles, BaseFilesFetcher, NoBaseFilesError
+from agentci.github.baseline.find import NoBaselineError, find_baseline
+from agentci.github.baseline.git import open_git_repository
+from agentci.github.baseline.read import read_baseline_report
+from agentci.github.context import GitHubContext
+from agentci.github.events import PULL_REQUEST_PREFIX, read_event
+from agentci.github.workflow import Workflow, find_checked_out_commit
+from agentci.model.gate import Gate
+from agentci.model.policy import PolicyComparison
+from agentci.model.values import replace
+from agentci.runner.base_gates import BaseGates, load_base_gates
+from agentci.runner.load_configs import LoadedSuite
+from agentci.runner.policies import apply_base_settings, make_gate
+from agentci.runner.services import Services
+
+MERGE_GROUP: Final = "merge_group"
+SOURCE_NAMES: Final = {"git": "git", "github": "GitHub"}
+
+
+class BasePolicy(Struct, frozen=True, kw_only=True):
+    """The policy of the base commit.
+
+    Attributes:
+        where: where it was found, as shown to the user.
+        unavailable: why it is unknown; empty if it is known.
+    """
+
+    where: str
+    found: BaseGates = BaseGates(gates=())
+    unavailable: str = ""
+
+
+class PolicyCheck:
+    """The comparison of one run with its base: first ``apply``, then ``compare``.
+
+    Attributes:
+        files: fetches the files of the base commit.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        services: Services,
+        workflow: Workflow,
+        files: BaseFilesFetcher,
+    ) -> None:
+        self._settings = settings
+        self._services = services
+        self._workflow = workflow
+        self.files = files
+        self._base: BasePolicy | None = None
+        self._head: dict[str, Gate] = {}
+
+    def apply(self, suites: Sequence[LoadedSuite]) -> tuple[LoadedSuite, ...]:
+        """Return the suites with the base's requirements, where the base's config demands that."""
+        self._base = self._find_base(suites)
+        root = self._services.workspace.root
+        self._head = {each.suite.file: make_gate(each.suite, root) for each in suites}
+        gates = () if self._base is None else self._base.found.gates
+        deciding = {gate.config: gate for gate in gates if gate.policy.source == "base"}
+        return tuple(
+            self._apply_base(each, deciding[each.suite.file])
+            if each.suite.file in deciding
+            else each
+            for each in suites
+        )
+
+    def compare(self, gates: Sequence[Gate]) -> PolicyComparison | None:
+        """Compare the policies; None without a base, and if the run's input is invalid.
+
+        Args:
+            gates: of the run.
+        """
+        if self._base is None or not gates:
+            return None
+        own = [
+            replace(gate, policy=head.policy, settings=head.settings)
+            for gate in gates
+            for head in (self._head[gate.config],)
+        ]
+        found = replace(self._base.found, gates=_count_base_runs(self._base.found, gates))
+        return compare_policies(replace(self._base, found=found), own, gates)
+
+    def _apply_base(self, loaded: LoadedSuite, base: Gate) -> LoadedSuite:
+        policy = apply_base_policy(base, self._head[loaded.suite.file])
+        suite = apply_base_settings(replace(loaded.suite, gate=policy), base)
+        return replace(loaded, suite=suite)
+
+    def _find_base(self, suites: Sequence[LoadedSuite]) -> BasePolicy | None:
+        """Find the base's policy; None if the run has no base."""
+        named, github = self._settings.baseline, self._workflow.context
+        if named and named != PULL_REQUEST_BASE:
+            return _read_results(named, self._services)
+        if github.active and not _has_base_policy(github):
+            return None
+        evaluated = find_checked_out_commit(self._services.workspace, github)
+        if not named:
+            return self._find_in_git(evaluated, suites) if github.active else None
+        try:
+            files = self.files.fetch_base(evaluated)
+        except NoBaseFilesError as error:
+            where = (self._settings, self._services, self._workflow)
+            return _find_stored(evaluated, *where, why=f"{error}")
+        return self._load(files, suites)
+
+    def _load(self, files: BaseFiles, suites: Sequence[LoadedSuite]) -> BasePolicy:
+        where = f"{shorten_commit(files.commit)}, {SOURCE_NAMES[files.source]}"
+        try:
+            found = load_base_gates(files.workspace, suites, self._settings, self._services)
+        except InputError as error:
+            return BasePolicy(where=where, unavailable=f"{error.problems[0]}")
+        return BasePolicy(where=where, found=found)
+
+    def _find_in_git(self, evaluated: str, suites: Sequence[LoadedSuite]) -> BasePolicy | None:
+        """Find the base of a pull request in the checkout's repository, without network access."""
+        event = read_event(self._workflow.context)
+        others = [f"origin/{event.base_branch}"] if event.base_branch else []
+        others += [event.base_sha] if event.base_sha else []
+        try:
+            base = open_git_repository(self._services).find_merge_base(evaluated, others)
+            return self._load(self.files.fetch(base), suites) if base else None
+        except (UnreachableError, NoBaseFilesError):
+            return None
+
+
+def compare_with_results(
+    gates: Sequence[Gate],
+    commit: str,
+    settings: Settings,
+    services: Services,
+    workflow: Workflow,
+) -> PolicyComparison | None:
+    """Compare merged runs, which did not compare their policy, with the results of the base.
+
+    Args:
+        gates: of the runs.
+        commit: of the runs; empty if unknown.
+    """
+    if settings.baseline != PULL_REQUEST_BASE:
+        base = _read_results(settings.baseline, services)
+    elif workflow.context.active and not _has_base_policy(workflow.context):
+        return None
+    else:
+        base = _find_stored(commit, settings, services, workflow)
+    # The base's policy cannot decide any more, so that what it requires is not met.
+    return compare_policies(base, gates, gates)
+
+
+def _find_stored(
+    evaluated: str, settings: Settings, services: Services, workflow: Workflow, why: str = ""
+) -> BasePolicy:
+    """Find the base's policy in its stored results.
+
+    Args:
+        evaluated: the commit of the run.
+        why: why the files of the base are not available.
+    """
+    try:
+        chosen = find_baseline(evaluated, settings, services, workflow)
+    except NoBaselineError as error:
+        return BasePolicy(where=PULL_REQUEST_BASE, unavailable=why or f"{error}")
+    where = f"{shorten_commit(chosen.found.commit)}, {chosen.found.where}"
+    if chosen.stale:
+        return BasePolicy(where=where, unavailable="; ".join(filter(None, (why, chosen.stale))))
+    return BasePolicy(where=where, found=BaseGates(gates=chosen.found.report.gates))
+
+
+def _read_results(named: str, services: Services) -> BasePolicy:
+    try:
+        report = read_baseline_report(named, services.workspace)
+    except InputError as error:
+        return BasePolicy(where=named, unavailable=f"{error.problems[0]}")
+    return BasePolicy(where=named, found=BaseGates(gates=report.gates))
+
+
+def compare_policies(
+    base: BasePolicy, head: Sequence[Gate], evaluated: Sequence[Gate]
+) -> PolicyComparison:
+    """Compare a run's policy with that of the base.
+
+    Args:
+        head: the gates as the run's configs define them.
+        evaluated: the gates by which the run was evaluated.
+    """
+    if base.unavailable:
+        strict = any(g.policy.source == "base" or g.policy.on_loosened == "fail" for g in head)
+        return PolicyComparison(base=base.where, unavailable=base.unavailable, required=strict)
+    known = {gate.config for gate in evaluated if gate.policy.source == "base"}
+    gates = base.found.gates
+    return PolicyComparison(
+        base=base.where,
+        loosened=tuple(find_policy_changes(gates, head)),
+        decided_by_base=tuple(
+            gate.config for gate in gates if gate.policy.source == "base" and gate.config in known
+        ),
+        missing=tuple(find_unmet_requirements(gates, evaluated)),
+        notes=base.found.notes,
+    )
+
+
+def _count_base_runs(base: BaseGates, head: Sequence[Gate]) -> tuple[Gate, ...]:
+    """The gates of the base, with the number of recorded runs where it has more than the head."""
+    runs = {gate.config: gate.recorded_runs or 0 for gate in head}
+    return tuple(
+        replace(gate, recorded_runs=runs[gate.config] + more)
+        if (more := base.more_runs.get(gate.config, 0)) > 0
+        else gate
+        for gate in base.gates
+    )
+
+
+def _has_base_policy(github: GitHubContext) -> bool:
+    """Whether the event is about changes that are not merged yet.
+
+    A push to a branch is of what was merged: its policy is the one to compare with.
+    """
+    return github.event.startswith(PULL_REQUEST_PREFIX) or github.event == MERGE_GROUP

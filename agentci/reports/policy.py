@@ -1,0 +1,79 @@
+"""The comparison with the policy of the base commit, for all report formats."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agentci._util.text import truncate
+from agentci._util.text.escape import markdown_prose, markdown_row
+from agentci.gate.policy_changes import MAX_SHOWN, describe_change
+from agentci.model.policy import PolicyChange, PolicyComparison
+from agentci.reports.report_format import format_path
+from agentci.reports.sections import Section
+
+LOOSER_TITLE: Final = "Looser than the base"
+POLICY_TITLE: Final = "Policy of the base"
+COLUMNS: Final = ("Change", "Base", "This run")
+CONFIG_COLUMN: Final = "Config"
+MAX_CHANGES: Final = 50
+
+
+def choose_title(policy: PolicyComparison) -> str:
+    """Choose the title of the section."""
+    return LOOSER_TITLE if policy.loosened else POLICY_TITLE
+
+
+def list_columns(policy: PolicyComparison) -> tuple[str, ...]:
+    """List the columns of the table, with one for the config if there are several."""
+    return (CONFIG_COLUMN, *COLUMNS) if _has_several_configs(policy) else COLUMNS
+
+
+def format_cells(change: PolicyChange, policy: PolicyComparison) -> tuple[str, ...]:
+    """Format the table cells of a change, in the order of ``list_columns``."""
+    names = ", ".join(truncate.truncate_list(change.names, MAX_SHOWN))
+    cells = (f"{change.subject}{names and f': {names}'}", change.before, change.after)
+    return (format_path(change.config), *cells) if _has_several_configs(policy) else cells
+
+
+def list_policy_remarks(policy: PolicyComparison) -> Iterator[str]:
+    """Yield what is not a row of the table."""
+    if policy.decided_by_base:
+        configs = ", ".join(map(format_path, policy.decided_by_base))
+        yield f"evaluated by the policy of the base ({policy.base}): {configs}"
+    yield from policy.notes
+
+
+def list_policy_lines(policy: PolicyComparison) -> Iterator[str]:
+    """Yield one line per change, then the remarks."""
+    several = _has_several_configs(policy)
+    for change in policy.loosened:
+        config = f"{format_path(change.config)}: " if several else ""
+        yield f"{config}{describe_change(change)}"
+    yield from list_policy_remarks(policy)
+
+
+def make_policy_section(policy: PolicyComparison) -> Section:
+    """Make the section of the job summary and of the pull request comment."""
+    remarks = [f"- {markdown_prose(remark)}\n" for remark in list_policy_remarks(policy)]
+    rows = [_render_row(format_cells(each, policy)) for each in policy.loosened]
+    if rows and remarks:
+        remarks[0] = f"\n{remarks[0]}"
+    title = f"### {choose_title(policy)}\n\n"
+    if rows:
+        columns = list_columns(policy)
+        title += markdown_row(columns) + markdown_row(["---"] * len(columns))
+    return Section(
+        title=title,
+        noun="change of the policy",
+        blocks=iter([*rows, *remarks]),
+        total=len(rows) + len(remarks),
+        max_items=MAX_CHANGES,
+        share=0.1,
+    )
+
+
+def _render_row(cells: Sequence[str]) -> str:
+    return markdown_row(map(markdown_prose, cells))
+
+
+def _has_several_configs(policy: PolicyComparison) -> bool:
+    return len({each.config for each in policy.loosened}) > 1

@@ -1,0 +1,145 @@
+"""Describe what a config requires: the settings of its evaluators and its eval cases."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from agentci._util.text import json_text
+from agentci.config.suite import EvalFileCase, Suite
+from agentci.evaluators.evaluator import ComparableEvaluator
+from agentci.evaluators.settings import NEUTRAL, apply_settings, read_settings
+from agentci.model.case import Dataset, EvalSet
+from agentci.model.gate import Gate
+from agentci.model.json import Json
+from agentci.model.policy import EvaluatorSettings
+from agentci.model.problem import Place
+from agentci.model.values import list_field_names, replace
+
+DIGITS: Final = 16
+# Fields that change neither a score nor whether it passes, and the definition in the config, which
+# the other fields are made of.
+IGNORED_FIELDS: Final = frozenset(
+    {
+        *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
+        *("allow_source", "own_variables", "definition"),
+        *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
+        "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
+    }
+)
+# Expected turns of a conversation, which belong to its case.
+CONVERSATION_FIELD: Final = "conversation"
+
+
+def make_gate(
+    suite: Suite,
+    root: Path,
+    *,
+    eval_set: EvalSet | None = None,
+    dataset: Dataset | None = None,
+    uncovered: tuple[str, ...] = (),
+    recorded_runs: int | None = None,
+) -> Gate:
+    """Make the gate of a suite.
+
+    Args:
+        root: the workspace; paths count relative to it.
+        uncovered: ids of the eval cases without a matching recorded run.
+        recorded_runs: as in ``Gate``.
+    """
+    evaluators = tuple(dict.fromkeys(each.identity.name for each in suite.evaluators))
+    trials = suite.trials
+    return Gate(
+        config=suite.file,
+        policy=suite.gate,
+        evaluators=evaluators,
+        uncovered=uncovered,
+        settings=tuple(_describe_evaluators(suite, root)),
+        eval_cases=dict(_digest_cases(suite, eval_set, dataset, root)),
+        recorded_runs=recorded_runs,
+        trials="" if trials is None else f"{trials.strategy} of {trials.count}",
+    )
+
+
+def apply_base_settings(suite: Suite, base: Gate) -> Suite:
+    """Return the suite with the settings that evaluators have in the base commit."""
+    shared = {each.name: each for each in base.settings if not each.cases}
+    own = {(case, each.name): each for each in base.settings for case in each.cases}
+
+    def change(evaluator: ComparableEvaluator, case: str = "") -> ComparableEvaluator:
+        name = evaluator.identity.name
+        settings = own.get((case, name)) or shared.get(name)
+        return evaluator if settings is None else apply_settings(evaluator, settings)
+
+    if suite.eval_cases is None:
+        return replace(suite, evaluators=tuple(map(change, suite.evaluators)))
+    known: dict[tuple[int, int], ComparableEvaluator] = {}
+    cases: list[EvalFileCase] = []
+    for each in suite.eval_cases:
+        changed: list[ComparableEvaluator] = []
+        for evaluator in each.evaluators:
+            named = (each.eval_case.id, evaluator.identity.name)
+            settings = own.get(named) or shared.get(named[1])
+            key = (id(evaluator), id(settings))
+            # Cases that share an evaluator go on sharing it.
+            changed.append(known.setdefault(key, change(evaluator, each.eval_case.id)))
+        cases.append(replace(each, evaluators=tuple(changed)))
+    distinct = {id(each): each for case in cases for each in case.evaluators}
+    return replace(suite, evaluators=tuple(distinct.values()), eval_cases=tuple(cases))
+
+
+def _describe_evaluators(suite: Suite, root: Path) -> Iterator[EvaluatorSettings]:
+    """The settings of each evaluator; for eval files with the cases that it evaluates."""
+    cases: dict[int, list[str]] = {}
+    for each in suite.eval_cases or ():
+        for evaluator in each.evaluators:
+            cases.setdefault(id(evaluator), []).append(each.eval_case.id)
+    for evaluator in suite.evaluators:
+        own = cases.get(id(evaluator), [])
+        neutral = apply_settings(evaluator, NEUTRAL)
+        yield replace(
+            read_settings(evaluator),
+            cases=() if len(own) == len(suite.eval_cases or ()) else tuple(own),
+            definition=_digest(neutral, root),
+        )
+
+
+def _digest_cases(
+    suite: Suite, eval_set: EvalSet | None, dataset: Dataset | None, root: Path
+) -> Iterator[tuple[str, str]]:
+    """The id of each eval case or dataset row, and the digest of everything but its id."""
+    for case in () if eval_set is None else eval_set.cases:
+        yield case.id, _digest([case.turns, case.rubrics], root)
+    for row in () if dataset is None else dataset.rows:
+        yield row.id, _digest([row.query, row.input_columns], root)
+    for each in suite.eval_cases or ():
+        # Of a conversation, the turns are known to its evaluators only.
+        found = (getattr(one, CONVERSATION_FIELD, None) for one in each.evaluators)
+        conversation = next(filter(None, found), None)
+        yield each.eval_case.id, _digest([replace(each.eval_case, id=""), conversation], root)
+
+
+def _digest(value: object, root: Path) -> str:
+    text = json_text.dumps(_list_facts(value, f"{root}"))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _list_facts(value: Any, root: str) -> Json:
+    """The value as JSON without positions, and with paths relative to ``root``."""
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return value.replace(root, ".") if root in value else value
+        case Mapping():
+            return {str(key): _list_facts(value[key], root) for key in sorted(value, key=str)}
+        case Sequence():
+            return [_list_facts(each, root) for each in value]
+        case _:
+            fields = {
+                name: _list_facts(member, root)
+                for name in list_field_names(value)
+                if name not in IGNORED_FIELDS and name != CONVERSATION_FIELD
+                if not isinstance(member := getattr(value, name), Place)
+            }
+            return {"": type(value).__qualname__, **fields}

@@ -1,0 +1,408 @@
+"""What is looser than the policy of the base commit."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from agentci.config.models import CaseThresholdSpec, EvalFileGateSpec, GateSpec, ThresholdSpec
+from agentci.gate import policy_changes
+from agentci.gate.policy_changes import (
+    apply_base_policy,
+    describe_change,
+    find_policy_changes,
+    find_policy_reasons,
+    find_unmet_requirements,
+    merge_policies,
+)
+from agentci.model.gate import (
+    CaseThresholds,
+    Gate,
+    GatePolicy,
+    GateThresholds,
+    RegressionThresholds,
+)
+from agentci.model.policy import EvaluatorSettings, PolicyChange, PolicyComparison
+from agentci.model.values import replace
+
+CLASSIFIED = {
+    *policy_changes.STRICTEST_FIRST,
+    *policy_changes.HIGHER_IS_STRICTER,
+    *policy_changes.LOWER_IS_STRICTER,
+    *policy_changes.DEPENDS_ON_MODE,
+    *policy_changes.MORE_IS_STRICTER,
+    *policy_changes.PARTS,
+}
+
+
+def settings(name: str = "tone", **others: Any) -> EvaluatorSettings:
+    given = {"threshold": 0.8, "criterion": "score >= 0.8", "required": True, **others}
+    return EvaluatorSettings(name=name, **given)
+
+
+def gate(*evaluators: EvaluatorSettings, config: str = "a.yaml", **others: Any) -> Gate:
+    """A gate of ``evaluators``; others are fields of the gate or of its policy."""
+    own = {
+        key: others.pop(key)
+        for key in ("eval_cases", "recorded_runs", "trials", "names")
+        if key in others
+    }
+    found = evaluators or (settings(),)
+    names = own.pop("names", tuple(dict.fromkeys(each.name for each in found)))
+    return Gate(config=config, policy=GatePolicy(**others), evaluators=names, settings=found, **own)
+
+
+def changes(before: Gate, after: Gate) -> list[str]:
+    return [describe_change(each) for each in find_policy_changes([before], [after])]
+
+
+class TestEveryKeyIsClassified:
+    """A new key of the gate needs an entry: which values are stricter."""
+
+    @pytest.mark.parametrize(
+        "values", [GateThresholds, CaseThresholds, RegressionThresholds, GatePolicy]
+    )
+    def test_values(self, values: type[msgspec.Struct]) -> None:
+        assert {*values.__struct_fields__} <= CLASSIFIED
+
+    @pytest.mark.parametrize("spec", [ThresholdSpec, GateSpec, CaseThresholdSpec, EvalFileGateSpec])
+    def test_config_keys(self, spec: Any) -> None:
+        names = {key: name for name, key in policy_changes.CONFIG_KEYS.items()}
+        assert {names.get(key, key) for key in spec.model_fields} <= CLASSIFIED
+
+    @pytest.mark.parametrize("values", [GateThresholds, RegressionThresholds, GatePolicy])
+    def test_ordered_values_are_complete(self, values: type[msgspec.Struct]) -> None:
+        schema = msgspec.json.schema(values)
+        found = schema["$defs"][values.__name__]["properties"]
+        for name, order in policy_changes.STRICTEST_FIRST.items():
+            if name in found:
+                assert sorted(found[name]["enum"]) == sorted(order)
+
+
+class TestThresholdsOfGate:
+    @pytest.mark.parametrize(
+        ("before", "after", "shown"),
+        [
+            ({}, {"min_pass_rate": 0.9}, "gate.min_pass_rate: 1 -> 0.9"),
+            ({"min_score": 0.7}, {"min_score": 0.6}, "gate.min_score: 0.7 -> 0.6"),
+            ({"min_score": 0.7}, {}, "gate.min_score: 0.7 -> not set"),
+            (
+                {"min_pass_rate": 0.9, "pass_rate_confidence": 0.95},
+                {"min_pass_rate": 0.9},
+                "gate.pass_rate_confidence: 0.95 -> not set",
+            ),
+            ({}, {"on_error": "warn"}, "gate.on_error: fail -> warn"),
+            ({"on_skip": "fail"}, {}, "gate.on_skip: fail -> allow"),
+            ({}, {"on_turn_mismatch": "allow"}, "gate.on_turn_mismatch: fail -> allow"),
+        ],
+    )
+    def test_looser_value_is_listed_and_stricter_one_is_not(
+        self, before: Any, after: Any, shown: str
+    ) -> None:
+        base, head = (gate(overall=GateThresholds(**each)) for each in (before, after))
+        assert changes(base, head) == [shown]
+        assert changes(head, base) == []
+
+    @pytest.mark.parametrize(
+        ("before", "after", "shown"),
+        [
+            ({}, None, "gate.max_regression: 0 -> not set"),
+            ({}, {"max_drop": 0.1}, "gate.max_regression: 0 -> 0.1"),
+            ({"mode": "prove"}, {}, "gate.regression_mode: prove -> detect"),
+            ({}, {"confidence": 0.99}, "gate.regression_confidence: 0.95 -> 0.99"),
+            (
+                {"mode": "prove"},
+                {"mode": "prove", "confidence": 0.9},
+                "gate.regression_confidence: 0.95 -> 0.9",
+            ),
+            (
+                {"fail_on": ("fail", "stale")},
+                {},
+                "gate.fail_on_regression: fail, stale -> fail",
+            ),
+            ({}, {"fail_on": ()}, "gate.fail_on_regression: fail -> none"),
+        ],
+    )
+    def test_looser_regression_thresholds(self, before: Any, after: Any, shown: str) -> None:
+        base = gate(regression=RegressionThresholds(**before))
+        head = gate(regression=None if after is None else RegressionThresholds(**after))
+        assert changes(base, head) == [shown]
+        assert changes(head, base) == []
+
+    def test_switches_of_policy_are_compared(self) -> None:
+        base, head = gate(on_loosened="fail", source="base"), gate()
+        assert changes(base, head) == [
+            "gate.on_loosened: fail -> warn",
+            "gate.policy: base -> head",
+        ]
+        assert changes(head, base) == []
+
+    def test_thresholds_of_cases(self) -> None:
+        base = gate(cases=CaseThresholds(threshold=0.8))
+        looser = gate(cases=CaseThresholds(threshold=0.5, min_pass_rate=0.9))
+        assert changes(base, looser) == [
+            "gate.cases.threshold: 0.8 -> 0.5",
+            "gate.cases.min_pass_rate: 1 -> 0.9",
+        ]
+        assert changes(looser, base) == []
+        assert changes(base, gate()) == ["gate.cases: score >= 0.8 -> not set"]
+
+    def test_new_thresholds_of_cases_loosen_those_of_checks(self) -> None:
+        head = gate(cases=CaseThresholds(threshold=0.8), overall=GateThresholds(min_pass_rate=0.0))
+        assert changes(gate(), head) == ["gate.min_pass_rate: 1 -> 0"]
+        assert changes(head, gate()) == []
+
+
+class TestThresholdsOfOneEvaluator:
+    def test_own_thresholds_are_compared_with_those_that_applied(self) -> None:
+        own = {"tone": GateThresholds(min_pass_rate=0.5)}
+        assert changes(gate(), gate(evaluators=own)) == [
+            "gate.evaluators.tone.min_pass_rate: 1 -> 0.5"
+        ]
+        assert changes(gate(evaluators=own), gate()) == []
+
+    def test_removed_thresholds_of_evaluator(self) -> None:
+        base = gate(
+            overall=GateThresholds(min_pass_rate=0.8),
+            evaluators={"tone": GateThresholds(min_pass_rate=1.0)},
+        )
+        head = gate(overall=GateThresholds(min_pass_rate=0.8))
+        assert changes(base, head) == ["gate.evaluators.tone.min_pass_rate: 1 -> 0.8"]
+
+    def test_threshold_that_is_now_shared_with_other_evaluators(self) -> None:
+        base = gate(
+            overall=GateThresholds(min_pass_rate=0.8),
+            evaluators={"tone": GateThresholds(min_pass_rate=0.8)},
+        )
+        head = gate(overall=GateThresholds(min_pass_rate=0.8))
+        assert changes(base, head) == [
+            "gate.evaluators.tone.min_pass_rate: 0.8 -> only that of all evaluators together"
+        ]
+        assert changes(head, base) == []
+
+    def test_inherited_change_is_listed_once(self) -> None:
+        base = gate(evaluators={"tone": GateThresholds(min_pass_rate=1.0)})
+        head = gate(
+            overall=GateThresholds(on_error="warn"),
+            evaluators={"tone": GateThresholds(min_pass_rate=1.0, on_error="warn")},
+        )
+        assert changes(base, head) == ["gate.on_error: fail -> warn"]
+
+
+class TestEvaluators:
+    @pytest.mark.parametrize(
+        ("before", "after", "shown"),
+        [
+            ({}, {"threshold": 0.1}, "threshold of tone: 0.8 -> 0.1"),
+            ({}, {"required": False}, "tone: required -> advisory"),
+            (
+                {"match_type": "EXACT"},
+                {"match_type": "ANY_ORDER"},
+                "match type of tone: EXACT -> ANY_ORDER",
+            ),
+            (
+                {"on_turn_mismatch": "fail"},
+                {"on_turn_mismatch": "allow"},
+                "on_turn_mismatch of tone: fail -> allow",
+            ),
+            ({"repeat": 5}, {"repeat": 3}, "repeat of tone: 5 -> 3"),
+        ],
+    )
+    def test_looser_setting_is_listed_and_stricter_one_is_not(
+        self, before: Any, after: Any, shown: str
+    ) -> None:
+        base, head = gate(settings(**before)), gate(settings(**after))
+        assert changes(base, head) == [shown]
+        assert changes(head, base) == []
+
+    @pytest.mark.parametrize(
+        ("before", "after", "shown"),
+        [
+            ({}, {"definition": "2"}, "tone edited"),
+            (
+                {"repeat": 5},
+                {"repeat": 5, "repeat_by": "mean"},
+                "repeat_by of tone: majority -> mean",
+            ),
+        ],
+    )
+    def test_edit_is_listed_in_both_directions(self, before: Any, after: Any, shown: str) -> None:
+        base, head = gate(settings(**before)), gate(settings(**after))
+        assert changes(base, head) == [shown]
+        assert len(changes(head, base)) == 1
+
+    def test_weight_counts_only_with_thresholds_of_cases(self) -> None:
+        base, head = settings(), settings(weight=0.1)
+        assert changes(gate(base), gate(head)) == []
+        cases = CaseThresholds(threshold=0.5)
+        assert changes(gate(base, cases=cases), gate(head, cases=cases)) == [
+            "weight of tone: 1 -> 0.1"
+        ]
+
+    def test_removed_evaluator(self) -> None:
+        base = gate(settings(), settings("safety", required=False))
+        assert changes(base, gate(settings("safety"))) == [
+            "tone: required, score >= 0.8 -> removed"
+        ]
+        assert changes(base, gate()) == ["safety: advisory -> removed"]
+
+    def test_turn_mismatch_of_gate_is_listed_once(self) -> None:
+        base = gate(settings(on_turn_mismatch="fail"))
+        head = gate(
+            settings(on_turn_mismatch="allow"), overall=GateThresholds(on_turn_mismatch="allow")
+        )
+        assert changes(base, head) == ["gate.on_turn_mismatch: fail -> allow"]
+
+    def test_new_evaluator_is_no_change(self) -> None:
+        assert changes(gate(), gate(settings(), settings("new", required=False))) == []
+
+    def test_evaluators_of_cases_are_compared_by_case(self) -> None:
+        cases = {"a": "1", "b": "2", "c": "3"}
+        base = gate(settings(), eval_cases=cases)
+        head = gate(settings(cases=("a",)), settings(cases=("b",), threshold=0.5), eval_cases=cases)
+        assert changes(base, head) == [
+            "threshold of tone: 0.8 -> 0.5 (b)",
+            "tone: required, score >= 0.8 -> removed (c)",
+        ]
+
+
+class TestEvalCases:
+    def test_removed_and_edited_cases(self) -> None:
+        base = gate(eval_cases={"a": "1", "b": "2", "c": "3"})
+        head = gate(eval_cases={"a": "1", "b": "9", "d": "4"})
+        assert changes(base, head) == ["1 eval case removed: c", "1 eval case edited: b"]
+
+    def test_renamed_and_added_cases_are_no_change(self) -> None:
+        base = gate(eval_cases={"row-1": "1", "row-2": "2"})
+        assert changes(base, gate(eval_cases={"row-1": "0", "row-2": "1", "row-3": "2"})) == []
+
+    def test_removed_row_without_id_is_not_taken_for_an_edit(self) -> None:
+        base = gate(eval_cases={"row-1": "1", "row-2": "2", "row-3": "3"})
+        head = gate(eval_cases={"row-1": "1", "row-2": "3"})
+        assert changes(base, head) == ["1 eval case removed: row-2"]
+
+    def test_one_of_two_equal_cases_is_removed(self) -> None:
+        base = gate(eval_cases={"a": "1", "b": "1"})
+        assert changes(base, gate(eval_cases={"a": "1"})) == ["1 eval case removed: b"]
+
+    def test_names_are_limited(self) -> None:
+        base = gate(eval_cases={f"case-{number}": f"{number}" for number in range(1000)})
+        [change] = find_policy_changes([base], [gate()])
+        assert len(change.names) == policy_changes.MAX_NAMES
+        assert describe_change(change).startswith("1,000 eval cases removed: case-0, case-1")
+
+    def test_fewer_recorded_runs(self) -> None:
+        base, head = gate(recorded_runs=20), gate(recorded_runs=12)
+        assert changes(base, head) == ["recorded runs: 20 -> 12"]
+        assert changes(head, base) == []
+        assert changes(gate(), head) == changes(base, gate()) == []
+
+    def test_trials(self) -> None:
+        assert changes(gate(), gate(trials="pass_at_k of 3")) == ["trials: 1 run -> pass_at_k of 3"]
+
+
+def test_removed_config_is_listed_and_new_one_is_not() -> None:
+    found = [*find_policy_changes([gate(), gate(config="b.yaml")], [gate(), gate(config="c.yaml")])]
+    assert [describe_change(each) for each in found] == ["config b.yaml removed"]
+
+
+class TestReasons:
+    LOOSENED = PolicyChange(config="a.yaml", kind="loosened", subject="x", before="1", after="0")
+
+    def test_switch_of_base_decides_whether_it_fails(self) -> None:
+        base, head = gate(on_loosened="fail", eval_cases={"a": "1"}), gate()
+        assert {each.fails for each in find_policy_changes([base], [head])} == {True}
+        assert {each.fails for each in find_policy_changes([head], [gate(on_loosened="fail")])} <= {
+            False
+        }
+
+    def test_changes_are_one_reason(self) -> None:
+        both = (self.LOOSENED, replace(self.LOOSENED, subject="y"))
+        [reason] = find_policy_reasons(PolicyComparison(base="b", loosened=both))
+        assert (reason.kind, reason.text) == (
+            "remark",
+            "the policy is looser than the base's (2 changes)",
+        )
+
+    def test_failing_changes_fail(self) -> None:
+        other = replace(self.LOOSENED, config="b.yaml", fails=True)
+        first, second = find_policy_reasons(
+            PolicyComparison(base="b", loosened=(self.LOOSENED, other))
+        )
+        assert (first.kind, first.text) == (
+            "failed",
+            "the policy is looser than the base's: b.yaml: x: 1 -> 0",
+        )
+        assert second.kind == "remark"
+
+    @pytest.mark.parametrize(("required", "kind"), [(True, "failed"), (False, "remark")])
+    def test_unknown_policy_fails_where_it_decides(self, required: bool, kind: str) -> None:
+        [reason] = find_policy_reasons(
+            PolicyComparison(base="base", unavailable="no git", required=required)
+        )
+        assert (reason.kind, reason.text) == (kind, "the policy of the base is unknown: no git")
+
+    def test_without_comparison_there_are_no_reasons(self) -> None:
+        assert [*find_policy_reasons(None)] == []
+
+
+class TestPolicyOfBase:
+    def test_new_evaluators_keep_the_heads_thresholds(self) -> None:
+        base = gate(
+            overall=GateThresholds(min_pass_rate=0.9),
+            evaluators={"tone": GateThresholds(min_score=0.5), "gone": GateThresholds()},
+            source="base",
+        )
+        head = gate(
+            settings(),
+            settings("new"),
+            settings("own"),
+            overall=GateThresholds(min_pass_rate=0.1),
+            evaluators={"own": GateThresholds(min_pass_rate=0.2)},
+        )
+        policy = apply_base_policy(base, head)
+        assert policy.overall.min_pass_rate == 0.9
+        assert policy.source == "base"
+        assert {name: each.min_pass_rate for name, each in policy.evaluators.items()} == {
+            "tone": 1.0,
+            "new": 0.1,
+            "own": 0.2,
+        }
+
+    def test_removed_required_evaluators_are_unmet(self) -> None:
+        base = gate(settings(), settings("note", required=False), source="base")
+        assert [*find_unmet_requirements([base], [gate(settings("other"))])] == [
+            "the base's policy is not met: tone: required, score >= 0.8 -> removed"
+        ]
+        assert [*find_unmet_requirements([base], [])] == [
+            "the base's policy requires config a.yaml, which was removed"
+        ]
+        assert [*find_unmet_requirements([gate()], [])] == []
+
+    def test_settings_that_could_not_be_applied_are_unmet(self) -> None:
+        base = gate(settings(), source="base")
+        assert [*find_unmet_requirements([base], [gate(settings(threshold=0.1))])] == [
+            "the base's policy is not met: threshold of tone: 0.8 -> 0.1"
+        ]
+        looser = gate(settings(), overall=GateThresholds(min_pass_rate=0.5))
+        assert [*find_unmet_requirements([base], [looser])] == [
+            "the base's policy is not met: gate.min_pass_rate: 1 -> 0.5"
+        ]
+
+
+class TestMergedRuns:
+    CHANGE = PolicyChange(config="a.yaml", kind="loosened", subject="x", before="1", after="0")
+
+    def test_equal_parts_of_shards_count_once(self) -> None:
+        one = PolicyComparison(base="b", loosened=(self.CHANGE,), notes=("n",))
+        assert merge_policies([one, None, one]) == one
+
+    def test_configs_are_joined(self) -> None:
+        one = PolicyComparison(base="b", loosened=(self.CHANGE,))
+        other = PolicyComparison(base="c", unavailable="no git", required=True)
+        assert merge_policies([one, other]) == PolicyComparison(
+            base="b, c", loosened=(self.CHANGE,), unavailable="no git", required=True
+        )
+
+    def test_without_comparisons_there_is_none(self) -> None:
+        assert merge_policies([None, None]) is None

@@ -1,0 +1,106 @@
+"""What is looser than the base, in each report."""
+
+from typing import Any
+
+import pytest
+
+from agentci.model.policy import PolicyChange, PolicyComparison
+from agentci.model.result import Report
+from agentci.model.values import replace
+from agentci.reports.comment import CommentReport
+from agentci.reports.console import render_console
+from agentci.reports.html.page import HtmlReport
+from agentci.reports.job_summary import SummaryReport
+from agentci.reports.json_report import JsonReport
+from agentci.reports.merge.read import read_report
+from agentci.reports.policy import MAX_CHANGES
+from tests.helpers.reports import CONFIG, make_report, make_result, text_of
+
+THRESHOLD = PolicyChange(
+    config=CONFIG, kind="loosened", subject="threshold of tone", before="0.8", after="0.1"
+)
+CASES = PolicyChange(
+    config=CONFIG, kind="removed", subject="2 eval cases", after="removed", names=("a", "b")
+)
+HEADING = "### Looser than the base\n\n"
+
+
+def report_of(*changes: PolicyChange, **others: Any) -> Report:
+    policy = PolicyComparison(base="8c1f, git", loosened=changes)
+    return replace(make_report([make_result()]), policy=replace(policy, **others))
+
+
+def console(report: Report) -> str:
+    return render_console(report, quiet=False, verbose=False, colour=False)
+
+
+@pytest.mark.parametrize("reporter", [CommentReport(), SummaryReport()], ids=["comment", "summary"])
+class TestMarkdown:
+    def test_changes_are_a_table(self, reporter: CommentReport | SummaryReport) -> None:
+        text = text_of(reporter, report_of(THRESHOLD, CASES))
+        assert (
+            f"{HEADING}| Change | Base | This run |\n| --- | --- | --- |\n"
+            "| threshold of tone | 0\\.8 | 0\\.1 |\n| 2 eval cases: a, b |  | removed |\n"
+        ) in text
+
+    def test_several_configs_have_a_column(self, reporter: CommentReport | SummaryReport) -> None:
+        text = text_of(reporter, report_of(THRESHOLD, replace(CASES, config="b.yaml")))
+        assert "| Config | Change | Base | This run |\n" in text
+        assert "| b.yaml | 2 eval cases: a, b |  | removed |\n" in text
+
+    def test_remarks_follow_the_table(self, reporter: CommentReport | SummaryReport) -> None:
+        text = text_of(reporter, report_of(THRESHOLD, decided_by_base=(CONFIG,), notes=("n",)))
+        assert "0\\.1 |\n\n- evaluated by the policy of the base (8c1f, git): " in text
+        assert "\n- n\n" in text
+
+    def test_remarks_alone_have_another_title(
+        self, reporter: CommentReport | SummaryReport
+    ) -> None:
+        text = text_of(reporter, report_of(notes=("not compared",)))
+        assert "### Policy of the base\n\n- not compared\n" in text
+
+    def test_without_changes_there_is_no_section(
+        self, reporter: CommentReport | SummaryReport
+    ) -> None:
+        assert text_of(reporter, report_of()) == text_of(reporter, make_report([make_result()]))
+
+
+class TestHtml:
+    def test_changes_are_a_table(self) -> None:
+        text = text_of(HtmlReport(), report_of(THRESHOLD, notes=("n",)))
+        assert "<h2>Looser than the base</h2>" in text
+        assert "<tr><td>threshold of tone</td><td>0.8</td><td>0.1</td></tr>" in text
+        assert "<li>n</li>" in text
+
+    def test_many_changes_are_counted(self) -> None:
+        many = (THRESHOLD,) * (MAX_CHANGES + 2)
+        assert "2 more" in text_of(HtmlReport(), report_of(*many))
+
+    def test_without_changes_there_is_no_section(self) -> None:
+        assert text_of(HtmlReport(), report_of()) == text_of(
+            HtmlReport(), make_report([make_result()])
+        )
+
+    def test_remarks_alone_are_a_list(self) -> None:
+        text = text_of(HtmlReport(), report_of(notes=("n",)))
+        assert "<h2>Policy of the base</h2><ul><li>n</li></ul>" in text
+
+
+class TestConsole:
+    def test_each_change_is_a_line(self) -> None:
+        assert (
+            "\nLooser than the base\n  threshold of tone: 0.8 -> 0.1\n"
+            "  2 eval cases removed: a, b\n"
+        ) in console(report_of(THRESHOLD, CASES))
+
+    def test_several_configs_are_named(self) -> None:
+        text = console(report_of(THRESHOLD, replace(CASES, config="b.yaml")))
+        assert "\n  b.yaml: 2 eval cases removed: a, b\n" in text
+
+
+def test_results_are_read_as_written() -> None:
+    report = report_of(
+        THRESHOLD, CASES, decided_by_base=(CONFIG,), missing=("m",), unavailable="u", required=True
+    )
+    read = read_report(text_of(JsonReport(), report).encode(), file="results.json")
+    assert read.policy == report.policy
