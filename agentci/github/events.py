@@ -152,6 +152,12 @@ TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch", "mer
 
 # Also the prefix of the events of pull request reviews.
 PULL_REQUEST_PREFIX: Final = "pull_request"
+MERGE_GROUP: Final = "merge_group"
+
+
+def is_before_merge(event: str) -> bool:
+    """Whether an event is about changes that are not merged yet: a pull request, a merge queue."""
+    return event.startswith(PULL_REQUEST_PREFIX) or event == MERGE_GROUP
 
 
 class BaseCommit(Struct, frozen=True, kw_only=True):

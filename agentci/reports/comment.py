@@ -92,7 +92,12 @@ def _render_row(
 ) -> str:
     totals, result = checks.totals, checks.representative
     advisory = "" if result.evaluator.required else " (advisory)"
-    icon = sections.choose_icon(checks, gate_failed=report.decision.is_failure)
+    compared = by_name.get((result.config, result.evaluator.name))
+    icon = sections.choose_icon(
+        checks,
+        gate_failed=report.decision.is_failure,
+        is_worse=compared is not None and bool(compared.worse),
+    )
     cells = [
         *([markdown_code(report_format.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
@@ -101,8 +106,8 @@ def _render_row(
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
-        each = by_name.get((result.config, result.evaluator.name))
-        cells.append("" if each is None else markdown_prose(baseline_text.format_change(each)))
+        change = "" if compared is None else baseline_text.format_change(compared)
+        cells.append(markdown_prose(change))
     return markdown_row(cells)
 
 

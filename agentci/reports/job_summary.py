@@ -110,7 +110,7 @@ def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
         yield f'"{name} ({seen[name]})"' if seen[name] > 1 or not name else f'"{name}"'
 
 
-_RULER = ["---", *["--:"] * 5, "---"]
+_RULER = ["---", *["--:"] * (len(baseline_text.COLUMNS) - 2), "---"]
 
 
 def make_baseline_section(comparison: Comparison) -> sections.Section:

@@ -93,14 +93,22 @@ def make_reasons_section(report: Report) -> Section:
     )
 
 
-def choose_icon(checks: EvaluatorChecks, *, gate_failed: bool) -> str:
+_WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+
+
+def choose_icon(checks: EvaluatorChecks, *, gate_failed: bool, is_worse: bool = False) -> str:
     """Choose the icon of an evaluator.
 
     Failures of an advisory evaluator, or in a run that passed, get a warning sign, not a cross.
+
+    Args:
+        is_worse: whether any of its checks passed in the baseline and does not pass now.
     """
     if checks.totals.failed or checks.totals.errored:
         failing = checks.representative.evaluator.required and gate_failed
-        return "\N{CROSS MARK}" if failing else "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+        return "\N{CROSS MARK}" if failing else _WARNING
+    if is_worse:
+        return _WARNING
     return "\N{WHITE HEAVY CHECK MARK}" if checks.totals.passed else "\N{HEAVY MINUS SIGN}"
 
 

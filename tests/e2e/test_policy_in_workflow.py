@@ -131,6 +131,22 @@ class TestWithoutBaseline:
         assert (ran.code, ran.results["policy"]) == (0, None)
         assert hub.asked == []
 
+    @pytest.mark.parametrize("switch", [{"on_loosened": "fail"}, {"policy": "base"}])
+    def test_shallow_checkout_fails_where_the_base_counts(self, make: Any, switch: Any) -> None:
+        request = make(switch, switch)
+        request.check_out(depth=1)
+        ran = request.step("run")
+        assert ran.code == 1
+        assert ran.out.startswith(
+            "Quality gate failed: the policy of the base is unknown: the checkout does not have "
+            "the base commit (set `baseline: base`, or `fetch-depth: 0`)\n"
+        )
+
+    def test_merge_queue_is_compared(self, make: Any) -> None:
+        request = make()
+        request.check_out()
+        assert loosened(request.step("run", event="merge_group")) == ["threshold of own"]
+
     def test_base_decides_what_fails(self, make: Any) -> None:
         request = make({"on_loosened": "fail"})
         request.check_out()

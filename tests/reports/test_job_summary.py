@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from agentci.gate.comparison import compare_runs
 from agentci.model.gate import GateThresholds
 from agentci.model.judgement import Judgement
 from agentci.model.problem import COMMAND_LINE, Problem
@@ -25,6 +26,17 @@ def _render(report: Report) -> str:
 
 def test_summary_matches_snapshot(golden: Golden) -> None:
     golden("summary.md", _render(mixed_report()))
+
+
+def test_tables_have_a_ruler_for_every_column() -> None:
+    """GitHub shows a table as text otherwise."""
+    same = compare_runs(PASSED.results, PASSED.results, (), baseline="base")
+    lines = _render(replace(PASSED, comparison=same)).splitlines()
+    rulers = [index for index, line in enumerate(lines) if line.startswith("| ---")]
+    assert len(rulers) == 2
+    for index in rulers:
+        header, ruler, row = lines[index - 1 : index + 2]
+        assert header.count("|") == ruler.count("|") == row.count("|")
 
 
 def test_failed_check_without_judgement_shows_only_places() -> None:

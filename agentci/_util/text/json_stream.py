@@ -1,12 +1,14 @@
 """Reads one large JSON object with only a part of its text in memory."""
 
 import codecs
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from agentci._util.text.json_document import BLANKS, STRICT_DECODER, has_lone_surrogate
 from agentci.model.json import Json
 
+_NUMBER_CHARACTERS: Final = re.compile(r"[-+.eE0-9]*")
 _SURROGATES: Final = ("\\ud", "\\uD")
 
 
@@ -87,14 +89,19 @@ class _Text:
                 if not self._extend():
                     raise
                 continue
-            # A number may go on in the next chunk.
-            if end == len(self._window) and self._extend():
+            # A number may go on in the next chunk: "1." and "1e-" are read as 1.
+            may_go_on = isinstance(value, int | float) and self._is_number_at_end(end)
+            if may_go_on and self._extend():
                 continue
             start, self._position = self._position, end
             has_escape = any(self._window.find(each, start, end) >= 0 for each in _SURROGATES)
             if has_escape and has_lone_surrogate(self._window[start:end]):
                 raise ValueError
             return value
+
+    def _is_number_at_end(self, position: int) -> bool:
+        rest = _NUMBER_CHARACTERS.match(self._window, position)
+        return rest is not None and rest.end() == len(self._window)
 
     def _extend(self) -> bool:
         """Double the rest of the window, so that a long value is parsed a few times only."""

@@ -18,7 +18,7 @@ from agentci.gate.decision import compute_totals, decide, decide_shard, group_re
 from agentci.gate.policy_changes import find_policy_reasons
 from agentci.gate.regression import find_regression_reasons
 from agentci.gate.rules import GateReason
-from agentci.github.events import PULL_REQUEST_PREFIX, find_missing_secrets_reason
+from agentci.github.events import find_missing_secrets_reason, is_before_merge
 from agentci.github.workflow import find_checked_out_commit
 from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
@@ -64,8 +64,7 @@ def run(settings: Settings, session: Session) -> int:
 
 def _make_policy_check(settings: Settings, session: Session) -> "PolicyCheck | None":
     """Make the comparison with the policy of the base commit; None if there is no base."""
-    event = session.workflow.context.event
-    if not (settings.baseline or event.startswith(PULL_REQUEST_PREFIX)):
+    if not (settings.baseline or is_before_merge(session.workflow.context.event)):
         return None
     from agentci.github.baseline.base_files import BaseFilesFetcher  # noqa: PLC0415 (rarely used)
     from agentci.github.baseline.policy import PolicyCheck  # noqa: PLC0415 (likewise)

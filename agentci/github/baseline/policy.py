@@ -21,8 +21,7 @@ from agentci.github.baseline.base_files import BaseFiles, BaseFilesFetcher, NoBa
 from agentci.github.baseline.find import NoBaselineError, find_baseline
 from agentci.github.baseline.git import open_git_repository
 from agentci.github.baseline.read import read_baseline_report
-from agentci.github.context import GitHubContext
-from agentci.github.events import PULL_REQUEST_PREFIX, read_event
+from agentci.github.events import is_before_merge, read_event
 from agentci.github.workflow import Workflow, find_checked_out_commit
 from agentci.model.gate import Gate
 from agentci.model.policy import PolicyComparison
@@ -32,7 +31,9 @@ from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.policies import apply_base_settings, make_gate
 from agentci.runner.services import Services
 
-MERGE_GROUP: Final = "merge_group"
+NOT_IN_CHECKOUT: Final = (
+    "the checkout does not have the base commit (set `baseline: base`, or `fetch-depth: 0`)"
+)
 SOURCE_NAMES: Final = {"git": "git", "github": "GitHub"}
 
 
@@ -72,9 +73,9 @@ class PolicyCheck:
 
     def apply(self, suites: Sequence[LoadedSuite]) -> tuple[LoadedSuite, ...]:
         """Return the suites with the base's requirements, where the base's config demands that."""
-        self._base = self._find_base(suites)
         root = self._services.workspace.root
         self._head = {each.suite.file: make_gate(each.suite, root) for each in suites}
+        self._base = self._find_base(suites)
         gates = () if self._base is None else self._base.found.gates
         deciding = {gate.config: gate for gate in gates if gate.policy.source == "base"}
         return tuple(
@@ -110,7 +111,7 @@ class PolicyCheck:
         named, github = self._settings.baseline, self._workflow.context
         if named and named != PULL_REQUEST_BASE:
             return _read_results(named, self._services)
-        if github.active and not _has_base_policy(github):
+        if github.active and not is_before_merge(github.event):
             return None
         evaluated = find_checked_out_commit(self._services.workspace, github)
         if not named:
@@ -131,15 +132,22 @@ class PolicyCheck:
         return BasePolicy(where=where, found=found)
 
     def _find_in_git(self, evaluated: str, suites: Sequence[LoadedSuite]) -> BasePolicy | None:
-        """Find the base of a pull request in the checkout's repository, without network access."""
+        """Find the base of a pull request in the checkout's repository, without network access.
+
+        None without it, unless a config of the run relies on it.
+        """
         event = read_event(self._workflow.context)
         others = [f"origin/{event.base_branch}"] if event.base_branch else []
         others += [event.base_sha] if event.base_sha else []
+        why = NOT_IN_CHECKOUT
         try:
             base = open_git_repository(self._services).find_merge_base(evaluated, others)
-            return self._load(self.files.fetch(base), suites) if base else None
-        except (UnreachableError, NoBaseFilesError):
-            return None
+            if base:
+                return self._load(self.files.fetch(base), suites)
+        except (UnreachableError, NoBaseFilesError) as error:
+            why = f"{error}"
+        relies = any(map(_relies_on_base, self._head.values()))
+        return BasePolicy(where=PULL_REQUEST_BASE, unavailable=why) if relies else None
 
 
 def compare_with_results(
@@ -157,7 +165,7 @@ def compare_with_results(
     """
     if settings.baseline != PULL_REQUEST_BASE:
         base = _read_results(settings.baseline, services)
-    elif workflow.context.active and not _has_base_policy(workflow.context):
+    elif workflow.context.active and not is_before_merge(workflow.context.event):
         return None
     else:
         base = _find_stored(commit, settings, services, workflow)
@@ -202,8 +210,11 @@ def compare_policies(
         evaluated: the gates by which the run was evaluated.
     """
     if base.unavailable:
-        strict = any(g.policy.source == "base" or g.policy.on_loosened == "fail" for g in head)
-        return PolicyComparison(base=base.where, unavailable=base.unavailable, required=strict)
+        return PolicyComparison(
+            base=base.where,
+            unavailable=base.unavailable,
+            required=any(map(_relies_on_base, head)),
+        )
     known = {gate.config for gate in evaluated if gate.policy.source == "base"}
     gates = base.found.gates
     return PolicyComparison(
@@ -217,6 +228,10 @@ def compare_policies(
     )
 
 
+def _relies_on_base(gate: Gate) -> bool:
+    return gate.policy.source == "base" or gate.policy.on_loosened == "fail"
+
+
 def _count_base_runs(base: BaseGates, head: Sequence[Gate]) -> tuple[Gate, ...]:
     """The gates of the base, with the number of recorded runs where it has more than the head."""
     runs = {gate.config: gate.recorded_runs or 0 for gate in head}
@@ -226,11 +241,3 @@ def _count_base_runs(base: BaseGates, head: Sequence[Gate]) -> tuple[Gate, ...]:
         else gate
         for gate in base.gates
     )
-
-
-def _has_base_policy(github: GitHubContext) -> bool:
-    """Whether the event is about changes that are not merged yet.
-
-    A push to a branch is of what was merged: its policy is the one to compare with.
-    """
-    return github.event.startswith(PULL_REQUEST_PREFIX) or github.event == MERGE_GROUP

@@ -75,6 +75,16 @@ def test_invalid_text_is_rejected(data: bytes, size: int) -> None:
             read_json(data, file="a.json")
 
 
+@pytest.mark.parametrize("number", ["0", "-0", "1.5", "1e5", "-1.25E+10", "1e-5", "12345"])
+def test_number_is_read_across_chunks(number: str) -> None:
+    data = f'{{"items": [{number},{number} ], "a": {number}}}'.encode()
+    for size in range(1, len(data)):
+        assert _read(data, size) == (
+            {"items": (), "a": float(number)},
+            [float(number), float(number)],
+        )
+
+
 def test_byte_order_mark_is_skipped() -> None:
     assert _read(b'\xef\xbb\xbf{"a": 1}', 2) == ({"a": 1}, [])
 
