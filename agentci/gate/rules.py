@@ -97,14 +97,14 @@ def _find_empty_gates(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
     """
     if not gates:
         yield GateReason("nothing", NOTHING_EVALUATED)
-    any_scored = any(gate.with_status(*SCORED_STATUSES) for gate in gates)
+    any_scored = any(gate.is_evaluated for gate in gates)
     for gate in gates:
         errors_fail = any(
             group.threshold.on_error == "fail" and group.with_status("errored")
             for group in gate.policy_groups
         )
         only_advisory = gate.results and not gate.required and any_scored
-        if not (gate.with_status(*SCORED_STATUSES) or errors_fail or only_advisory):
+        if not (gate.is_evaluated or errors_fail or only_advisory):
             advisory_scored = any(result.status in SCORED_STATUSES for result in gate.results)
             reason = NO_REQUIRED_EVALUATED if advisory_scored else NOTHING_EVALUATED
             yield GateReason("nothing", f"{gate.prefix}{reason}")
