@@ -21,11 +21,15 @@ def find_head_commit(workspace: Workspace) -> str:
     That of the workspace, else of the folder in it that the working directory is in: a workflow
     may check out there.
     """
+    folder = find_repository_folder(workspace)
+    return "" if folder is None else read_head_commit(folder)
+
+
+def find_repository_folder(workspace: Workspace) -> Path | None:
+    """The folder whose commit ``find_head_commit`` returns; None where none is known."""
     above = (workspace.cwd, *workspace.cwd.parents)
-    heads = (
-        read_head_commit(each) for each in reversed(above) if each.is_relative_to(workspace.root)
-    )
-    return next(filter(None, heads), "")
+    folders = (each for each in reversed(above) if each.is_relative_to(workspace.root))
+    return next(filter(read_head_commit, folders), None)
 
 
 def read_head_commit(root: Path) -> str:

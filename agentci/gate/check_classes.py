@@ -1,7 +1,7 @@
 """Put each check of two runs into one class, and find those that no longer pass."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -11,11 +11,16 @@ from agentci.model.result import CheckResult
 
 
 class ClassifiedCheck(Struct, frozen=True):
-    """A check of two runs; None stands for a run without it."""
+    """A check of two runs; None stands for a run without it.
+
+    Attributes:
+        stored: the result in the baseline, if ``before`` is from evaluating that again.
+    """
 
     check_class: CheckClass
     before: CheckResult | None
     after: CheckResult | None
+    stored: CheckResult | None = None
 
     @property
     def either(self) -> CheckResult:
@@ -26,13 +31,20 @@ class ClassifiedCheck(Struct, frozen=True):
 
 
 def classify_checks(
-    before: Sequence[CheckResult], after: Sequence[CheckResult]
+    before: Sequence[CheckResult],
+    after: Sequence[CheckResult],
+    stored: Mapping[str, CheckResult],
 ) -> Iterator[ClassifiedCheck]:
-    """Classify each check of either run: those of this run in its order, then removed ones."""
+    """Classify each check of either run: those of this run in its order, then removed ones.
+
+    Args:
+        stored: by id, as in ``ClassifiedCheck``.
+    """
     earlier = {result.id: result for result in before}
     for result in after:
         known = earlier.pop(result.id, None)
-        yield ClassifiedCheck(_find_class(known, result), known, result)
+        check_class = _find_class(known, result)
+        yield ClassifiedCheck(check_class, known, result, stored.get(result.id))
     yield from (ClassifiedCheck("removed", result, None) for result in earlier.values())
 
 
@@ -79,10 +91,14 @@ class AllowedRemovals:
 def find_worse_checks(
     checks: Iterable[ClassifiedCheck], allowed: AllowedRemovals
 ) -> Iterator[CheckChange]:
-    """Yield the checks that passed in the baseline and do not pass now."""
+    """Yield the checks that passed in the baseline and do not pass now.
+
+    One that was evaluated again counts as passed if it passed by either evaluation: a change of
+    evaluators does not hide that it stopped passing.
+    """
     for check in checks:
         before, after = check.before, check.after
-        if before is None or before.status != "passed":
+        if before is None or not _has_passed(before, check.stored):
             continue
         if after is None:
             if not allowed.contains(before):
@@ -101,12 +117,19 @@ def find_better_checks(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChang
             yield _make_change(check)
 
 
+def _has_passed(*results: CheckResult | None) -> bool:
+    return any(each is not None and each.status == "passed" for each in results)
+
+
 def _make_change(check: ClassifiedCheck) -> CheckChange:
     before, after = check.before, check.after
+    fails_before = _has_passed(check.stored) and not _has_passed(before, after)
+    before = check.stored if fails_before else before
     return CheckChange(
         case=check.either.case.id,
         before=None if before is None else before.score,
         after=None if after is None else after.score,
         status="removed" if after is None else after.status,
         check_class=check.check_class,
+        fails_before=fails_before,
     )

@@ -103,6 +103,7 @@ def compare_runs(
     gates: Sequence[Gate],
     *,
     baseline: str,
+    stored: Sequence[CheckResult] = (),
 ) -> Comparison:
     """Compare the checks of two runs.
 
@@ -112,11 +113,12 @@ def compare_runs(
         gates: of this run; a config whose gate has no regression thresholds fails on any
             significant drop.
         baseline: where the baseline was found, as shown to the user.
+        stored: the baseline's own results of checks that were evaluated again for ``before``.
     """
     thresholds = {each.config: each.policy.regression or NO_THRESHOLDS for each in gates}
     allowed = AllowedRemovals(gates, after)
     groups: dict[tuple[str, str], list[ClassifiedCheck]] = {}
-    for check in classify_checks(before, after):
+    for check in classify_checks(before, after, {each.id: each for each in stored}):
         result = check.either
         groups.setdefault((result.config, result.evaluator.name), []).append(check)
     evaluators = _decide_outcomes(
@@ -142,6 +144,8 @@ def describe_worse(comparison: EvaluatorComparison) -> str:
     parts = [f"{count:,} {status}" for status, count in counts.items()]
     if changed := sum(each.check_class == "changed" for each in comparison.worse):
         parts.append(f"the evaluation of {changed:,} changed")
+    if failing := sum(each.fails_before for each in comparison.worse):
+        parts.append(f"{failing:,} also in the baseline if evaluated as now")
     return f"{format_count(len(comparison.worse), 'check')} got worse ({', '.join(parts)})"
 
 

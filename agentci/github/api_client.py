@@ -71,8 +71,10 @@ _PERMISSIONS: Final = {
     "check-runs": "checks",
     "commits": "pull-requests",
     "compare": "contents",
+    "git": "contents",
     "issues": "pull-requests",
     "pulls": "pull-requests",
+    "tarball": "contents",
 }
 
 

@@ -157,6 +157,7 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
         dialogue: one entry per turn.
         warnings: what was guessed or dropped while reading the run.
         performance: latency, tokens and counts as JSON on one line.
+        run: a digest of all that was recorded of the run.
     """
 
     id: str
@@ -169,6 +170,7 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
     dialogue: tuple[DialogueTurn, ...] = ()
     warnings: tuple[str, ...] = ()
     performance: str | None = None
+    run: str = ""
 
     @property
     def no_turns_reason(self) -> str:

@@ -88,6 +88,7 @@ class CheckChange(Struct, frozen=True, kw_only=True):
         before, after: its scores; None for a run without one.
         status: in this run.
         check_class: its class in ``CheckClasses``.
+        fails_before: whether it passed in the baseline, but not when that was evaluated again.
     """
 
     case: str
@@ -95,6 +96,7 @@ class CheckChange(Struct, frozen=True, kw_only=True):
     after: float | None
     status: ChangedStatus
     check_class: CheckClass = "compared"
+    fails_before: bool = False
 
 
 class EvaluatorComparison(Struct, frozen=True, kw_only=True):
@@ -149,6 +151,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
         commit: commit of the baseline; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
+        rescored: number of checks of the baseline that were evaluated again, with the evaluators
+            and eval cases of this run.
+        not_rescored: why others were not, though they changed; empty if none is left.
     """
 
     baseline: str
@@ -157,6 +162,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     not_comparable: str = ""
     commit: str = ""
     stale: str = ""
+    rescored: int = 0
+    not_rescored: str = ""
 
 
 class GateThresholds(Struct, frozen=True, kw_only=True):

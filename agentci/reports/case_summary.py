@@ -1,9 +1,15 @@
 """Summaries of cases for reports."""
 
+import hashlib
+
+from msgspec import Struct
+
 from agentci._util.text import escape, json_text, truncate
 from agentci.model.case import Case, CaseSummary, DialogueTurn
+from agentci.model.trace import Turn
 
 MAX_EXCERPT_CHARACTERS = 100
+RUN_DIGITS = 16
 
 
 def make_case_summary(case: Case) -> CaseSummary:
@@ -20,7 +26,19 @@ def make_case_summary(case: Case) -> CaseSummary:
         dialogue=tuple(excerpt_turn(turn.user_text, turn.final_text) for turn in trace.turns),
         warnings=trace.warnings,
         performance=None if trace.performance is None else json_text.dumps(trace.performance),
+        run=_digest_run(case),
     )
+
+
+class _RecordedTurns(Struct, frozen=True):
+    turns: tuple[Turn, ...]
+
+
+def _digest_run(case: Case) -> str:
+    """Digest what was recorded of a run; the turns of a transcript repeat its case's question."""
+    recorded = _RecordedTurns(case.trace.turns) if case.transcript is None else case.transcript
+    text = json_text.dumps_compact(recorded)
+    return hashlib.sha256(text.encode()).hexdigest()[:RUN_DIGITS]
 
 
 def _group(case: Case) -> str:

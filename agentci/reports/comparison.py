@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from agentci._util.text.format import format_number
+from agentci._util.text.format import format_count, format_number
 from agentci.gate.comparison import describe_outcome, label_outcome
 from agentci.gate.groups import SCORED_STATUSES
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
@@ -51,6 +51,7 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     for each in comparison.evaluators:
         if each.outcome != "pass":
             yield f"{format_evaluator(each, comparison)} {describe_outcome(each)}"
+    yield from _list_rescored(comparison)
     detectable = ", ".join(
         f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
         for each in comparison.evaluators
@@ -59,6 +60,16 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     if detectable:
         yield f"drops that are detected with a probability of 80%: {detectable}"
     yield from _list_classes(comparison)
+
+
+def _list_rescored(comparison: Comparison) -> Iterator[str]:
+    """Yield what was evaluated again for the baseline, and why other checks were not."""
+    if comparison.rescored:
+        verb = "was" if comparison.rescored == 1 else "were"
+        checks = format_count(comparison.rescored, "check")
+        yield f"{checks} of the baseline {verb} evaluated again with this commit's evaluators"
+    if comparison.not_rescored:
+        yield comparison.not_rescored
 
 
 def _list_classes(comparison: Comparison) -> Iterator[str]:
@@ -89,6 +100,8 @@ def format_scores(change: CheckChange) -> str:
     scored = change.status in SCORED_STATUSES
     after = _format_score(change.after) if scored else change.status
     changed = "; its evaluation changed" if change.check_class == "changed" else ""
+    if change.fails_before:
+        changed = "; also in the baseline if evaluated as now"
     return f"score {_format_score(change.before)} -> {after}{changed}"
 
 

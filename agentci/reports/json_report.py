@@ -131,6 +131,7 @@ def _case(case: CaseSummary) -> results_json.CaseJson:
         ),
         warnings=case.warnings,
         performance=None if case.performance is None else json.decode(case.performance),
+        run=case.run,
     )
 
 

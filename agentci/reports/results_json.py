@@ -158,6 +158,7 @@ class CaseJson(_Json):
     turns: tuple[TurnJson, ...]
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
     performance: Annotated[Mapping[str, Any] | None, _about("Recorded latency, tokens and counts.")]
+    run: Annotated[str, _about("Digest of what was recorded; equal digests mean the same run.")]
 
     def __post_init__(self) -> None:
         if self.turn_count != len(self.turns):
@@ -330,6 +331,10 @@ class ChangeJson(_Json):
     after: float | None
     status: Annotated[ChangedStatus, _about("In this run.")]
     check_class: Annotated[CheckClass, _about("Its class in `classes`.")]
+    fails_before: Annotated[
+        bool,
+        _about("Whether it passed in the baseline, but not when that was evaluated again."),
+    ]
 
 
 class EvaluatorComparisonJson(_Json):
@@ -380,6 +385,11 @@ class ComparisonJson(_Json):
         str,
         _about("Why the baseline may be of another commit than required; else empty."),
     ]
+    rescored: Annotated[
+        Count,
+        _about("Number of checks of the baseline evaluated again with this run's evaluators."),
+    ]
+    not_rescored: Annotated[str, _about("Why other changed checks were not; else empty.")]
 
 
 class ShardJson(_Json):

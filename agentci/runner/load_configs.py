@@ -197,6 +197,21 @@ class LoadedSuite(Struct, frozen=True, kw_only=True):
         return (*self.suite.notices, *self.locator.notices)
 
 
+def move_suite(loaded: LoadedSuite, workspace: Workspace, services: Services) -> LoadedSuite:
+    """The suite, whose files are found at the same paths of another workspace.
+
+    Raises:
+        InputError: the config is outside of the run's workspace.
+    """
+    folder = Path(loaded.locator.folder)
+    if not folder.is_relative_to(services.workspace.root):
+        message = f"{loaded.suite.file} is outside the workspace"
+        raise InputError.from_message(message, place=loaded.suite.place)
+    moved = workspace.root / folder.relative_to(services.workspace.root)
+    locator = FileLocator(moved, workspace, sources=services.sources, executors=services.executors)
+    return LoadedSuite(suite=loaded.suite, locator=locator)
+
+
 def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ...]:
     """Read the configs that ``settings`` name, or make one of ``--metric`` without a config.
 

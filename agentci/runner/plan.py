@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from agentci._util.files import SpooledChunks
 from agentci._util.input_limits import limit_input
 from agentci._util.text import json_text
-from agentci._util.workspace import ResolvedPath
+from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.config.settings import Settings
 from agentci.config.suite import EvalFileCase
 from agentci.errors import InputError
@@ -32,7 +32,7 @@ from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
-from agentci.runner.load_configs import LoadedSuite, load_suites
+from agentci.runner.load_configs import LoadedSuite, load_suites, move_suite
 from agentci.runner.load_inputs import (
     find_coverage_problems,
     find_input_files,
@@ -120,12 +120,14 @@ class Plan(Struct, frozen=True, kw_only=True):
         problems: unreadable traces, warnings and notes for the reports.
         provenance: where remote evaluators come from, once they are fetched.
         shard_info: the shard that the plan is; None for a whole plan.
+        loaded: the configs that were planned.
     """
 
     suites: tuple[PlannedSuite, ...]
     problems: tuple[Problem, ...]
     provenance: tuple[Provenance, ...] = ()
     shard_info: ShardInfo | None = None
+    loaded: tuple[LoadedSuite, ...] = ()
 
     @property
     def gates(self) -> tuple[Gate, ...]:
@@ -153,13 +155,23 @@ def make_plan(settings: Settings, services: Services) -> Plan:
     return plan_suites(load_suites(settings, services), settings, services)
 
 
-def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, services: Services) -> Plan:
+def plan_suites(
+    suites: Sequence[LoadedSuite],
+    settings: Settings,
+    services: Services,
+    *,
+    runs_in: Workspace | None = None,
+) -> Plan:
     """Read the eval sets and traces of ``suites``, and pair cases with evaluators.
+
+    Args:
+        runs_in: where the recorded runs are read, at the paths that they have in the workspace;
+            None for the workspace.
 
     Raises:
         InputError: an eval set is invalid, or there are no traces.
     """
-    sources = _load_inputs(suites, settings, services)
+    sources = _load_inputs(suites, settings, services, runs_in)
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
     cases, fingerprints = SpooledChunks(), Fingerprints(services.workspace)
@@ -169,26 +181,33 @@ def plan_suites(suites: Sequence[LoadedSuite], settings: Settings, services: Ser
             planned.append(
                 _plan_recordings(source, cases, problems, fingerprints, settings, services)
                 if eval_cases is None
-                else _plan_eval_file(source, eval_cases, problems, fingerprints, settings, services)
+                else _plan_eval_file(source, eval_cases, problems, fingerprints, settings)
             )
-    return Plan(suites=tuple(planned), problems=tuple(problems))
+    return Plan(suites=tuple(planned), problems=tuple(problems), loaded=tuple(suites))
 
 
 class _SuiteInputs(Struct, frozen=True, kw_only=True):
     """The inputs of one suite.
 
     Attributes:
+        recorded: the suite, which finds files where the recorded runs are.
+        workspace: where the recorded runs are.
         recordings: the files of recorded runs.
     """
 
     loaded: LoadedSuite
+    recorded: LoadedSuite
+    workspace: Workspace
     eval_set: EvalSet | None
     dataset: Dataset | None
     recordings: tuple[ResolvedPath, ...]
 
 
 def _load_inputs(
-    suites: Sequence[LoadedSuite], settings: Settings, services: Services
+    suites: Sequence[LoadedSuite],
+    settings: Settings,
+    services: Services,
+    runs_in: Workspace | None,
 ) -> tuple[_SuiteInputs, ...]:
     """Read eval sets and datasets, and find the files of recorded runs.
 
@@ -197,7 +216,9 @@ def _load_inputs(
     """
     sources: list[_SuiteInputs] = []
     problems: list[Problem] = []
+    workspace = runs_in or services.workspace
     for loaded in suites:
+        recorded = loaded if runs_in is None else move_suite(loaded, runs_in, services)
         eval_set: EvalSet | None = None
         dataset: Dataset | None = None
         recordings: tuple[ResolvedPath, ...] = ()
@@ -207,20 +228,38 @@ def _load_inputs(
             problems += error.problems
         try:
             with limit_input(loaded.suite.file):
-                recordings = find_input_files(loaded, settings, services.workspace)
+                recordings = find_input_files(recorded, settings, workspace)
+                _check_inside(recordings, runs_in)
         except InputError as error:
             problems += error.problems
         try:
             carries_runs = not (settings.traces or loaded.suite.traces)
-            dataset = load_suite_dataset(loaded, services.workspace, carries_runs=carries_runs)
+            dataset = load_suite_dataset(
+                recorded if carries_runs else loaded,
+                workspace if carries_runs else services.workspace,
+                carries_runs=carries_runs,
+            )
         except InputError as error:
             problems += error.problems
         sources.append(
-            _SuiteInputs(loaded=loaded, eval_set=eval_set, dataset=dataset, recordings=recordings)
+            _SuiteInputs(
+                loaded=loaded,
+                recorded=recorded,
+                workspace=workspace,
+                eval_set=eval_set,
+                dataset=dataset,
+                recordings=recordings,
+            )
         )
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
     return tuple(sources)
+
+
+def _check_inside(paths: Sequence[ResolvedPath], runs_in: Workspace | None) -> None:
+    """Check that an absolute path of the user does not lead to the runs of another workspace."""
+    if runs_in and not all(path.path.is_relative_to(runs_in.root) for path in paths):
+        raise InputError.from_message("the recorded runs are named by an absolute path")
 
 
 def _plan_recordings(
@@ -234,7 +273,11 @@ def _plan_recordings(
     """The checks of a config: each evaluator with each trace and each dataset row."""
     suite, recordings = source.loaded.suite, SpooledChunks()
     recorded, broken = read_recordings(
-        source.recordings, source.loaded, settings, services, spool=recordings
+        source.recordings,
+        source.recorded,
+        settings,
+        replace(services, workspace=source.workspace),
+        spool=recordings,
     )
     groups = group_traces(
         recorded,
@@ -280,12 +323,11 @@ def _plan_eval_file(
     problems: dict[Problem, None],
     fingerprints: Fingerprints,
     settings: Settings,
-    services: Services,
 ) -> PlannedSuite:
     """The checks of an eval file, in which each case has evaluators of its own."""
     from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (most runs do not need it)
 
-    paired = pair_outputs(source.loaded, source.recordings, settings, services.workspace)
+    paired = pair_outputs(source.recorded, source.recordings, settings, source.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
     checks = tuple(

@@ -222,15 +222,19 @@ class TestUntrustedReport:
         trend = {"config": document["results"][0]["config"], "evaluator": hostile}
         trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
         worse = {"case": hostile, "before": 1, "after": 0, "status": "failed"}
-        trend |= {"worse": [{**worse, "check_class": "compared"}], "better": []}
+        trend |= {
+            "worse": [{**worse, "check_class": "compared", "fails_before": False}],
+            "better": [],
+        }
         trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
         trend |= {"change_low": None, "change_high": None}
         comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
         classes = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
         trend |= classes
-        comparison |= {"commit": hostile, "stale": hostile}
+        counts = {**classes, "rescored": 1}
+        comparison |= {"commit": hostile, "stale": hostile, "not_rescored": hostile}
         _changed(
-            fork, results=document["results"], problems=[problem], comparison=comparison | classes
+            fork, results=document["results"], problems=[problem], comparison=comparison | counts
         )
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies

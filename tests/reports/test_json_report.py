@@ -98,6 +98,7 @@ def test_case_of_several_evaluators_is_listed_once() -> None:
         ],
         "warnings": ["guessed"],
         "performance": None,
+        "run": "f4244a059ab5f179",
     }
 
 

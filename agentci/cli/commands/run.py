@@ -6,6 +6,7 @@ baseline, decide, publish.
 
 import signal
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from agentci._util.files import prepare_output_folder
 from agentci.cli.commands.plan import show_plan
@@ -29,6 +30,9 @@ from agentci.runner.run_checks import Outcome, ProgressDisplay, run_checks
 from agentci.runner.services import Services
 from agentci.runner.transcripts import TranscriptLog
 
+if TYPE_CHECKING:
+    from agentci.github.baseline.compare import BaselineResults
+
 
 def run(settings: Settings, session: Session) -> int:
     """Run the checks that ``settings`` select and return the exit code of the gate's decision.
@@ -43,8 +47,9 @@ def run(settings: Settings, session: Session) -> int:
     except InputError as error:
         return publish_input_problems(error.problems, session)
     try:
-        plan, outcome = _run_plan(settings, session)
-        report = _save_baseline(_make_report(plan, outcome, settings, session), settings, session)
+        plan, outcome, baseline = _run_plan(settings, session)
+        report = _make_report(plan, outcome, baseline, settings, session)
+        report = _save_baseline(report, settings, session)
         report = publish_report(report, settings, session)
     except Exception:
         publish_crash(session.workflow.context)
@@ -54,7 +59,9 @@ def run(settings: Settings, session: Session) -> int:
     return report.decision.exit_code
 
 
-def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
+def _run_plan(
+    settings: Settings, session: Session
+) -> tuple[Plan, Outcome, "BaselineResults | None"]:
     reason = find_missing_secrets_reason(session.workflow.context)
     plan, services = _prepare_plan(settings, session.services, missing_secrets_reason=reason)
     # The shard is selected last, so that all shards of a run report the same problems.
@@ -66,13 +73,15 @@ def _run_plan(settings: Settings, session: Session) -> tuple[Plan, Outcome]:
         log = TranscriptLog(settings.evaluator_io)
         services = replace(services, cached_responses=cache, transcript_log=log)
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
+        baseline = _load_baseline(
+            plan, outcome, jobs, settings, replace(session, services=services)
+        )
     finally:
         problems = (*problems, *close_response_cache(cache))
     progress.finish()
     plan = replace(plan, problems=(*plan.problems, *agent_problems, *problems))
-    return plan, replace(
-        outcome, spending=collect_spending(plan, services), transcripts=log.select_worst()
-    )
+    spending, transcripts = collect_spending(plan, services), log.select_worst()
+    return plan, replace(outcome, spending=spending, transcripts=transcripts), baseline
 
 
 def _run_checks(
@@ -117,10 +126,20 @@ def _prepare_plan(
         return Plan(suites=(), problems=()), services
 
 
-def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Session) -> Report:
+def _make_report(
+    plan: Plan,
+    outcome: Outcome,
+    baseline: "BaselineResults | None",
+    settings: Settings,
+    session: Session,
+) -> Report:
     complete = outcome.complete and not session.services.interruption.is_requested()
     commit = find_checked_out_commit(session.services.workspace, session.workflow.context)
-    comparison = _compare_with_baseline(plan, outcome, commit, settings, session)
+    comparison = None
+    if baseline is not None:
+        from agentci.github.baseline.compare import compare_results  # noqa: PLC0415 (likewise)
+
+        comparison = compare_results(baseline, outcome.results, plan.gates)
     decision = _make_decision(plan, outcome, comparison, settings, complete=complete)
     return Report(
         complete=complete,
@@ -138,17 +157,29 @@ def _make_report(plan: Plan, outcome: Outcome, settings: Settings, session: Sess
     )
 
 
-def _compare_with_baseline(
-    plan: Plan, outcome: Outcome, commit: str, settings: Settings, session: Session
-) -> Comparison | None:
-    """Compare the run with its baseline; shards are compared when they are merged."""
+def _load_baseline(
+    plan: Plan, outcome: Outcome, jobs: int, settings: Settings, session: Session
+) -> "BaselineResults | None":
+    """Load the baseline, and evaluate again what changed since.
+
+    None without a baseline, and for a shard: shards are compared when they are merged.
+    """
     if not settings.baseline or plan.shard_info is not None:
         return None
-    from agentci.github.baseline.compare import compare_with_baseline  # noqa: PLC0415 (rarely used)
+    # Imported late: most runs have no baseline.
+    from agentci.github.baseline.base_files import BaseFilesFetcher  # noqa: PLC0415
+    from agentci.github.baseline.compare import load_baseline, rescore_outdated  # noqa: PLC0415
+    from agentci.runner.rescore import Rescorer  # noqa: PLC0415
 
-    return compare_with_baseline(
-        settings, session.services, session.workflow, outcome.results, plan.gates, commit
+    services, workflow = session.services, session.workflow
+    commit = find_checked_out_commit(services.workspace, workflow.context)
+    baseline = load_baseline(settings, services, workflow, commit)
+    if baseline is None or not outcome.complete:
+        return baseline
+    rescorer = Rescorer(
+        plan=plan, results=outcome.results, settings=settings, services=services, jobs=jobs
     )
+    return rescore_outdated(baseline, rescorer, BaseFilesFetcher(settings, services, workflow))
 
 
 def _save_baseline(report: Report, settings: Settings, session: Session) -> Report:

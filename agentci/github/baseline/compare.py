@@ -1,7 +1,11 @@
 """Compare a run with its baseline."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
+from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
 from agentci._util.workspace import Workspace
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
@@ -12,7 +16,34 @@ from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison, Gate
 from agentci.model.result import CheckResult
 from agentci.model.values import replace
+from agentci.runner.rescore import Rescorer
 from agentci.runner.services import Services
+
+if TYPE_CHECKING:
+    from agentci.github.baseline.base_files import BaseFilesFetcher
+
+UNKNOWN_COMMIT: Final = "the commit of the baseline is unknown"
+NO_RUN: Final = "their recorded runs are not those of the baseline"
+
+
+class BaselineResults(Struct, frozen=True, kw_only=True):
+    """What a run is compared with.
+
+    Attributes:
+        name: where it was found, as shown to the user.
+        stored: the baseline's own results of checks that were evaluated again.
+        not_comparable: why there are no results; empty if there are.
+        commit, stale, rescored, not_rescored: as in ``Comparison``.
+    """
+
+    name: str
+    results: tuple[CheckResult, ...] = ()
+    stored: tuple[CheckResult, ...] = ()
+    not_comparable: str = ""
+    commit: str = ""
+    stale: str = ""
+    rescored: int = 0
+    not_rescored: str = ""
 
 
 def compare_with_baseline(
@@ -25,38 +56,104 @@ def compare_with_baseline(
 ) -> Comparison | None:
     """Compare ``results`` with those of the baseline; None if no baseline is configured.
 
-    If the baseline cannot be found or read, the comparison says why.
-
     Args:
         commit: the commit of the results; empty if unknown.
+    """
+    baseline = load_baseline(settings, services, workflow, commit)
+    return None if baseline is None else compare_results(baseline, results, gates)
+
+
+def load_baseline(
+    settings: Settings, services: Services, workflow: Workflow, commit: str
+) -> BaselineResults | None:
+    """Find and read the results of the baseline; None if no baseline is configured.
+
+    If it cannot be found or read, the value says why.
+
+    Args:
+        commit: the commit of this run; empty if unknown.
     """
     if not settings.baseline:
         return None
     if settings.baseline != PULL_REQUEST_BASE:
-        return _compare_with_file(settings.baseline, results, gates, services.workspace)
+        return _load_file(settings.baseline, services.workspace)
     # Imports the GitHub client and archives.
     from agentci.github.baseline.find import NoBaselineError, find_baseline  # noqa: PLC0415 (see above)
 
     try:
         earlier = find_baseline(commit, settings, services, workflow)
     except NoBaselineError as error:
-        return Comparison(baseline=PULL_REQUEST_BASE, not_comparable=f"baseline not found: {error}")
+        return BaselineResults(
+            name=PULL_REQUEST_BASE, not_comparable=f"baseline not found: {error}"
+        )
     found = earlier.found
-    name = f"{shorten_commit(found.commit)}, {found.where}"
-    compared = compare_runs(found.report.results, results, gates, baseline=name)
-    return replace(compared, commit=found.commit, stale=earlier.stale)
+    return BaselineResults(
+        name=f"{shorten_commit(found.commit)}, {found.where}",
+        results=found.report.results,
+        commit=found.commit,
+        stale=earlier.stale,
+    )
 
 
-def _compare_with_file(
-    named: str, results: Sequence[CheckResult], gates: Sequence[Gate], workspace: Workspace
-) -> Comparison:
+def _load_file(named: str, workspace: Workspace) -> BaselineResults:
     try:
         report = read_baseline_report(named, workspace, outcomes_only=True)
     except InputError as error:
-        return Comparison(
-            baseline=named, not_comparable=f"baseline not readable: {error.problems[0]}"
+        return BaselineResults(
+            name=named, not_comparable=f"baseline not readable: {error.problems[0]}"
         )
     if reason := explain_incomplete(report):
-        return Comparison(baseline=named, not_comparable=f"baseline not comparable: it {reason}")
-    compared = compare_runs(report.results, results, gates, baseline=named)
-    return replace(compared, commit=report.commit)
+        return BaselineResults(name=named, not_comparable=f"baseline not comparable: it {reason}")
+    return BaselineResults(name=named, results=report.results, commit=report.commit)
+
+
+def rescore_outdated(
+    baseline: BaselineResults, rescorer: Rescorer, base_files: "BaseFilesFetcher"
+) -> BaselineResults:
+    """Evaluate again what the baseline evaluated in another way, on its recorded runs.
+
+    The runs are those in its commit. If they are not available, the value says why.
+    """
+    outdated = rescorer.find_outdated(baseline.results)
+    if not outdated:
+        return baseline
+    from agentci.github.baseline.base_files import NoBaseFilesError  # noqa: PLC0415 (as above)
+
+    changed = {check.id for check in outdated} & {each.id for each in baseline.results}
+    if not baseline.commit:
+        return _explain_left(baseline, len(changed), [UNKNOWN_COMMIT])
+    try:
+        files = base_files.fetch(baseline.commit)
+    except NoBaseFilesError as error:
+        return _explain_left(baseline, len(changed), [str(error)])
+    again = rescorer.rescore(outdated, baseline.results, files.workspace)
+    baseline = replace(
+        baseline, results=again.results, stored=again.stored, rescored=len(again.rescored)
+    )
+    return _explain_left(baseline, len(changed - again.rescored), again.reasons or [NO_RUN])
+
+
+def _explain_left(baseline: BaselineResults, left: int, reasons: Sequence[str]) -> BaselineResults:
+    """Add why ``left`` changed checks keep their results."""
+    if not left:
+        return baseline
+    what = f"{format_count(left, 'changed check')} of the baseline could not be evaluated again"
+    return replace(baseline, not_rescored=f"{what}: {'; '.join(reasons)}")
+
+
+def compare_results(
+    baseline: BaselineResults, results: Sequence[CheckResult], gates: Sequence[Gate]
+) -> Comparison:
+    """Compare ``results`` with those of the baseline; without any, the comparison says why."""
+    if baseline.not_comparable:
+        return Comparison(baseline=baseline.name, not_comparable=baseline.not_comparable)
+    compared = compare_runs(
+        baseline.results, results, gates, baseline=baseline.name, stored=baseline.stored
+    )
+    return replace(
+        compared,
+        commit=baseline.commit,
+        stale=baseline.stale,
+        rescored=baseline.rescored,
+        not_rescored=baseline.not_rescored,
+    )

@@ -218,13 +218,8 @@ def find_baseline(
     if not evaluated:
         raise NoBaselineError(NO_COMMIT)
     repository = open_git_repository(services)
-    runs = _make_workflow_runs(settings, workflow)
-    if workflow.context.active:
-        base, doubt = _find_workflow_base(evaluated, runs, workflow.context)
-    else:
-        base, doubt = _find_local_base(evaluated, repository), ""
-    if not base.commit:
-        raise NoBaselineError(doubt or f"the event `{workflow.context.event}` names no base commit")
+    runs = make_workflow_runs(settings, workflow)
+    base, doubt = find_base(evaluated, runs, repository, workflow.context)
     search = _make_search(settings, services, workflow.context, runs=runs, repository=repository)
     doubt = doubt and f"the baseline may be stale: {doubt}"
     found = search.find_by_commit(base.commit)
@@ -235,6 +230,23 @@ def find_baseline(
         raise NoBaselineError(_explain_missing(base, search))
     stale = "" if base.is_any_earlier else _explain_stale(base, found, search)
     return ChosenBaseline(found=found, stale="; ".join(filter(None, (stale, doubt))))
+
+
+def find_base(
+    evaluated: str, runs: WorkflowRuns, repository: GitRepository, github: GitHubContext
+) -> tuple[BaseCommit, str]:
+    """Return the base commit, and why it may be wrong; empty if it is not.
+
+    Raises:
+        NoBaselineError: it is unknown.
+    """
+    if github.active:
+        base, doubt = _find_workflow_base(evaluated, runs, github)
+    else:
+        base, doubt = _find_local_base(evaluated, repository), ""
+    if not base.commit:
+        raise NoBaselineError(doubt or f"the event `{github.event}` names no base commit")
+    return base, doubt
 
 
 def _find_workflow_base(
@@ -266,7 +278,8 @@ def _find_local_base(evaluated: str, repository: GitRepository) -> BaseCommit:
     return BaseCommit(commit=base, branch="", is_any_earlier=base == evaluated)
 
 
-def _make_workflow_runs(settings: Settings, workflow: Workflow) -> WorkflowRuns:
+def make_workflow_runs(settings: Settings, workflow: Workflow) -> WorkflowRuns:
+    """The runs of the workflow; outside of a workflow and offline, none can be listed."""
     unavailable = "" if workflow.context.active else OUTSIDE_WORKFLOW
     return WorkflowRuns(
         workflow.api,

@@ -20,8 +20,8 @@ from agentci.remote.sources.validation import COMMIT, quote_path
 FOLDER: Final = "040000"
 EXECUTABLE: Final = "100755"
 
-_LINK: Final = "120000"
-_SUBMODULE: Final = "160000"
+LINK: Final = "120000"
+SUBMODULE: Final = "160000"
 
 
 class GitTreeEntry(Struct, frozen=True, kw_only=True):
@@ -94,10 +94,10 @@ def check_regular_file(entry: GitTreeEntry) -> None:
     Raises:
         PermanentFetchError: if the entry is one of them.
     """
-    if entry.mode == _LINK:
+    if entry.mode == LINK:
         message = f"{quote_path(entry.path)} is a symbolic link"
         raise PermanentFetchError(message, hint="replace it by the file itself")
-    if entry.mode == _SUBMODULE:
+    if entry.mode == SUBMODULE:
         message = f"{quote_path(entry.path)} is a submodule"
         raise PermanentFetchError(message, hint="copy its files into the program's folder")
 
@@ -108,7 +108,12 @@ def compute_blob_sha(content: bytes) -> str:
     return hashlib.sha1(named, usedforsecurity=False).hexdigest()
 
 
-def _parse_tree_entries(data: Any) -> Iterator[GitTreeEntry]:
+def parse_tree_entries(data: Any) -> Iterator[GitTreeEntry]:
+    """Parse the member ``tree`` of GitHub's response for a git tree.
+
+    Raises:
+        KeyError, TypeError, AttributeError: it has another shape.
+    """
     for each in data:
         entry = GitTreeEntry(
             path=each["path"], mode=each["mode"], sha=each["sha"], size=each.get("size") or 0
@@ -230,7 +235,7 @@ class GitHubSourceClient:
         content = self._require_content(response, url, f"the files of {repository}")
         try:
             data = json.loads(content)
-            entries = tuple(_parse_tree_entries(data["tree"]))
+            entries = tuple(parse_tree_entries(data["tree"]))
             return GitTree(entries=entries, truncated=bool(data.get("truncated")))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UnreachableError(

@@ -181,6 +181,7 @@ def _case(read: results_json.CaseJson) -> CaseSummary:
         dialogue=tuple(excerpt_turn(each.user, each.answer) for each in read.turns),
         warnings=read.warnings,
         performance=None if read.performance is None else dumps(read.performance),
+        run=read.run,
     )
 
 

@@ -49,6 +49,7 @@ class Hub:
         open_pulls: in list order.
         pulls: by commit.
         artifacts: in list order, with ``run`` and ``content``.
+        archives: tar archives of commits, on the file host.
         asked: every request so far; wrong: mismatches with the description.
     """
 
@@ -65,6 +66,7 @@ class Hub:
         self.open_pulls: list[dict[str, Any]] = []
         self.pulls: dict[str, list[dict[str, Any]]] = {}
         self.artifacts: list[dict[str, Any]] = []
+        self.archives: dict[str, bytes] = {}
         self.asked: list[Question] = []
         self.wrong: list[str] = []
         self.operations: dict[str, Operation] = {
@@ -134,10 +136,12 @@ class Hub:
             return answer
 
     def answer_file(self, asked: Asked) -> Answer:
-        """The file host of artifacts, which must not receive the token."""
+        """The host of artifacts and archives, which must not receive the token."""
         if "authorization" in asked.headers:
             self.wrong.append(f"a token was sent to {asked.path}")
         number = asked.path.partition("?")[0].removeprefix("/")
+        if number in self.archives:
+            return Answer(body=self.archives[number])
         for each in self.artifacts:
             if str(each["shown"]["id"]) == number:
                 return Answer(body=each["content"])

@@ -1,0 +1,152 @@
+"""Evaluate the recorded runs of a baseline again, with the evaluators of this run.
+
+The result of a check in the baseline is not comparable if its evaluator or eval case has changed
+since. If the recorded runs of the baseline are at hand, the check is evaluated on them as it is in
+this run: with its evaluators, eval sets and thresholds, in the same sandbox, and with what is left
+of the same budgets.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci._util.workspace import Workspace
+from agentci.config.settings import Settings
+from agentci.errors import InputError
+from agentci.gate.groups import SCORED_STATUSES
+from agentci.model.result import CheckResult
+from agentci.model.values import replace
+from agentci.runner.check import Check
+from agentci.runner.plan import Plan, plan_suites
+from agentci.runner.run_checks import run_checks
+from agentci.runner.services import Services
+
+MAX_REASONS: Final = 2
+AGENT_RUNS: Final = "an agent makes the runs, or there are several of a case"
+OTHER_RUNS: Final = "the recorded runs at that commit are not those of the baseline"
+OTHER_ROWS: Final = "the rows changed that hold the answers, too"
+INTERRUPTED: Final = "the run was interrupted"
+
+
+class RescoredBaseline(Struct, frozen=True, kw_only=True):
+    """The results of a baseline, some of them from a new evaluation.
+
+    Attributes:
+        rescored: ids of the checks that were evaluated again.
+        stored: the baseline's own results of these checks.
+        reasons: why others were not.
+    """
+
+    results: tuple[CheckResult, ...]
+    rescored: frozenset[str] = frozenset()
+    stored: tuple[CheckResult, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+class Rescorer(Struct, frozen=True, kw_only=True):
+    """Evaluates the recorded runs of a baseline as a run does.
+
+    Attributes:
+        plan: of the run.
+        results: of the run.
+        services: prepared for the plan.
+        jobs: number of checks at a time.
+    """
+
+    plan: Plan
+    results: tuple[CheckResult, ...]
+    settings: Settings
+    services: Services
+    jobs: int
+
+    def find_outdated(self, before: Sequence[CheckResult]) -> tuple[Check, ...]:
+        """The checks that the baseline evaluated in another way, or whose evaluator it lacks.
+
+        Without those that the run did not score: they stay changed, and count as worse if they
+        passed in the baseline.
+
+        Args:
+            before: results of the baseline.
+        """
+        known = {result.id: result.fingerprint for result in before}
+        cases = {result.case.id for result in before} | {result.case.trace_id for result in before}
+        scored = {each.id for each in self.results if each.status in SCORED_STATUSES}
+        return tuple(
+            check
+            for check in self.plan.checks
+            if check.id in scored
+            and known.get(check.id) != check.fingerprint
+            and (check.id in known or {check.case.id, check.case.trace_id} & cases)
+        )
+
+    def rescore(
+        self, outdated: Sequence[Check], before: Sequence[CheckResult], runs_in: Workspace
+    ) -> RescoredBaseline:
+        """Evaluate ``outdated`` checks on the baseline's recorded runs.
+
+        Checks that error or are skipped there keep their result in the baseline.
+
+        Args:
+            before: results of the baseline.
+            runs_in: the files of the baseline's commit.
+        """
+        checks, reasons = self._find_checks(outdated, before, runs_in)
+        outcome = run_checks(
+            checks,
+            services=replace(self.services, transcript_log=None),
+            jobs=self.jobs,
+            on_result=lambda _: None,
+        )
+        if outcome.bug is not None:
+            reasons.append(f"a bug of agentci ({type(outcome.bug).__name__})")
+        elif not outcome.complete:
+            reasons.append(INTERRUPTED)
+        again = {each.id: each for each in outcome.results if each.status in SCORED_STATUSES}
+        unscored = (each for each in outcome.results if each.status not in SCORED_STATUSES)
+        reasons += [f"{each.status}: {each.reason}" for each in unscored]
+        rescored = frozenset(again)
+        replaced = [again.pop(each.id, each) for each in before]
+        return RescoredBaseline(
+            results=(*replaced, *again.values()),
+            rescored=rescored,
+            stored=tuple(each for each in before if each.id in rescored),
+            reasons=tuple(truncate.truncate_list(list(dict.fromkeys(reasons)), MAX_REASONS)),
+        )
+
+    def _find_checks(
+        self, outdated: Sequence[Check], before: Sequence[CheckResult], runs_in: Workspace
+    ) -> tuple[list[Check], list[str]]:
+        """The checks on the baseline's runs, and why there are none for others."""
+        wanted = {check.id: check for check in outdated}
+        runs = {result.case.run for result in before}
+        found: list[Check] = []
+        reasons: list[str] = []
+        for base in self._plan_checks(wanted, runs_in, reasons):
+            check = wanted[base.id]
+            if check.case_trials is not None:
+                reasons.append(AGENT_RUNS)
+            elif base.case.run not in runs:
+                reasons.append(OTHER_RUNS)
+            elif base.fingerprint != check.fingerprint:
+                reasons.append(OTHER_ROWS)
+            else:
+                found.append(replace(check, case=base.case, load=base.load))
+        return found, reasons
+
+    def _plan_checks(
+        self, wanted: Mapping[str, Check], runs_in: Workspace, reasons: list[str]
+    ) -> Iterator[Check]:
+        """Pair the evaluators of this run with the runs of the baseline; adds to ``reasons``."""
+        configs = {check.config for check in wanted.values()}
+        for loaded in self.plan.loaded:
+            if loaded.suite.file not in configs:
+                continue
+            try:
+                planned = plan_suites([loaded], self.settings, self.services, runs_in=runs_in)
+            except InputError as error:
+                reasons.append(error.problems[0].message)
+                continue
+            reasons += [str(each) for each in planned.problems if each.severity == "error"]
+            yield from (check for check in planned.checks if check.id in wanted)

@@ -1,0 +1,299 @@
+"""``baseline`` after a change of evaluators: the baseline's recorded runs are evaluated again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests._util.http.servers import serve
+from tests.e2e.baseline_workflow import CASES, PROGRAM, Workflow, push, write_eval
+from tests.e2e.judged import KEY, at, by_case, scored, write
+from tests.github.api.description import NEEDS_DESCRIPTION
+from tests.github.api.git_data import GitData
+from tests.github.api.hub import Hub, running_hub
+from tests.helpers.recordings import otlp
+from tests.helpers.repositories import commit, git, repository
+from tests.helpers.support import Ran, run_agentci
+
+EDITED = PROGRAM.replace("'sunny' in answer", "'sunny' in answer.lower()")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = repository(tmp_path / "agent")
+    (root / ".gitignore").write_text("agentci-results/\n.agentci/\n")
+    return root
+
+
+def run(root: Path, *arguments: str, **environ: str) -> Ran:
+    return run_agentci(["run", "--baseline", "base", *arguments], cwd=root, environ=environ)
+
+
+def compared(ran: Ran) -> Any:
+    return ran.results["comparison"]
+
+
+def start_branch(root: Path, *arguments: str, **environ: str) -> None:
+    """Evaluate the base commit, and start a branch from it."""
+    commit(root)
+    run(root, *arguments, **environ)
+    git(root, "checkout", "--quiet", "-b", "topic")
+
+
+class TestTraces:
+    @pytest.fixture(autouse=True)
+    def evaluate_base(self, root: Path) -> None:
+        write_eval(root, sunny=6)
+        start_branch(root)
+
+    def test_traces_of_the_base_are_evaluated_with_the_edited_evaluator(self, root: Path) -> None:
+        write_eval(root, sunny=3)
+        (root / "own.py").write_text(EDITED)
+        ran = run(root)
+        [trend] = compared(ran)["evaluators"]
+        assert (trend["before"], trend["after"], trend["pairs"]) == (1.0, 0.5, CASES)
+        assert (compared(ran)["rescored"], compared(ran)["not_rescored"]) == (CASES, "")
+        assert [each["status"] for each in ran.results["results"]].count("failed") == 3
+
+    def test_unchanged_evaluators_are_not_evaluated_again(self, root: Path) -> None:
+        config = json.loads((root / "agentci.yaml").read_text())
+        (root / "other.py").write_text(EDITED)
+        config["evaluators"].append({"name": "other", "type": "code", "path": "other.py"})
+        (root / "agentci.yaml").write_text(json.dumps(config))
+        ran = run(root)
+        assert [each["pairs"] for each in compared(ran)["evaluators"]] == [CASES, CASES]
+        assert compared(ran)["rescored"] == CASES
+
+    def test_new_threshold_applies_to_both_runs(self, root: Path) -> None:
+        config = json.loads((root / "agentci.yaml").read_text())
+        config["evaluators"][0]["threshold"] = 0.9
+        (root / "agentci.yaml").write_text(json.dumps(config))
+        assert compared(run(root))["classes"]["compared"] == CASES
+
+    def test_traces_that_the_baseline_did_not_evaluate_are_not_used(self, root: Path) -> None:
+        """A workflow that records the traces again does not evaluate those in git."""
+        write_eval(root, sunny=2)
+        run_agentci(["run", "--output-dir", str(root.parent / "recorded")], cwd=root)
+        (root / "own.py").write_text(EDITED)
+        ran = run_agentci(["run", "--baseline", "../recorded"], cwd=root)
+        assert compared(ran)["rescored"] == 2
+        assert compared(ran)["not_rescored"] == (
+            "4 changed checks of the baseline could not be evaluated again: "
+            "the recorded runs at that commit are not those of the baseline"
+        )
+
+    def test_report_as_baseline_is_evaluated_again(self, root: Path) -> None:
+        results = (root / "agentci-results" / "results.json").read_text()
+        (root.parent / "results.json").write_text(results)
+        (root / "own.py").write_text(EDITED)
+        ran = run_agentci(["run", "--baseline", "../results.json"], cwd=root)
+        assert compared(ran)["rescored"] == CASES
+
+    def test_report_without_a_commit_is_not_evaluated_again(self, root: Path) -> None:
+        report = json.loads((root / "agentci-results" / "results.json").read_text())
+        (root.parent / "results.json").write_text(json.dumps({**report, "commit": None}))
+        (root / "own.py").write_text(EDITED)
+        ran = run_agentci(["run", "--baseline", "../results.json"], cwd=root)
+        assert compared(ran)["not_rescored"].endswith("the commit of the baseline is unknown")
+
+    def test_absolute_paths_are_not_taken_for_those_of_the_base(self, root: Path) -> None:
+        write_eval(root, sunny=3)
+        (root / "own.py").write_text(EDITED)
+        ran = run(root, "--traces", f"{root}/trace*.json")
+        assert compared(ran)["rescored"] == 0
+        assert "the recorded runs are named by an absolute path" in compared(ran)["not_rescored"]
+
+    def test_moved_traces_are_a_reason(self, root: Path) -> None:
+        config = json.loads((root / "agentci.yaml").read_text())
+        (root / "own.py").write_text(EDITED)
+        (root / "moved").mkdir()
+        for path in root.glob("trace*.json"):
+            path.rename(root / "moved" / path.name)
+        (root / "agentci.yaml").write_text(json.dumps({**config, "traces": "moved/*.json"}))
+        ran = run(root)
+        assert "no trace file matches moved/*.json" in compared(ran)["not_rescored"]
+
+    def test_broken_evaluator_is_not_run_again(self, root: Path) -> None:
+        (root / "own.py").write_text("raise SystemExit('broken')")
+        ran = run(root)
+        assert (ran.code, compared(ran)["rescored"], compared(ran)["not_rescored"]) == (3, 0, "")
+
+    def test_evaluator_io_is_that_of_this_run(self, root: Path) -> None:
+        write_eval(root, sunny=0)
+        (root / "own.py").write_text(EDITED)
+        ran = run(root, "--evaluator-io", "all")
+        report = (root / "agentci-results" / "report.html").read_text()
+        assert compared(ran)["rescored"] == CASES
+        assert ("It rains." in report, "It is sunny." in report) == (True, False)
+
+    def test_unreadable_traces_are_a_reason(self, root: Path) -> None:
+        """As if large files were stored elsewhere (LFS): git has only what points to them."""
+        results = (root / "agentci-results" / "results.json").read_text()
+        for path in root.glob("trace*.json"):
+            path.write_text("version https://git-lfs.github.com/spec/v1\n")
+        report = json.loads(results) | {"commit": commit(root)}
+        (root.parent / "results.json").write_text(json.dumps(report))
+        write_eval(root, sunny=6)
+        (root / "own.py").write_text(EDITED)
+        ran = run_agentci(["run", "--baseline", "../results.json"], cwd=root)
+        assert (ran.code, compared(ran)["rescored"]) == (0, 0)
+        assert "could not be evaluated again: trace0.json" in compared(ran)["not_rescored"]
+
+    def test_case_with_another_recording_keeps_its_place(self, root: Path) -> None:
+        (root / "trace0.json").write_text(otlp("Question 0?", "It rains.", trace=77))
+        (root / "own.py").write_text(EDITED)
+        ran = run(root)
+        assert compared(ran)["rescored"] == CASES - 1
+        classes = compared(ran)["classes"]
+        assert (classes["added"], classes["removed"], classes["compared"]) == (1, 1, CASES - 1)
+
+
+class TestDatasets:
+    @pytest.fixture(autouse=True)
+    def evaluate_base(self, root: Path) -> None:
+        self.write(root, context="Paris", answer="Paris")
+        start_branch(root)
+
+    def write(self, root: Path, *, context: str, answer: str, threshold: float = 0.5) -> None:
+        rows = [
+            {"id": f"r{n}", "query": f"{n}?", "context": context, "response": answer}
+            for n in range(CASES)
+        ]
+        (root / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        (root / "g.py").write_text(
+            "def grade(sample, item):\n    return float(item['context'] in sample['output_text'])\n"
+        )
+        entry = {"name": "g", "type": "grader", "grader": "g.py:grade", "threshold": threshold}
+        config = {"dataset": "rows.jsonl", "evaluators": [entry], "gate": {"min_pass_rate": 0}}
+        (root / "agentci.yaml").write_text(json.dumps(config))
+
+    def test_answers_of_the_base_are_evaluated_with_the_edited_evaluator(self, root: Path) -> None:
+        self.write(root, context="Paris", answer="Rome", threshold=0.6)
+        ran = run(root)
+        [trend] = compared(ran)["evaluators"]
+        assert (trend["before"], trend["after"]) == (1.0, 0.0)
+        assert compared(ran)["rescored"] == CASES
+
+    def test_rows_that_changed_with_their_answers_are_not_evaluated_again(self, root: Path) -> None:
+        self.write(root, context="Bern", answer="Rome")
+        ran = run(root)
+        assert compared(ran)["classes"]["changed"] == CASES
+        assert compared(ran)["not_rescored"].endswith("the rows changed that hold the answers, too")
+
+
+class TestEvalFiles:
+    def write(self, root: Path, word: str, answer: str) -> None:
+        cases = [
+            {
+                "id": f"c{n}",
+                "criteria": "x",
+                "input": "Capital?",
+                "evaluators": [{"name": "says", "type": "contains", "value": word}],
+            }
+            for n in range(CASES)
+        ]
+        (root / "e.yaml").write_text(json.dumps({"outputs": "out.jsonl", "cases": cases}))
+        outputs = [
+            {"id": f"c{n}", "output_messages": [{"role": "assistant", "content": answer}]}
+            for n in range(CASES)
+        ]
+        (root / "out.jsonl").write_text("\n".join(map(json.dumps, outputs)))
+
+    def test_outputs_of_the_base_are_evaluated_with_the_edited_eval_file(self, root: Path) -> None:
+        self.write(root, "Paris", "It is Paris.")
+        start_branch(root, "e.yaml")
+        self.write(root, "is Paris", "Paris.")
+        ran = run(root, "e.yaml")
+        [trend] = compared(ran)["evaluators"]
+        assert (trend["before"], trend["after"]) == (1.0, 0.0)
+        assert compared(ran)["rescored"] == CASES
+
+
+class TestJudges:
+    def evaluate(self, root: Path, *, max_calls: int, edited_answers: bool) -> tuple[Ran, int]:
+        """Evaluate 6 cases, edit the prompt, and evaluate again; return the number of calls."""
+        with serve(by_case({"Paris": scored(0.9)})) as server:
+            judge = at(server.url, max_calls=max_calls)
+            write(root, judge, CASES, [{"name": "j", "type": "llm_judge"}])
+            start_branch(root, "e.yaml", KEY=KEY)
+            (root / "strict.md").write_text("Be strict. {{candidate_answer}} {{criteria}}")
+            write(root, judge, CASES, [{"name": "j", "type": "llm_judge", "prompt": "strict.md"}])
+            if edited_answers:
+                outputs = (root / "out.jsonl").read_text()
+                (root / "out.jsonl").write_text(outputs.replace("Paris", "It is Paris"))
+            return run(root, "e.yaml", KEY=KEY), len(server.asked)
+
+    def test_baseline_is_evaluated_with_the_rest_of_the_budget(self, root: Path) -> None:
+        ran, calls = self.evaluate(root, max_calls=8, edited_answers=True)
+        assert (ran.code, calls) == (0, CASES + 8)
+        assert compared(ran)["rescored"] == 2
+        assert compared(ran)["not_rescored"].startswith(
+            "4 changed checks of the baseline could not be evaluated again: "
+        )
+        assert "`max_calls` (8)" in compared(ran)["not_rescored"]
+        [spending] = ran.results["judges"]
+        assert spending["spent"]["calls"] == 8
+
+    def test_equal_answers_need_no_further_calls(self, root: Path) -> None:
+        ran, calls = self.evaluate(root, max_calls=CASES, edited_answers=False)
+        assert (calls, compared(ran)["rescored"]) == (2 * CASES, CASES)
+
+
+@NEEDS_DESCRIPTION
+class TestWorkflow:
+    def prepare(
+        self, hub: Hub, root: Path, tmp_path: Path, program: str = EDITED, **head: int
+    ) -> tuple[Workflow, list[str]]:
+        """Evaluate a commit on main, and check out the next one without its history.
+
+        Args:
+            head: what the next commit writes.
+        """
+        write_eval(root, sunny=6)
+        before, after = commit(root), commit(root)
+        workflow = Workflow(tmp_path / "workspace", hub)
+        workflow.folder.mkdir()
+        workflow.evaluate_on_main(before, sunny=6)
+        workflow.past.commit(after)
+        GitData(hub, root)
+        write_eval(workflow.folder, **{"sunny": 3, **head})
+        (workflow.folder / "own.py").write_text(program)
+        workflow.check_out(after)
+        return workflow, [before, after]
+
+    def step(self, workflow: Workflow, commits: list[str]) -> Ran:
+        return workflow.agentci(["run", "--baseline", "base"], "push", commits[1], push(*commits))
+
+    def test_traces_are_read_from_github(self, root: Path, tmp_path: Path) -> None:
+        with running_hub() as hub:
+            workflow, commits = self.prepare(hub, root, tmp_path)
+            ran = self.step(workflow, commits)
+            assert hub.count("repos/download-tarball-archive") == 1
+        [trend] = compared(ran)["evaluators"]
+        assert (trend["before"], trend["after"]) == (1.0, 0.5)
+        assert compared(ran)["rescored"] == CASES
+
+    def test_new_cases_fetch_no_files(self, root: Path, tmp_path: Path) -> None:
+        with running_hub() as hub:
+            workflow, commits = self.prepare(hub, root, tmp_path, PROGRAM, cases=7, sunny=6)
+            ran = self.step(workflow, commits)
+            assert hub.count("git/get-tree") == 0
+        assert compared(ran)["classes"]["added"] == 1
+        assert (compared(ran)["rescored"], compared(ran)["not_rescored"]) == (0, "")
+
+    def test_denied_files_are_a_reason(self, root: Path, tmp_path: Path) -> None:
+        with running_hub() as hub:
+            workflow, commits = self.prepare(hub, root, tmp_path)
+            hub.denied.add("git/get-tree")
+            ran = self.step(workflow, commits)
+        assert "the job needs `permissions: contents: read`" in compared(ran)["not_rescored"]
+
+
+def test_shard_is_not_compared(root: Path) -> None:
+    """A shard is compared when it is merged, without a new evaluation."""
+    write_eval(root, sunny=6)
+    start_branch(root)
+    (root / "own.py").write_text(EDITED)
+    ran = run(root, "--shard", "1/2")
+    assert ran.results["comparison"] is None
