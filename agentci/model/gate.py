@@ -12,9 +12,9 @@ from agentci.model.choices import OnError, OnRemoved, OnSkip, OnTurnMismatch
 ComparisonOutcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
 ]
-# The outcomes other than "pass", which a config may let fail the gate.
+# The outcomes that a config may let fail the gate; `no-baseline` is that of a whole comparison.
 RegressionOutcome: TypeAlias = Literal[
-    "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
+    "fail", "inconclusive", "insufficient-data", "non-comparable", "no-baseline", "stale"
 ]
 # Whether the gate fails if a larger drop is shown, or unless a larger drop is excluded.
 RegressionMode: TypeAlias = Literal["detect", "prove"]
@@ -147,7 +147,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         baseline: where it was found, as shown to the user.
         evaluators: those of this run in its order, then those that only the baseline has.
         classes: the number of all checks of both runs by class.
-        not_comparable: why the runs are not comparable; empty if they are.
+        no_baseline: why there are no results to compare with; empty if there are.
         commit: commit of the baseline; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
@@ -159,7 +159,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     baseline: str
     evaluators: tuple[EvaluatorComparison, ...] = ()
     classes: CheckClasses = CheckClasses()
-    not_comparable: str = ""
+    no_baseline: str = ""
     commit: str = ""
     stale: str = ""
     rescored: int = 0

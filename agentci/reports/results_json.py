@@ -379,7 +379,9 @@ class ComparisonJson(_Json):
     baseline: Annotated[str, _about("Where the baseline was found.")]
     evaluators: tuple[EvaluatorComparisonJson, ...]
     classes: Annotated[CheckClassesJson, _about("Of all evaluators.")]
-    not_comparable: Annotated[str, _about("Why the runs are not comparable; empty if they are.")]
+    no_baseline: Annotated[
+        str, _about("Why there are no results to compare with; empty if there are.")
+    ]
     commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
     stale: Annotated[
         str,

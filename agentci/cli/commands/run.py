@@ -5,7 +5,7 @@ baseline, decide, publish.
 """
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agentci._util.files import prepare_output_folder
@@ -63,7 +63,10 @@ def _run_plan(
     settings: Settings, session: Session
 ) -> tuple[Plan, Outcome, "BaselineResults | None"]:
     reason = find_missing_secrets_reason(session.workflow.context)
-    plan, services = _prepare_plan(settings, session.services, missing_secrets_reason=reason)
+    named, problems = _read_named_baseline(settings, session.services)
+    plan, services = _prepare_plan(
+        settings, session.services, problems, missing_secrets_reason=reason
+    )
     # The shard is selected last, so that all shards of a run report the same problems.
     plan = select_shard(plan, settings.shard)
     progress = ProgressDisplay(len(plan.checks), services, quiet=settings.quiet)
@@ -74,7 +77,7 @@ def _run_plan(
         services = replace(services, cached_responses=cache, transcript_log=log)
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
         baseline = _load_baseline(
-            plan, outcome, jobs, settings, replace(session, services=services)
+            plan, outcome, named, jobs, settings, replace(session, services=services)
         )
     finally:
         problems = (*problems, *close_response_cache(cache))
@@ -103,17 +106,44 @@ def _run_checks(
     return agents.run(plan), agents.problems
 
 
+def _read_named_baseline(
+    settings: Settings, services: Services
+) -> "tuple[BaselineResults | None, tuple[Problem, ...]]":
+    """Read the baseline that is named by path, and find its problems.
+
+    None for a shard: shards are compared when they are merged.
+    """
+    if settings.baseline in ("", PULL_REQUEST_BASE) or settings.shard is not None:
+        return None, ()
+    from agentci.github.baseline.compare import read_named_baseline  # noqa: PLC0415 (rarely used)
+
+    try:
+        return read_named_baseline(settings.baseline, services.workspace), ()
+    except InputError as error:
+        return None, error.problems
+
+
 def _prepare_plan(
-    settings: Settings, services: Services, *, missing_secrets_reason: str
+    settings: Settings,
+    services: Services,
+    problems: Sequence[Problem],
+    *,
+    missing_secrets_reason: str,
 ) -> tuple[Plan, Services]:
     """Plan the checks, and prepare the programs and judges that they need.
 
     The plan is empty if the input is invalid or reading it was interrupted.
+
+    Args:
+        problems: errors that were found before.
     """
     try:
         try:
             services.interruption.is_immediate_allowed = True
-            plan, services = prepare_programs(make_plan(settings, services), settings, services)
+            plan = make_plan(settings, services)
+            if problems:
+                raise InputError(problems)
+            plan, services = prepare_programs(plan, settings, services)
             plan, services = prepare_judges(
                 plan, settings, services, missing_secrets_reason=missing_secrets_reason
             )
@@ -121,7 +151,8 @@ def _prepare_plan(
         finally:
             services.interruption.is_immediate_allowed = False
     except InputError as error:
-        return Plan(suites=(), problems=error.problems), services
+        found = dict.fromkeys((*problems, *error.problems))
+        return Plan(suites=(), problems=tuple(found)), services
     except InterruptionError:
         return Plan(suites=(), problems=()), services
 
@@ -158,13 +189,18 @@ def _make_report(
 
 
 def _load_baseline(
-    plan: Plan, outcome: Outcome, jobs: int, settings: Settings, session: Session
+    plan: Plan,
+    outcome: Outcome,
+    baseline: "BaselineResults | None",
+    jobs: int,
+    settings: Settings,
+    session: Session,
 ) -> "BaselineResults | None":
-    """Load the baseline, and evaluate again what changed since.
+    """Find the baseline unless it is given, and evaluate again what changed since.
 
-    None without a baseline, and for a shard: shards are compared when they are merged.
+    None without a baseline, and for a shard.
     """
-    if not settings.baseline or plan.shard_info is not None:
+    if baseline is None and (settings.baseline != PULL_REQUEST_BASE or plan.shard_info):
         return None
     # Imported late: most runs have no baseline.
     from agentci.github.baseline.base_files import BaseFilesFetcher  # noqa: PLC0415
@@ -173,7 +209,7 @@ def _load_baseline(
 
     services, workflow = session.services, session.workflow
     commit = find_checked_out_commit(services.workspace, workflow.context)
-    baseline = load_baseline(settings, services, workflow, commit)
+    baseline = baseline or load_baseline(settings, services, workflow, commit)
     if baseline is None or not outcome.complete:
         return baseline
     rescorer = Rescorer(
