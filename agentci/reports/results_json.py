@@ -12,7 +12,14 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
-from agentci.model.choices import OnError, OnRemoved, OnSkip, OnTurnMismatch, RepeatAggregation
+from agentci.model.choices import (
+    OnEmpty,
+    OnError,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    RepeatAggregation,
+)
 from agentci.model.gate import (
     ChangedStatus,
     CheckClass,
@@ -125,6 +132,9 @@ class ResultJson(_Json):
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
     seconds: float | None
     cached: bool
+    unavailable: Annotated[
+        bool, _about("Skipped because the workflow has no secrets, as pull requests from forks.")
+    ]
     trials: Annotated[TrialsJson | None, _about("Null unless the case was run several times.")]
     repeats: Annotated[RepeatsJson | None, _about("Null unless the evaluator ran several times.")]
     fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
@@ -240,6 +250,7 @@ class ThresholdsJson(_Json):
     min_score: Share | None
     on_error: OnError
     on_skip: OnSkip
+    on_empty: OnEmpty
     on_turn_mismatch: OnTurnMismatch
 
 
