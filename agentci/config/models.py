@@ -15,7 +15,7 @@ from agentci.evaluators.fields import (
     optional,
 )
 from agentci.evaluators.judge_config import SharedJudgeSpec
-from agentci.model.choices import GroupBy, OnError, OnRemoved, OnSkip, OnTurnMismatch
+from agentci.model.choices import GroupBy, OnEmpty, OnError, OnRemoved, OnSkip, OnTurnMismatch
 from agentci.model.gate import RegressionMode, RegressionOutcome
 from agentci.recordings.registry import AUTO, FORMATS
 
@@ -66,6 +66,9 @@ class ThresholdSpec(PassRateSpec):
     on_skip: OnSkip = optional(
         "Whether a skipped check, or an eval case without a recorded run, fails the gate.",
         default="allow",
+    )
+    on_empty: OnEmpty = optional(
+        "Whether a required evaluator that evaluated no case fails the gate.", default="fail"
     )
     on_turn_mismatch: OnTurnMismatch = optional(
         "Whether missing or unexpected turns fail a check regardless of its score.", default="fail"

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
-from agentci.model.choices import OnError, OnRemoved, OnSkip, OnTurnMismatch
+from agentci.model.choices import OnEmpty, OnError, OnRemoved, OnSkip, OnTurnMismatch
 
 ComparisonOutcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
@@ -180,6 +180,7 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
         on_error: whether an errored check fails the gate or only warns.
         on_skip: whether a skipped check, or an eval case without a matching recorded run, fails
             the gate.
+        on_empty: whether a required evaluator that evaluated no case fails the gate.
         on_turn_mismatch: whether missing or unexpected turns fail a check regardless of its score.
     """
 
@@ -188,6 +189,7 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
     min_score: float | None = None
     on_error: OnError = "fail"
     on_skip: OnSkip = "allow"
+    on_empty: OnEmpty = "fail"
     on_turn_mismatch: OnTurnMismatch = "fail"
 
 

@@ -13,7 +13,14 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
-from agentci.model.choices import OnError, OnRemoved, OnSkip, OnTurnMismatch, RepeatAggregation
+from agentci.model.choices import (
+    OnEmpty,
+    OnError,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    RepeatAggregation,
+)
 from agentci.model.gate import (
     ChangedStatus,
     CheckClass,
@@ -126,6 +133,9 @@ class ResultJson(_Json, kw_only=True, omit_defaults=True):
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")] = ()
     seconds: float | None
     cached: bool
+    unavailable: Annotated[
+        bool, _about("Skipped because the workflow has no secrets, as pull requests from forks.")
+    ] = False
     trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
     repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None
     fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
@@ -242,6 +252,7 @@ class ThresholdsJson(_Json):
     min_score: Share | None
     on_error: OnError
     on_skip: OnSkip
+    on_empty: OnEmpty
     on_turn_mismatch: OnTurnMismatch
 
 

@@ -10,6 +10,7 @@ from agentci.model.json import JsonObject
 from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
 from agentci.recordings.telemetry import semconv, tool_calls
+from agentci.recordings.telemetry.missing_content import explain_missing_content
 from agentci.recordings.telemetry.span_views import (
     ModelCallUsage,
     find_unread_attributes,
@@ -225,6 +226,9 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
             [view.span.duration for spans in views for view in find_parentless_views(spans)],
         ),
         warnings=tuple(sorted(set(warnings))),
+        not_captured=explain_missing_content(
+            partial_turns, uses, [view.span for spans in views for view in spans]
+        ),
     )
 
 

@@ -129,6 +129,18 @@ def classify_span(span: Span) -> OperationKind:
     return _KINDS_BY_OPERATION.get(operation, "other") if operation else "none"
 
 
+# Spans of these kinds are work of an agent; others are health checks, databases or set-up.
+_ACTIVE_KINDS: Final[frozenset[OperationKind]] = frozenset(
+    {"agent", "workflow", "inference", "tool"}
+)
+
+
+def is_agent_activity(span: Span) -> bool:
+    """Return whether a span records work of an agent, also if no turn can be read from it."""
+    kind = classify_span(span)
+    return kind in _ACTIVE_KINDS or (kind == "none" and semconv.REQUEST_MODEL in span.attributes)
+
+
 def _find_operation(span: Span) -> str | None:
     named = span.attributes.get(semconv.OPERATION_NAME)
     if isinstance(named, str) and named:

@@ -23,6 +23,7 @@ from agentci.recordings.telemetry.spans import (
     SpanEvent,
     TelemetryRecord,
     find_identifier,
+    is_agent_activity,
 )
 from agentci.recordings.telemetry.trace_tree import SpanTree, assemble_tree, format_span_count
 
@@ -160,6 +161,7 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
         chunks: numbers of its chunks of spans and log records, in the file's order.
         warnings: about spans of the file that were rejected.
         may_have_session: whether one of its spans names a session.
+        has_activity: whether one of its spans records work of an agent.
     """
 
     id: str
@@ -167,6 +169,7 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
     chunks: tuple[int, ...]
     warnings: tuple[str, ...]
     may_have_session: bool
+    has_activity: bool = True
 
 
 def store_traces(
@@ -179,6 +182,7 @@ def store_traces(
     """
     chunks: defaultdict[str, list[int]] = defaultdict(list)
     sessions: dict[str, bool] = {}
+    active: set[str] = set()
     rejected: Counter[str] = Counter()
     # Spans of one trace are mostly adjacent, so only one trace is held in memory at a time.
     for trace_id, run in groupby(_drop_rejected(records, rejected), key=attrgetter("trace_id")):
@@ -189,6 +193,8 @@ def store_traces(
                 find_identifier((span.resource for span in spans), semconv.SESSION_NAME) is not None
             )
             sessions[trace_id] = named or sessions.get(trace_id, False)
+            if trace_id not in active and any(map(is_agent_activity, spans)):
+                active.add(trace_id)
     rejections = tuple(_format_rejection(why, count) for why, count in sorted(rejected.items()))
     return tuple(
         StoredTrace(
@@ -197,6 +203,7 @@ def store_traces(
             chunks=tuple(chunks[trace_id]),
             warnings=rejections,
             may_have_session=may_have_session,
+            has_activity=trace_id in active,
         )
         for trace_id, may_have_session in sessions.items()
     ), rejections
