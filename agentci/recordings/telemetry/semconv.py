@@ -5,7 +5,7 @@ GenAI names include former ones.
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 OPERATION_NAME: Final = "gen_ai.operation.name"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
@@ -56,15 +56,25 @@ MESSAGE_EVENTS: Final = frozenset(
 READ_EVENTS: Final = MESSAGE_EVENTS | {DETAILS_EVENT}
 
 
+# A recording has few names, unless they are made up.
+MAX_KNOWN_NAMES: Final = 4096
+
+
 class AttributeNames(Struct, frozen=True):
     """Attribute names that some rule reads; others are dropped while a file is decoded."""
 
     exact: frozenset[str]
     prefixes: tuple[str, ...] = ()
+    _known: dict[str, bool] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Return whether the attribute is read."""
-        return name in self.exact or name.startswith(self.prefixes)
+        known = self._known.get(name)
+        if known is None:
+            known = name in self.exact or name.startswith(self.prefixes)
+            if len(self._known) < MAX_KNOWN_NAMES:
+                self._known[name] = known
+        return known
 
 
 RESOURCE_ATTRIBUTES: Final = AttributeNames(
