@@ -1,6 +1,6 @@
 """Converts a group of traces to turns with performance metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -9,12 +9,14 @@ from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
 from agentci.recordings.telemetry import tool_calls
 from agentci.recordings.telemetry.grouping import TraceGroup, find_conversation_id, load_trees
+from agentci.recordings.telemetry.missing_content import explain_missing_content
 from agentci.recordings.telemetry.span_views import (
     ModelCallUsage,
     find_unread_attributes,
     make_span_views,
 )
 from agentci.recordings.telemetry.stored_trace import TraceSpool
+from agentci.recordings.telemetry.trace_tree import SpanTree
 from agentci.recordings.telemetry.turn_roots import (
     TurnSpans,
     find_parentless_views,
@@ -104,6 +106,7 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
             if turn_spans.is_agentic and not turn_spans.is_turn
         ),
         *continuation_warnings,
+        *_format_joined_traces(trees),
         *(warning for _, guesses in used for warning in guesses),
     )
     return Trace(
@@ -119,7 +122,20 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
             [view.span.duration for spans in views for view in find_parentless_views(spans)],
         ),
         warnings=tuple(sorted(set(warnings))),
+        not_captured=explain_missing_content(
+            partial_turns, uses, [view for spans in views for view in spans]
+        ),
     )
+
+
+def _format_joined_traces(trees: Sequence[SpanTree]) -> Iterator[str]:
+    """Warn that traces were joined by what they repeat, which an id would make sure."""
+    count = len({tree.id for tree in trees})
+    if count > 1 and find_conversation_id(trees) is None:
+        yield (
+            f"{count} traces joined, as each repeats the messages of the one before; set "
+            "gen_ai.conversation.id (or session.id) to join them by id"
+        )
 
 
 def _make_turn(turn: PartialTurn, uses: Sequence[tool_calls.ToolInvocation]) -> Turn:

@@ -177,7 +177,7 @@ def _convert_google_part(raw: JsonObject) -> JsonObject:
     return {"type": "other"}
 
 
-PLACEHOLDERS: Final = frozenset({"", "<REDACTED>", "<elided>"})
+PLACEHOLDERS: Final = frozenset({"", "<REDACTED>", "<elided>", "__REDACTED__"})
 
 
 def parse_content(parts: Sequence[JsonObject]) -> MessageContent:

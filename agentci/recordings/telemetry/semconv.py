@@ -14,6 +14,7 @@ SYSTEM: Final = "gen_ai.system"
 PROVIDER_NAME: Final = "gen_ai.provider.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 FINISH_REASON: Final = "gen_ai.response.finish_reason"
 USAGE_PREFIX: Final = "gen_ai.usage."
@@ -98,6 +99,7 @@ SPAN_ATTRIBUTES: Final = AttributeNames(
     DETAILS_ATTRIBUTES
     | {
         OPERATION_NAME,
+        RESPONSE_ID,
         SYSTEM,
         FINISH_REASON,
         TOOL_NAME,

@@ -67,6 +67,7 @@ class SpanView(Struct, frozen=True, kw_only=True):
     output: SpanMessages
     request_model: str | None
     response_model: str | None
+    response_id: str | None
     usage: ModelCallUsage | None
     finish_reasons: tuple[str, ...]
     tool: ToolSpanData
@@ -78,6 +79,7 @@ def make_span_view(span: Span, logs: Sequence[SpanEvent]) -> SpanView:
     layers = [
         layer
         for convention in conventions
+        if convention.has_reader
         for layer in load_reader(convention.name).read(span, logs)
     ]
     kind = _choose_kind(layers)
@@ -90,6 +92,7 @@ def make_span_view(span: Span, logs: Sequence[SpanEvent]) -> SpanView:
         output=_choose_messages([layer.output for layer in layers]),
         request_model=_find_text(layers, semconv.REQUEST_MODEL),
         response_model=_find_text(layers, semconv.RESPONSE_MODEL),
+        response_id=_find_text(layers, semconv.RESPONSE_ID) if may_be_call else None,
         usage=_find_usage(layers) if may_be_call else None,
         finish_reasons=_find_finish_reasons(layers) if may_be_call else (),
         tool=_make_tool_data(layers) if kind == "tool" else NO_TOOL_DATA,

@@ -5,6 +5,7 @@ Vercel AI SDK and the GenAI conventions, plain or inside the requests, responses
 libraries.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -17,7 +18,7 @@ from agentci.recordings.telemetry.json_input import (
     parse_nested_json,
 )
 from agentci.recordings.telemetry.messages import (
-    MessageContent,
+    EMPTY_CONTENT,
     SpanMessage,
     SpanMessages,
     exceeds_messages_limit,
@@ -55,7 +56,9 @@ _BODY_KEYS: Final = frozenset({"content", "parts", "blocks", "tool_calls"})
 _ITEM_TYPES: Final = ("function_call", "function_call_output", "reasoning")
 _MAX_WRAPPERS: Final = 8
 # Keys that hold the question or the answer as text.
-_INPUT_KEYS: Final = ("input", "question", "query", "user_input", "prompt", "text", "message")
+_INPUT_KEYS: Final = (
+    *("input", "question", "query", "user_input", "prompt", "text", "message", "task"),
+)
 _OUTPUT_KEYS: Final = (
     "output",
     "answer",
@@ -130,24 +133,21 @@ def _parse(raw: Json, role: str, text_keys: Sequence[str]) -> SpanMessages:
     text = _find_text(value, text_keys)
     if text is not None:
         return (SpanMessage(role=role, content=parse_content([make_text_part(text)])),)
-    if isinstance(value, dict | list) and value and isinstance(raw, str):
-        # The model's own messages are better, but JSON is better than nothing.
-        fallback = parse_content([make_text_part(raw)])
-        return (SpanMessage(role=role, content=MessageContent(), fallback=fallback),)
+    if isinstance(value, dict | list) and value:
+        # The messages of the model calls are better, but any JSON is better than nothing.
+        text = raw if isinstance(raw, str) else json.dumps(value)
+        other = parse_content([make_text_part(text)])
+        return (SpanMessage(role=role, content=EMPTY_CONTENT, fallback=other),)
     return ()
 
 
 def _find_text(value: Json, keys: Sequence[str]) -> str | None:
-    if isinstance(value, str):
-        return None if _PYTHON_OBJECT.match(value) else value
-    if not isinstance(value, dict):
+    if isinstance(value, dict):
+        named = (value.get(key) for key in keys)
+        value = next((text for text in named if isinstance(text, str) and text), None)
+    if not isinstance(value, str) or _PYTHON_OBJECT.match(value):
         return None
-    for key in keys:
-        if isinstance(text := value.get(key), str) and text:
-            return _find_text(text, ())
-    texts = [each for each in value.values() if each is not None]
-    only = texts[0] if len(texts) == 1 else None
-    return _find_text(only, keys) if isinstance(only, str) else None
+    return value
 
 
 def _find_messages(value: Json, depth: int = 0) -> list[JsonObject] | None:

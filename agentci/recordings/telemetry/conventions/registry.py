@@ -14,6 +14,7 @@ from agentci.recordings.telemetry.source_layer import SourceLayer
 from agentci.recordings.telemetry.spans import Span, SpanEvent, classify_span
 
 GENAI: Final = "genai"
+ACTIVE_KINDS: Final = frozenset({"agent", "workflow", "inference", "tool"})
 
 
 class ConventionReader(Protocol):
@@ -35,7 +36,9 @@ class Convention(Struct, frozen=True, kw_only=True):
         scopes: names of instrumentation scopes, or their starts if they end with a dot.
         session: attributes that hold the id of a conversation.
         model_call: an attribute, and its values on the span of a model call.
-        capture: what switches the recording of content on; "" if it is on by default.
+        capture: what to do if content was not recorded.
+        has_reader: whether a module reads it; if not, its spans follow GenAI, and only the way to
+            content differs.
         reads: what is read, for the documentation.
     """
 
@@ -48,7 +51,8 @@ class Convention(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     session: tuple[str, ...] = ()
     model_call: tuple[str, frozenset[Json]] | None = None
-    capture: str = ""
+    capture: str = "record inputs and outputs"
+    has_reader: bool = True
 
     def has_scope(self, scope: str) -> bool:
         """Return whether a span of this instrumentation scope is read by it."""
@@ -65,7 +69,7 @@ CONVENTIONS: Final = (
         reads="events with Bedrock content blocks, beside GenAI",
         scopes=("strands.telemetry.tracer", "strands.", "strands-agents"),
         read=AttributeNames(frozenset({"gen_ai.tool.status"})),
-        capture="OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
+        capture="set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
     ),
     Convention(
         name="traceloop",
@@ -78,7 +82,7 @@ CONVENTIONS: Final = (
             "traceloop.association.properties.thread_id",
             "traceloop.association.properties.conversation_id",
         ),
-        capture="TRACELOOP_TRACE_CONTENT=true",
+        capture="set TRACELOOP_TRACE_CONTENT=true",
     ),
     Convention(
         name=GENAI,
@@ -87,8 +91,8 @@ CONVENTIONS: Final = (
         prefixes=("gen_ai.",),
         read=semconv.SPAN_ATTRIBUTES,
         session=("gen_ai.conversation.id", "session.id"),
-        capture="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only"
-        " (`true` before 2.2) with OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
+        capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only (`true` in "
+        "older versions) and OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
     ),
     Convention(
         name="adk",
@@ -96,15 +100,15 @@ CONVENTIONS: Final = (
         reads="`gcp.vertex.agent.*` beside GenAI",
         prefixes=("gcp.vertex.agent.",),
         scopes=("gcp.vertex.agent",),
-        capture="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
-        " (or EVENT_ONLY with log records) with ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1",
+        capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (EVENT_ONLY if "
+        "log records are exported) and ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1",
     ),
     Convention(
         name="indexed",
         title="OpenLLMetry's indexed attributes",
         reads="`gen_ai.prompt.N.*` and `gen_ai.completion.N.*`",
         prefixes=(semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX),
-        capture="TRACELOOP_TRACE_CONTENT=true",
+        capture="set TRACELOOP_TRACE_CONTENT=true",
     ),
     Convention(
         name="openinference",
@@ -123,7 +127,7 @@ CONVENTIONS: Final = (
             ("llm.input_messages.", "llm.output_messages.", "llm.token_count."),
         ),
         session=("session.id",),
-        capture="OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS unset",
+        capture="unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like",
     ),
     Convention(
         name="vercel_ai",
@@ -135,7 +139,8 @@ CONVENTIONS: Final = (
             ("ai.response.", "ai.usage.", "ai.toolCall."),
         ),
         session=("ai.telemetry.metadata.sessionId",),
-        capture="`recordInputs` and `recordOutputs` of `experimental_telemetry` not false",
+        capture="remove `recordInputs: false` and `recordOutputs: false` of "
+        "`experimental_telemetry`",
     ),
     Convention(
         name="logfire",
@@ -153,7 +158,7 @@ CONVENTIONS: Final = (
                 }
             )
         ),
-        capture="`include_content=True` of InstrumentationSettings",
+        capture="set `include_content=True` in `InstrumentationSettings`",
     ),
     Convention(
         name="langsmith",
@@ -166,7 +171,7 @@ CONVENTIONS: Final = (
             frozenset({"langsmith.span.kind", "langsmith.metadata.usage_metadata"})
         ),
         session=("langsmith.metadata.thread_id", "langsmith.metadata.session_id"),
-        capture="LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS unset",
+        capture="unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS",
     ),
     Convention(
         name="langfuse",
@@ -199,6 +204,31 @@ CONVENTIONS: Final = (
             frozenset({"mlflow.chat.tokenUsage", "mlflow.llm.model"}), ("mlflow.span",)
         ),
         session=("mlflow.trace.session",),
+    ),
+    Convention(
+        name="agent_framework",
+        title="Microsoft Agent Framework",
+        reads="GenAI",
+        scopes=("agent_framework",),
+        capture="set ENABLE_SENSITIVE_DATA=true",
+        has_reader=False,
+    ),
+    Convention(
+        name="semantic_kernel",
+        title="Semantic Kernel",
+        reads="GenAI, with log records",
+        scopes=("semantic_kernel.",),
+        capture="set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true "
+        "and export log records",
+        has_reader=False,
+    ),
+    Convention(
+        name="autogen",
+        title="AutoGen core",
+        reads="GenAI; it records no content",
+        scopes=("autogen-core", "autogen."),
+        capture="it records no content; instrument the model's client, too",
+        has_reader=False,
     ),
 )
 
@@ -250,6 +280,14 @@ def find_conventions(span: Span) -> Sequence[Convention]:
     if span.scope:
         found |= _find_by_scope(span.scope)
     return _select(found | _GENAI_BIT)
+
+
+def is_agent_activity(span: Span) -> bool:
+    """Return whether a span records work of an agent, and no health check or set-up."""
+    kind = classify_span(span)
+    if kind in ACTIVE_KINDS or (kind == "none" and semconv.REQUEST_MODEL in span.attributes):
+        return True
+    return any(one.name != GENAI and one.has_reader for one in find_conventions(span))
 
 
 _GENAI_BIT: Final = 1 << next(index for index, one in enumerate(CONVENTIONS) if one.name == GENAI)

@@ -1,5 +1,7 @@
 """Reads arguments and results of tools out of what frameworks put around them."""
 
+from typing import Final
+
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.conventions.api_messages import (
     decode,
@@ -7,18 +9,22 @@ from agentci.recordings.telemetry.conventions.api_messages import (
     get_role,
     unwrap_message,
 )
+from agentci.recordings.telemetry.messages import PLACEHOLDERS
+
+# What Python functions are called with; smolagents adds a flag.
+_CALL_KEYS: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 
 
 def decode_tool_arguments(raw: Json) -> Json:
     """Return the arguments of a tool, without the record of a callback around them."""
     value = decode(raw)
     if not isinstance(value, dict):
-        return value
+        return None if isinstance(value, str) and value in PLACEHOLDERS else value
     named = value.get("inputs")
     if isinstance(named, dict) and not value.keys().isdisjoint({"input_str", "tags", "metadata"}):
         return named
     named = value.get("kwargs")
-    if isinstance(named, dict) and value.keys() <= {"args", "kwargs"} and not value.get("args"):
+    if isinstance(named, dict) and value.keys() <= _CALL_KEYS and not value.get("args"):
         return named
     return value
 

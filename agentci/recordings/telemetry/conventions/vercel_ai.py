@@ -20,6 +20,7 @@ _MODEL_CALLS: Final = (".doGenerate", ".doStream")
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     semconv.REQUEST_MODEL: ("ai.model.id",),
     semconv.RESPONSE_MODEL: ("ai.response.model",),
+    semconv.RESPONSE_ID: ("ai.response.id",),
     semconv.INPUT_TOKENS: ("ai.usage.inputTokens", "ai.usage.promptTokens"),
     semconv.OUTPUT_TOKENS: ("ai.usage.outputTokens", "ai.usage.completionTokens"),
     semconv.CACHE_READ_TOKENS: (
