@@ -28,7 +28,8 @@ from agentci.recordings.agentv.recorded_run import RecordedRun
 from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES, unpack_content
 from agentci.recordings.registry import AUTO, FORMATS, read_recording
-from agentci.recordings.telemetry.conversion import convert_to_trace, group_traces
+from agentci.recordings.telemetry.conversion import convert_to_trace
+from agentci.recordings.telemetry.grouping import group_traces
 from agentci.recordings.telemetry.stored_trace import StoredTrace
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem

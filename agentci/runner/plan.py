@@ -27,7 +27,8 @@ from agentci.model.shard import Shard, ShardInfo
 from agentci.model.trace import Trace
 from agentci.model.values import replace
 from agentci.recordings.registry import AUTO, FORMATS
-from agentci.recordings.telemetry.conversion import convert_to_trace, group_traces
+from agentci.recordings.telemetry.conversion import convert_to_trace
+from agentci.recordings.telemetry.grouping import group_traces
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
