@@ -233,9 +233,13 @@ CONVENTIONS: Final = (
 )
 
 
+# Attributes of agents in conventions that are not read: their traces are errors, not ignored.
+UNREAD_PREFIXES: Final = ("llm.", "braintrust.", "haystack.", "lmnr.", "promptflow.", "weave.")
+
+
 def _join_names() -> AttributeNames:
     exact: set[str] = set()
-    prefixes: set[str] = set()
+    prefixes: set[str] = {*UNREAD_PREFIXES}
     for one in CONVENTIONS:
         read = one.read or AttributeNames(frozenset(), one.prefixes)
         exact |= {*one.attributes, *one.session, *read.exact}
@@ -286,6 +290,8 @@ def is_agent_activity(span: Span) -> bool:
     """Return whether a span records work of an agent, and no health check or set-up."""
     kind = classify_span(span)
     if kind in ACTIVE_KINDS or (kind == "none" and semconv.REQUEST_MODEL in span.attributes):
+        return True
+    if any(name.startswith(UNREAD_PREFIXES) for name in span.attributes):
         return True
     return any(one.name != GENAI and one.has_reader for one in find_conventions(span))
 
