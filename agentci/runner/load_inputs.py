@@ -7,13 +7,12 @@ from typing import Final
 from agentci._util.files import SpooledChunks
 from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count
 from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_chunks, read_file
 from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
-from agentci.model.case import READ_CONVENTIONS, Dataset, EvalCase, EvalSet
+from agentci.model.case import Dataset, EvalCase, EvalSet
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import AUTO, is_recording, read_recording
@@ -190,32 +189,6 @@ def read_recordings(
         except InputError as error:
             problems += error.problems
     return traces, problems
-
-
-def drop_inactive_traces(
-    recorded: Sequence[StoredTrace], *, are_all: bool
-) -> tuple[list[StoredTrace], list[Problem]]:
-    """Drop traces without agent activity, such as those of health checks, and count them.
-
-    Args:
-        are_all: whether all files could be read.
-
-    Raises:
-        InputError: all traces were read, and there are only such traces.
-    """
-    active = {stored.id for stored in recorded if stored.has_activity}
-    kept = [stored for stored in recorded if stored.id in active]
-    dropped = {stored.id: stored.file for stored in recorded if stored.id not in active}
-    if not dropped:
-        return kept, []
-    count = format_count(len(dropped), "trace")
-    place = Place(file=next(iter(dropped.values())))
-    if not kept and are_all:
-        raise InputError.from_message(
-            f"no agent activity in {count}", place=place, hint=f"{READ_CONVENTIONS}; record those"
-        )
-    note = Problem(message=f"{count} without agent activity ignored", place=place, severity="note")
-    return kept, [note]
 
 
 def _find_recordings(

@@ -31,8 +31,8 @@ from agentci.recordings.registry import AUTO, FORMATS, read_recording
 from agentci.recordings.telemetry.conversion import convert_to_trace
 from agentci.recordings.telemetry.grouping import group_traces
 from agentci.recordings.telemetry.stored_trace import StoredTrace
+from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite
-from agentci.runner.load_inputs import drop_inactive_traces
 from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem
 
 MAX_LISTED_CASES: Final = 5

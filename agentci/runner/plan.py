@@ -33,9 +33,9 @@ from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
+from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite, load_suites, move_suite
 from agentci.runner.load_inputs import (
-    drop_inactive_traces,
     find_expectation_problems,
     find_input_files,
     find_uncovered_problems,
