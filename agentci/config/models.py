@@ -17,6 +17,7 @@ from agentci.evaluators.fields import (
 from agentci.evaluators.judge_config import SharedJudgeSpec
 from agentci.model.choices import (
     GroupBy,
+    OnEmpty,
     OnError,
     OnLoosened,
     OnRemoved,
@@ -74,6 +75,9 @@ class ThresholdSpec(PassRateSpec):
     on_skip: OnSkip = optional(
         "Whether a skipped check, or an eval case without a recorded run, fails the gate.",
         default="allow",
+    )
+    on_empty: OnEmpty = optional(
+        "Whether a required evaluator that evaluated no case fails the gate.", default="fail"
     )
     on_turn_mismatch: OnTurnMismatch = optional(
         "Whether missing or unexpected turns fail a check regardless of its score.", default="fail"

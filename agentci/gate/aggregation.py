@@ -145,17 +145,20 @@ def _make_trial(attempt: int, result: CheckResult) -> TrialScore:
 
 
 def compute_case_scores(results: Sequence[CheckResult]) -> dict[str, float]:
-    """The score of every case of one config by case id, over its required checks.
+    """The score of every case of one config by case id, over its required and optional checks.
 
-    Errored checks are left out, since the gate handles errors separately. If all weights are 0 the
-    score is 0, as in AgentV. With ``confidence_interval``, the interval is taken over the case's
-    scores, one per trial.
+    Errored required checks are left out, since the gate handles errors separately; an errored
+    optional check scores 0. If all weights are 0 the score is 0. Both as in AgentV. With
+    ``confidence_interval``, the interval is taken over the case's scores, one per trial.
     """
     by_case: dict[str, list[tuple[CheckResult, float]]] = {}
     for result in results:
         score = None if result.judgement is None else result.judgement.score
-        counts = result.evaluator.required and result.status in ("passed", "failed")
-        if counts and score is not None:
+        if result.status == "errored" and not result.evaluator.required:
+            score = 0.0
+        elif result.status not in ("passed", "failed"):
+            continue
+        if score is not None:
             by_case.setdefault(result.case.id, []).append((result, score))
     return {case_id: _score_case(scored) for case_id, scored in by_case.items()}
 

@@ -36,9 +36,11 @@ class ConfigGate(Struct, frozen=True):
     score_groups: tuple[CheckGroup, ...]
     policy_groups: tuple[CheckGroup, ...]
 
-    def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
-        """The required results of the config that have one of ``statuses``."""
-        return tuple(result for result in self.required if result.status in statuses)
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether a check that counts passed or failed; optional ones count in case scores."""
+        counted = self.required if self.cases is None else self.results
+        return any(result.status in SCORED_STATUSES for result in counted)
 
 
 def make_config_gates(judged: GatedResults) -> list[ConfigGate]:

@@ -22,6 +22,7 @@ from agentci.model.values import list_field_names, replace
 STRICTEST_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     "on_error": ("fail", "warn"),
     "on_skip": ("fail", "allow"),
+    "on_empty": ("fail", "allow"),
     "on_turn_mismatch": ("fail", "allow"),
     "on_removed": ("fail", "warn", "allow"),
     "on_loosened": ("fail", "warn"),

@@ -6,9 +6,9 @@ from agentci.gate.comparison import describe_outcome, describe_worse
 from agentci.gate.rules import GateReason, ReasonKind
 from agentci.model.gate import (
     Comparison,
-    ComparisonOutcome,
     EvaluatorComparison,
     Gate,
+    RegressionOutcome,
     RegressionThresholds,
 )
 
@@ -26,9 +26,9 @@ def find_regression_reasons(
         gates: the gates of all configs.
     """
     by_config = {gate.config: gate.policy.regression for gate in gates if gate.policy.regression}
-    if comparison is None or comparison.not_comparable:
-        text = NO_BASELINE if comparison is None else comparison.not_comparable
-        yield from _make_overall_reason(by_config, "non-comparable", text)
+    if comparison is None or comparison.no_baseline:
+        text = NO_BASELINE if comparison is None else comparison.no_baseline
+        yield from _make_overall_reason(by_config, "no-baseline", text)
         return
     if comparison.stale:
         yield from _make_overall_reason(by_config, "stale", comparison.stale)
@@ -58,7 +58,7 @@ def _fails_gate(compared: EvaluatorComparison, thresholds: RegressionThresholds)
 
 
 def _make_overall_reason(
-    by_config: Mapping[str, RegressionThresholds], outcome: ComparisonOutcome, text: str
+    by_config: Mapping[str, RegressionThresholds], outcome: RegressionOutcome, text: str
 ) -> Iterator[GateReason]:
     """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
     if by_config:

@@ -304,7 +304,7 @@ def _digest_result(report: Report) -> str:
 
 def _differs_from_baseline(comparison: Comparison | None) -> bool:
     """Whether the result differs from the baseline's; True if that is unknown."""
-    if comparison is None or comparison.not_comparable:
+    if comparison is None or comparison.no_baseline:
         return True
     if any(each.worse or each.better for each in comparison.evaluators):
         return True

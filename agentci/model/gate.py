@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import astuple
 
 from agentci.model.choices import (
+    OnEmpty,
     OnError,
     OnLoosened,
     OnRemoved,
@@ -20,9 +21,9 @@ from agentci.model.policy import EvaluatorSettings
 ComparisonOutcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
 ]
-# The outcomes other than "pass", which a config may let fail the gate.
+# The outcomes that a config may let fail the gate; `no-baseline` is that of a whole comparison.
 RegressionOutcome: TypeAlias = Literal[
-    "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
+    "fail", "inconclusive", "insufficient-data", "non-comparable", "no-baseline", "stale"
 ]
 # Whether the gate fails if a larger drop is shown, or unless a larger drop is excluded.
 RegressionMode: TypeAlias = Literal["detect", "prove"]
@@ -157,7 +158,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         baseline: where it was found, as shown to the user.
         evaluators: those of this run in its order, then those that only the baseline has.
         classes: the number of all checks of both runs by class.
-        not_comparable: why the runs are not comparable; empty if they are.
+        no_baseline: why there are no results to compare with; empty if there are.
         commit: commit of the baseline; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
@@ -169,7 +170,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     baseline: str
     evaluators: tuple[EvaluatorComparison, ...] = ()
     classes: CheckClasses = CheckClasses()
-    not_comparable: str = ""
+    no_baseline: str = ""
     commit: str = ""
     stale: str = ""
     rescored: int = 0
@@ -190,6 +191,7 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
         on_error: whether an errored check fails the gate or only warns.
         on_skip: whether a skipped check, or an eval case without a matching recorded run, fails
             the gate.
+        on_empty: whether a required evaluator that evaluated no case fails the gate.
         on_turn_mismatch: whether missing or unexpected turns fail a check regardless of its score.
     """
 
@@ -198,6 +200,7 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
     min_score: float | None = None
     on_error: OnError = "fail"
     on_skip: OnSkip = "allow"
+    on_empty: OnEmpty = "fail"
     on_turn_mismatch: OnTurnMismatch = "fail"
 
 

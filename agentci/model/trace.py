@@ -148,6 +148,8 @@ class Trace(Struct, frozen=True, kw_only=True):
         performance: latency, tokens and counts as agentevals reports them; None without spans.
         warnings: what was guessed or dropped while reading, sorted and unique.
         place: position of the recording.
+        not_captured: why the turns cannot be evaluated: the recording lacks their content; empty if
+            they can.
     """
 
     id: str
@@ -158,3 +160,4 @@ class Trace(Struct, frozen=True, kw_only=True):
     eval_case_id: str | None = None
     performance: JsonObject | None = None
     warnings: tuple[str, ...] = ()
+    not_captured: str = ""

@@ -1,10 +1,11 @@
 """Reads Jaeger JSON, as exported by Jaeger's user interface and API."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import otlp_values, semconv, spans
+from agentci.recordings.telemetry.conventions.registry import SPAN_ATTRIBUTES
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float, parse_int64
 from agentci.recordings.telemetry.otlp_values import clean_json_value, intern_short_text
 from agentci.recordings.telemetry.semconv import AttributeNames
@@ -15,9 +16,10 @@ name: Final = "jaeger-json"
 NANOSECONDS_PER_MICROSECOND: Final = 1000
 
 _SCOPE_TAGS: Final = ("otel.scope.name", "otel.library.name")
+_SCOPE_VERSION_TAGS: Final = ("otel.scope.version", "otel.library.version")
 _SPAN_TAGS: Final = AttributeNames(
-    semconv.SPAN_ATTRIBUTES.exact | {*_SCOPE_TAGS, "otel.status_code", "error"},
-    semconv.SPAN_ATTRIBUTES.prefixes,
+    SPAN_ATTRIBUTES.exact | {*_SCOPE_TAGS, *_SCOPE_VERSION_TAGS, "otel.status_code", "error"},
+    SPAN_ATTRIBUTES.prefixes,
 )
 _EVENT_FIELDS: Final = AttributeNames(semconv.EVENT_ATTRIBUTES.exact | {"event"})
 
@@ -68,14 +70,19 @@ def _read_span(
         name=intern_short_text(title) if isinstance(title, str) else "",
         start=start,
         end=start + (parse_int64(raw.get("duration")) or 0) * NANOSECONDS_PER_MICROSECOND,
-        attributes={key: value for key, value in tags.items() if semconv.SPAN_ATTRIBUTES.has(key)},
+        attributes={key: value for key, value in tags.items() if SPAN_ATTRIBUTES.has(key)},
         resource=resources.get(process, spans.NO_ATTRIBUTES)
         if isinstance(process, str)
         else spans.NO_ATTRIBUTES,
         failed=_has_failed(tags),
-        adk=spans.is_adk_span(next((tags[key] for key in _SCOPE_TAGS if key in tags), None), tags),
+        scope=_find_scope(tags, _SCOPE_TAGS),
+        scope_version=_find_scope(tags, _SCOPE_VERSION_TAGS),
         events=tuple(_read_events(raw.get("logs"))),
     )
+
+
+def _find_scope(tags: Mapping[str, Json], names: Sequence[str]) -> str:
+    return spans.make_scope_text(next((tags[one] for one in names if one in tags), None))
 
 
 def _find_parent_id(references: Json) -> str | None:

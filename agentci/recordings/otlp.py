@@ -5,6 +5,7 @@ from typing import Final, TypeGuard
 
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import otlp_values, semconv, spans
+from agentci.recordings.telemetry.conventions.registry import SPAN_ATTRIBUTES
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
 from agentci.recordings.telemetry.otlp_values import (
     decode_any_value,
@@ -32,9 +33,10 @@ def read(document: Json) -> Iterator[spans.TelemetryRecord]:
     if _is_export(document):
         yield from _read_export(document)
     elif _is_span(document):
-        yield _read_span(document, spans.NO_ATTRIBUTES, None)
+        yield _read_span(document, spans.NO_ATTRIBUTES, spans.NO_ATTRIBUTES)
     elif _is_list_of_spans(document):
-        yield from (_read_span(raw, spans.NO_ATTRIBUTES, None) for raw in iterate_objects(document))
+        for raw in iterate_objects(document):
+            yield _read_span(raw, spans.NO_ATTRIBUTES, spans.NO_ATTRIBUTES)
     else:
         raise DocumentFormatError("neither an OTLP export (`resourceSpans`, `batches`) nor a span")
 
@@ -68,7 +70,7 @@ def _read_export(document: JsonObject) -> Iterator[spans.TelemetryRecord]:
             batch.get("scopeSpans") or batch.get("instrumentationLibrarySpans")
         ):
             library = group.get("scope") or group.get("instrumentationLibrary")
-            scope = _as_object(library).get("name")
+            scope = _as_object(library)
             yield from (
                 _read_span(raw, resource, scope) for raw in iterate_objects(group.get("spans"))
             )
@@ -84,7 +86,7 @@ def _read_log_records(batches: Json) -> Iterator[spans.TelemetryRecord]:
 
 
 def _read_span(
-    raw: JsonObject, resource: Mapping[str, Json], scope: Json
+    raw: JsonObject, resource: Mapping[str, Json], scope: JsonObject
 ) -> spans.Span | spans.RejectedSpan:
     trace_id, span_id = (
         otlp_values.parse_trace_id(raw.get("traceId")),
@@ -94,7 +96,7 @@ def _read_span(
         return spans.RejectedSpan(
             reason=otlp_values.explain_rejected_ids(raw.get("traceId"), raw.get("spanId"))
         )
-    found = decode_attributes(raw.get("attributes"), semconv.SPAN_ATTRIBUTES)
+    found = decode_attributes(raw.get("attributes"), SPAN_ATTRIBUTES)
     error = found.pop(semconv.ERROR_TYPE, None)
     title = raw.get("name")
     return spans.Span(
@@ -107,7 +109,8 @@ def _read_span(
         attributes=found or spans.NO_ATTRIBUTES,
         resource=resource,
         failed=bool(error) or _as_object(raw.get("status")).get("code") in _ERROR_STATUS_CODES,
-        adk=spans.is_adk_span(scope, found),
+        scope=spans.make_scope_text(scope.get("name")),
+        scope_version=spans.make_scope_text(scope.get("version")),
         events=tuple(_read_events(raw.get("events"))),
     )
 

@@ -44,8 +44,8 @@ def format_change(compared: EvaluatorComparison) -> str:
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:
     """Yield remarks that have no column in the table."""
-    if comparison.not_comparable:
-        yield comparison.not_comparable
+    if comparison.no_baseline:
+        yield comparison.no_baseline
     if comparison.stale:
         yield comparison.stale
     for each in comparison.evaluators:

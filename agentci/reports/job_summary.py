@@ -147,7 +147,7 @@ def _render_remarks(comparison: Comparison) -> Iterator[str]:
             f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
             f"{markdown_prose(scores)}\n"
         )
-    if not comparison.not_comparable:
+    if not comparison.no_baseline:
         yield "\n"
 
 

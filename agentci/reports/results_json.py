@@ -15,6 +15,7 @@ from msgspec.json import schema_components
 from agentci.gate.statistics import IntervalMethod
 from agentci.model.choices import (
     MatchType,
+    OnEmpty,
     OnError,
     OnLoosened,
     OnRemoved,
@@ -136,6 +137,9 @@ class ResultJson(_Json, kw_only=True, omit_defaults=True):
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")] = ()
     seconds: float | None
     cached: bool
+    unavailable: Annotated[
+        bool, _about("Skipped because the workflow has no secrets, as pull requests from forks.")
+    ] = False
     trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
     repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None
     fingerprint: Annotated[str, _about("Digest of what the evaluator reads besides the run.")]
@@ -252,6 +256,7 @@ class ThresholdsJson(_Json):
     min_score: Share | None
     on_error: OnError
     on_skip: OnSkip
+    on_empty: OnEmpty
     on_turn_mismatch: OnTurnMismatch
 
 
@@ -452,7 +457,9 @@ class ComparisonJson(_Json):
     baseline: Annotated[str, _about("Where the baseline was found.")]
     evaluators: tuple[EvaluatorComparisonJson, ...]
     classes: Annotated[CheckClassesJson, _about("Of all evaluators.")]
-    not_comparable: Annotated[str, _about("Why the runs are not comparable; empty if they are.")]
+    no_baseline: Annotated[
+        str, _about("Why there are no results to compare with; empty if there are.")
+    ]
     commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
     stale: Annotated[
         str,

@@ -146,7 +146,9 @@ class _RunFiles(Struct, frozen=True, kw_only=True):
         if not changed:
             return 0
         settings = replace(self.settings, traces=tuple(changed), eval_set=None)
-        suite = replace(self.loaded.suite, eval_set=None, dataset=None)
+        suite = self.loaded.suite
+        policy = replace(suite.gate, overall=replace(suite.gate.overall, on_empty="allow"))
+        suite = replace(suite, eval_set=None, dataset=None, gate=policy)
         loaded = replace(self.loaded, suite=suite)
         return plan_suites([loaded], settings, self.services).gates[0].recorded_runs or 0
 

@@ -92,37 +92,35 @@ def load_eval_set(
             raise
 
 
-def find_coverage_problems(
-    suite: Suite,
-    eval_set: EvalSet | None,
-    uncovered: Sequence[EvalCase] = (),
-    questions: Sequence[str] = (),
-) -> Iterator[Problem]:
-    """Warn of evaluators without expected answers, and of eval cases without a trace.
+def find_expectation_problems(suite: Suite, eval_set: EvalSet | None) -> Iterator[Problem]:
+    """Find evaluators that have no expected turns to compare with.
 
-    Args:
-        uncovered: the eval cases without a trace.
-        questions: the first user messages of the traces without an eval case.
+    It is an error if one of them is required, unless ``gate.on_empty`` allows it.
     """
     comparing = [each.identity for each in suite.evaluators if each.identity.needs_expected]
-    if comparing and eval_set is None:
-        names = ", ".join(identity.name for identity in comparing)
-        yield Problem(
-            message=f"{names} cannot be evaluated without an eval set",
-            place=comparing[0].place,
-            hint="add `eval_set:`, or pass --eval-set",
-            severity="warning",
-        )
-    elif (
-        comparing
-        and eval_set is not None
-        and not any(eval_case.turns for eval_case in eval_set.cases)
-    ):
-        yield Problem(
-            message="no case of the eval set has a turn to compare with",
-            place=eval_set.place,
-            severity="warning",
-        )
+    if not comparing or (eval_set is not None and any(case.turns for case in eval_set.cases)):
+        return
+    allowed = suite.gate.overall.on_empty == "allow"
+    required = any(identity.required for identity in comparing) and not allowed
+    names = ", ".join(dict.fromkeys(identity.name for identity in comparing))
+    yield Problem(
+        message=f"{names} cannot be evaluated without an eval set"
+        if eval_set is None
+        else f"{names} cannot be evaluated: no case of the eval set has a turn to compare with",
+        place=comparing[0].place if eval_set is None else eval_set.place,
+        hint="add `eval_set:`, or pass --eval-set" if eval_set is None else "add eval cases",
+        severity="error" if required else "warning",
+    )
+
+
+def find_uncovered_problems(
+    uncovered: Sequence[EvalCase], questions: Sequence[str]
+) -> Iterator[Problem]:
+    """Warn of eval cases without a trace.
+
+    Args:
+        questions: the first user messages of the traces without an eval case.
+    """
     comparisons = len(uncovered) * len(questions)
     for eval_case in uncovered:
         closest = ""

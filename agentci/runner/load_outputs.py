@@ -28,8 +28,10 @@ from agentci.recordings.agentv.recorded_run import RecordedRun
 from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES, unpack_content
 from agentci.recordings.registry import AUTO, FORMATS, read_recording
-from agentci.recordings.telemetry.conversion import convert_to_trace, group_traces
+from agentci.recordings.telemetry.conversion import convert_to_trace
+from agentci.recordings.telemetry.grouping import group_traces
 from agentci.recordings.telemetry.stored_trace import StoredTrace
+from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem
 
@@ -184,7 +186,12 @@ def make_case_with_run(eval_case: AgentvCase, run: RecordedRun) -> Case:
         answer=extract_candidate_answer(run.transcript),
     )
     trace = Trace(
-        id=eval_case.id, key=eval_case.id, turns=(turn,), place=run.place, warnings=run.warnings
+        id=eval_case.id,
+        key=eval_case.id,
+        turns=(turn,),
+        place=run.place,
+        warnings=run.warnings,
+        not_captured=run.not_captured,
     )
     return Case(id=eval_case.id, trace=trace, agentv_case=eval_case, transcript=run.transcript)
 
@@ -301,6 +308,8 @@ class _OutputReader:
                 self.problems.append(error.problem)
             except InputError as error:
                 self.problems += error.problems
+        recorded, ignored = drop_inactive_traces(recorded, are_all=not (runs or self.problems))
+        self.problems += ignored
         group_by = self._settings.group_by or self._suite.group_by
         groups = group_traces(recorded, spool, group_by=group_by, multi_turn_eval_cases=False)
         return [*runs, *(convert_trace_to_run(convert_to_trace(group, spool)) for group in groups)]

@@ -27,15 +27,18 @@ from agentci.model.shard import Shard, ShardInfo
 from agentci.model.trace import Trace
 from agentci.model.values import replace
 from agentci.recordings.registry import AUTO, FORMATS
-from agentci.recordings.telemetry.conversion import convert_to_trace, group_traces
+from agentci.recordings.telemetry.conversion import convert_to_trace
+from agentci.recordings.telemetry.grouping import group_traces
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
+from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite, load_suites, move_suite
 from agentci.runner.load_inputs import (
-    find_coverage_problems,
+    find_expectation_problems,
     find_input_files,
+    find_uncovered_problems,
     load_eval_set,
     load_suite_dataset,
     read_recordings,
@@ -233,6 +236,8 @@ def _load_inputs(
         recordings: tuple[ResolvedPath, ...] = ()
         try:
             eval_set = load_eval_set(loaded, services.workspace, given=settings.eval_set)
+            found = find_expectation_problems(loaded.suite, eval_set)
+            problems += [each for each in found if each.severity == "error"]
         except InputError as error:
             problems += error.problems
         try:
@@ -288,8 +293,9 @@ def _plan_recordings(
         replace(services, workspace=source.workspace),
         spool=recordings,
     )
+    active, ignored = drop_inactive_traces(recorded, are_all=not broken)
     groups = group_traces(
-        recorded,
+        active,
         recordings,
         group_by=settings.group_by or suite.group_by,
         multi_turn_eval_cases=has_multi_turn_case(source.eval_set),
@@ -308,15 +314,15 @@ def _plan_recordings(
         for stored in (store_case(case, cases),)
         for evaluator in suite.evaluators
     )
-    problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
+    problems.update(dict.fromkeys((*source.loaded.notices, *broken, *ignored)))
     uncovered = matching.unmatched
     questions = dict.fromkeys(
         check.case.dialogue[0].question
         for check in checks
         if uncovered and check.case.dialogue and check.case.eval_case_id is None
     )
-    coverage = find_coverage_problems(suite, source.eval_set, uncovered, tuple(questions))
-    problems.update(dict.fromkeys(coverage))
+    problems.update(dict.fromkeys(find_uncovered_problems(uncovered, tuple(questions))))
+    problems.update(dict.fromkeys(find_expectation_problems(suite, source.eval_set)))
     gate = make_gate(
         suite,
         services.workspace.root,

@@ -206,7 +206,7 @@ GATE = {
     "min_pass_rate": 0,
     "max_regression": 0.0,
     "regression_confidence": 0,
-    "fail_on_regression": ["fail", "non-comparable"],
+    "fail_on_regression": ["fail", "non-comparable", "no-baseline"],
 }
 GRADES_ANSWER = "import sys\nprint('{\"score\": %d}' % ('good' in sys.stdin.read()))\n"
 

@@ -70,15 +70,29 @@ def test_changed_evaluator_is_not_comparable(tmp_path: Path, base: str) -> None:
         ("agentci.yaml", "the file is not a results.json of agentci"),
     ],
 )
-def test_unusable_baseline_fails_gate_only_if_configured(
-    tmp_path: Path, named: str, why: str
-) -> None:
-    ran = run(tmp_path, "--baseline", named, max_regression=0.1)
-    assert ran.code == 0
-    assert why in ran.results["comparison"]["not_comparable"]
-    assert "baseline not readable: " in ran.out
-    strict: dict[str, Any] = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
-    assert run(tmp_path, "--baseline", named, **strict).code == 1
+def test_unusable_baseline_is_invalid_input(tmp_path: Path, named: str, why: str) -> None:
+    ran = run(tmp_path, "--baseline", named)
+    assert (ran.code, ran.results["totals"]["checks"]) == (2, 0)
+    assert why in ran.out
+    assert run(tmp_path, "--output-dir", "head").code == 0
+    merged = run_agentci(["merge", "head", "--baseline", named], cwd=tmp_path)
+    assert merged.code == 2
+    assert why in merged.out
+
+
+def test_unusable_baseline_is_reported_with_other_errors(tmp_path: Path) -> None:
+    write_eval(tmp_path, sunny=6)
+    for trace in tmp_path.glob("*.json"):
+        trace.unlink()
+    ran = run_agentci(["run", "--baseline", "nowhere"], cwd=tmp_path, environ={})
+    assert ran.code == 2
+    assert "there is no report nowhere" in ran.out
+    assert "no trace file matches" in ran.out
+
+
+def test_missing_baseline_fails_the_gate_only_if_configured(tmp_path: Path) -> None:
+    assert run(tmp_path, max_regression=0.1).code == 0
+    strict: dict[str, Any] = {"max_regression": 0.1, "fail_on_regression": ["no-baseline"]}
     assert run(tmp_path, **strict).code == 1
 
 
@@ -92,25 +106,25 @@ def test_checks_in_only_one_run_are_counted(tmp_path: Path, base: str) -> None:
     assert "checks of both runs: 5 compared, 1 added" in compared
 
 
-def test_interrupted_baseline_is_not_comparable(tmp_path: Path, base: str) -> None:
+def test_interrupted_baseline_is_rejected(tmp_path: Path, base: str) -> None:
     file = tmp_path / base / "results.json"
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
-    ran = run(tmp_path, "--baseline", base)
-    assert ran.results["comparison"]["not_comparable"].endswith("it belongs to an interrupted run")
+    _assert_rejected(run(tmp_path, "--baseline", base), "belongs to an interrupted run")
 
 
-def test_baseline_shard_is_not_comparable(tmp_path: Path) -> None:
+def test_baseline_shard_is_rejected(tmp_path: Path) -> None:
     run(tmp_path, "--shard", "1/2", "--output-dir", "main", cases=12, sunny=12)
-    strict: dict[str, Any] = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
-    ran = run(tmp_path, "--baseline", "main", cases=12, sunny=12, **strict)
-    assert ran.code == 1
-    assert ran.results["comparison"]["not_comparable"].endswith("it covers only shard 1 of 2")
+    ran = run(tmp_path, "--baseline", "main", cases=12, sunny=12)
+    _assert_rejected(ran, "covers only shard 1 of 2")
 
 
-def test_baseline_without_results_is_not_comparable(tmp_path: Path) -> None:
+def test_baseline_without_results_is_rejected(tmp_path: Path) -> None:
     assert run(tmp_path, "--only", "nobody", "--output-dir", "main").code == 2
-    ran = run(tmp_path, "--baseline", "main")
-    assert ran.results["comparison"]["not_comparable"].endswith("comparable: it has no results")
+    _assert_rejected(run(tmp_path, "--baseline", "main"), "has no results")
+
+
+def _assert_rejected(ran: Ran, why: str) -> None:
+    assert (ran.code, f"error: the baseline main {why};" in ran.out) == (2, True)
 
 
 def test_only_merged_shards_are_compared(tmp_path: Path, base: str) -> None:

@@ -88,25 +88,22 @@ def test_clone_uses_main_branch_of_origin(root: Path, tmp_path: Path) -> None:
 class TestMissingBaseline:
     def test_first_run_has_no_baseline(self, root: Path) -> None:
         ran = run(root)
-        assert (ran.code, "no results of" in compared(ran)["not_comparable"]) == (0, True)
+        assert (ran.code, "no results of" in compared(ran)["no_baseline"]) == (0, True)
 
     def test_missing_repository_is_reported(self, root: Path) -> None:
         shutil.rmtree(root / ".git")
-        assert "the commit of this run is unknown" in compared(run(root))["not_comparable"]
+        assert "the commit of this run is unknown" in compared(run(root))["no_baseline"]
 
     def test_missing_main_branch_is_reported(self, root: Path) -> None:
         git(root, "branch", "--move", "trunk")
-        assert (
-            "the repository has no branch main or master" in compared(run(root))["not_comparable"]
-        )
+        assert "the repository has no branch main or master" in compared(run(root))["no_baseline"]
 
     def test_missing_git_is_reported(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "python3").symlink_to(shutil.which("python3") or "")
         ran = run(root, path=str(tmp_path / "bin"))
         assert (
-            "the base commit is unknown: git could not be started"
-            in compared(ran)["not_comparable"]
+            "the base commit is unknown: git could not be started" in compared(ran)["no_baseline"]
         )
         [message] = [
             each["message"] for each in ran.results["problems"] if "not saved" in each["message"]

@@ -100,7 +100,7 @@ class TestPullRequest:
         workflow.step("pull_request", MERGE, PULL_REQUEST)
         workflow.step("pull_request_target", MERGE, PULL_REQUEST)
         assert not (cache_of(workflow.folder) / "baselines").exists()
-        assert "baseline not found" in compared(workflow.step("schedule", MERGE))["not_comparable"]
+        assert "baseline not found" in compared(workflow.step("schedule", MERGE))["no_baseline"]
 
 
 class TestBaselineCache:
@@ -132,7 +132,7 @@ class TestBaselineCache:
         asked = len(workflow.hub.asked)
         ran = workflow.step("push", M2, push(M1, M2), "--offline")
         assert (compared(ran)["commit"], compared(ran)["stale"]) == (M1, "")
-        reason = compared(workflow.step("push", M3, push(HEAD, M3), "--offline"))["not_comparable"]
+        reason = compared(workflow.step("push", M3, push(HEAD, M3), "--offline"))["no_baseline"]
         assert "GitHub is not searched with --offline" in reason
         assert len(workflow.hub.asked) == asked
 
@@ -159,7 +159,7 @@ class TestBaselineCache:
         workflow.step("push", M1, push(M1, M1))
         cache_of(workflow.folder).rename(workflow.folder / "cache")
         ran = workflow.step("push", M2, push(M1, M2), "--cache-dir", "cache")
-        assert "the cache cache is not used: it is in the ch" in compared(ran)["not_comparable"]
+        assert "the cache cache is not used: it is in the ch" in compared(ran)["no_baseline"]
         messages = [each["message"] for each in ran.results["problems"]]
         assert any("are not saved as a baseline" in each for each in messages)
 
@@ -177,7 +177,7 @@ class TestBaselineCache:
         workflow.step("push", M1, push(M1, M1))
         [kept] = (cache_of(workflow.folder) / "baselines").iterdir()
         kept.rename(kept.with_name(kept.name.replace(M1, M2)))
-        reason = compared(workflow.step("push", M3, push(M2, M3)))["not_comparable"]
+        reason = compared(workflow.step("push", M3, push(M2, M3)))["no_baseline"]
         assert f"results.json of the cache belongs to commit {M1[:12]}" in reason
 
 
@@ -219,10 +219,10 @@ class TestOtherEvents:
     def test_current_run_is_not_its_own_baseline(self, workflow: Workflow) -> None:
         number = workflow.evaluate_on_main(M1)
         ran = workflow.step("schedule", M1, GITHUB_RUN_ID=str(number))
-        assert "baseline not found" in compared(ran)["not_comparable"]
+        assert "baseline not found" in compared(ran)["no_baseline"]
 
     def test_event_without_base_commit_has_no_baseline(self, workflow: Workflow) -> None:
-        reason = compared(workflow.step("pull_request", MERGE, {}))["not_comparable"]
+        reason = compared(workflow.step("pull_request", MERGE, {}))["no_baseline"]
         assert reason.endswith("the event `pull_request` names no base commit")
 
 
@@ -295,7 +295,7 @@ class TestWorkflowRuns:
         for _ in range(MAX_RUNS_TRIED):
             workflow.past.run(M1)
         workflow.hub.asked.clear()
-        reason = compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"]
+        reason = compared(workflow.step("push", M2, push(M1, M2)))["no_baseline"]
         assert "baseline not found" in reason
         assert workflow.hub.count("actions/list-workflow-run-artifacts") == MAX_RUNS_TRIED
         assert f"{MAX_RUNS_TRIED - 4} more" in reason
@@ -305,7 +305,7 @@ class TestWorkflowRuns:
         workflow.evaluate_on_main(M2)
         workflow.past.commit(MERGE, M1, branch="merge")
         ran = workflow.step("push", MERGE, push(M1, MERGE))
-        assert "no results of" in compared(ran)["not_comparable"]
+        assert "no results of" in compared(ran)["no_baseline"]
 
 
 class TestStaleBaseline:
@@ -349,7 +349,7 @@ class TestMissingBaseline:
             "earlier commit: neither the cache nor a run of the workflow on GitHub has any (see "
             "docs/baselines.md for how a workflow keeps its results)"
         )
-        assert (ran.code, compared(ran)["not_comparable"]) == (0, why)
+        assert (ran.code, compared(ran)["no_baseline"]) == (0, why)
         assert why in ran.results["decision"]["reasons"]
         assert why in ran.out
         assert (
@@ -357,38 +357,38 @@ class TestMissingBaseline:
         )
 
     def test_missing_baseline_fails_gate_if_configured(self, workflow: Workflow) -> None:
-        gate = {"max_regression": 0.1, "fail_on_regression": ["non-comparable"]}
+        gate = {"max_regression": 0.1, "fail_on_regression": ["no-baseline"]}
         ran = workflow.step("push", M2, push(M1, M2), gate=gate)
         assert (
             ran.code,
             ran.out.startswith("Quality gate failed: baseline not found"),
         ) == (1, True)
 
-    def not_comparable(self, workflow: Workflow) -> str:
+    def no_baseline(self, workflow: Workflow) -> str:
         ran = workflow.step("push", M2, push(M1, M2))
         assert ran.code == 0
-        return str(compared(ran)["not_comparable"])
+        return str(compared(ran)["no_baseline"])
 
     def test_missing_permission_is_named(self, workflow: Workflow) -> None:
         workflow.evaluate_on_main(M1)
         workflow.hub.denied = {"actions/list-workflow-runs"}
-        assert "the job needs `permissions: actions: read`" in self.not_comparable(workflow)
+        assert "the job needs `permissions: actions: read`" in self.no_baseline(workflow)
         workflow.hub.denied = {"actions/list-workflow-runs", "repos/list-commits"}
-        assert "the job needs `permissions: contents: read`" in self.not_comparable(workflow)
+        assert "the job needs `permissions: contents: read`" in self.no_baseline(workflow)
 
     def test_denied_artifact_download_is_reported(self, workflow: Workflow) -> None:
         number = workflow.evaluate_on_main(M1)
         workflow.hub.denied = {"actions/download-artifact"}
-        assert f"run {number}: GitHub answered 403" in self.not_comparable(workflow)
+        assert f"run {number}: GitHub answered 403" in self.no_baseline(workflow)
 
     def test_missing_or_expired_artifact_is_reported(self, workflow: Workflow) -> None:
         workflow.past.commit(M1)
         number = workflow.past.run(M1)
-        assert f"run {number}: has no artifact {ARTIFACT}" in self.not_comparable(workflow)
+        assert f"run {number}: has no artifact {ARTIFACT}" in self.no_baseline(workflow)
         workflow.upload(number, "agentci-results-2")
-        assert f"run {number}: has no artifact {ARTIFACT}" in self.not_comparable(workflow)
+        assert f"run {number}: has no artifact {ARTIFACT}" in self.no_baseline(workflow)
         workflow.upload(number, expired=True)
-        assert f"run {number}: has only an expired artifact {ARTIFACT}" in self.not_comparable(
+        assert f"run {number}: has only an expired artifact {ARTIFACT}" in self.no_baseline(
             workflow
         )
 
@@ -397,7 +397,7 @@ class TestMissingBaseline:
         gone = {"message": "Artifact has expired", "documentation_url": "https://x"}
         answer = Answer(status=410, body=json.dumps(gone).encode())
         workflow.hub.faults["actions/download-artifact"] = [answer]
-        assert "GitHub answered 410" in self.not_comparable(workflow)
+        assert "GitHub answered 410" in self.no_baseline(workflow)
 
     @pytest.mark.parametrize("operation", ["list-workflow-runs", "download-artifact"])
     def test_github_outage_is_reported_and_ends_search(
@@ -406,7 +406,7 @@ class TestMissingBaseline:
         workflow.evaluate_on_main(M1)
         workflow.hub.faults[f"actions/{operation}"] = [Answer(status=502)] * 99
         workflow.hub.asked.clear()
-        assert "status 502" in self.not_comparable(workflow)
+        assert "status 502" in self.no_baseline(workflow)
         assert workflow.hub.asked[-1].operation == f"actions/{operation}"  # no further requests
 
     def test_transient_github_errors_are_retried(self, workflow: Workflow) -> None:
@@ -419,26 +419,26 @@ class TestMissingBaseline:
     def test_malformed_run_list_gives_no_baseline(self, workflow: Workflow, body: bytes) -> None:
         workflow.evaluate_on_main(M1)
         workflow.hub.faults["actions/list-workflow-runs"] = [Answer(body=body)] * 3
-        assert "baseline not found" in self.not_comparable(workflow)
+        assert "baseline not found" in self.no_baseline(workflow)
 
     def test_malformed_merge_base_gives_no_baseline(self, workflow: Workflow) -> None:
         body = b'{"merge_base_commit": {"sha": "main"}}'
         workflow.hub.faults["repos/compare-commits-with-basehead"] = [Answer(body=body)]
-        reason = compared(workflow.step("push", M2, push("0" * 40, M2)))["not_comparable"]
+        reason = compared(workflow.step("push", M2, push("0" * 40, M2)))["no_baseline"]
         assert f"GitHub returned no merge base of {M2} and main" in reason
 
     def test_unknown_workflow_is_reported(self, workflow: Workflow) -> None:
         workflow.evaluate_on_main(M1)
         ran = workflow.step("push", M2, push(M1, M2), GITHUB_WORKFLOW_REF="")
-        assert "GITHUB_WORKFLOW_REF does not name a workflow" in compared(ran)["not_comparable"]
+        assert "GITHUB_WORKFLOW_REF does not name a workflow" in compared(ran)["no_baseline"]
 
     def test_unknown_commit_gives_no_baseline(self, workflow: Workflow) -> None:
         ran = workflow.step("push", "", push(M1, M2), head="none")
-        assert "the commit of this run is unknown" in compared(ran)["not_comparable"]
+        assert "the commit of this run is unknown" in compared(ran)["no_baseline"]
 
     def test_unknown_base_branch_gives_no_baseline(self, workflow: Workflow) -> None:
         new = push("0" * 40, M2)
-        reason = compared(workflow.step("push", M2, new))["not_comparable"]
+        reason = compared(workflow.step("push", M2, new))["no_baseline"]
         assert "the merge base with main is unknown: GitHub answered 404" in reason
 
 
@@ -460,16 +460,16 @@ class TestHostileArtifact:
         workflow.step("push", M1, push(M1, M1))
         return zip_folder(workflow.folder / "agentci-results")
 
-    def not_comparable(self, workflow: Workflow, content: bytes) -> str:
+    def no_baseline(self, workflow: Workflow, content: bytes) -> str:
         workflow.past.commit(M1)
         workflow.hub.add_artifact(workflow.past.run(M1), ARTIFACT, content)
-        return str(compared(workflow.step("push", M2, push(M1, M2)))["not_comparable"])
+        return str(compared(workflow.step("push", M2, push(M1, M2)))["no_baseline"])
 
     def test_truncated_archive_is_rejected(self, workflow: Workflow, archive: bytes) -> None:
-        assert "the archive is broken" in self.not_comparable(workflow, archive[:-30])
+        assert "the archive is broken" in self.no_baseline(workflow, archive[:-30])
 
     def test_zip_bomb_is_rejected(self, workflow: Workflow) -> None:
-        assert "results.json is larger than 256 MiB" in self.not_comparable(workflow, bomb())
+        assert "results.json is larger than 256 MiB" in self.no_baseline(workflow, bomb())
 
     def test_archive_with_false_member_size_is_rejected(
         self, workflow: Workflow, archive: bytes
@@ -477,14 +477,14 @@ class TestHostileArtifact:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             size = opened.getinfo("results.json").file_size
         forged = archive.replace(struct.pack("<I", size), struct.pack("<I", 3))
-        assert "the archive is broken" in self.not_comparable(workflow, forged)
+        assert "the archive is broken" in self.no_baseline(workflow, forged)
 
     def test_path_traversal_in_archive_writes_nothing(self, workflow: Workflow) -> None:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
             archive.writestr("../../evil", "x")
             archive.writestr("/etc/results.json", "{}")
-        assert "not a results.json of agentci" in self.not_comparable(workflow, content.getvalue())
+        assert "not a results.json of agentci" in self.no_baseline(workflow, content.getvalue())
         assert not (workflow.folder.parent / "evil").exists()
 
     def test_archive_with_several_reports_is_rejected(self, workflow: Workflow) -> None:
@@ -492,7 +492,7 @@ class TestHostileArtifact:
         with zipfile.ZipFile(content, "w") as archive:
             archive.writestr("1/results.json", "{}")
             archive.writestr("2/results.json", "{}")
-        message = self.not_comparable(workflow, content.getvalue())
+        message = self.no_baseline(workflow, content.getvalue())
         assert "the archive has 2 files called results.json" in message
 
     def test_report_cannot_inject_workflow_commands(self, workflow: Workflow) -> None:
@@ -503,7 +503,7 @@ class TestHostileArtifact:
         workflow.past.commit(M1)
         workflow.hub.add_artifact(workflow.past.run(M1), ARTIFACT, content.getvalue())
         ran = workflow.step("push", M2, push(M1, M2))
-        assert "baseline not found" in compared(ran)["not_comparable"]
+        assert "baseline not found" in compared(ran)["no_baseline"]
         assert not any(line.lstrip().startswith("::set-output") for line in ran.out.splitlines())
 
 

@@ -532,13 +532,13 @@ class TestRegressionReasons:
 
     @pytest.mark.parametrize(
         ("comparison", "why"),
-        [(None, NO_BASELINE), (Comparison(baseline="b", not_comparable="it is old"), "it is old")],
+        [(None, NO_BASELINE), (Comparison(baseline="b", no_baseline="it is old"), "it is old")],
     )
     def test_missing_baseline_is_reported_and_optionally_fails(
         self, comparison: Comparison | None, why: str
     ) -> None:
         assert self.reasons(comparison) == [GateReason("remark", why)]
-        assert self.reasons(comparison, fail_on=("non-comparable",)) == [GateReason("failed", why)]
+        assert self.reasons(comparison, fail_on=("no-baseline",)) == [GateReason("failed", why)]
 
     def test_without_thresholds_worse_checks_are_only_reported(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())

@@ -382,7 +382,7 @@ class TestEvaluatorThresholds:
     def test_evaluator_with_only_skipped_checks_fails(self) -> None:
         results = [*_results(skipped=2, evaluator="tone"), *_results(passed=1)]
         decision = _decide(results, evaluators=TONE)
-        assert (decision.exit_code, decision.reasons[0]) == (1, "tone: no check was evaluated")
+        assert (decision.exit_code, decision.reasons[0]) == (1, "tone evaluated no case")
 
     def test_threshold_of_evaluator_without_checks_is_ignored(self) -> None:
         assert _decide(
@@ -678,6 +678,10 @@ def test_configs_without_results_are_kept_in_grouping() -> None:
     assert [len(own) for _, own in group_results_by_policy(gates, results)] == [1, 0, 2]
 
 
+def _make_optional(result: CheckResult) -> CheckResult:
+    return replace(result, evaluator=replace(result.evaluator, required=False))
+
+
 class TestCaseThresholds:
     def _decide(
         self, results: Sequence[CheckResult], minimum: float = 1.0, **others: Any
@@ -700,6 +704,19 @@ class TestCaseThresholds:
     def test_case_score_is_weighted_mean_of_its_checks(self) -> None:
         assert self._decide(self._case("a", (9, 1.0), (1, 0.5))).passed
         assert not self._decide(self._case("a", (1, 1.0), (1, 0.5))).passed
+
+    def test_optional_checks_count_in_the_case_score(self) -> None:
+        required, optional = self._case("a", (1, 1.0), (1, 0.2))
+        assert not self._decide([required, _make_optional(optional)]).passed
+
+    def test_errored_optional_check_scores_zero_in_its_case(self) -> None:
+        errored = _make_optional(make_result("errored", case="a"))
+        assert not self._decide([*self._case("a", (1, 1.0)), errored]).passed
+        assert self._decide([*self._case("a", (9, 1.0)), errored]).passed
+
+    def test_case_with_only_optional_checks_is_evaluated(self) -> None:
+        results = [_make_optional(each) for each in self._case("a", (1, 1.0))]
+        assert self._decide(results).passed
 
     def test_failed_cases_are_listed_lowest_score_first(self) -> None:
         results = [

@@ -181,8 +181,13 @@ class TestCommentCondition:
         assert "| 1 (1 worse, 0 better; " in bench.bodies[0]
 
     def test_changed_posts_comment_if_baseline_is_missing(self, bench: Bench) -> None:
-        bench.evaluate("--comment", "changed", "--baseline", "nowhere")
-        assert "baseline not " in bench.bodies[0]
+        bench.hub.denied = {
+            "repos/compare-commits-with-basehead",
+            "actions/list-workflow-runs",
+            "repos/list-commits",
+        }
+        bench.evaluate("--comment", "changed", "--baseline", "base")
+        assert "baseline not found" in bench.bodies[0]
 
     def test_shard_posts_no_comment_but_merge_does(self, bench: Bench) -> None:
         ran = bench.evaluate("--comment", "always", "--shard", "1/1", "--output-dir", "parts/1")

@@ -228,7 +228,7 @@ class TestUntrustedReport:
         }
         trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
         trend |= {"change_low": None, "change_high": None, "only_errors": False}
-        comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
+        comparison = {"baseline": hostile, "no_baseline": hostile, "evaluators": [trend]}
         classes = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
         trend |= classes
         counts = {**classes, "rescored": 1}

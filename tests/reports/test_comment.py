@@ -63,7 +63,7 @@ def test_configs_are_named_if_several() -> None:
 
 
 def test_baseline_that_is_not_comparable_shows_reason() -> None:
-    text = _render(_compared(Comparison(baseline="b", not_comparable="baseline not found: gone")))
+    text = _render(_compared(Comparison(baseline="b", no_baseline="baseline not found: gone")))
     assert "### Baseline\n\n- baseline not found: gone\n" in text
     assert "| Baseline |" not in text
 

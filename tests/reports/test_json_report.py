@@ -150,6 +150,7 @@ def test_gates_include_all_thresholds() -> None:
         "min_score": None,
         "on_error": "fail",
         "on_skip": "allow",
+        "on_empty": "fail",
         "on_turn_mismatch": "fail",
     }
     assert json.loads(text_of(REPORT, report))["gates"] == [

@@ -77,8 +77,9 @@ def _run_plan(
     settings: Settings, session: Session, policy: "PolicyCheck | None"
 ) -> tuple[Plan, Outcome, "BaselineResults | None"]:
     reason = find_missing_secrets_reason(session.workflow.context)
+    named, problems = _read_named_baseline(settings, session.services)
     plan, services = _prepare_plan(
-        settings, session.services, policy, missing_secrets_reason=reason
+        settings, session.services, policy, problems, missing_secrets_reason=reason
     )
     # The shard is selected last, so that all shards of a run report the same problems.
     plan = select_shard(plan, settings.shard)
@@ -89,9 +90,16 @@ def _run_plan(
         log = TranscriptLog(settings.evaluator_io)
         services = replace(services, cached_responses=cache, transcript_log=log)
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
-        baseline = _load_baseline(
-            plan, outcome, jobs, settings, replace(session, services=services), policy
-        )
+        own = replace(session, services=services)
+        baseline = _find_baseline(settings, own, plan) if named is None else named
+        if baseline is not None and policy is not None and outcome.complete:
+            from agentci.github.baseline.compare import rescore_outdated  # noqa: PLC0415 (likewise)
+            from agentci.runner.rescore import Rescorer  # noqa: PLC0415 (likewise)
+
+            rescorer = Rescorer(
+                plan=plan, results=outcome.results, settings=settings, services=services, jobs=jobs
+            )
+            baseline = rescore_outdated(baseline, rescorer, policy.files)
     finally:
         problems = (*problems, *close_response_cache(cache))
     progress.finish()
@@ -119,16 +127,37 @@ def _run_checks(
     return agents.run(plan), agents.problems
 
 
+def _read_named_baseline(
+    settings: Settings, services: Services
+) -> "tuple[BaselineResults | None, tuple[Problem, ...]]":
+    """Read the baseline that is named by path, and find its problems.
+
+    None for a shard: shards are compared when they are merged.
+    """
+    if settings.baseline in ("", PULL_REQUEST_BASE) or settings.shard is not None:
+        return None, ()
+    from agentci.github.baseline.compare import read_named_baseline  # noqa: PLC0415 (rarely used)
+
+    try:
+        return read_named_baseline(settings.baseline, services.workspace), ()
+    except InputError as error:
+        return None, error.problems
+
+
 def _prepare_plan(
     settings: Settings,
     services: Services,
     policy: "PolicyCheck | None",
+    problems: Sequence[Problem],
     *,
     missing_secrets_reason: str,
 ) -> tuple[Plan, Services]:
     """Plan the checks, and prepare the programs and judges that they need.
 
     The plan is empty if the input is invalid or reading it was interrupted.
+
+    Args:
+        problems: errors that were found before.
     """
     try:
         try:
@@ -138,6 +167,8 @@ def _prepare_plan(
                 if policy is None
                 else make_plan(settings, services, apply_policy=policy.apply)
             )
+            if problems:
+                raise InputError(problems)
             plan, services = prepare_programs(plan, settings, services)
             plan, services = prepare_judges(
                 plan, settings, services, missing_secrets_reason=missing_secrets_reason
@@ -146,7 +177,8 @@ def _prepare_plan(
         finally:
             services.interruption.is_immediate_allowed = False
     except InputError as error:
-        return Plan(suites=(), problems=error.problems), services
+        found = dict.fromkeys((*problems, *error.problems))
+        return Plan(suites=(), problems=tuple(found)), services
     except InterruptionError:
         return Plan(suites=(), problems=()), services
 
@@ -191,33 +223,15 @@ def _make_report(
     )
 
 
-def _load_baseline(
-    plan: Plan,
-    outcome: Outcome,
-    jobs: int,
-    settings: Settings,
-    session: Session,
-    policy: "PolicyCheck | None",
-) -> "BaselineResults | None":
-    """Load the baseline, and evaluate again what changed since.
-
-    None without a baseline, and for a shard: shards are compared when they are merged.
-    """
-    if policy is None or not settings.baseline or plan.shard_info is not None:
+def _find_baseline(settings: Settings, session: Session, plan: Plan) -> "BaselineResults | None":
+    """Find the results of the base commit; None without a baseline, and for a shard."""
+    if settings.baseline != PULL_REQUEST_BASE or plan.shard_info is not None:
         return None
-    # Imported late: most runs have no baseline.
-    from agentci.github.baseline.compare import load_baseline, rescore_outdated  # noqa: PLC0415
-    from agentci.runner.rescore import Rescorer  # noqa: PLC0415
+    from agentci.github.baseline.compare import load_baseline  # noqa: PLC0415 (rarely used)
 
     services, workflow = session.services, session.workflow
     commit = find_checked_out_commit(services.workspace, workflow.context)
-    baseline = load_baseline(settings, services, workflow, commit)
-    if baseline is None or not outcome.complete:
-        return baseline
-    rescorer = Rescorer(
-        plan=plan, results=outcome.results, settings=settings, services=services, jobs=jobs
-    )
-    return rescore_outdated(baseline, rescorer, policy.files)
+    return load_baseline(settings, services, workflow, commit)
 
 
 def _save_baseline(report: Report, settings: Settings, session: Session) -> Report:

@@ -129,9 +129,13 @@ AnyAgentvEvaluatorType: TypeAlias = AgentvEvaluatorType[Any]
 
 def make_pass_threshold(entry: AgentvEntry, context: AgentvContext) -> PassThreshold:
     """Return the threshold of an entry's evaluator."""
-    pass_score = context.pass_score if isinstance(entry.required, bool) else entry.required
+    own = entry.min_score
+    if own is None and not isinstance(entry.required, bool):
+        own = entry.required
     return PassThreshold(
-        score=pass_score if entry.min_score is None else entry.min_score, negated=entry.negate
+        score=context.pass_score if own is None else own,
+        negated=entry.negate,
+        is_own=own is not None,
     )
 
 

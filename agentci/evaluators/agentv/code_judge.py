@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -81,13 +81,20 @@ MAX_LINE_LENGTH: Final = 1_000
 NO_SCORE: Final = "the result has no numeric `score`; it counts as 0"
 
 
-def parse_finding(document: JsonObject, *, size: int, prefers_assertions: bool) -> Finding:
+# Whether a verdict is a pass; others are ignored, as in AgentV.
+VERDICTS: Final[Mapping[str, bool]] = {"pass": True, "borderline": False, "fail": False}
+
+
+def parse_finding(
+    document: JsonObject, *, size: int, prefers_assertions: bool, reads_verdict: bool = False
+) -> Finding:
     """Parse a result as leniently as AgentV does: invalid fields are ignored.
 
     Args:
         size: bytes printed; a result of more than ``MAX_KEPT_BYTES`` is truncated.
         prefers_assertions: whether ``assertions`` win over ``hits`` and ``misses`` when both are
             given, as in AgentV 4.
+        reads_verdict: whether ``verdict`` decides, as in AgentV for aggregators only.
     """
     asserted = list(_iterate_assertions(document.get("assertions")))
     lists = [*_iterate_texts(document.get("hits"))], [*_iterate_texts(document.get("misses"))]
@@ -95,6 +102,7 @@ def parse_finding(document: JsonObject, *, size: int, prefers_assertions: bool) 
         lists = [t for t, passed in asserted if passed], [t for t, passed in asserted if not passed]
     score, reason = _parse_score(document.get("score"), asserted)
     reasoning, details = document.get("reasoning"), document.get("details")
+    verdict = document.get("verdict") if reads_verdict else None
     kept = size <= MAX_KEPT_BYTES
     hits, misses = (tuple(each) if kept else _truncate_lines(each) for each in lists)
     return Finding(
@@ -104,6 +112,7 @@ def parse_finding(document: JsonObject, *, size: int, prefers_assertions: bool) 
         reasoning=reasoning if isinstance(reasoning, str) and reasoning.strip() else None,
         details=details if kept and isinstance(details, dict) else {},
         reason=reason,
+        verdict=VERDICTS.get(verdict) if isinstance(verdict, str) else None,
     )
 
 
@@ -150,7 +159,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         run: how the command is run, without its stdin; a shell line is run by a shell.
         config: the input's ``config``; None if the entry has no keys of its own.
         wire: the payload format of the input.
-        prefers_assertions: see ``parse_finding``.
+        prefers_assertions, reads_verdict: see ``parse_finding``.
         required_judge: the judge model that the command may call; None if it calls none.
     """
 
@@ -161,6 +170,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
     config: JsonObject | None = None
     wire: PayloadFormat = "union"
     prefers_assertions: bool = False
+    reads_verdict: bool = False
     required_judge: RequiredJudge | None = None
 
     @property
@@ -217,6 +227,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
             parse_output(response.stdout),
             size=len(response.stdout),
             prefers_assertions=self.prefers_assertions,
+            reads_verdict=self.reads_verdict,
         )
 
     def _hint(self, response: ProgramOutput) -> str:

@@ -146,7 +146,8 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def _ask_program(self, judge: CodeJudge, judgements: Mapping[str, Judgement]) -> Compose:
-        results = stringify_json({"results": _format_results(judgements)}, indent=2)
+        members = _format_results(judgements, with_assertions=True)
+        results = stringify_json({"results": members}, indent=2)
         request = judge.make_command(results)
 
         def read(responses: tuple[Response, ...]) -> Task:
@@ -215,8 +216,26 @@ def _join_reasoning(judgements: Mapping[str, Judgement]) -> str | None:
     return "; ".join(lines) or None
 
 
-def _format_results(judgements: Mapping[str, Judgement]) -> JsonObject:
-    return {name: _format_result(judgement) for name, judgement in judgements.items()}
+def _format_results(
+    judgements: Mapping[str, Judgement], *, with_assertions: bool = False
+) -> JsonObject:
+    """Format the members' results for a program or a model, in AgentV's camelCase.
+
+    Args:
+        with_assertions: also lists hits and misses as ``assertions``, as AgentV 4 does.
+    """
+    return {
+        name: {
+            **_format_result(judgement),
+            **({"assertions": _list_assertions(judgement)} if with_assertions else {}),
+        }
+        for name, judgement in judgements.items()
+    }
+
+
+def _list_assertions(judgement: Judgement) -> list[Json]:
+    texts = [(text, True) for text in judgement.hits] + [(text, False) for text in judgement.misses]
+    return [{"text": text, "passed": passed} for text, passed in texts]
 
 
 def _describe_verdict(judgement: Judgement) -> str:
@@ -226,7 +245,6 @@ def _describe_verdict(judgement: Judgement) -> str:
 
 
 def _format_result(judgement: Judgement) -> JsonObject:
-    """Format a member's result for a program or a model, in AgentV's camelCase."""
     fields: dict[str, Json] = {
         "score": judgement.score,
         "verdict": _describe_verdict(judgement),
@@ -375,6 +393,7 @@ def _build_aggregator(entry: CompositeEntry, context: agentv_evaluator.AgentvCon
             ),
             threshold=agentv_evaluator.make_pass_threshold(entry, context),
             prefers_assertions=context.version == "v4",
+            reads_verdict=True,
         )
     )
 

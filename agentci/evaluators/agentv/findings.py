@@ -20,6 +20,7 @@ from agentci.model.values import replace
 
 PASS_SCORE: Final = 0.8
 BORDERLINE_SCORE: Final = 0.6
+FAILED_BY_VERDICT: Final = "failed by the verdict of its aggregator"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -29,6 +30,8 @@ class Finding(Struct, frozen=True, kw_only=True):
         score: 0 to 1.
         reason: a remark about the score itself.
         fails: whether the finding fails at any score.
+        verdict: the verdict of a composite's aggregator, which decides instead of the score; a
+            threshold of the entry itself must be reached as well. None if the score decides.
         is_partial: whether something was not evaluated, which always prevents a pass.
     """
 
@@ -39,6 +42,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     details: JsonObject = field(default_factory=dict)
     reason: str | None = None
     fails: bool = False
+    verdict: bool | None = None
     is_partial: bool = False
 
 
@@ -48,10 +52,12 @@ class PassThreshold(Struct, frozen=True, kw_only=True):
     Attributes:
         score: the lowest passing score.
         negated: whether the finding is inverted first.
+        is_own: whether the entry itself sets the score.
     """
 
     score: float
     negated: bool = False
+    is_own: bool = False
 
 
 def make_agentv_judgement(finding: Finding, threshold: PassThreshold) -> Judgement:
@@ -63,13 +69,14 @@ def make_agentv_judgement(finding: Finding, threshold: PassThreshold) -> Judgeme
             hits=finding.misses,
             misses=finding.hits,
             fails=False,
+            verdict=None if finding.verdict is None else not finding.verdict,
             reason=None if finding.fails and not finding.is_partial else finding.reason,
         )
-    falls_short = finding.fails or finding.is_partial
-    passed = finding.score >= threshold.score and not falls_short
-    reason = finding.reason or (
-        None if passed else _describe_borderline(finding.score, threshold.score)
-    )
+    reaches = finding.score >= threshold.score
+    accepted = reaches if finding.verdict is None or threshold.is_own else finding.verdict
+    falls_short = finding.fails or finding.is_partial or finding.verdict is False
+    passed = accepted and not falls_short
+    reason = finding.reason or (None if passed else _describe_failure(finding, threshold.score))
     return Judgement(
         score=finding.score,
         passed=passed,
@@ -93,8 +100,10 @@ def clamp_score(score: float) -> float:
     return min(max(score, 0.0), 1.0) if math.isfinite(score) else 0.0
 
 
-def _describe_borderline(score: float, pass_score: float) -> str | None:
-    if score < BORDERLINE_SCORE:
+def _describe_failure(finding: Finding, pass_score: float) -> str | None:
+    if finding.verdict is False:
+        return FAILED_BY_VERDICT
+    if finding.score < BORDERLINE_SCORE:
         return None
     return f"borderline: at least {BORDERLINE_SCORE:g}, but below the threshold {pass_score:g}"
 

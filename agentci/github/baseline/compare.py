@@ -33,15 +33,14 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
         name: where it was found, as shown to the user.
         gates: the gates of the baseline.
         stored: the baseline's own results of checks that were evaluated again.
-        not_comparable: why there are no results; empty if there are.
-        commit, stale, rescored, not_rescored: as in ``Comparison``.
+        no_baseline, commit, stale, rescored, not_rescored: as in ``Comparison``.
     """
 
     name: str
     results: tuple[CheckResult, ...] = ()
     gates: tuple[Gate, ...] = ()
     stored: tuple[CheckResult, ...] = ()
-    not_comparable: str = ""
+    no_baseline: str = ""
     commit: str = ""
     stale: str = ""
     rescored: int = 0
@@ -60,6 +59,9 @@ def compare_with_baseline(
 
     Args:
         commit: the commit of the results; empty if unknown.
+
+    Raises:
+        InputError: as ``read_named_baseline``.
     """
     baseline = load_baseline(settings, services, workflow, commit)
     return None if baseline is None else compare_results(baseline, results, gates)
@@ -70,24 +72,25 @@ def load_baseline(
 ) -> BaselineResults | None:
     """Find and read the results of the baseline; None if no baseline is configured.
 
-    If it cannot be found or read, the value says why.
+    If the base has none, the value says why.
 
     Args:
         commit: the commit of this run; empty if unknown.
+
+    Raises:
+        InputError: as ``read_named_baseline``.
     """
     if not settings.baseline:
         return None
     if settings.baseline != PULL_REQUEST_BASE:
-        return _load_file(settings.baseline, services.workspace)
+        return read_named_baseline(settings.baseline, services.workspace)
     # Imports the GitHub client and archives.
     from agentci.github.baseline.find import NoBaselineError, find_baseline  # noqa: PLC0415 (see above)
 
     try:
         earlier = find_baseline(commit, settings, services, workflow)
     except NoBaselineError as error:
-        return BaselineResults(
-            name=PULL_REQUEST_BASE, not_comparable=f"baseline not found: {error}"
-        )
+        return BaselineResults(name=PULL_REQUEST_BASE, no_baseline=f"baseline not found: {error}")
     found = earlier.found
     return BaselineResults(
         name=f"{shorten_commit(found.commit)}, {found.where}",
@@ -98,15 +101,17 @@ def load_baseline(
     )
 
 
-def _load_file(named: str, workspace: Workspace) -> BaselineResults:
-    try:
-        report = read_baseline_report(named, workspace, outcomes_only=True)
-    except InputError as error:
-        return BaselineResults(
-            name=named, not_comparable=f"baseline not readable: {error.problems[0]}"
-        )
+def read_named_baseline(named: str, workspace: Workspace) -> BaselineResults:
+    """Read the baseline at the path ``named``.
+
+    Raises:
+        InputError: it is missing or not readable, or not the report of a whole run.
+    """
+    report = read_baseline_report(named, workspace, outcomes_only=True)
     if reason := explain_incomplete(report):
-        return BaselineResults(name=named, not_comparable=f"baseline not comparable: it {reason}")
+        raise InputError.from_message(
+            f"the baseline {named} {reason}", hint="name the report of a whole run"
+        )
     return BaselineResults(
         name=named, results=report.results, gates=report.gates, commit=report.commit
     )
@@ -158,8 +163,8 @@ def compare_results(
     Args:
         complete: False if the run ended early.
     """
-    if baseline.not_comparable:
-        return Comparison(baseline=baseline.name, not_comparable=baseline.not_comparable)
+    if baseline.no_baseline:
+        return Comparison(baseline=baseline.name, no_baseline=baseline.no_baseline)
     compared = compare_runs(
         baseline.results if complete else select_known(baseline.results, results),
         results,

@@ -20,6 +20,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
         attempt: index of the run among the runs of its case, from 0; None if not recorded.
         question: the user's question, if it can identify the case.
         warnings: what was dropped while reading.
+        not_captured: as in ``Trace``.
     """
 
     case_id: str | None
@@ -28,6 +29,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     attempt: int | None = None
     question: str | None = None
     warnings: tuple[str, ...] = ()
+    not_captured: str = ""
 
 
 def find_case_id(row: JsonObject) -> str | None:

@@ -68,6 +68,7 @@ def convert_trace_to_run(trace: Trace) -> RecordedRun:
         place=trace.place,
         question=trace.turns[0].user_text if trace.turns else None,
         warnings=trace.warnings,
+        not_captured=trace.not_captured,
     )
 
 

@@ -1,132 +1,28 @@
-"""Groups stored traces into conversations, and converts each to turns with performance metrics."""
+"""Converts a group of traces to turns with performance metrics."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final, Literal, TypeAlias
-
-from msgspec import Struct
+from typing import Final
 
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
-from agentci.recordings.telemetry import semconv, tool_calls
+from agentci.recordings.telemetry import tool_calls
+from agentci.recordings.telemetry.grouping import TraceGroup, find_conversation_id, load_trees
+from agentci.recordings.telemetry.missing_content import explain_missing_content
 from agentci.recordings.telemetry.span_views import (
     ModelCallUsage,
     find_unread_attributes,
     make_span_views,
 )
-from agentci.recordings.telemetry.spans import Span, find_identifier
-from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, load_tree
-from agentci.recordings.telemetry.trace_tree import SpanTree, merge_trees
+from agentci.recordings.telemetry.stored_trace import TraceSpool
+from agentci.recordings.telemetry.trace_tree import SpanTree
 from agentci.recordings.telemetry.turn_roots import (
     TurnSpans,
     find_parentless_views,
     group_spans_by_root,
 )
 from agentci.recordings.telemetry.turns import PartialTurn, join_continuations, make_partial_turn
-
-GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
-
-
-class TraceGroup(Struct, frozen=True, kw_only=True):
-    """Traces that are evaluated as one run.
-
-    Attributes:
-        key: what the traces share (a session id, say); the trace id for a single trace.
-        traces: in first-seen order of the traces, then of the files.
-    """
-
-    key: str
-    traces: tuple[StoredTrace, ...]
-
-
-def group_traces(
-    recorded: Iterable[StoredTrace],
-    spool: TraceSpool,
-    *,
-    group_by: GroupBy,
-    multi_turn_eval_cases: bool,
-) -> tuple[TraceGroup, ...]:
-    """Group traces into conversations, in first-seen order."""
-    traces: dict[str, list[StoredTrace]] = {}
-    for stored in recorded:
-        traces.setdefault(stored.id, []).append(stored)
-    keys = _find_conversation_keys(
-        traces, spool, group_by=group_by, multi_turn_eval_cases=multi_turn_eval_cases
-    )
-    members: dict[str, list[StoredTrace]] = {}
-    for trace_id, parts in traces.items():
-        members.setdefault(keys.get(trace_id, trace_id), []).extend(parts)
-    return tuple(TraceGroup(key=key, traces=tuple(parts)) for key, parts in members.items())
-
-
-def load_trees(recorded: Iterable[StoredTrace], spool: TraceSpool) -> list[SpanTree]:
-    """Load the traces of a group, sorted by start; spans recorded twice count once."""
-    traces: dict[str, list[SpanTree]] = {}
-    for stored in recorded:
-        apart: list[SpanTree] = []
-        tree = load_tree(stored, spool)
-        for part in traces.get(stored.id, ()):
-            if not {span.id for span in part.spans}.isdisjoint(span.id for span in tree.spans):
-                tree = merge_trees(part, tree)
-            else:
-                apart.append(part)
-        traces[stored.id] = [*apart, tree]
-    return sorted((tree for parts in traces.values() for tree in parts), key=_tree_start)
-
-
-def find_conversation_id(trees: Sequence[SpanTree]) -> str | None:
-    """Return the id that the traces of a conversation share; None if there is none."""
-    key = _find_conversation_key(_sort_spans(trees))
-    return None if key is None else key.text
-
-
-class _ConversationKey(Struct, frozen=True, kw_only=True):
-    text: str
-    is_session: bool
-
-
-def _find_conversation_keys(
-    traces: Mapping[str, Sequence[StoredTrace]],
-    spool: TraceSpool,
-    *,
-    group_by: GroupBy,
-    multi_turn_eval_cases: bool,
-) -> dict[str, str]:
-    """Map trace ids to conversation ids; empty if traces are not grouped."""
-    surely = group_by == "conversation" or (group_by == "auto" and multi_turn_eval_cases)
-    perhaps = group_by == "auto" and any(
-        stored.may_have_session for parts in traces.values() for stored in parts
-    )
-    if not (surely or perhaps):
-        return {}
-    keys = {
-        id_: _find_conversation_key(_sort_spans(load_trees(parts, spool)))
-        for id_, parts in traces.items()
-    }
-    found = {trace_id: key for trace_id, key in keys.items() if key is not None}
-    if not (surely or any(key.is_session for key in found.values())):
-        return {}
-    return {trace_id: key.text for trace_id, key in found.items()}
-
-
-def _find_conversation_key(spans: Sequence[Span]) -> _ConversationKey | None:
-    attributes, resources = [span.attributes for span in spans], [span.resource for span in spans]
-    if session := find_identifier(resources, semconv.SESSION_NAME):
-        return _ConversationKey(text=session, is_session=True)
-    for name in (semconv.CONVERSATION_ID, semconv.SESSION_ID):
-        if shared := find_identifier([*attributes, *resources], name):
-            return _ConversationKey(text=shared, is_session=False)
-    return None
-
-
-def _sort_spans(trees: Iterable[SpanTree]) -> list[Span]:
-    return sorted((span for tree in trees for span in tree.spans), key=lambda span: span.start)
-
-
-def _tree_start(tree: SpanTree) -> tuple[int, str]:
-    return tree.spans[0].start, tree.id
-
 
 NANOSECONDS_PER_MILLISECOND: Final = 1e6
 
@@ -210,6 +106,7 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
             if turn_spans.is_agentic and not turn_spans.is_turn
         ),
         *continuation_warnings,
+        *_format_joined_traces(trees),
         *(warning for _, guesses in used for warning in guesses),
     )
     return Trace(
@@ -225,7 +122,20 @@ def convert_to_trace(group: TraceGroup, spool: TraceSpool) -> Trace:
             [view.span.duration for spans in views for view in find_parentless_views(spans)],
         ),
         warnings=tuple(sorted(set(warnings))),
+        not_captured=explain_missing_content(
+            partial_turns, uses, [view for spans in views for view in spans]
+        ),
     )
+
+
+def _format_joined_traces(trees: Sequence[SpanTree]) -> Iterator[str]:
+    """Warn that traces were joined by what they repeat, which an id would make sure."""
+    count = len({tree.id for tree in trees})
+    if count > 1 and find_conversation_id(trees) is None:
+        yield (
+            f"{count} traces joined, as each repeats the messages of the one before; set "
+            "gen_ai.conversation.id (or session.id) to join them by id"
+        )
 
 
 def _make_turn(turn: PartialTurn, uses: Sequence[tool_calls.ToolInvocation]) -> Turn:

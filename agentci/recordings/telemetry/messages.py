@@ -171,13 +171,13 @@ def _convert_google_part(raw: JsonObject) -> JsonObject:
     if "text" in raw:
         return {"type": "reasoning" if raw.get("thought") else "text", "content": raw["text"]}
     if isinstance(call, dict):
-        return _make_call_part(call.get("id"), call.get("name"), call.get("args"))
+        return make_call_part(call.get("id"), call.get("name"), call.get("args"))
     if isinstance(result, dict):
         return make_response_part(result.get("id"), result.get("name"), result.get("response"))
     return {"type": "other"}
 
 
-PLACEHOLDERS: Final = frozenset({"", "<REDACTED>", "<elided>"})
+PLACEHOLDERS: Final = frozenset({"", "<REDACTED>", "<elided>", "__REDACTED__"})
 
 
 def parse_content(parts: Sequence[JsonObject]) -> MessageContent:
@@ -219,7 +219,8 @@ def make_text_part(content: Json) -> JsonObject:
     return {"type": "text", "content": content}
 
 
-def _make_call_part(call_id: Json, name: Json, arguments: Json) -> JsonObject:
+def make_call_part(call_id: Json, name: Json, arguments: Json) -> JsonObject:
+    """Make a part with the call of a tool."""
     return {"type": "tool_call", "id": call_id, "name": name, "arguments": arguments}
 
 
@@ -238,7 +239,7 @@ def _make_tool_call_part(call: JsonObject) -> JsonObject:
     function = call.get("function")
     fields = function if isinstance(function, dict) else call
     arguments = fields.get("arguments", fields.get("args"))
-    return _make_call_part(call.get("id"), fields.get("name"), arguments)
+    return make_call_part(call.get("id"), fields.get("name"), arguments)
 
 
 def _parse_part(item: Json) -> list[JsonObject]:
@@ -270,7 +271,8 @@ def _parse_tool_call(name: str, part: JsonObject) -> ToolCallPart:
 
 
 def _parse_tool_response(part: JsonObject) -> ToolResponsePart:
-    value = part.get("response")
+    # Pydantic AI names it `result`.
+    value = part.get("response", part.get("result"))
     return ToolResponsePart(
         name=_parse_identifier(part.get("name")),
         id=_parse_identifier(part.get("id")),

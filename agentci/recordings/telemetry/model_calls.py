@@ -1,12 +1,17 @@
 """Finds logical model calls: a framework's span around a provider's span is one call, not two."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
-from agentci.recordings.telemetry.messages import SpanMessages, has_content
+from agentci.recordings.telemetry.messages import (
+    SpanMessages,
+    extract_text,
+    extract_tool_calls,
+    has_content,
+)
 from agentci.recordings.telemetry.span_views import ModelCallUsage, SpanView
 from agentci.recordings.telemetry.turn_roots import SpanNode
 
@@ -44,9 +49,8 @@ def find_model_calls(members: Sequence[SpanNode]) -> tuple[ModelCall, ...]:
         if node.enclosing_call is not None:
             leaves[node.enclosing_call] += leaves[node]
             inner.discard(node.enclosing_call)
-    return sort_model_calls(
-        _make_model_call(_find_wrapper_chain(node, leaves)) for node in nodes if node in inner
-    )
+    chains = [_find_wrapper_chain(node, leaves) for node in nodes if node in inner]
+    return sort_model_calls(map(_make_model_call, _merge_same_responses(chains)))
 
 
 def sort_model_calls(calls: Iterable[ModelCall]) -> tuple[ModelCall, ...]:
@@ -60,6 +64,33 @@ def _find_wrapper_chain(leaf: SpanNode, leaves: Counter[SpanNode]) -> list[SpanN
     while (wrapper := chain[-1].enclosing_call) is not None and leaves[wrapper] == 1:
         chain.append(wrapper)
     return chain
+
+
+def _merge_same_responses(chains: Iterable[list[SpanNode]]) -> list[list[SpanNode]]:
+    """Merge the spans of calls that two instrumentations recorded side by side.
+
+    They have the same response id at the same time. The id alone may be that of a test server,
+    which always returns the same.
+    """
+    merged: list[list[SpanNode]] = []
+    by_response: defaultdict[str, list[list[SpanNode]]] = defaultdict(list)
+    for chain in chains:
+        response_id = _find_first([node.view for node in chain], lambda view: view.response_id)
+        same = by_response[response_id] if response_id is not None else []
+        other = next((one for one in same if _are_one_call(one[0].view, chain[0].view)), None)
+        if other is None:
+            same.append(chain)
+            merged.append(chain)
+        else:
+            other.extend(chain)
+    return merged
+
+
+def _are_one_call(one: SpanView, other: SpanView) -> bool:
+    overlap = one.span.start < other.span.end and other.span.start < one.span.end
+    outputs = [list(extract_tool_calls(view.output)) for view in (one, other) if view.output]
+    texts = {extract_text(view.output) for view in (one, other) if view.output}
+    return overlap and len(texts) <= 1 and len({len(calls) for calls in outputs}) <= 1
 
 
 def _make_model_call(chain: Sequence[SpanNode]) -> ModelCall:

@@ -5,7 +5,7 @@ GenAI names include former ones.
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 OPERATION_NAME: Final = "gen_ai.operation.name"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
@@ -14,6 +14,7 @@ SYSTEM: Final = "gen_ai.system"
 PROVIDER_NAME: Final = "gen_ai.provider.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
+RESPONSE_ID: Final = "gen_ai.response.id"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 FINISH_REASON: Final = "gen_ai.response.finish_reason"
 USAGE_PREFIX: Final = "gen_ai.usage."
@@ -56,15 +57,25 @@ MESSAGE_EVENTS: Final = frozenset(
 READ_EVENTS: Final = MESSAGE_EVENTS | {DETAILS_EVENT}
 
 
+# A recording has few names, unless they are made up.
+MAX_KNOWN_NAMES: Final = 4096
+
+
 class AttributeNames(Struct, frozen=True):
     """Attribute names that some rule reads; others are dropped while a file is decoded."""
 
     exact: frozenset[str]
     prefixes: tuple[str, ...] = ()
+    _known: dict[str, bool] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Return whether the attribute is read."""
-        return name in self.exact or name.startswith(self.prefixes)
+        known = self._known.get(name)
+        if known is None:
+            known = name in self.exact or name.startswith(self.prefixes)
+            if len(self._known) < MAX_KNOWN_NAMES:
+                self._known[name] = known
+        return known
 
 
 RESOURCE_ATTRIBUTES: Final = AttributeNames(
@@ -88,6 +99,7 @@ SPAN_ATTRIBUTES: Final = AttributeNames(
     DETAILS_ATTRIBUTES
     | {
         OPERATION_NAME,
+        RESPONSE_ID,
         SYSTEM,
         FINISH_REASON,
         TOOL_NAME,

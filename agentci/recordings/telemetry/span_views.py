@@ -1,14 +1,19 @@
 """Normalizes each span of a trace to one view, whichever conventions recorded it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from agentci.model.json import Json
 from agentci.model.values import replace
-from agentci.recordings.telemetry import semconv, source_layers
+from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.conventions.registry import (
+    Convention,
+    find_conventions,
+    load_reader,
+)
 from agentci.recordings.telemetry.json_input import parse_int64
 from agentci.recordings.telemetry.messages import (
     MAX_MESSAGES_CHARS,
@@ -16,18 +21,10 @@ from agentci.recordings.telemetry.messages import (
     exceeds_messages_limit,
     has_content,
     has_fallback_content,
-    parse_messages,
 )
-from agentci.recordings.telemetry.source_layers import SourceLayer
+from agentci.recordings.telemetry.source_layer import SourceLayer
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
 from agentci.recordings.telemetry.trace_tree import SpanTree
-
-# Current names, each with its former name.
-_RENAMED_ATTRIBUTES: Final = (
-    (semconv.INPUT_TOKENS, semconv.PROMPT_TOKENS),
-    (semconv.OUTPUT_TOKENS, semconv.COMPLETION_TOKENS),
-    (semconv.CACHE_WRITE_TOKENS, semconv.CACHE_CREATION_TOKENS),
-)
 
 
 class ModelCallUsage(Struct, frozen=True, kw_only=True):
@@ -46,11 +43,10 @@ class ToolSpanData(Struct, frozen=True, kw_only=True):
     id: str | None = None
     arguments: Json = None
     result: Json = None
+    failed: bool = False
 
 
 NO_TOOL_DATA: Final = ToolSpanData()
-# Prefixes of attributes that hold one message or a part of one.
-_INDEXED_PREFIXES: Final = (semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX)
 # A tuple, because `isinstance` with a union type builds the union on every call.
 _SCALARS: Final = (str, int, float)
 
@@ -59,73 +55,55 @@ class SpanView(Struct, frozen=True, kw_only=True):
     """The data of a span, merged from all its sources.
 
     Attributes:
+        conventions: those that recorded it.
         input, output: messages to and from the model; empty if they were not captured.
         usage: None if neither input nor output tokens were counted.
     """
 
     span: Span
     kind: OperationKind
+    conventions: Sequence[Convention]
     input: SpanMessages
     output: SpanMessages
     request_model: str | None
     response_model: str | None
+    response_id: str | None
     usage: ModelCallUsage | None
     finish_reasons: tuple[str, ...]
     tool: ToolSpanData
 
 
-def make_span_view(span: Span, kind: OperationKind, logs: Sequence[SpanEvent]) -> SpanView:
-    """Merge the sources of a span, including its log records, into one view."""
-    layers = tuple(_read_layers(span, logs))
+def make_span_view(span: Span, logs: Sequence[SpanEvent]) -> SpanView:
+    """Merge what all conventions say about a span, including its log records, into one view."""
+    conventions = find_conventions(span)
+    layers = [
+        layer
+        for convention in conventions
+        if convention.has_reader
+        for layer in load_reader(convention.name).read(span, logs)
+    ]
+    kind = _choose_kind(layers)
+    may_be_call = kind in ("inference", "none")
     return SpanView(
         span=span,
         kind=kind,
+        conventions=conventions,
         input=_choose_messages([layer.input for layer in layers]),
         output=_choose_messages([layer.output for layer in layers]),
         request_model=_find_text(layers, semconv.REQUEST_MODEL),
         response_model=_find_text(layers, semconv.RESPONSE_MODEL),
-        usage=_find_usage(layers),
-        finish_reasons=_find_finish_reasons(layers),
+        response_id=_find_text(layers, semconv.RESPONSE_ID) if may_be_call else None,
+        usage=_find_usage(layers) if may_be_call else None,
+        finish_reasons=_find_finish_reasons(layers) if may_be_call else (),
         tool=_make_tool_data(layers) if kind == "tool" else NO_TOOL_DATA,
     )
 
 
-def _read_layers(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
-    attributes = span.attributes
-    yield _read_current_attributes(attributes)
-    renamed = {now: attributes[old] for now, old in _RENAMED_ATTRIBUTES if old in attributes}
-    if reason := attributes.get(semconv.FINISH_REASON):
-        renamed[semconv.FINISH_REASONS] = reason if isinstance(reason, list) else [reason]
-    if renamed:
-        yield SourceLayer(values=renamed)
-    if span.events or logs:
-        yield from _read_event_layers(span.events, logs)
-    if span.adk:
-        yield source_layers.read_adk_attributes(attributes)
-    if any(name.startswith(_INDEXED_PREFIXES) for name in attributes):
-        yield source_layers.read_indexed_attributes(attributes)
-
-
-def _read_current_attributes(attributes: Mapping[str, Json]) -> SourceLayer:
-    """Read attributes under their current names."""
-    return SourceLayer(
-        values=attributes,
-        input=parse_messages(attributes.get(semconv.INPUT_MESSAGES)),
-        output=parse_messages(attributes.get(semconv.OUTPUT_MESSAGES)),
-    )
-
-
-def _read_event_layers(
-    events: Sequence[SpanEvent], logs: Sequence[SpanEvent]
-) -> Iterator[SourceLayer]:
-    for event in (*events, *logs):
-        if event.name == semconv.DETAILS_EVENT:
-            yield _read_current_attributes(event.payload)
-    for source in (events, sorted(logs, key=lambda log: log.time)):
-        messages = [event for event in source if event.name in semconv.MESSAGE_EVENTS]
-        if messages:
-            yield source_layers.read_message_events(messages)
-            return
+def _choose_kind(layers: Sequence[SourceLayer]) -> OperationKind:
+    """Return what the first convention says that knows; "none" only if none says anything."""
+    said = [layer.kind for layer in layers if layer.kind is not None]
+    known = (kind for kind in said if kind not in ("other", "none"))
+    return next(known, "other" if "other" in said else "none")
 
 
 def _make_tool_data(layers: Sequence[SourceLayer]) -> ToolSpanData:
@@ -134,6 +112,7 @@ def _make_tool_data(layers: Sequence[SourceLayer]) -> ToolSpanData:
         id=_find_text(layers, semconv.TOOL_CALL_ID),
         arguments=_find_first_value(layers, semconv.TOOL_ARGUMENTS),
         result=_find_first_value(layers, semconv.TOOL_RESULT),
+        failed=any(layer.failed for layer in layers),
     )
 
 
@@ -185,10 +164,9 @@ def _find_finish_reasons(layers: Sequence[SourceLayer]) -> tuple[str, ...]:
 
 def make_span_views(tree: SpanTree) -> tuple[SpanView, ...]:
     """Make a view of every span, in the order of the trace."""
-    kinds = {span.id: classify_span(span) for span in tree.spans}
-    calls = [span_id for span_id, kind in kinds.items() if kind == "inference"]
-    logs = _group_logs_by_span(tree, calls)
-    seen = tuple(make_span_view(span, kinds[span.id], logs.get(span.id, ())) for span in tree.spans)
+    logs = _group_logs_by_span(tree)
+    seen = tuple(make_span_view(span, logs.get(span.id, ())) for span in tree.spans)
+    calls = any(view.kind == "inference" for view in seen)
     return seen if calls else tuple(map(_infer_model_call, seen))
 
 
@@ -201,8 +179,11 @@ def find_unread_attributes(tree: SpanTree) -> Iterator[str]:
                 yield f"span {span.id}: {name} is longer than {size} MiB and was not read"
 
 
-def _group_logs_by_span(tree: SpanTree, calls: Sequence[str]) -> dict[str, list[SpanEvent]]:
+def _group_logs_by_span(tree: SpanTree) -> dict[str, list[SpanEvent]]:
     """Group log records by span; records without a span id go to the only model call, if any."""
+    if not tree.logs:
+        return {}
+    calls = [span.id for span in tree.spans if classify_span(span) == "inference"]
     only_call = calls[0] if len(calls) == 1 else None
     found: defaultdict[str, list[SpanEvent]] = defaultdict(list)
     for log in tree.logs:

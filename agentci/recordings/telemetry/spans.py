@@ -38,7 +38,7 @@ class Span(Struct, frozen=True, kw_only=True):
         start, end: nanoseconds since 1970; 0 if they could not be read.
         attributes, resource: only those that some rule reads.
         failed: whether its status is ERROR or it has an ``error.type``.
-        adk: whether Google's Agent Development Kit recorded it.
+        scope, scope_version: of the instrumentation that recorded it; "" if unknown.
     """
 
     trace_id: str
@@ -50,8 +50,16 @@ class Span(Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, Json] = field(default_factory=make_no_attributes)
     resource: Mapping[str, Json] = field(default_factory=make_no_attributes)
     failed: bool = False
-    adk: bool = False
+    scope: str = ""
+    scope_version: str = ""
     events: tuple[SpanEvent, ...] = ()
+
+    @property
+    def adk(self) -> bool:
+        """Whether Google's Agent Development Kit recorded it."""
+        return self.scope == semconv.ADK_SCOPE or any(
+            name.startswith(semconv.ADK_PREFIX) for name in self.attributes
+        )
 
     @property
     def duration(self) -> int:
@@ -76,11 +84,9 @@ class RejectedSpan(Struct, frozen=True, kw_only=True):
 TelemetryRecord: TypeAlias = Span | LogRecord | RejectedSpan
 
 
-def is_adk_span(scope: Json, attributes: Iterable[str]) -> bool:
-    """Return whether Google's Agent Development Kit recorded a span with these attributes."""
-    return scope == semconv.ADK_SCOPE or any(
-        name.startswith(semconv.ADK_PREFIX) for name in attributes
-    )
+def make_scope_text(raw: Json) -> str:
+    """Return the name or version of an instrumentation scope; "" if it is not a text."""
+    return raw if isinstance(raw, str) else ""
 
 
 MAX_IDENTIFIER_CHARS: Final = 256

@@ -16,6 +16,7 @@ from agentci.model.json import Json
 from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.conventions.registry import is_agent_activity, is_model_call
 from agentci.recordings.telemetry.spans import (
     LogRecord,
     RejectedSpan,
@@ -69,13 +70,20 @@ def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> T
 def _pack_span(span: Span) -> _PackedFields:
     return (
         *(span.trace_id, span.id, span.parent_id, span.name, span.start, span.end),
-        *(_as_dict(span.attributes), _as_dict(span.resource), span.failed, span.adk),
+        *(
+            _as_dict(span.attributes),
+            _as_dict(span.resource),
+            span.failed,
+            span.scope,
+            span.scope_version,
+        ),
         [_pack_event(event) for event in span.events],
     )
 
 
 def _unpack_span(fields: _PackedFields) -> Span:
-    trace_id, span_id, parent_id, name, start, end, own, resource, failed, adk, events = fields
+    trace_id, span_id, parent_id, name, start, end, own, resource, *rest = fields
+    failed, scope, scope_version, events = rest
     return Span(
         trace_id=trace_id,
         id=span_id,
@@ -86,7 +94,8 @@ def _unpack_span(fields: _PackedFields) -> Span:
         attributes=own,
         resource=resource,
         failed=failed,
-        adk=adk,
+        scope=scope,
+        scope_version=scope_version,
         events=tuple(map(_unpack_event, events)),
     )
 
@@ -160,6 +169,8 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
         chunks: numbers of its chunks of spans and log records, in the file's order.
         warnings: about spans of the file that were rejected.
         may_have_session: whether one of its spans names a session.
+        has_activity: whether one of its spans records work of an agent.
+        is_model_call: whether its roots are model calls, without a span around them.
     """
 
     id: str
@@ -167,6 +178,8 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
     chunks: tuple[int, ...]
     warnings: tuple[str, ...]
     may_have_session: bool
+    has_activity: bool = True
+    is_model_call: bool = False
 
 
 def store_traces(
@@ -179,6 +192,8 @@ def store_traces(
     """
     chunks: defaultdict[str, list[int]] = defaultdict(list)
     sessions: dict[str, bool] = {}
+    active: set[str] = set()
+    model_calls: dict[str, bool] = {}
     rejected: Counter[str] = Counter()
     # Spans of one trace are mostly adjacent, so only one trace is held in memory at a time.
     for trace_id, run in groupby(_drop_rejected(records, rejected), key=attrgetter("trace_id")):
@@ -189,6 +204,11 @@ def store_traces(
                 find_identifier((span.resource for span in spans), semconv.SESSION_NAME) is not None
             )
             sessions[trace_id] = named or sessions.get(trace_id, False)
+            if trace_id not in active and any(map(is_agent_activity, spans)):
+                active.add(trace_id)
+            model_calls[trace_id] = model_calls.get(trace_id, True) and all(
+                is_model_call(span) for span in spans if span.parent_id is None
+            )
     rejections = tuple(_format_rejection(why, count) for why, count in sorted(rejected.items()))
     return tuple(
         StoredTrace(
@@ -197,6 +217,8 @@ def store_traces(
             chunks=tuple(chunks[trace_id]),
             warnings=rejections,
             may_have_session=may_have_session,
+            has_activity=trace_id in active,
+            is_model_call=model_calls[trace_id],
         )
         for trace_id, may_have_session in sessions.items()
     ), rejections

@@ -73,7 +73,7 @@ def _make_tool_run(views: Sequence[SpanView]) -> ToolRun:
         id=next((fact.id for fact in facts if fact.id), None),
         arguments=_read_first_value(fact.arguments for fact in facts),
         result=_read_first_value(fact.result for fact in facts),
-        failed=any(view.span.failed for view in views),
+        failed=any(view.span.failed or view.tool.failed for view in views),
     )
 
 
@@ -282,7 +282,7 @@ def _group_unmatched_requests(
 def _merge_run_with_request(run: ToolRun, request: ToolRequest | None) -> ToolInvocation:
     arguments, result = run.arguments, run.result
     if request is not None:
-        if _fills_empty_value(request.part.arguments, arguments):
+        if _is_better(request.part.arguments, arguments):
             arguments = request.part.arguments
         if _fills_empty_value(request.result, result):
             result = request.result
@@ -294,6 +294,13 @@ def _merge_run_with_request(run: ToolRun, request: ToolRequest | None) -> ToolIn
         failed=run.failed,
         duration=run.duration,
     )
+
+
+def _is_better(requested: Json, recorded: Json) -> bool:
+    """Return whether a tool's span lacks the arguments, or has them only as text."""
+    if isinstance(requested, dict) and isinstance(recorded, str):
+        return True
+    return _fills_empty_value(requested, recorded)
 
 
 def _fills_empty_value(value: Json, gap: Json) -> bool:

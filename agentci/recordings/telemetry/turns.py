@@ -1,6 +1,6 @@
 """Builds turns from spans, and joins a turn with its continuation after tool calls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -34,6 +34,7 @@ class PartialTurn(Struct, frozen=True, kw_only=True):
         start, end: nanoseconds since 1970, over all its spans.
         question: the user's text; None if not recorded.
         answer: None if none was recorded.
+        failed: whether the root span or a model call failed.
     """
 
     trace_id: str
@@ -45,6 +46,7 @@ class PartialTurn(Struct, frozen=True, kw_only=True):
     answer: TurnAnswer | None
     calls: tuple[ModelCall, ...]
     runs: tuple[ToolRun, ...]
+    failed: bool
 
     @property
     def intermediate_texts(self) -> tuple[str, ...]:
@@ -73,6 +75,11 @@ def make_partial_turn(turn_spans: TurnSpans) -> PartialTurn:
         answer=_find_answer(anchor, found),
         calls=found,
         runs=tool_calls.find_tool_runs(turn_spans.members),
+        failed=any(
+            node.view.span.failed
+            for node in turn_spans.members
+            if node.view is anchor or node.view.kind == "inference"
+        ),
     )
 
 
@@ -86,6 +93,7 @@ def merge_partial_turns(first: PartialTurn, later: PartialTurn) -> PartialTurn:
         answer=later.answer or first.answer,
         calls=model_calls.sort_model_calls([*first.calls, *later.calls]),
         runs=(*first.runs, *later.runs),
+        failed=first.failed or later.failed,
     )
 
 
@@ -148,6 +156,12 @@ TOOL_CALL_FINISH_REASONS: Final = frozenset(
 )
 
 
+JOIN_HINT: Final = (
+    "record a span around the agent's loop, or set gen_ai.conversation.id (or session.id) on its "
+    "model calls, to join them to one turn"
+)
+
+
 def join_continuations(
     partial_turns: Sequence[PartialTurn],
 ) -> tuple[tuple[PartialTurn, ...], tuple[str, ...]]:
@@ -170,7 +184,25 @@ def join_continuations(
                     "but its messages were not captured; it is kept as its own turn",
                 )
             turns.append(partial_turn)
-    return tuple(turns), tuple(warnings)
+    return tuple(turns), (*warnings, *_format_parts_of_turns(turns), *_format_failures(turns))
+
+
+def _format_parts_of_turns(turns: Iterable[PartialTurn]) -> Iterator[str]:
+    """Warn of model calls without a span around them whose neighbours are missing."""
+    for turn in turns:
+        if turn.is_agentic or not turn.calls or turn.calls[0].id != turn.id:
+            continue
+        first, last = turn.calls[0].input, _find_last_call(turn)
+        if first and first[-1].is_tool_response:
+            yield f"turn {turn.id} starts with the result of a tool; {JOIN_HINT}"
+        elif not turn.runs and any(messages.extract_tool_calls(last.output)):
+            yield f"turn {turn.id} ends with a tool call; {JOIN_HINT}"
+
+
+def _format_failures(turns: Iterable[PartialTurn]) -> Iterator[str]:
+    for turn in turns:
+        if turn.failed and (turn.answer is None or not turn.answer.text):
+            yield f"turn {turn.id} failed before an answer"
 
 
 def _continues_turn(previous: PartialTurn, partial_turn: PartialTurn) -> bool:

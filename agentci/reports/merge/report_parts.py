@@ -91,6 +91,7 @@ class ReportParts:
                 reason=read.reason,
                 seconds=read.seconds or 0.0,
                 cached=read.cached,
+                unavailable=read.unavailable,
                 trials=convert(read.trials, TrialRecord | None, from_attributes=True),
                 repeats=convert(read.repeats, RepeatRecord | None, from_attributes=True),
                 fingerprint=self._share(read.fingerprint),

@@ -231,12 +231,52 @@ class TestComposite:
             "verdict": "fail",
             "hits": ["h"],
             "misses": ["m"],
+            "assertions": [{"text": "h", "passed": True}, {"text": "m", "passed": False}],
             "expectedAspectCount": 2,
             "reasoning": "r",
         }
         settled = request.then((program_output('{"score": 0.9}'),))
         assert isinstance(settled, ConstantJudgement)
         assert evaluator.read(settled).score == 0.9
+
+    @pytest.mark.parametrize(
+        ("printed", "passed"),
+        [
+            ({"score": 0.9, "verdict": "fail"}, False),
+            ({"score": 0.9, "verdict": "borderline"}, False),
+            ({"score": 0.2, "verdict": "pass"}, True),
+            ({"verdict": "pass"}, True),
+            ({"score": 0.9, "verdict": "perhaps"}, True),
+            ({"score": 0.2, "verdict": True}, False),
+        ],
+    )
+    def test_verdict_of_aggregator_decides(self, printed: Mapping[str, Any], passed: bool) -> None:
+        judgement = self._aggregate(printed)
+        assert (judgement.score, judgement.passed) == (printed.get("score", 0.0), passed)
+
+    def test_failing_verdict_above_the_threshold_is_the_reason(self) -> None:
+        judgement = self._aggregate({"score": 0.9, "verdict": "fail"})
+        assert judgement.reason == "failed by the verdict of its aggregator"
+
+    @pytest.mark.parametrize("field", ["min_score", "required"])
+    def test_threshold_of_the_composite_holds_for_a_passing_verdict(self, field: str) -> None:
+        assert not self._aggregate({"score": 0.2, "verdict": "pass"}, **{field: 0.5}).passed
+        assert self._aggregate({"score": 0.5, "verdict": "pass"}, **{field: 0.5}).passed
+
+    def test_negated_composite_swaps_the_verdict(self) -> None:
+        assert self._aggregate({"score": 0.9, "verdict": "fail"}, negate=True).passed
+        assert not self._aggregate({"score": 0.1, "verdict": "pass"}, negate=True).passed
+
+    def test_verdict_of_a_code_judge_is_ignored(self) -> None:
+        assert _read(program_output('{"score": 0.9, "verdict": "fail"}')).passed
+
+    def _aggregate(self, printed: Mapping[str, Any], **fields: Any) -> Judgement:
+        evaluator = self._compose({"type": "code-grader", "path": "x"}, **fields)
+        request = self._then(evaluator, 1.0, 0.2)
+        assert isinstance(request, Compose)
+        settled = request.then((program_output(json.dumps(printed)),))
+        assert isinstance(settled, ConstantJudgement)
+        return evaluator.read(settled)
 
     def test_composite_needs_what_its_members_need(self) -> None:
         assert self._compose({"type": "weighted_average"}).needs == ()

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 from agentci._util.files import SpooledChunks
 from agentci.model.trace import Trace, Turn
-from agentci.recordings.telemetry.conversion import GroupBy, convert_to_trace, group_traces
+from agentci.recordings.telemetry.conversion import convert_to_trace
+from agentci.recordings.telemetry.grouping import GroupBy, group_traces
 from agentci.recordings.telemetry.spans import LogRecord, Span, SpanEvent, TelemetryRecord
 from agentci.recordings.telemetry.stored_trace import (
     StoredTrace,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, SPAN_ATTRIBUTES
 from agentci.recordings.telemetry.spans import LogRecord, Span, SpanEvent, TelemetryRecord
 from tests.helpers.building import values
 from tests.recordings.telemetry.recorder import read, traces
@@ -38,6 +39,9 @@ WORDS = st.sampled_from(
         "f",
         "1",
         "0",
+        *("messages", "input", "output", "kwargs", "data", "ai", "model", "blocks", "message"),
+        *("toolUse", "toolResult", "toolCallId", "tool-call", "tool_use", "function_call_output"),
+        *("call_id", "event.name", "additional_kwargs", "constructor", "raw_output", "usage"),
     ]
 )
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -53,19 +57,36 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 VALUES = JSON | JSON.map(json.dumps)
 NAMES = st.sampled_from(
     [
-        *sorted(semconv.SPAN_ATTRIBUTES.exact),
+        *sorted(SPAN_ATTRIBUTES.exact),
         semconv.ADK_REQUEST,
         semconv.ADK_RESPONSE,
         semconv.ADK_TOOL_ARGUMENTS,
         semconv.ADK_TOOL_RESULT,
         "gen_ai.prompt.0.content",
+        "llm.input_messages.0.message.content",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name",
+        "ai.response.toolCalls",
+        "langfuse.observation.input",
+        "langfuse.observation.output",
+        "mlflow.spanInputs",
+        "mlflow.spanOutputs",
+        "traceloop.entity.output",
         "gen_ai.completion.0.tool_calls.0.name",
     ]
 )
 OPERATIONS = st.sampled_from(["chat", "invoke_agent", "invoke_workflow", "execute_tool"])
+KINDS = [
+    {},
+    *({"openinference.span.kind": kind} for kind in ("LLM", "TOOL", "AGENT", "CHAIN")),
+    *({"langfuse.observation.type": kind} for kind in ("generation", "tool", "agent")),
+    *({"mlflow.spanType": f'"{kind}"'} for kind in ("CHAT_MODEL", "TOOL", "AGENT")),
+    *({"langsmith.span.kind": kind} for kind in ("llm", "tool", "chain")),
+    *({"ai.operationId": f"ai.{kind}"} for kind in ("toolCall", "generateText.doGenerate")),
+]
 ATTRIBUTES = st.builds(
-    lambda operation, values: {**values, semconv.OPERATION_NAME: operation},
+    lambda operation, kinds, values: {**values, semconv.OPERATION_NAME: operation, **kinds},
     OPERATIONS | VALUES,
+    st.sampled_from(KINDS),
     st.dictionaries(NAMES, VALUES, max_size=6),
 )
 EVENTS = values(
@@ -85,7 +106,7 @@ SPANS = values(
     end=st.integers(0, 9),
     attributes=ATTRIBUTES,
     failed=st.booleans(),
-    adk=st.booleans(),
+    scope=st.sampled_from(["", *sorted({scope for one in CONVENTIONS for scope in one.scopes})]),
     events=st.lists(EVENTS, max_size=2).map(tuple),
 )
 LOGS = values(LogRecord, trace_id=st.sampled_from(["t", "u"]), span_id=IDS, event=EVENTS)

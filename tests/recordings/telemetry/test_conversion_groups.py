@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.recordings.telemetry.conversion import GroupBy
+from agentci.recordings.telemetry.grouping import GroupBy
 from agentci.recordings.telemetry.spans import Span, TelemetryRecord
 from tests.recordings.telemetry.recorder import (
     agent,

@@ -10,7 +10,7 @@ from tests.recordings.telemetry.recorder import agent, span, tool, trace, turn
 
 
 def adk(name: str, attributes: Any = None, **more: Any) -> Span:
-    return span(more.pop("span_id", name), attributes, name=name, adk=True, **more)
+    return span(more.pop("span_id", name), attributes, name=name, scope="gcp.vertex.agent", **more)
 
 
 REQUEST = {"contents": [{"role": "user", "parts": [{"text": "roll"}]}]}

@@ -134,12 +134,8 @@ class TestPrecedence:
     def test_message_sources_follow_precedence(
         self, attributes: Any, events: Any, answer: str
     ) -> None:
-        is_adk = "gcp.vertex.agent.llm_response" in attributes
-        found = turn(span("c", {**CHAT, **attributes}, events=events, adk=is_adk))
+        found = turn(span("c", {**CHAT, **attributes}, events=events))
         assert found.final_text == answer
-
-    def test_adk_attributes_are_ignored_without_adk_scope(self) -> None:
-        assert turn(span("c", {**CHAT, **ADK})).final_text is None
 
 
 class TestIndexedAttributes:

@@ -148,7 +148,7 @@ class TestBaseline:
 
     def test_baseline_that_is_not_comparable_shows_reason(self) -> None:
         assert "its schema version differs" in _words(
-            compared(mixed_report(), not_comparable="its schema version differs")
+            compared(mixed_report(), no_baseline="its schema version differs")
         )
 
 

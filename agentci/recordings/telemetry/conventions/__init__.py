@@ -1,0 +1,1 @@
+"""The conventions of instrumentations: each module reads the spans of one."""

@@ -1,0 +1,337 @@
+"""Reads messages in the forms of model APIs and frameworks, which conventions record as JSON.
+
+Forms: OpenAI Chat Completions and Responses, Anthropic, Google, Bedrock, LangChain, LlamaIndex,
+Vercel AI SDK and the GenAI conventions, plain or inside the requests, responses and states of those
+libraries.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Final
+
+from agentci.model.json import Json, JsonObject
+from agentci.recordings.telemetry.json_input import (
+    iterate_objects,
+    parse_json_or_text,
+    parse_nested_json,
+)
+from agentci.recordings.telemetry.messages import (
+    EMPTY_CONTENT,
+    SpanMessage,
+    SpanMessages,
+    exceeds_messages_limit,
+    make_call_part,
+    make_response_part,
+    make_text_part,
+    parse_content,
+    parse_tool_call_parts,
+)
+
+_ROLES: Final[Mapping[str, str]] = {
+    "human": "user",
+    "HumanMessage": "user",
+    "HumanMessageChunk": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "AIMessage": "assistant",
+    "AIMessageChunk": "assistant",
+    "SystemMessage": "system",
+    "developer": "system",
+    "function": "tool",
+    "ToolMessage": "tool",
+    "ToolMessageChunk": "tool",
+    "FunctionMessage": "tool",
+}
+_KNOWN_ROLES: Final = frozenset({"user", "assistant", "system", "tool", *_ROLES})
+
+# Keys that hold messages in requests, responses and states, in order of precedence.
+_WRAPPERS: Final = (
+    *("messages", "contents", "new_message", "choices", "generations", "candidates"),
+    *("message", "update", "inputs", "input", "outputs", "output", "response", "content", "prompt"),
+)
+_BODY_KEYS: Final = frozenset({"content", "parts", "blocks", "tool_calls"})
+# Items of OpenAI's Responses API that are not messages.
+_ITEM_TYPES: Final = ("function_call", "function_call_output", "reasoning")
+_MAX_WRAPPERS: Final = 8
+# Keys that hold the question or the answer as text.
+_INPUT_KEYS: Final = (
+    *("input", "question", "query", "user_input", "prompt", "text", "message", "task"),
+)
+_OUTPUT_KEYS: Final = (
+    "output",
+    "answer",
+    "raw",
+    "result",
+    "response",
+    "text",
+    "content",
+    "message",
+)
+# Text that Python printed, such as ``ChatMessage(role=...``: not what user or model wrote.
+_PYTHON_OBJECT: Final = re.compile(r"<?[A-Za-z_][\w.]*(?:\((?:\w+=|\)\Z)| object at 0x)")
+
+
+def parse_input_messages(raw: Json) -> SpanMessages:
+    """Parse what a model or an agent was given; text is the user's."""
+    return _parse(raw, "user", _INPUT_KEYS)
+
+
+def parse_output_messages(raw: Json) -> SpanMessages:
+    """Parse what a model or an agent responded with.
+
+    States that also hold earlier messages give only the last messages of the assistant.
+    """
+    parsed = _parse(raw, "assistant", _OUTPUT_KEYS)
+    last = tuple(takewhile(lambda one: one.role == "assistant", reversed(parsed)))
+    return last[::-1]
+
+
+def parse_message_list(raw: Json, role: str) -> SpanMessages:
+    """Parse messages; empty if ``raw`` holds none.
+
+    Args:
+        role: role of messages without one.
+    """
+    found = _find_messages(raw) or ()
+    return tuple(_drop_empty_tool_messages(_parse_message(one, role) for one in found))
+
+
+def decode(raw: Json) -> Json:
+    """Decode JSON text, also if it is encoded twice; other text and values are returned as is."""
+    if exceeds_messages_limit(raw):
+        return None
+    if isinstance(raw, str) and raw.lstrip()[:1] in ("{", "[", '"'):
+        value = parse_json_or_text(raw)
+        return decode(value) if isinstance(value, str) and value != raw else value
+    return raw
+
+
+def flatten_content(content: Json) -> Json:
+    """Return blocks of only text as one text; other values unchanged."""
+    if isinstance(content, dict):
+        return _flatten_block(content)
+    if not isinstance(content, list) or not content:
+        return content
+    parts = [part for block in content for part in _parse_block(block)]
+    if len(parts) == len(content) and all(part["type"] == "text" for part in parts):
+        return "".join(str(part["content"]) for part in parts)
+    return content
+
+
+def _flatten_block(block: JsonObject) -> Json:
+    if "value" in block and block.get("type") in _VALUE_TYPES:
+        return block["value"]
+    return block["text"] if "text" in block and block.keys() <= {"type", "text"} else block
+
+
+def _parse(raw: Json, role: str, text_keys: Sequence[str]) -> SpanMessages:
+    if found := parse_message_list(raw, role):
+        return found
+    value = decode(raw)
+    text = _find_text(value, text_keys)
+    if text is not None:
+        return (SpanMessage(role=role, content=parse_content([make_text_part(text)])),)
+    if isinstance(value, dict | list) and value:
+        # The messages of the model calls are better, but any JSON is better than nothing.
+        text = raw if isinstance(raw, str) else json.dumps(value)
+        other = parse_content([make_text_part(text)])
+        return (SpanMessage(role=role, content=EMPTY_CONTENT, fallback=other),)
+    return ()
+
+
+def _find_text(value: Json, keys: Sequence[str]) -> str | None:
+    if isinstance(value, dict):
+        named = (value.get(key) for key in keys)
+        value = next((text for text in named if isinstance(text, str) and text), None)
+    if not isinstance(value, str) or _PYTHON_OBJECT.match(value):
+        return None
+    return value
+
+
+def _find_messages(value: Json, depth: int = 0) -> list[JsonObject] | None:
+    """Find messages in a request, a response or a state; None if there are none."""
+    value = decode(value)
+    if depth > _MAX_WRAPPERS:
+        return None
+    if isinstance(value, list):
+        listed = [_find_messages(one, depth + 1) for one in value]
+        return [one for part in listed if part for one in part] if all(listed) else None
+    if not isinstance(value, dict):
+        return None
+    return [value] if _is_message(value) else _find_wrapped_messages(value, depth)
+
+
+def _find_wrapped_messages(value: JsonObject, depth: int) -> list[JsonObject] | None:
+    wrapped = (value[key] for key in _WRAPPERS if isinstance(value.get(key), dict | list))
+    found = next(filter(None, (_find_messages(one, depth + 1) for one in wrapped)), None)
+    if found is None and "model" in value and isinstance(text := value.get("input"), str):
+        return [{"role": "user", "content": text}]
+    return found
+
+
+def _is_message(value: JsonObject) -> bool:
+    inner = unwrap_message(value)
+    if inner.get("type") in _ITEM_TYPES:
+        return "call_id" in inner or "summary" in inner
+    if _BODY_KEYS.isdisjoint(inner):
+        return False
+    return inner is not value or "event.name" in inner or get_role(inner) is not None
+
+
+def unwrap_message(value: JsonObject) -> JsonObject:
+    """Return the message in LangChain's and LlamaIndex's serialized forms."""
+    names = value.get("id")
+    if isinstance(inner := value.get("kwargs"), dict) and value.get("type") == "constructor":
+        name = names[-1] if isinstance(names, list) and names else None
+        return {"type": name, **inner} if isinstance(name, str) else inner
+    if isinstance(inner := value.get("data"), dict) and value.get("type") in _KNOWN_ROLES:
+        return {"type": value["type"], **inner}
+    if isinstance(inner := value.get("message"), dict) and (
+        isinstance(value.get("event.name"), str)
+    ):
+        return {"role": "assistant", **inner}
+    return value
+
+
+def get_role(message: JsonObject) -> str | None:
+    """Return the role of a message by the names of the GenAI conventions; None if unknown."""
+    named = (message.get("role"), message.get("type"))
+    known = (one for one in named if isinstance(one, str) and one in _KNOWN_ROLES)
+    role = next(known, None)
+    return None if role is None else _ROLES.get(role, role)
+
+
+def _drop_empty_tool_messages(parsed: Iterable[SpanMessage]) -> Iterator[SpanMessage]:
+    """Drop the definitions of tools that Langfuse appends to the messages."""
+    return (one for one in parsed if one.content.is_present or one.role != "tool")
+
+
+def _parse_message(raw: JsonObject, default_role: str) -> SpanMessage:
+    message = unwrap_message(raw)
+    role = get_role(message) or default_role
+    parts = list(_parse_item(message)) or list(_parse_body(message, role))
+    if parts and all(part["type"] == "tool_call_response" for part in parts):
+        role = "tool"
+    elif any(part["type"] == "tool_call" for part in parts) and role != "tool":
+        role = "assistant"
+    return SpanMessage(role=role, content=parse_content(parts))
+
+
+def _parse_item(item: JsonObject) -> Iterator[JsonObject]:
+    """Parse an item of OpenAI's Responses API that is not a message."""
+    kind = item.get("type")
+    call_id = item.get("call_id")
+    if kind == "function_call":
+        yield make_call_part(call_id or item.get("id"), item.get("name"), item.get("arguments"))
+    elif kind == "function_call_output":
+        yield make_response_part(call_id, item.get("name"), flatten_content(item.get("output")))
+    elif kind == "reasoning":
+        yield {"type": "other"}
+
+
+def _parse_body(message: JsonObject, role: str) -> Iterator[JsonObject]:
+    content = next(
+        (message[key] for key in ("parts", "blocks", "content") if message.get(key) is not None),
+        None,
+    )
+    if role == "tool" and (
+        "tool_call_id" in message or "name" in message or isinstance(content, str)
+    ):
+        yield from _parse_tool_message(message, content)
+        return
+    blocks = content if isinstance(content, list) else [content]
+    parts = [part for block in blocks for part in _parse_block(block)]
+    yield from parts
+    if not any(part["type"] == "tool_call" for part in parts):
+        yield from _parse_tool_calls(message)
+
+
+def _parse_tool_message(message: JsonObject, content: Json) -> Iterator[JsonObject]:
+    if isinstance(content, dict) and content.get("type") == "function":
+        return  # the definition of a tool, which Langfuse appends to the messages
+    blocks = content if isinstance(content, list) else []
+    parts = [part for block in blocks for part in _parse_block(block)]
+    if any(part["type"] == "tool_call_response" for part in parts):
+        yield from parts
+        return
+    call_id = message.get("tool_call_id") or message.get("id")
+    yield make_response_part(call_id, message.get("name"), flatten_content(content))
+
+
+def _parse_tool_calls(message: JsonObject) -> Iterator[JsonObject]:
+    extra = message.get("additional_kwargs")
+    for source in (message, extra if isinstance(extra, dict) else {}):
+        if calls := parse_tool_call_parts(source.get("tool_calls")):
+            yield from calls
+            return
+    call = message.get("function_call")
+    if isinstance(call, dict) and call.get("name"):
+        yield make_call_part(None, call["name"], call.get("arguments"))
+
+
+def _parse_block(block: Json) -> Iterator[JsonObject]:
+    """Parse one block of a content."""
+    if isinstance(block, str):
+        yield make_text_part(block)
+    elif isinstance(block, dict):
+        yield from _parse_keyed_block(block) or _parse_typed_block(block)
+
+
+def _parse_keyed_block(block: JsonObject) -> list[JsonObject]:
+    """Parse blocks of Bedrock and Google, whose only key says what they are."""
+    call = _get_first(block, "toolUse", "functionCall", "function_call")
+    if isinstance(call, dict):
+        arguments = _get_first(call, "input", "args")
+        return [make_call_part(_get_first(call, "toolUseId", "id"), call.get("name"), arguments)]
+    answer = _get_first(block, "toolResult", "functionResponse", "function_response")
+    if isinstance(answer, dict):
+        value = flatten_content(_get_first(answer, "content", "response"))
+        return [
+            make_response_part(_get_first(answer, "toolUseId", "id"), answer.get("name"), value)
+        ]
+    return []
+
+
+# What the Vercel AI SDK says of a tool's output.
+_VALUE_TYPES: Final = ("text", "json", "error-text", "error-json", "content")
+_CALL_TYPES: Final = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_use")
+_RESPONSE_TYPES: Final = ("tool_call_response", "tool_result", "tool-result", "function_response")
+_CALL_ID_KEYS: Final = ("toolCallId", "tool_use_id", "tool_call_id", "call_id", "id")
+_TEXT_TYPES: Final = (None, "text", "input_text", "output_text", "refusal")
+
+
+def _parse_typed_block(block: JsonObject) -> list[JsonObject]:
+    kind = block.get("type", block.get("block_type"))
+    if kind in _CALL_TYPES:
+        name = _get_first(block, "name", "toolName", "tool_name")
+        arguments = _get_first(block, "arguments", "args", "input", "tool_kwargs")
+        return [make_call_part(_get_first(block, *_CALL_ID_KEYS), name, arguments)]
+    if kind in _RESPONSE_TYPES:
+        value = flatten_content(_get_first(block, "response", "result", "output", "content"))
+        name = _get_first(block, "name", "toolName")
+        return [make_response_part(_get_first(block, *_CALL_ID_KEYS), name, value)]
+    if kind not in _TEXT_TYPES or block.get("thought"):
+        return [{"type": "other"}]
+    text = _get_first(block, "text", "content", "refusal")
+    return [] if text is None else [make_text_part(text)]
+
+
+def _get_first(block: JsonObject, *keys: str) -> Json:
+    return next((block[key] for key in keys if block.get(key) is not None), None)
+
+
+def parse_object(raw: Json) -> JsonObject:
+    """Return the object in JSON text or a value; empty if it is none."""
+    if isinstance(raw, str):
+        try:
+            raw = parse_nested_json(raw)
+        except ValueError:
+            return {}
+    return raw if isinstance(raw, dict) else {}
+
+
+def list_objects(raw: Json) -> list[JsonObject]:
+    """Return the objects of a list in JSON text or a value."""
+    return list(iterate_objects(decode(raw)))

@@ -1,0 +1,132 @@
+"""Reads the GenAI conventions of OpenTelemetry: attributes, events, logs and former names."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from agentci.model.json import Json, JsonObject
+from agentci.model.values import replace
+from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.messages import (
+    EMPTY_CONTENT,
+    MessageContent,
+    SpanMessage,
+    extract_text,
+    extract_tool_calls,
+    has_content,
+    make_response_part,
+    make_text_part,
+    parse_content,
+    parse_messages,
+    parse_parts,
+    parse_tool_call_parts,
+)
+from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
+
+# Current names, each with its former name.
+_RENAMED_ATTRIBUTES: Final = (
+    (semconv.INPUT_TOKENS, semconv.PROMPT_TOKENS),
+    (semconv.OUTPUT_TOKENS, semconv.COMPLETION_TOKENS),
+    (semconv.CACHE_WRITE_TOKENS, semconv.CACHE_CREATION_TOKENS),
+)
+
+
+def read(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+    """Read attributes, then former names, then events and logs."""
+    attributes = span.attributes
+    yield _read_current_attributes(attributes, classify_span(span))
+    renamed = {now: attributes[old] for now, old in _RENAMED_ATTRIBUTES if old in attributes}
+    if reason := attributes.get(semconv.FINISH_REASON):
+        renamed[semconv.FINISH_REASONS] = reason if isinstance(reason, list) else [reason]
+    if renamed:
+        yield SourceLayer(values=renamed)
+    if span.events or logs:
+        yield from _read_event_layers(span.events, logs)
+
+
+def _read_current_attributes(
+    attributes: Mapping[str, Json], kind: OperationKind | None = None
+) -> SourceLayer:
+    """Read attributes under their current names."""
+    return SourceLayer(
+        kind=kind,
+        values=attributes,
+        input=parse_messages(attributes.get(semconv.INPUT_MESSAGES)),
+        output=parse_messages(attributes.get(semconv.OUTPUT_MESSAGES)),
+    )
+
+
+def _read_event_layers(
+    events: Sequence[SpanEvent], logs: Sequence[SpanEvent]
+) -> Iterator[SourceLayer]:
+    for event in (*events, *logs):
+        if event.name == semconv.DETAILS_EVENT:
+            yield _read_current_attributes(event.payload)
+    for source in (events, sorted(logs, key=lambda log: log.time)):
+        messages = [event for event in source if event.name in semconv.MESSAGE_EVENTS]
+        if messages:
+            yield read_message_events(messages)
+            return
+
+
+def read_message_events(events: Sequence[SpanEvent]) -> SourceLayer:
+    """Read message events, in their order."""
+    choices = [event.payload for event in events if event.name == semconv.CHOICE_EVENT]
+    output = tuple(map(_parse_choice_event, choices))
+    reasons = [one.get("finish_reason") for one in choices] if has_content(output) else []
+    return SourceLayer(
+        values={semconv.FINISH_REASONS: [one.lower() for one in reasons if isinstance(one, str)]},
+        input=tuple(
+            _INPUT_EVENT_PARSERS[event.name](event.payload)
+            for event in events
+            if event.name in _INPUT_EVENT_PARSERS
+        ),
+        output=output,
+    )
+
+
+def _parse_user_event(payload: JsonObject) -> SpanMessage:
+    return SpanMessage(role="user", content=parse_content(parse_parts(payload.get("content"))))
+
+
+def _parse_assistant_event(payload: JsonObject) -> SpanMessage:
+    return SpanMessage(role="assistant", content=_parse_event_content(payload))
+
+
+def _parse_tool_event(payload: JsonObject) -> SpanMessage:
+    answer = make_response_part(payload.get("id"), payload.get("name"), payload.get("content"))
+    return SpanMessage(role="tool", content=parse_content([answer]))
+
+
+def _parse_choice_event(payload: JsonObject) -> SpanMessage:
+    message = payload.get("message")
+    if isinstance(message, dict):
+        return SpanMessage(role="assistant", content=_parse_event_content(message))
+    return SpanMessage(
+        role="assistant",
+        content=parse_content(parse_parts(payload.get("content"))),
+        fallback=_parse_choice_message(message) if isinstance(message, str) else EMPTY_CONTENT,
+    )
+
+
+def _parse_event_content(payload: JsonObject) -> MessageContent:
+    parts = parse_parts(payload.get("content"))
+    return parse_content([*parts, *parse_tool_call_parts(payload.get("tool_calls"))])
+
+
+def _parse_choice_message(message: str) -> MessageContent:
+    """Parse a ``message`` that is JSON text, as in span events, or plain text."""
+    parsed = parse_messages(message)
+    if not parsed:
+        return parse_content([make_text_part(message)])
+    return MessageContent(
+        text=extract_text(parsed),
+        calls=tuple(replace(call, is_fallback=True) for call in extract_tool_calls(parsed)),
+    )
+
+
+_INPUT_EVENT_PARSERS: Final[Mapping[str, Callable[[JsonObject], SpanMessage]]] = {
+    semconv.USER_EVENT: _parse_user_event,
+    semconv.ASSISTANT_EVENT: _parse_assistant_event,
+    semconv.TOOL_EVENT: _parse_tool_event,
+}

@@ -1,0 +1,51 @@
+"""Reads messages in indexed attributes, which OpenLLMetry and older instrumentations record."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from agentci.model.json import Json, JsonObject
+from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.messages import (
+    SpanMessages,
+    make_response_part,
+    parse_messages,
+    parse_parts,
+    parse_tool_call_parts,
+)
+from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.spans import Span, SpanEvent
+
+IndexedFields: TypeAlias = dict[str, Json]
+
+
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+    """Read indexed attributes, such as ``gen_ai.prompt.0.content``."""
+    attributes = span.attributes
+    yield SourceLayer(
+        input=_parse_indexed_messages(_group_by_index(attributes, semconv.PROMPT_PREFIX)),
+        output=_parse_indexed_messages(_group_by_index(attributes, semconv.COMPLETION_PREFIX)),
+    )
+
+
+def _parse_indexed_messages(numbered: list[IndexedFields]) -> SpanMessages:
+    return parse_messages([_make_indexed_message(fields) for fields in numbered])
+
+
+def _make_indexed_message(fields: IndexedFields) -> JsonObject:
+    role = fields.get("role") or "user"
+    content = fields.get("content")
+    if role == "tool":
+        answer = make_response_part(fields.get("tool_call_id"), fields.get("name"), content)
+        return {"role": role, "parts": [answer]}
+    calls: list[Json] = list(_group_by_index(fields, "tool_calls."))
+    return {"role": role, "parts": [*parse_parts(content), *parse_tool_call_parts(calls)]}
+
+
+def _group_by_index(attributes: Mapping[str, Json], prefix: str) -> list[IndexedFields]:
+    """Collect the fields below ``<prefix><number>.``, sorted by number."""
+    found: dict[int, IndexedFields] = {}
+    for name, value in attributes.items():
+        number, _, field = name.removeprefix(prefix).partition(".")
+        if name.startswith(prefix) and number.isdecimal() and field:
+            found.setdefault(int(number[:9]), {})[field] = value
+    return [found[number] for number in sorted(found)]

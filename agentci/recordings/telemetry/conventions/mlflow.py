@@ -1,0 +1,38 @@
+"""Reads what MLflow Tracing records; each of its attributes is JSON text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from agentci.model.json import Json
+from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.conventions import json_payloads
+from agentci.recordings.telemetry.json_input import parse_json_or_text
+from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
+
+_KINDS: Final[Mapping[str, OperationKind]] = {
+    "CHAT_MODEL": "inference",
+    "LLM": "inference",
+    "TOOL": "tool",
+    "AGENT": "agent",
+    "CHAIN": "workflow",
+    "WORKFLOW": "workflow",
+    "UNKNOWN": "workflow",
+}
+
+
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+    """Read a span with ``mlflow.spanType``."""
+    attributes = span.attributes
+    kind = _KINDS.get(str(_decode(attributes.get("mlflow.spanType"))), "other")
+    values = {
+        **json_payloads.make_usage(attributes.get("mlflow.chat.tokenUsage")),
+        semconv.REQUEST_MODEL: _decode(attributes.get("mlflow.llm.model")),
+    }
+    given = _decode(attributes.get("mlflow.spanInputs"))
+    returned = _decode(attributes.get("mlflow.spanOutputs"))
+    yield json_payloads.make_layer(span, kind, given, returned, values)
+
+
+def _decode(raw: Json) -> Json:
+    return parse_json_or_text(raw) if isinstance(raw, str) else raw

@@ -1,0 +1,318 @@
+"""The conventions that are read, how each is recognised, and how its content is switched on."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Final, Protocol, cast
+
+from msgspec import Struct
+
+from agentci.model.json import Json
+from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.semconv import AttributeNames
+from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.spans import Span, SpanEvent, classify_span
+
+GENAI: Final = "genai"
+ACTIVE_KINDS: Final = frozenset({"agent", "workflow", "inference", "tool"})
+
+
+class ConventionReader(Protocol):
+    """The module of a convention."""
+
+    def read(self, span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+        """Read a span with its log records, the best source first."""
+
+
+class Convention(Struct, frozen=True, kw_only=True):
+    """One convention.
+
+    Attributes:
+        name: of its module.
+        title: as shown to users.
+        prefixes: of attributes; a span with one of them is read by it.
+        attributes: names of attributes that are a sign of it as well.
+        read: what it reads beside ``attributes``; None for all with its prefixes.
+        scopes: names of instrumentation scopes, or their starts if they end with a dot.
+        session: attributes that hold the id of a conversation.
+        model_call: an attribute, and its values on the span of a model call.
+        capture: what to do if content was not recorded.
+        has_reader: whether a module reads it; if not, its spans follow GenAI, and only the way to
+            content differs.
+        reads: what is read, for the documentation.
+    """
+
+    name: str
+    title: str
+    reads: str
+    prefixes: tuple[str, ...] = ()
+    attributes: frozenset[str] = frozenset()
+    read: AttributeNames | None = None
+    scopes: tuple[str, ...] = ()
+    session: tuple[str, ...] = ()
+    model_call: tuple[str, frozenset[Json]] | None = None
+    capture: str = "record inputs and outputs"
+    has_reader: bool = True
+
+    def has_scope(self, scope: str) -> bool:
+        """Return whether a span of this instrumentation scope is read by it."""
+        return any(
+            scope == one or (one.endswith(".") and scope.startswith(one)) for one in self.scopes
+        )
+
+
+# In order of precedence: what an earlier convention says about a span wins.
+CONVENTIONS: Final = (
+    Convention(
+        name="strands",
+        title="Strands Agents",
+        reads="events with Bedrock content blocks, beside GenAI",
+        scopes=("strands.telemetry.tracer", "strands.", "strands-agents"),
+        read=AttributeNames(frozenset({"gen_ai.tool.status"})),
+        capture="set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
+    ),
+    Convention(
+        name="traceloop",
+        title="Traceloop OpenLLMetry",
+        reads="`traceloop.*` beside GenAI",
+        prefixes=("traceloop.",),
+        read=AttributeNames(frozenset({"traceloop.span.kind"}), ("traceloop.entity.",)),
+        session=(
+            "traceloop.association.properties.session_id",
+            "traceloop.association.properties.thread_id",
+            "traceloop.association.properties.conversation_id",
+        ),
+        capture="set TRACELOOP_TRACE_CONTENT=true",
+    ),
+    Convention(
+        name=GENAI,
+        title="OpenTelemetry GenAI",
+        reads="current and former attributes, span events, log records",
+        prefixes=("gen_ai.",),
+        read=semconv.SPAN_ATTRIBUTES,
+        session=("gen_ai.conversation.id", "session.id"),
+        capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only (`true` in "
+        "older versions) and OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
+    ),
+    Convention(
+        name="adk",
+        title="Google ADK",
+        reads="`gcp.vertex.agent.*` beside GenAI",
+        prefixes=("gcp.vertex.agent.",),
+        scopes=("gcp.vertex.agent",),
+        capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (EVENT_ONLY if "
+        "log records are exported) and ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1",
+    ),
+    Convention(
+        name="indexed",
+        title="OpenLLMetry's indexed attributes",
+        reads="`gen_ai.prompt.N.*` and `gen_ai.completion.N.*`",
+        prefixes=(semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX),
+        capture="set TRACELOOP_TRACE_CONTENT=true",
+    ),
+    Convention(
+        name="openinference",
+        title="OpenInference",
+        model_call=("openinference.span.kind", frozenset({"LLM"})),
+        reads="spans of kind LLM, TOOL, AGENT and CHAIN",
+        prefixes=("openinference.",),
+        read=AttributeNames(
+            frozenset(
+                {
+                    *("openinference.span.kind", "input.value", "output.value", "llm.model_name"),
+                    *("llm.finish_reason", "tool.name", "tool.id", "tool_call.id"),
+                    "tool_call.function.name",
+                }
+            ),
+            ("llm.input_messages.", "llm.output_messages.", "llm.token_count."),
+        ),
+        session=("session.id",),
+        capture="unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like",
+    ),
+    Convention(
+        name="vercel_ai",
+        title="Vercel AI SDK 4 to 6",
+        reads="`ai.*`: loops, model calls, tool calls",
+        prefixes=("ai.",),
+        read=AttributeNames(
+            frozenset({"ai.operationId", "ai.model.id", "ai.prompt", "ai.prompt.messages"}),
+            ("ai.response.", "ai.usage.", "ai.toolCall."),
+        ),
+        session=("ai.telemetry.metadata.sessionId",),
+        capture="remove `recordInputs: false` and `recordOutputs: false` of "
+        "`experimental_telemetry`",
+    ),
+    Convention(
+        name="logfire",
+        title="Logfire, Pydantic AI",
+        reads="JSON lists of events and messages, `tool_arguments`, `tool_response`",
+        prefixes=("pydantic_ai.",),
+        scopes=("pydantic-ai", "logfire."),
+        attributes=frozenset({"all_messages_events"}),
+        read=AttributeNames(
+            frozenset(
+                {
+                    *("events", "raw_input", "response", "request_data", "response_data", "name"),
+                    *("input", "output", "tool_arguments", "tool_response", "final_result"),
+                    *("agent_trace_id", "handoffs", "tools", "pydantic_ai.all_messages"),
+                }
+            )
+        ),
+        capture="set `include_content=True` in `InstrumentationSettings`",
+    ),
+    Convention(
+        name="langsmith",
+        title="LangSmith OTel",
+        model_call=("langsmith.span.kind", frozenset({"llm"})),
+        reads="`gen_ai.prompt` and `gen_ai.completion` as JSON",
+        prefixes=("langsmith.",),
+        attributes=frozenset({"gen_ai.prompt", "gen_ai.completion"}),
+        read=AttributeNames(
+            frozenset({"langsmith.span.kind", "langsmith.metadata.usage_metadata"})
+        ),
+        session=("langsmith.metadata.thread_id", "langsmith.metadata.session_id"),
+        capture="unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS",
+    ),
+    Convention(
+        name="langfuse",
+        title="Langfuse",
+        model_call=("langfuse.observation.type", frozenset({"generation"})),
+        reads="observations: generation, tool, agent, chain, span",
+        prefixes=("langfuse.",),
+        read=AttributeNames(
+            frozenset({"langfuse.observation.metadata.tool_call_id"}),
+            (
+                *("langfuse.observation.type", "langfuse.observation.input"),
+                *("langfuse.observation.output", "langfuse.observation.model."),
+                "langfuse.observation.usage_details",
+            ),
+        ),
+        session=(
+            "langfuse.session.id",
+            "session.id",
+            "langfuse.trace.metadata.thread_id",
+            "langfuse.observation.metadata.thread_id",
+        ),
+    ),
+    Convention(
+        name="mlflow",
+        title="MLflow Tracing",
+        model_call=("mlflow.spanType", frozenset({'"CHAT_MODEL"', '"LLM"'})),
+        reads="spans of type CHAT_MODEL, LLM, TOOL, AGENT and CHAIN",
+        prefixes=("mlflow.",),
+        read=AttributeNames(
+            frozenset({"mlflow.chat.tokenUsage", "mlflow.llm.model"}), ("mlflow.span",)
+        ),
+        session=("mlflow.trace.session",),
+    ),
+    Convention(
+        name="agent_framework",
+        title="Microsoft Agent Framework",
+        reads="GenAI",
+        scopes=("agent_framework",),
+        capture="set ENABLE_SENSITIVE_DATA=true",
+        has_reader=False,
+    ),
+    Convention(
+        name="semantic_kernel",
+        title="Semantic Kernel",
+        reads="GenAI, with log records",
+        scopes=("semantic_kernel.",),
+        capture="set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true "
+        "and export log records",
+        has_reader=False,
+    ),
+    Convention(
+        name="autogen",
+        title="AutoGen core",
+        reads="GenAI; it records no content",
+        scopes=("autogen-core", "autogen."),
+        capture="it records no content; instrument the model's client, too",
+        has_reader=False,
+    ),
+)
+
+
+# Attributes of agents in conventions that are not read: their traces are errors, not ignored.
+UNREAD_PREFIXES: Final = ("llm.", "braintrust.", "haystack.", "lmnr.", "promptflow.", "weave.")
+
+
+def _join_names() -> AttributeNames:
+    exact: set[str] = set()
+    prefixes: set[str] = {*UNREAD_PREFIXES}
+    for one in CONVENTIONS:
+        read = one.read or AttributeNames(frozenset(), one.prefixes)
+        exact |= {*one.attributes, *one.session, *read.exact}
+        prefixes |= {*read.prefixes}
+    return AttributeNames(frozenset(exact), tuple(sorted(prefixes)))
+
+
+SPAN_ATTRIBUTES: Final = _join_names()
+# In order of precedence.
+SESSION_ATTRIBUTES: Final = tuple(
+    dict.fromkeys(
+        [
+            *(semconv.CONVERSATION_ID, semconv.SESSION_ID),
+            *(name for one in CONVENTIONS for name in one.session),
+        ]
+    )
+)
+
+
+_MODEL_CALLS: Final = tuple(one.model_call for one in CONVENTIONS if one.model_call is not None)
+
+
+def is_model_call(span: Span) -> bool:
+    """Return whether a span is a model call, without reading its content."""
+    return classify_span(span) == "inference" or any(
+        isinstance(value := span.attributes.get(name), str) and value in values
+        for name, values in _MODEL_CALLS
+    )
+
+
+@cache
+def load_reader(name: str) -> ConventionReader:
+    """Import the module of a convention."""
+    return cast("ConventionReader", import_module(f"{__package__}.{name}"))
+
+
+def find_conventions(span: Span) -> Sequence[Convention]:
+    """Return the conventions that read a span, in order of precedence."""
+    found = 0
+    for name in span.attributes:
+        found |= _find_by_attribute(name)
+    if span.scope:
+        found |= _find_by_scope(span.scope)
+    return _select(found | _GENAI_BIT)
+
+
+def is_agent_activity(span: Span) -> bool:
+    """Return whether a span records work of an agent, and no health check or set-up."""
+    kind = classify_span(span)
+    if kind in ACTIVE_KINDS or (kind == "none" and semconv.REQUEST_MODEL in span.attributes):
+        return True
+    if any(name.startswith(UNREAD_PREFIXES) for name in span.attributes):
+        return True
+    return any(one.name != GENAI and one.has_reader for one in find_conventions(span))
+
+
+_GENAI_BIT: Final = 1 << next(index for index, one in enumerate(CONVENTIONS) if one.name == GENAI)
+
+
+@lru_cache(maxsize=4096)
+def _find_by_attribute(name: str) -> int:
+    return sum(
+        1 << index
+        for index, one in enumerate(CONVENTIONS)
+        if name.startswith(one.prefixes) or name in one.attributes
+    )
+
+
+@lru_cache(maxsize=256)
+def _find_by_scope(scope: str) -> int:
+    return sum(1 << index for index, one in enumerate(CONVENTIONS) if one.has_scope(scope))
+
+
+@cache
+def _select(found: int) -> tuple[Convention, ...]:
+    return tuple(one for index, one in enumerate(CONVENTIONS) if found >> index & 1)

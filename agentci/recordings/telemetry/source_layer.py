@@ -1,0 +1,26 @@
+"""What one convention says about a span."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from agentci.model.json import Json
+from agentci.recordings.telemetry.messages import SpanMessages
+from agentci.recordings.telemetry.spans import OperationKind, make_no_attributes
+
+
+class SourceLayer(Struct, frozen=True, kw_only=True):
+    """The data of a span from one source.
+
+    Attributes:
+        kind: None if the source does not say what the span is.
+        values: by current names of the GenAI conventions.
+        input, output: messages to and from the model or agent; empty if the source has none.
+        failed: whether the source says that the tool failed.
+    """
+
+    kind: OperationKind | None = None
+    values: Mapping[str, Json] = field(default_factory=make_no_attributes)
+    input: SpanMessages = ()
+    output: SpanMessages = ()
+    failed: bool = False

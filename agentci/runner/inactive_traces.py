@@ -1,0 +1,35 @@
+"""Drops traces without agent activity, such as those of health checks."""
+
+from collections.abc import Sequence
+
+from agentci._util.text.format import format_count
+from agentci.errors import InputError
+from agentci.model.case import READ_CONVENTIONS
+from agentci.model.problem import Place, Problem
+from agentci.recordings.telemetry.stored_trace import StoredTrace
+
+
+def drop_inactive_traces(
+    recorded: Sequence[StoredTrace], *, are_all: bool
+) -> tuple[list[StoredTrace], list[Problem]]:
+    """Drop traces without agent activity, such as those of health checks, and count them.
+
+    Args:
+        are_all: whether all files could be read.
+
+    Raises:
+        InputError: all traces were read, and there are only such traces.
+    """
+    active = {stored.id for stored in recorded if stored.has_activity}
+    kept = [stored for stored in recorded if stored.id in active]
+    dropped = {stored.id: stored.file for stored in recorded if stored.id not in active}
+    if not dropped:
+        return kept, []
+    count = format_count(len(dropped), "trace")
+    place = Place(file=next(iter(dropped.values())))
+    if not kept and are_all:
+        raise InputError.from_message(
+            f"no agent activity in {count}", place=place, hint=f"{READ_CONVENTIONS}; record those"
+        )
+    note = Problem(message=f"{count} without agent activity ignored", place=place, severity="note")
+    return kept, [note]

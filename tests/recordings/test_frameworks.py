@@ -1,0 +1,98 @@
+"""Recordings of real frameworks, each with the turns that a person would say happened."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentci._util.files import SpooledChunks
+from agentci.model.trace import Trace, Turn
+from agentci.recordings.registry import read_recording
+from agentci.recordings.telemetry.conversion import convert_to_trace
+from agentci.recordings.telemetry.grouping import group_traces
+
+FOLDER = Path(__file__).parent / "frameworks"
+# The agent crashed in its first turn, and made no second one.
+CRASHED = {("openai-agents-mlflow", "twoturn")}
+
+
+def list_cases() -> Iterator[Any]:
+    for path in sorted(FOLDER.glob("*/expected.json")):
+        for case, turns in json.loads(path.read_text()).items():
+            framework = path.parent.name
+            if (framework, case) not in CRASHED:
+                recording = path.with_name(f"{case}.jsonl.gz")
+                yield pytest.param(recording, turns, id=f"{framework}-{case}")
+
+
+def read(path: Path) -> list[Trace]:
+    spool = SpooledChunks()
+    stored = read_recording([path.read_bytes()], file=path.name, spool=spool)
+    groups = group_traces(stored, spool, group_by="auto", multi_turn_eval_cases=True)
+    return [convert_to_trace(group, spool) for group in groups]
+
+
+def list_turns(traces: Sequence[Trace]) -> list[Turn]:
+    return [turn for trace in traces for turn in trace.turns]
+
+
+def list_calls(turn: Turn, expected: Sequence[Any]) -> list[tuple[str, Any]]:
+    """The calls of a turn without those that either reading counts, sorted if in parallel."""
+    calls = [(call.name, call.args) for call in turn.tool_calls]
+    for name in (call["name"] for call in expected if call.get("optional")):
+        given = next((call for call in calls if call[0] == name), None)
+        if given is not None:
+            calls.remove(given)
+    parallel = any(call.get("parallel") for call in expected)
+    return sorted(calls, key=repr) if parallel else calls
+
+
+@pytest.mark.parametrize(("path", "expected"), tuple(list_cases()))
+def test_recording_reads_as_the_turns_that_happened(path: Path, expected: list[Any]) -> None:
+    traces = read(path)
+    turns = list_turns(traces)
+    if any(turn.get("expect") == "refusal" for turn in expected):
+        assert all(trace.not_captured for trace in traces if trace.turns)
+        return
+    assert not any(trace.not_captured for trace in traces)
+    required = [
+        [(call["name"], call["args"]) for call in turn["tool_calls"] if not call.get("optional")]
+        for turn in expected
+    ]
+    assert [
+        (turn.user_text, list_calls(turn, want["tool_calls"]), turn.final_text)
+        for turn, want in zip(turns, expected, strict=True)
+    ] == [
+        (want["user"], calls, want["final"]) for want, calls in zip(expected, required, strict=True)
+    ]
+
+
+def test_crashed_agent_is_reported() -> None:
+    (trace,) = read(FOLDER / "openai-agents-mlflow" / "twoturn.jsonl.gz")
+    (turn,) = trace.turns
+    assert (turn.tool_calls, turn.final_text) == ((), None)
+    assert trace.warnings == (f"turn {turn.id} failed before an answer",)
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        ("adk2-nocontent", "Google ADK: gcp.vertex.agent 2.13.0"),
+        ("adk2-nocontent", "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1"),
+        ("openai-chat-v2-nocontent", "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"),
+        ("autogen", "AutoGen core: autogen-core"),
+    ],
+)
+def test_missing_content_names_framework_and_switch(framework: str, said: str) -> None:
+    reasons = [trace.not_captured for trace in read(FOLDER / framework / "basic.jsonl.gz")]
+    assert said in "".join(reasons)
+
+
+@pytest.mark.parametrize("framework", ["openai-chat-v2-span", "openai-chat-v2-span-unwrapped"])
+def test_conversation_without_a_session_is_joined_by_history(framework: str) -> None:
+    (trace,) = read(FOLDER / framework / "twoturn.jsonl.gz")
+    assert [turn.user_text for turn in trace.turns][1:] == ["And in Rome?"]
+    (warning,) = trace.warnings
+    assert "set gen_ai.conversation.id" in warning

@@ -1,0 +1,3 @@
+import json
+
+print(json.dumps({"score": 0.9, "verdict": "fail"}))
