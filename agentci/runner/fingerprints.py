@@ -19,7 +19,7 @@ from agentci.remote.programs import ProgramTable, ReadyProgram
 from agentci.runner.code_files import digest_bytes
 from agentci.runner.source_digests import SourceDigests
 
-# The bytes of a fingerprint's parts, which differ from any JSON.
+# Between definition and expectation; JSON of one line does not contain it.
 SEPARATOR: Final = b"\n"
 
 

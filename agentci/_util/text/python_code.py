@@ -107,6 +107,7 @@ class _Statement(Struct, frozen=True, eq=False, kw_only=True):
     text: str
     binds: frozenset[str]
     uses: frozenset[str]
+    imports: tuple[_ImportedName, ...]
     is_inert: bool
 
 
@@ -123,11 +124,6 @@ class PythonModule:
             body = ast.parse(source).body
             tables = symtable.symtable(source, "<module>", "exec").get_children()
         self._scopes = {(each.get_name(), each.get_lineno()): each for each in tables}
-        self._has_star = any(
-            isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
-            for statement in body
-            for node in ast.walk(statement)
-        )
         imports = [node for node in body if isinstance(node, _Import)]
         others = {
             name
@@ -142,6 +138,9 @@ class PythonModule:
         self._open_classes: set[str] = set()
         lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         self._statements = [self._read_statement(node, lines) for node in body]
+        self._has_star = any(
+            each.name == "*" for statement in self._statements for each in statement.imports
+        )
         self._by_name: dict[str, list[_Statement]] = {}
         for statement in self._statements:
             for name in statement.binds:
@@ -211,6 +210,9 @@ class PythonModule:
             text="\n".join(lines[first - 1 : node.end_lineno]),
             binds=frozenset(_list_bound_names(node)),
             uses=frozenset(self._list_uses(node)),
+            imports=tuple(
+                name for each in ast.walk(node) if isinstance(each, _Import) for name in _bind(each)
+            ),
             is_inert=is_inert,
         )
 
@@ -247,7 +249,7 @@ class PythonModule:
                 | ast.AugAssign(target=ast.Name(), value=value)
             ):
                 return value is None or self._is_pure(value)
-            case ast.If(test=test):
+            case ast.If(test=test, orelse=[]):
                 return _is_skipped_on_import(test)
             case ast.Expr(value=value):
                 return isinstance(value, ast.Constant)
@@ -332,10 +334,10 @@ class PythonModule:
         bound = [
             (each, isinstance(statement.node, _Import) and each.bound not in reached)
             for statement in statements
-            for node in ast.walk(statement.node)
-            if isinstance(node, _Import)
-            for each in _bind(node)
+            for each in statement.imports
         ]
+        if not bound:
+            return
         others = [each.node for each in statements if not isinstance(each.node, _Import)]
         used = _find_attributes(others, {each.bound for each, _ in bound})
         for each, is_unused in bound:

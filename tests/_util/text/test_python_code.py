@@ -71,6 +71,7 @@ def test_statement_without_effect_on_others_is_not_reached(other: str) -> None:
         "re = object()\nX = re.compile('a')",
         "try:\n    pass\nexcept ValueError as error:\n    pass",
         "X = make()()",
+        "if __name__ == '__main__':\n    pass\nelse:\n    print()",
         "X = [(y := 1)]",
         "X = (1).__add__(make())",
     ],
