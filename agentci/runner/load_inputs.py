@@ -1,6 +1,6 @@
 """Find and read the traces, eval set and dataset of a suite."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from agentci.model.case import Dataset, EvalCase, EvalSet
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import AUTO, is_recording, read_recording
-from agentci.recordings.telemetry.stored_trace import StoredTrace
+from agentci.recordings.runs import StoredRun
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.services import Services
 
@@ -169,9 +169,9 @@ def read_recordings(
     services: Services,
     *,
     spool: SpooledChunks,
-) -> tuple[list[StoredTrace], list[Problem]]:
-    """The traces of a suite, and the problems of the files that could not be read."""
-    traces: list[StoredTrace] = []
+) -> tuple[list[StoredRun], list[Problem]]:
+    """The recorded runs of a suite, and the problems of the files that could not be read."""
+    traces: list[StoredRun] = []
     problems: list[Problem] = []
     trace_format = settings.trace_format or loaded.suite.trace_format or AUTO
     for path in paths:
@@ -191,6 +191,25 @@ def read_recordings(
         except InputError as error:
             problems += error.problems
     return traces, problems
+
+
+def find_case_names(loaded: LoadedSuite, workspace: Workspace) -> Mapping[str, str]:
+    """The ids of the eval cases that the config names, by file as shown to the user."""
+    found: dict[str, str] = {}
+    place = loaded.suite.place_of("traces")
+    for pattern, named in loaded.suite.case_names.items():
+        for path in loaded.locator.matches(pattern, place):
+            name = named if isinstance(named, str) else named.get(path.path.name)
+            if name is not None:
+                filled = _fill_case_name(name, path.path) if isinstance(named, str) else name
+                found[workspace.display_path(path.path)] = filled
+    return found
+
+
+def _fill_case_name(name: str, path: Path) -> str:
+    stem = path.name.removesuffix(".gz")
+    stem = stem.rpartition(".")[0] or stem
+    return name.replace("{stem}", stem).replace("{folder}", path.parent.name)
 
 
 def _find_recordings(

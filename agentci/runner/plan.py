@@ -18,7 +18,11 @@ from agentci._util.workspace import ResolvedPath
 from agentci.config.settings import Settings
 from agentci.config.suite import EvalFileCase
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher, has_multi_turn_case
+from agentci.evaluators.agentevals.match_eval_case import (
+    EvalCaseMatcher,
+    has_multi_turn_case,
+    name_eval_case,
+)
 from agentci.model.case import Case, CaseSummary, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.gate import Gate
 from agentci.model.problem import COMMAND_LINE, Problem
@@ -26,14 +30,15 @@ from agentci.model.result import Provenance
 from agentci.model.shard import Shard, ShardInfo
 from agentci.model.trace import Trace
 from agentci.model.values import replace
-from agentci.recordings.registry import AUTO, FORMATS
-from agentci.recordings.telemetry.conversion import convert_to_trace, group_traces
+from agentci.recordings.registry import FORMAT_NAMES
+from agentci.recordings.runs import convert_run, group_runs
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_configs import LoadedSuite, load_suites
 from agentci.runner.load_inputs import (
+    find_case_names,
     find_coverage_problems,
     find_input_files,
     load_eval_set,
@@ -146,8 +151,8 @@ def make_plan(settings: Settings, services: Services) -> Plan:
     Raises:
         InputError: a config, an eval set or an option is invalid; with all errors.
     """
-    if settings.trace_format not in (None, AUTO, *FORMATS):
-        known = ", ".join((AUTO, *FORMATS))
+    if settings.trace_format not in (None, *FORMAT_NAMES):
+        known = ", ".join(FORMAT_NAMES)
         message = f"unknown trace format `{settings.trace_format}`"
         raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use one of {known}")
     return plan_suites(load_suites(settings, services), settings, services)
@@ -236,14 +241,15 @@ def _plan_recordings(
     recorded, broken = read_recordings(
         source.recordings, source.loaded, settings, services, spool=recordings
     )
-    groups = group_traces(
+    groups = group_runs(
         recorded,
         recordings,
         group_by=settings.group_by or suite.group_by,
         multi_turn_eval_cases=has_multi_turn_case(source.eval_set),
     )
     matching = EvalCaseMatcher(source.eval_set, has_one_trace=len(groups) == 1)
-    traces = (convert_to_trace(group, recordings) for group in groups)
+    names = find_case_names(source.loaded, services.workspace)
+    traces = (name_eval_case(convert_run(group, recordings), names) for group in groups)
     checks = tuple(
         Check(
             config=suite.file,
