@@ -7,6 +7,7 @@ from typing import Final
 from agentci._util.files import SpooledChunks
 from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_chunks, read_file
 from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
@@ -204,6 +205,26 @@ def find_case_names(loaded: LoadedSuite, workspace: Workspace) -> Mapping[str, s
                 filled = _fill_case_name(name, path.path) if isinstance(named, str) else name
                 found[workspace.display_path(path.path)] = filled
     return found
+
+
+def find_unknown_cases(
+    suite: Suite, eval_set: EvalSet | None, dataset: Dataset | None
+) -> Iterator[Problem]:
+    """Find eval cases that ``traces:`` names and that neither eval set nor dataset has."""
+    if eval_set is None and dataset is None:
+        return
+    known = [each.id for each in eval_set.cases] if eval_set is not None else []
+    known += [row.id for row in dataset.rows] if dataset is not None else []
+    for named in suite.case_names.values():
+        names = [named] if isinstance(named, str) else named.values()
+        for name in names:
+            is_template = isinstance(named, str) and "{" in name
+            if not is_template and name not in known:
+                yield Problem(
+                    message=f"`traces` names an eval case that does not exist: {quote_name(name)}",
+                    place=suite.place_of("traces"),
+                    hint=suggest_name(name, known) or "check the ids in the eval set",
+                )
 
 
 def _fill_case_name(name: str, path: Path) -> str:

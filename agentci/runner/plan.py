@@ -41,6 +41,7 @@ from agentci.runner.load_inputs import (
     find_case_names,
     find_coverage_problems,
     find_input_files,
+    find_unknown_cases,
     load_eval_set,
     load_suite_dataset,
     read_recordings,
@@ -218,6 +219,7 @@ def _load_inputs(
         try:
             carries_runs = not (settings.traces or loaded.suite.traces)
             dataset = load_suite_dataset(loaded, services.workspace, carries_runs=carries_runs)
+            problems += find_unknown_cases(loaded.suite, eval_set, dataset)
         except InputError as error:
             problems += error.problems
         sources.append(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentci._util.text.format import format_count
-from agentci.model.case import Case, DatasetRow, EvalCase, EvalSet
+from agentci.model.case import QUESTION_NOT_RECORDED, Case, DatasetRow, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import replace
 
@@ -16,9 +16,7 @@ NO_USER_INPUT: Final = "no user input to match"
 NO_MATCH: Final = "no matching eval case"
 AMBIGUOUS: Final = "ambiguous eval case"
 # The recording leaves out what the user wrote, which agentevals does not know.
-UNNAMED: Final = (
-    "the recording does not hold what the user wrote; name its eval case with `case:` in `traces:`"
-)
+UNNAMED: Final = f"{QUESTION_NOT_RECORDED}; name its eval case with `case:` in `traces:`"
 SUPPLIED_QUESTION: Final = "the question is that of the eval case; the recording has none"
 
 
@@ -89,7 +87,8 @@ def supply_questions(trace: Trace, questions: Sequence[str]) -> Trace:
     )
     if turns == trace.turns:
         return trace
-    return replace(trace, turns=turns, warnings=tuple(sorted({*trace.warnings, SUPPLIED_QUESTION})))
+    warnings = {*trace.warnings, SUPPLIED_QUESTION} - {QUESTION_NOT_RECORDED}
+    return replace(trace, turns=turns, warnings=tuple(sorted(warnings)))
 
 
 def has_multi_turn_case(eval_set: EvalSet | None) -> bool:

@@ -11,8 +11,8 @@ from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.values import as_object, as_text, join_text
 
 _TOOL_PREFIX: Final = "tool-"
-_FAILED_STATES: Final = frozenset({"output-error", "output-denied"})
-_DONE_STATES: Final = frozenset({"output-available", "result"})
+_FAILED_STATES: Final = ("output-error", "output-denied")
+_DONE_STATES: Final = ("output-available", "result")
 
 
 def is_ui_message(message: JsonObject) -> bool:

@@ -10,8 +10,8 @@ from agentci.recordings.transcripts.openai_chat import describe_role
 from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.values import as_text, is_text_part, join_text
 
-_CALL_TYPES: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-_THOUGHT_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
+_CALL_TYPES: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
+_THOUGHT_TYPES: Final = ("thinking", "redacted_thinking")
 _RESULT_ENDING: Final = "tool_result"
 _SILENT_ROLES: Final = ("system", "developer")
 

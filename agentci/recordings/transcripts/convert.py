@@ -1,13 +1,10 @@
 """Converts the runs of transcripts to traces."""
 
-from typing import Final
-
+from agentci.model.case import QUESTION_NOT_RECORDED
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place
 from agentci.model.trace import Trace
 from agentci.recordings.transcripts.transcript_run import TranscriptRun
-
-NO_PROMPT: Final = "the recording does not hold what the user wrote"
 
 
 def make_trace(run: TranscriptRun, *, file: str, own_id: str) -> Trace:
@@ -19,7 +16,7 @@ def make_trace(run: TranscriptRun, *, file: str, own_id: str) -> Trace:
     run_id = run.id or own_id
     warnings = set(run.warnings)
     if any(not turn.user_text_recorded for turn in run.turns):
-        warnings.add(NO_PROMPT)
+        warnings.add(QUESTION_NOT_RECORDED)
     return Trace(
         id=run_id,
         key=run_id,

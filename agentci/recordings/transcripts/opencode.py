@@ -20,7 +20,7 @@ from agentci.recordings.transcripts.values import (
     parse_cost,
 )
 
-_STREAM_TYPES: Final = frozenset({"step_start", "text", "tool_use", "step_finish", "reasoning"})
+_STREAM_TYPES: Final = ("step_start", "text", "tool_use", "step_finish", "reasoning")
 
 
 def _recognises_export(document: Json) -> bool:
