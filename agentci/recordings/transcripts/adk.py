@@ -1,4 +1,4 @@
-"""Google's Agent Development Kit: sessions, events and results of eval sets."""
+"""Google's Agent Development Kit (sessions, events, results of eval sets) and GenAI contents."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -7,7 +7,8 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_json_or_text
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import summarize_warnings
+from agentci.recordings.transcripts.message_list import MessageListBuilder, summarize_warnings
+from agentci.recordings.transcripts.openai_chat import describe_role
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
 from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.values import (
@@ -121,6 +122,29 @@ def _add_response(turns: TurnBuilder, response: JsonObject) -> None:
     failed = "error" in as_object(output) and "result" not in as_object(output)
     name = as_text(response.get("name"))
     turns.add_result(response.get("id"), output, failed=failed, name=name)
+
+
+_CONTENT_ROLES: Final = ("user", "model", "function", "tool")
+
+
+def is_content(message: JsonObject) -> bool:
+    """Return whether a message can only be a content of the Google GenAI SDK."""
+    parts = message.get("parts")
+    return (
+        message.get("role") in _CONTENT_ROLES
+        and isinstance(parts, list)
+        and bool(parts)
+        and all("type" not in part and "part_kind" not in part for part in iterate_objects(parts))
+    )
+
+
+def add_content(run: MessageListBuilder, message: JsonObject) -> None:
+    """Add one content of the Google GenAI SDK."""
+    role = message.get("role")
+    if role not in _CONTENT_ROLES:
+        raise DocumentFormatError(f"a message has {describe_role(role)}")
+    parts = list(iterate_objects(message.get("parts")))
+    _add_parts(run.turns, parts, is_user=role == "user")
 
 
 SESSION: Final = TranscriptReader(recognises=_recognises_session, read=_read_session)

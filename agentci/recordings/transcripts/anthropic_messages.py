@@ -6,7 +6,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.message_list import MessageListBuilder
-from agentci.recordings.transcripts.openai_chat import describe_role
+from agentci.recordings.transcripts.openai_chat import add_calls, describe_role
 from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.values import as_text, is_text_part, join_text
 
@@ -33,7 +33,11 @@ def add_message(run: MessageListBuilder, message: JsonObject) -> None:
             run.add_question(content)
     elif role == "assistant":
         add_answer(run.turns, content, message_id=as_text(message.get("id")))
+        # Libraries that speak to many providers mix both forms.
+        add_calls(run, message)
         run.add_model(message.get("model"))
+    elif role == "tool":
+        run.turns.add_result(message.get("tool_call_id"), content)
     elif role not in _SILENT_ROLES:
         raise DocumentFormatError(f"a message has {describe_role(role)}")
 

@@ -149,9 +149,7 @@ class _Steps:
                 turns.add_call(name, args, call.get("tool_call_id"))
         elif source != "system":
             raise DocumentFormatError("a step has a `source` other than system, user or agent")
-        for result in _iterate_results(step):
-            content = result.get("content")
-            turns.add_result(result.get("source_call_id"), content, failed=_has_failed(result))
+        _add_results(turns, step)
 
     def _add_user(self, turns: TurnBuilder, message: Json) -> None:
         """Start a turn, unless the agent's harness wrote the message or it is blank."""
@@ -189,6 +187,19 @@ class _Steps:
         copied = format_count(self._copied, "step")
         left_out = [f"{copied} copied from an earlier trajectory left out"] if self._copied else []
         return [*left_out, *self.main.warnings]
+
+
+def _add_results(turns: TurnBuilder, step: JsonObject) -> None:
+    """Add the results of a step; those that name no call are in the order of the others."""
+    results = list(_iterate_results(step))
+    named = {as_text(result.get("source_call_id")) for result in results}
+    calls = iterate_objects(step.get("tool_calls"))
+    call_ids = (as_text(call.get("tool_call_id")) for call in calls)
+    unnamed = (call_id for call_id in call_ids if call_id not in named)
+    for result in results:
+        call_id = as_text(result.get("source_call_id")) or next(unnamed, None)
+        if call_id is not None:
+            turns.add_result(call_id, result.get("content"), failed=_has_failed(result))
 
 
 def _find_owner(step: JsonObject) -> str | None:

@@ -278,10 +278,12 @@ class _ClaudeStream:
         if call_id is not None:
             name = as_text(record.get("subagent_type"))
             agent = self._agents.setdefault(call_id, _Agent(name=name, call_id=call_id))
-        if record.get("type") == "user":
-            agent.add_user(message.get("content"))
-        else:
+        if record.get("type") == "assistant":
             agent.add_assistant(message, record.get("error"))
+        elif record.get("isSynthetic") is True:
+            add_results(agent.turns, message.get("content"))
+        else:
+            agent.add_user(message.get("content"))
 
     def _add_result(self, record: JsonObject) -> None:
         self.has_result = True

@@ -105,13 +105,27 @@ def _add_answer(run: MessageListBuilder, fields: JsonObject) -> None:
 
 def find_updated_messages(document: Json) -> list[Json] | None:
     """Return the messages of a line of LangGraph's ``stream_mode="updates"``; else None."""
-    if not isinstance(document, dict) or not document:
+    if not is_update(document):
         return None
     found: list[Json] = []
-    for update in document.values():
+    for update in as_object(document).values():
         messages = as_object(update).get("messages")
-        if update is not None and not isinstance(update, dict):
-            return None
         found += messages if isinstance(messages, list) else []
     objects = list(iterate_objects(found))
     return found if objects and all(map(is_marked, objects)) else None
+
+
+def is_update(document: Json) -> bool:
+    """Return whether a document may be what nodes of a graph changed, with or without messages."""
+    return (
+        isinstance(document, dict)
+        and bool(document)
+        and not is_marked(document)
+        and all(
+            update is None or isinstance(update, dict) or node == INTERRUPT
+            for node, update in document.items()
+        )
+    )
+
+
+INTERRUPT: Final = "__interrupt__"

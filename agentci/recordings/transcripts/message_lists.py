@@ -9,6 +9,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.json_documents import Document
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts import (
+    adk,
     ai_sdk,
     anthropic_messages,
     langchain,
@@ -41,6 +42,7 @@ MESSAGE_FORMATS: Final[Mapping[str, MessageFormat]] = {
     "pydantic-ai-messages": MessageFormat(
         is_marked=pydantic_ai.is_marked, add=pydantic_ai.add_message
     ),
+    "google-genai-contents": MessageFormat(is_marked=adk.is_content, add=adk.add_content),
     "ai-sdk-ui-messages": MessageFormat(is_marked=ai_sdk.is_ui_message, add=ai_sdk.add_ui_message),
     "ai-sdk-messages": MessageFormat(
         is_marked=ai_sdk.is_model_message, add=ai_sdk.add_model_message
@@ -55,6 +57,7 @@ MESSAGE_FORMATS: Final[Mapping[str, MessageFormat]] = {
 }
 # Text without tool calls has this form in most of them.
 FALLBACK: Final = "openai-chat"
+_GRAPH_FORMAT: Final = "langchain-messages"
 
 
 def make_reader(name: str) -> TranscriptReader:
@@ -138,8 +141,8 @@ def _read_runs(documents: Iterable[Document], name: str) -> Iterator[TranscriptR
         if openai_responses.is_response(value):
             yield _read_response(as_object(value), line)
             continue
-        if isinstance(value, dict) and _find_wrapped(value) is None:
-            single += next(find_message_lists(value), [value])
+        if not isinstance(value, list) and _find_wrapped(as_object(value)) is None:
+            single += _read_single(value, name, line)
             first_line = first_line or line
             continue
         for messages in find_message_lists(value):
@@ -150,6 +153,16 @@ def _read_runs(documents: Iterable[Document], name: str) -> Iterator[TranscriptR
         yield read_messages(previous[0], name, previous[1])
     if single:
         yield read_messages(single, name, first_line)
+
+
+def _read_single(value: Json, name: str, line: int) -> Sequence[Json]:
+    """Return the messages of a line with one message, or with what changed in a graph."""
+    found = next(find_message_lists(value), None)
+    if found is not None:
+        return found
+    if name == _GRAPH_FORMAT and langchain.is_update(value):
+        return ()
+    raise DocumentFormatError("neither a message nor a list of messages", line=line)
 
 
 def _is_next_state(earlier: Sequence[Json], later: Sequence[Json]) -> bool:
@@ -169,7 +182,9 @@ def read_messages(messages: Sequence[Json], name: str, line: int) -> TranscriptR
     Raises:
         DocumentFormatError: a message is not of this kind.
     """
-    run, add = MessageListBuilder(), MESSAGE_FORMATS[name].add
+    own = find_list_format(messages)
+    # Lists of one file may be of different kinds; one with only texts may be of any.
+    run, add = MessageListBuilder(), MESSAGE_FORMATS[name if own in (None, FALLBACK) else own].add
     for number, message in enumerate(messages, start=1):
         if not isinstance(message, dict):
             raise DocumentFormatError(f"message {number} is not an object", line=line)

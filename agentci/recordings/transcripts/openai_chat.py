@@ -28,7 +28,7 @@ def add_message(run: MessageListBuilder, message: JsonObject) -> None:
         run.add_question(content)
     elif role == "assistant":
         run.turns.add_text(join_text(content) or message.get("refusal"))
-        _add_calls(run, message)
+        add_calls(run, message)
     elif role == "tool":
         run.turns.add_result(message.get("tool_call_id"), content)
     elif role == "function":
@@ -38,7 +38,8 @@ def add_message(run: MessageListBuilder, message: JsonObject) -> None:
         raise DocumentFormatError(f"a message has {describe_role(role)}")
 
 
-def _add_calls(run: MessageListBuilder, message: JsonObject) -> None:
+def add_calls(run: MessageListBuilder, message: JsonObject) -> None:
+    """Add the tool calls of a message."""
     for call in iterate_objects(message.get("tool_calls")):
         function, custom = as_object(call.get("function")), as_object(call.get("custom"))
         if custom and not function:

@@ -143,11 +143,18 @@ _ROWS: Final = (
         title="LangChain and LangGraph messages (`dumpd`, `messages_to_dict`, state, snapshot)",
         recognised_by="`lc: 1`, or `type: human`, `ai`, `tool`",
         module=_MESSAGE_LISTS,
+        note="updates of a graph have no prompt",
     ),
     TranscriptFormat(
         name="pydantic-ai-messages",
         title="Pydantic AI (`all_messages_json()`)",
         recognised_by="`kind: request` or `response` with `parts`",
+        module=_MESSAGE_LISTS,
+    ),
+    TranscriptFormat(
+        name="google-genai-contents",
+        title="Google GenAI SDK, `contents`",
+        recognised_by="`role: user` or `model` and `parts` without `type`",
         module=_MESSAGE_LISTS,
     ),
     TranscriptFormat(
