@@ -21,8 +21,9 @@ from agentci.recordings.transcripts.values import (
     UsageSum,
     as_object,
     as_text,
+    collect_records,
+    collect_runs,
     iterate_first_objects,
-    iterate_records,
     iterate_texts,
     parse_cost,
 )
@@ -114,15 +115,9 @@ def _is_session_record(record: JsonObject) -> bool:
 
 
 def _read_session(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
-    session, first_line = _Session(), 0
-    for record, line in iterate_records(documents):
-        if _is_session_record(record):
-            first_line = first_line or line
-            try:
-                session.add(record)
-            except DocumentFormatError as error:
-                raise DocumentFormatError(str(error), line=line) from None
-    yield session.build(first_line or 1)
+    session = _Session()
+    first_line = collect_records(documents, session)
+    yield session.build(first_line)
 
 
 class _Session:
@@ -134,16 +129,20 @@ class _Session:
         self._agent_of_record: dict[str, _Agent] = {}
         self._seen: set[str] = set()
         self._session_id: str | None = None
+        self._session_ids: set[str | None] = set()
         self._has_main = False
 
     def add(self, record: JsonObject) -> None:
-        """Add a record of the user or the model."""
+        """Add a record of the user or the model; others are ignored."""
+        if not _is_session_record(record):
+            return
         record_id = as_text(record.get("uuid"))
         if record_id is not None:
             if record_id in self._seen:
                 return
             self._seen.add(record_id)
         self._session_id = as_text(record.get("sessionId")) or self._session_id
+        self._session_ids.add(self._session_id)
         agent = self._find_agent(record, record_id)
         if record.get("isMeta") is True or record.get("isCompactSummary") is True:
             return
@@ -176,6 +175,9 @@ class _Session:
             [(agent_id, agent)] = self._agents.items()
             return _make_run(agent, line, run_id=agent_id, parent_id=self._session_id)
         subagents = tuple(agent.build() for agent in self._agents.values())
+        if len(self._session_ids) > 1:
+            count = len(self._session_ids)
+            self._main.warnings.append(f"records of {count} sessions were read as one run")
         return _make_run(self._main, line, run_id=self._session_id, subagents=subagents)
 
 
@@ -222,20 +224,19 @@ def _is_stream_record(record: JsonObject) -> bool:
 
 
 def _read_stream(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
-    stream, first_line = _ClaudeStream(), 0
-    for record, line in iterate_records(documents):
-        first_line = first_line or line
-        try:
-            stream.add(record)
-        except DocumentFormatError as error:
-            raise DocumentFormatError(str(error), line=line) from None
-    if not stream.has_messages and stream.has_result:
-        raise DocumentFormatError(
-            "this is only the result of Claude Code's `--output-format json`, without its tool"
-            " calls; record with `--output-format stream-json --verbose`",
-            line=first_line,
-        )
-    yield stream.build(first_line or 1)
+    for stream, first_line in collect_runs(documents, _ClaudeStream, _find_start):
+        if not stream.has_messages and stream.has_result:
+            raise DocumentFormatError(
+                "this is only the result of Claude Code's `--output-format json`, without its tool"
+                " calls; record with `--output-format stream-json --verbose`",
+                line=first_line,
+            )
+        yield stream.build(first_line)
+
+
+def _find_start(record: JsonObject) -> str | None:
+    is_start = record.get("type") == "system" and record.get("subtype") == "init"
+    return as_text(record.get("session_id")) if is_start else None
 
 
 class _ClaudeStream:

@@ -12,7 +12,6 @@ from agentci.recordings.telemetry.json_input import (
     parse_int64,
     parse_nested_json,
 )
-from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.message_list import summarize_warnings
 from agentci.recordings.transcripts.openai_responses import add_call_item, read_message_texts
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
@@ -20,9 +19,10 @@ from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.values import (
     as_object,
     as_text,
+    collect_records,
+    collect_runs,
     find_text,
     iterate_first_objects,
-    iterate_records,
     join_text,
     make_usage,
 )
@@ -50,14 +50,9 @@ def _recognises_rollout(document: Json) -> bool:
 
 
 def _read_rollout(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
-    rollout, first_line = _Rollout(), 0
-    for record, line in iterate_records(documents):
-        first_line = first_line or line
-        try:
-            rollout.add(record.get("type"), as_object(record.get("payload")))
-        except DocumentFormatError as error:
-            raise DocumentFormatError(str(error), line=line) from None
-    yield rollout.build(first_line or 1)
+    rollout = _Rollout()
+    first_line = collect_records(documents, rollout)
+    yield rollout.build(first_line)
 
 
 class _Rollout:
@@ -70,8 +65,9 @@ class _Rollout:
         self._usage: JsonObject = {}
         self._warnings: list[str] = []
 
-    def add(self, kind: Json, payload: JsonObject) -> None:
+    def add(self, record: JsonObject) -> None:
         """Add a record; those of the display log are ignored."""
+        kind, payload = record.get("type"), as_object(record.get("payload"))
         if kind == "session_meta":
             # Later ones are those of sessions whose history was copied.
             self._meta = self._meta or payload
@@ -172,14 +168,12 @@ def _recognises_exec(document: Json) -> bool:
 
 
 def _read_exec(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
-    stream, first_line = _ExecStream(), 0
-    for record, line in iterate_records(documents):
-        first_line = first_line or line
-        try:
-            stream.add(record)
-        except DocumentFormatError as error:
-            raise DocumentFormatError(str(error), line=line) from None
-    yield stream.build(first_line or 1)
+    for stream, first_line in collect_runs(documents, _ExecStream, _find_start):
+        yield stream.build(first_line)
+
+
+def _find_start(record: JsonObject) -> str | None:
+    return as_text(record.get("thread_id")) if record.get("type") == "thread.started" else None
 
 
 class _ExecStream:

@@ -9,7 +9,6 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.trace import SubagentRun
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.message_list import summarize_warnings
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
 from agentci.recordings.transcripts.turn_builder import TurnBuilder
@@ -17,9 +16,9 @@ from agentci.recordings.transcripts.values import (
     UsageSum,
     as_object,
     as_text,
+    collect_records,
     find_text,
     iterate_first_objects,
-    iterate_records,
 )
 
 # The CLI replaces the values of secrets by this, wherever they occur.
@@ -57,14 +56,9 @@ def _unmask_type(kind: str) -> str:
 
 
 def _read(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
-    session, first_line = _Events(), 0
-    for record, line in iterate_records(documents):
-        first_line = first_line or line
-        try:
-            session.add(record)
-        except DocumentFormatError as error:
-            raise DocumentFormatError(str(error), line=line) from None
-    yield session.build(first_line or 1)
+    session = _Events()
+    first_line = collect_records(documents, session)
+    yield session.build(first_line)
 
 
 class _Events:

@@ -14,9 +14,10 @@ from agentci.recordings.transcripts.values import (
     UsageSum,
     as_object,
     as_text,
+    collect_records,
+    collect_runs,
     find_text,
     iterate_first_objects,
-    iterate_records,
     iterate_texts,
     make_usage,
 )
@@ -37,14 +38,12 @@ def _recognises_session(document: Json) -> bool:
 
 
 def _read_session(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
-    history, first_line = _History(), 0
-    for record, line in iterate_records(documents):
-        first_line = first_line or line
-        history.add(record)
+    history = _History()
+    first_line = collect_records(documents, history)
     try:
-        yield history.build(first_line or 1)
+        yield history.build(first_line)
     except DocumentFormatError as error:
-        raise DocumentFormatError(str(error), line=first_line or 1) from None
+        raise DocumentFormatError(str(error), line=first_line) from None
 
 
 class _History:
@@ -187,14 +186,12 @@ def _recognises_stream(document: Json) -> bool:
 
 
 def _read_stream(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
-    stream, first_line = _GeminiStream(), 0
-    for record, line in iterate_records(documents):
-        first_line = first_line or line
-        try:
-            stream.add(record)
-        except DocumentFormatError as error:
-            raise DocumentFormatError(str(error), line=line) from None
-    yield stream.build(first_line or 1)
+    for stream, first_line in collect_runs(documents, _GeminiStream, _find_start):
+        yield stream.build(first_line)
+
+
+def _find_start(record: JsonObject) -> str | None:
+    return as_text(record.get("session_id")) if record.get("type") == "init" else None
 
 
 class _GeminiStream:

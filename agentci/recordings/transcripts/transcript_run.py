@@ -1,7 +1,7 @@
 """A run read from a transcript, and the interface of a reader."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -54,3 +54,14 @@ class TranscriptReader(Struct, frozen=True, kw_only=True):
 
 
 Record: TypeAlias = tuple[JsonObject, int]
+
+
+class RecordCollector(Protocol):
+    """Collects the run of a file from its records."""
+
+    def add(self, record: JsonObject) -> None:
+        """Add a record, in the order of the file.
+
+        Raises:
+            DocumentFormatError: if it is invalid.
+        """

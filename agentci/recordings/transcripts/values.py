@@ -1,7 +1,7 @@
 """Reads values of transcripts, which may have any type."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
 
 from agentci._util.text.json_text import is_shallow
 from agentci.model.json import Json, JsonObject
@@ -13,7 +13,10 @@ from agentci.recordings.telemetry.json_input import (
     parse_finite_float,
     parse_nested_json,
 )
-from agentci.recordings.transcripts.transcript_run import Record
+from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.transcripts.transcript_run import Record, RecordCollector
+
+C = TypeVar("C", bound=RecordCollector)
 
 NO_FIELDS: Final[JsonObject] = {}
 _TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text", "summary_text", "Text", None})
@@ -97,6 +100,45 @@ def iterate_records(documents: Iterable[Document]) -> Iterator[Record]:
         else:
             for record in iterate_objects(document.value):
                 yield record, document.line
+
+
+def collect_records(documents: Iterable[Document], collector: RecordCollector) -> int:
+    """Add the objects of a file to ``collector``, and return the line of the first.
+
+    Raises:
+        DocumentFormatError: if one is invalid, with its line.
+    """
+    [(_, first_line)] = collect_runs(documents, lambda: collector, lambda _: None) or [
+        (collector, 1)
+    ]
+    return first_line
+
+
+def collect_runs(
+    documents: Iterable[Document],
+    make_collector: Callable[[], C],
+    find_start: Callable[[JsonObject], str | None],
+) -> list[tuple[C, int]]:
+    """Add the objects of a file to collectors, one for each run, with the lines of their starts.
+
+    Args:
+        find_start: the id of the run that a record starts; None for other records.
+
+    Raises:
+        DocumentFormatError: if one is invalid, with its line.
+    """
+    found: list[tuple[C, int]] = []
+    current: str | None = None
+    for record, line in iterate_records(documents):
+        started = find_start(record)
+        if not found or (started is not None and current not in (None, started)):
+            found.append((make_collector(), line))
+        current = started or current
+        try:
+            found[-1][0].add(record)
+        except DocumentFormatError as error:
+            raise DocumentFormatError(str(error), line=line) from None
+    return found
 
 
 def iterate_first_objects(document: Json) -> Iterator[JsonObject]:

@@ -938,3 +938,210 @@ def test_file_without_turns_is_refused() -> None:
     assert problem_of([{"role": "system", "content": "x"}]).message == (
         "the file has no user message, answer or tool call"
     )
+
+
+def test_streams_in_one_file_are_runs_of_their_own() -> None:
+    def claude(session: str) -> list[Any]:
+        stream = TestClaudeCodeStream()
+        init = {**stream.INIT, "session_id": session}
+        return [init, stream.message("assistant", session), stream.result()]
+
+    found = read_text(lines(*claude("a"), *claude("b")))
+    assert [(trace.id, trace.turns[0].final_text) for trace in found] == [("a", "a"), ("b", "b")]
+
+    def codex(thread: str) -> list[Any]:
+        answer = {"id": "1", "type": "agent_message", "text": thread}
+        return [
+            {"type": "thread.started", "thread_id": thread},
+            {"type": "item.completed", "item": answer},
+            {"type": "turn.failed", "error": {"message": "quota"}},
+        ]
+
+    found = read_text(lines(*codex("a"), *codex("b")))
+    assert [(trace.id, trace.turns[0].final_text) for trace in found] == [("a", "a"), ("b", "b")]
+    assert "Codex reported an error: quota" in found[0].warnings
+
+
+def test_sessions_in_one_file_are_a_warning() -> None:
+    session = TestClaudeCode()
+    other = {**session.record("user", "Hi"), "sessionId": "t"}
+    trace = read_one(session.record("user", "Hi"), other, session.record("assistant", "Ho"))
+    assert "records of 2 sessions were read as one run" in trace.warnings
+
+
+@pytest.mark.parametrize(
+    ("records", "warning"),
+    [
+        (
+            [
+                TestCodex.META,
+                {"type": "event_msg", "payload": {"type": "turn_aborted"}},
+                {"type": "event_msg", "payload": {"type": "error", "message": "quota"}},
+                TestCodex().user("Hi"),
+            ],
+            {"a turn was interrupted", "Codex reported an error: quota"},
+        ),
+        (
+            [
+                TestCopilot().event("user.message", content="Hi"),
+                TestCopilot().event("session.error", message="quota"),
+            ],
+            {"Copilot reported an error: quota"},
+        ),
+        (
+            [
+                {"type": "init", "session_id": "s"},
+                {"type": "message", "role": "user", "content": "Hi"},
+                {"type": "error", "message": "loop"},
+                {"type": "result", "status": "error"},
+            ],
+            {"Gemini CLI reported: loop", "the run ended with an error"},
+        ),
+        (
+            [
+                {"type": "text", "sessionID": "s", "part": {"type": "text", "text": "Ho"}},
+                {"type": "error", "sessionID": "s", "error": {"name": "APIError"}},
+            ],
+            {"OpenCode reported an error: APIError"},
+        ),
+        (
+            [TestAdk().event("user", {"text": "Hi"}), TestAdk().event("a", errorCode="SAFETY")],
+            {"ADK reported an error: SAFETY"},
+        ),
+    ],
+)
+def test_error_of_the_agent_is_a_warning(records: list[Any], warning: set[str]) -> None:
+    assert warning <= set(read_one(*records).warnings)
+
+
+def test_failed_tools_are_marked() -> None:
+    failed = {
+        "type": "tool",
+        "tool": "f",
+        "callID": "c",
+        "state": {"status": "error", "error": "no"},
+    }
+    trace = read_one({"type": "tool_use", "sessionID": "s", "part": failed})
+    assert (results_of(trace.turns[0]), failed_of(trace.turns[0])) == (["no"], [True])
+    copilot = TestCopilot()
+    request = {"toolCallId": "c", "name": "f", "arguments": {}}
+    turn = only_turn(
+        copilot.event("assistant.message", content="", toolRequests=[request]),
+        copilot.event(
+            "tool.execution_complete", toolCallId="c", success=False, error={"message": "no"}
+        ),
+    )
+    assert (results_of(turn), failed_of(turn)) == (["no"], [True])
+    item = {"id": "1", "type": "mcp_tool_call", "tool": "f", "arguments": {}, "status": "failed"}
+    turn = only_turn(
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "item.completed", "item": {**item, "error": {"message": "no"}}},
+    )
+    assert (results_of(turn), failed_of(turn)) == (["no"], [True])
+    call = {"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "error": "no"}
+    turn = only_turn([ASK, call])
+    assert (results_of(turn), failed_of(turn)) == (["no"], [True])
+
+
+def test_rare_shapes_of_messages_are_read() -> None:
+    custom = {"id": "c", "type": "custom", "custom": {"name": "f", "input": "*** Begin"}}
+    assert calls_of(
+        only_turn([ASK, {"role": "assistant", "tool_calls": [tool_call(call_id="d"), custom]}])
+    ) == [
+        ("f", {}),
+        ("f", "*** Begin"),
+    ]
+    chat = {"type": "chat", "role": "assistant", "content": "Ho"}
+    old = langchain("ai", "1", additional_kwargs={"tool_calls": [tool_call()]})
+    function = langchain("function", "2", "7", name="f")
+    turn = only_turn([langchain("human", "0", "Hi"), old, function, chat])
+    assert (calls_of(turn), results_of(turn), turn.final_text) == ([("f", {})], ["7"], "Ho")
+    part = {
+        "type": "tool-invocation",
+        "toolInvocation": {"toolName": "f", "toolCallId": "c", "args": {}, "state": "call"},
+    }
+    assert calls_of(only_turn([{"role": "assistant", "parts": [part]}])) == [("f", {})]
+    interpreter = {
+        "type": "code_interpreter_call",
+        "id": "c",
+        "code": "1",
+        "outputs": [{"type": "logs", "logs": "1"}],
+    }
+    turn = only_turn([ASK, interpreter])
+    assert calls_of(turn) == [("code_interpreter", {"code": "1"})]
+    assert results_of(turn) == [[{"type": "logs", "logs": "1"}]]
+    prompt = {
+        "part_kind": "user-prompt",
+        "content": ["Hi", {"kind": "text", "content": "you"}, {"kind": "image-url"}],
+    }
+    search = {
+        "part_kind": "builtin-tool-call",
+        "tool_name": "web_search",
+        "args": {},
+        "tool_call_id": "c",
+    }
+    found = {
+        "part_kind": "builtin-tool-return",
+        "tool_name": "web_search",
+        "tool_call_id": "c",
+        "content": [1],
+    }
+    turn = only_turn(
+        [{"kind": "request", "parts": [prompt]}, {"kind": "response", "parts": [search, found]}]
+    )
+    assert (turn.user_text, results_of(turn)) == ("Hi\nyou", [[1]])
+    use = {"type": "server_tool_use", "id": "c", "name": "web_search", "input": {}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "c", "content": [{"url": "x"}]}
+    turn = only_turn(
+        [ASK, {"role": "assistant", "content": [use, result, {"type": "text", "text": "Ho"}]}]
+    )
+    assert (results_of(turn), turn.final_text) == ([[{"url": "x"}]], "Ho")
+    event = {"author": "a", "content": {"parts": [{"functionCall": {"name": "f", "args": {}}}]}}
+    invocation = {"user_content": {}, "intermediate_data": {"invocation_events": [event]}}
+    judged = [{"actual_invocation": None}, {"actual_invocation": invocation}]
+    case = {"eval_id": "a", "eval_metric_result_per_invocation": judged}
+    assert calls_of(only_turn({"eval_case_results": [case]})) == [("f", {})]
+
+
+def test_many_warnings_are_shortened() -> None:
+    results = [{"role": "tool", "tool_call_id": f"{n}", "content": "x"} for n in range(9)]
+    assert "and 4 other warnings about this run" in read_one([ASK, *results]).warnings
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"object": "response", "output": [{"type": "function_call"}]}, "a tool call has no name"),
+        (
+            {"type": "tool_use", "sessionID": "s", "part": {"type": "tool", "callID": "c"}},
+            "a tool call has no name",
+        ),
+        (
+            {
+                "info": {"id": "s"},
+                "messages": [{"info": {"role": "assistant"}, "parts": [{"type": "tool"}]}],
+            },
+            "a tool call has no name",
+        ),
+        (
+            {"schema_version": "ATIF-v1.0", "agent": {}, "steps": [{"source": "robot"}]},
+            "a step has a `source` other than system, user or agent",
+        ),
+        (
+            TestAdk().event("a", {"functionCall": {"args": {}}}),
+            "a tool call has no name",
+        ),
+    ],
+)
+def test_invalid_record_is_refused(record: Any, message: str) -> None:
+    assert problem_of(record).message == message
+
+
+def test_forced_format_of_other_documents_is_refused() -> None:
+    for name in ("atif", "adk-session", "adk-eval-set-result", "opencode-export"):
+        with pytest.raises(RecordingError) as caught:
+            read_one({"a": 1}, trace_format=name)
+        assert caught.value.problem.message.startswith("not ")
+    for name in ("claude-code-session", "codex-exec", "copilot", "gemini-session", "openai-chat"):
+        with pytest.raises(RecordingError):
+            read_one({"a": 1}, trace_format=name)
