@@ -141,6 +141,26 @@ def test_subagent_is_not_a_case_of_its_own(tmp_path: Path) -> None:
     assert list(statuses(ran)) == ["lines"]
 
 
+@pytest.mark.parametrize(("subagents", "status"), [("true", "passed"), ("false", "failed")])
+def test_metric_may_count_calls_of_subagents(tmp_path: Path, subagents: str, status: str) -> None:
+    shutil.copytree(FILES / SESSION, tmp_path / "runs")
+    run(tmp_path, {}, "runs/**/*.jsonl", cases=("lines",))
+    case = eval_case("lines")
+    arguments = {
+        "description": "Count lines",
+        "prompt": "Count the lines of data.txt",
+        "subagent_type": "general-purpose",
+    }
+    uses = case["conversation"][0]["intermediate_data"]["tool_uses"]
+    uses.insert(0, {"name": "Agent", "args": arguments})
+    case["conversation"][0]["user_content"]["parts"][0]["text"] = "Let a helper count the lines"
+    (tmp_path / "set.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": [case]}))
+    config = (tmp_path / "agentci.yaml").read_text()
+    config = config.replace("builtin}", f"builtin, subagents: {subagents}}}")
+    (tmp_path / "agentci.yaml").write_text(config)
+    assert statuses(run_agentci(["run"], cwd=tmp_path)) == {"lines": status}
+
+
 def test_same_session_twice_gets_distinct_cases(tmp_path: Path) -> None:
     files = {"runs/a.json": "openai-chat/basic/messages.json"}
     files["runs/b.json"] = files["runs/a.json"]

@@ -6,6 +6,7 @@ from agentci.evaluators.agentevals.threshold import make_metric_identity, make_m
 from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS
 from agentci.evaluators.metrics.registry import METRICS
+from agentci.evaluators.metrics.subagents import include_subagents
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
@@ -20,12 +21,14 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     Attributes:
         metric: its name in ``METRICS``.
         options: the metric's own options.
+        subagents: whether tool calls of sub-agents count.
         turn_mismatch_fails: see ``make_metric_judgement``.
     """
 
     identity: EvaluatorIdentity
     metric: str
     options: JsonObject = field(default_factory=dict)
+    subagents: bool = False
     turn_mismatch_fails: bool = True
 
     @property
@@ -38,8 +41,9 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         expected = case.expected.turns if case.expected else ()
         if METRICS[self.metric].needs_expected and not expected:
             return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
+        actual = include_subagents(case.trace) if self.subagents else case.trace.turns
         return ComputeMetric(
-            metric=self.metric, actual=case.trace.turns, expected=expected, options=self.options
+            metric=self.metric, actual=actual, expected=expected, options=self.options
         )
 
     def read(self, response: Response) -> Judgement:

@@ -6,6 +6,7 @@ from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.model.trace import SubagentRun
+from agentci.model.values import replace
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float
 from agentci.recordings.trace_format import DocumentFormatError
@@ -130,6 +131,7 @@ class _Session:
         self._seen: set[str] = set()
         self._session_id: str | None = None
         self._session_ids: set[str | None] = set()
+        self._child_ids: dict[str, str | None] = {}
         self._has_main = False
 
     def add(self, record: JsonObject) -> None:
@@ -148,9 +150,19 @@ class _Session:
             return
         message = as_object(record.get("message"))
         if record.get("type") == "user":
+            self._note_child(record, message.get("content"))
             agent.add_user(message.get("content"))
         else:
             agent.add_assistant(message, record.get("isApiErrorMessage") or record.get("error"))
+
+    def _note_child(self, record: JsonObject, content: Json) -> None:
+        """Note the sub-agent that a tool call started, whose records are in a file of its own."""
+        child = as_text(as_object(record.get("toolUseResult")).get("agentId"))
+        call_id = next(
+            (as_text(block.get("tool_use_id")) for block in iterate_objects(content)), None
+        )
+        if child is not None:
+            self._child_ids[child] = call_id
 
     def _find_agent(self, record: JsonObject, record_id: str | None) -> _Agent:
         """Return the agent of a record: sub-agents have an id, or are chains of their own."""
@@ -174,11 +186,14 @@ class _Session:
         if not self._has_main and len(self._agents) == 1:
             [(agent_id, agent)] = self._agents.items()
             return _make_run(agent, line, run_id=agent_id, parent_id=self._session_id)
+        for agent_id, agent in self._agents.items():
+            agent.call_id = self._child_ids.get(agent_id)
         subagents = tuple(agent.build() for agent in self._agents.values())
         if len(self._session_ids) > 1:
             count = len(self._session_ids)
             self._main.warnings.append(f"records of {count} sessions were read as one run")
-        return _make_run(self._main, line, run_id=self._session_id, subagents=subagents)
+        run = _make_run(self._main, line, run_id=self._session_id, subagents=subagents)
+        return replace(run, child_ids=self._child_ids)
 
 
 def _make_run(

@@ -10,6 +10,7 @@ from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import (
     iterate_objects,
     parse_int64,
+    parse_json_or_text,
     parse_nested_json,
 )
 from agentci.recordings.transcripts.message_list import summarize_warnings
@@ -34,6 +35,7 @@ _INJECTED: Final = re.compile(
     r"|# AGENTS\.md)"
 )
 _EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_CHILD_KEY: Final = '"agent_id"'
 _EXIT_CODE_CHARACTERS: Final = 500
 
 
@@ -63,6 +65,7 @@ class _Rollout:
         self._meta: JsonObject | None = None
         self._models: dict[str, None] = {}
         self._usage: JsonObject = {}
+        self._child_ids: dict[str, str | None] = {}
         self._warnings: list[str] = []
 
     def add(self, record: JsonObject) -> None:
@@ -81,6 +84,7 @@ class _Rollout:
 
     def _add_item(self, item: JsonObject) -> None:
         if item.get("type") != "message":
+            self._note_child(item)
             add_call_item(self._turns, item, failed=_has_failed(item.get("output")))
         elif item.get("role") == "assistant":
             text = "\n".join(read_message_texts(item))
@@ -89,6 +93,14 @@ class _Rollout:
             written = list(_iterate_written_parts(item))
             if written:
                 self._turns.start_turn(join_text(written) or "")
+
+    def _note_child(self, item: JsonObject) -> None:
+        """Note the sub-agent that a tool call started, whose records are in a file of its own."""
+        output = item.get("output")
+        if item.get("type") == "function_call_output" and isinstance(output, str):
+            value = parse_json_or_text(output) if _CHILD_KEY in output[:200] else None
+            if child := as_text(as_object(value).get("agent_id")):
+                self._child_ids[child] = as_text(item.get("call_id"))
 
     def _add_event(self, event: JsonObject) -> None:
         kind = event.get("type")
@@ -111,6 +123,7 @@ class _Rollout:
             id=as_text(meta.get("id")),
             line=line,
             turns=self._turns.build(),
+            child_ids=self._child_ids,
             parent_id=find_text(spawn, "parent_thread_id") or find_text(meta, "parent_thread_id"),
             agent=find_text(meta, "agent_nickname", "agent_path"),
             usage=make_usage(
