@@ -1,10 +1,14 @@
 """Collects the run of a message list."""
 
+from typing import Final
+
 from agentci._util.text.format import format_count
 from agentci.model.json import Json
 from agentci.recordings.transcripts.transcript_run import TranscriptRun
 from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.values import UsageSum, join_text
+
+MAX_WARNINGS: Final = 5
 
 
 class MessageListBuilder:
@@ -54,6 +58,3 @@ def summarize_warnings(warnings: list[str]) -> tuple[str, ...]:
         return tuple(unique)
     more = format_count(len(unique) - MAX_WARNINGS, "other warning")
     return (*unique[:MAX_WARNINGS], f"and {more} about this run")
-
-
-MAX_WARNINGS = 5

@@ -1,5 +1,7 @@
 """Messages of pydantic-ai (``all_messages_json()``)."""
 
+from typing import Final
+
 from agentci._util.text.json_text import dumps_readable
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
@@ -12,7 +14,7 @@ from agentci.recordings.transcripts.values import (
     parse_cost,
 )
 
-OUTPUT_TOOL = "final_result"
+OUTPUT_TOOL: Final = "final_result"
 
 
 def is_marked(message: JsonObject) -> bool:
