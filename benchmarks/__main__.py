@@ -5,7 +5,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks import evaluators, judge, many_traces, one_trace, remote, response_cache, sandbox
+from benchmarks import (
+    evaluators,
+    fingerprints,
+    judge,
+    many_traces,
+    one_trace,
+    remote,
+    response_cache,
+    sandbox,
+)
 
 
 def main() -> int:
@@ -28,6 +37,7 @@ def main() -> int:
         evaluators.measure(agentevals, options.times),
         response_cache.measure(options.times),
         judge.measure(),
+        fingerprints.measure(),
     ]
     print("within all limits" if all(within) else "a limit was passed")
     return 0 if all(within) else 1

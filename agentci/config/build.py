@@ -19,7 +19,7 @@ from agentci.config.validate import check_config, format_model_error, sort_probl
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.entries import ProcessEntry
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator import ComparableEvaluator, is_comparable
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import (
     REPEAT_BY_HAS_NO_EFFECT,
@@ -48,7 +48,7 @@ class BuildResult(Struct, frozen=True, kw_only=True):
 
     config: EvalConfig | None
     names: tuple[str, ...]
-    evaluators: tuple[Evaluator, ...]
+    evaluators: tuple[ComparableEvaluator, ...]
     problems: tuple[Problem, ...]
 
 
@@ -78,7 +78,7 @@ def build_evaluators(
         shared=_read_shared_judge(judge) if config is None else config.judge,
         model=overrides.judge_model,
     )
-    evaluators: list[Evaluator] = []
+    evaluators: list[ComparableEvaluator] = []
     for entry in entries:
         if entry.name in (overrides.only or names):
             try:
@@ -155,7 +155,7 @@ def _build_evaluator(
     gate: GateSpec,
     judges: JudgeSettings,
     programs: ProgramResolver,
-) -> Evaluator:
+) -> ComparableEvaluator:
     kind = types[entry.type]
     if problem := _executor_problem(entry, programs) or _image_problem(entry, kind.entry):
         raise InputError([problem])
@@ -171,6 +171,8 @@ def _build_evaluator(
     read = kind.entry.model_validate(entry.data)
     check_repeat_by(read, of=entry.place, at=entry.place_of("repeat_by"))
     evaluator = kind.build(read, context)
+    if not is_comparable(evaluator):
+        raise TypeError(f"the type {entry.type} builds an evaluator without `read_expectation`")
     if problem := _repeat_by_mean_problem(entry, evaluator.identity):
         raise InputError([problem])
     return evaluator

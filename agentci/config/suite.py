@@ -9,7 +9,7 @@ from agentci.config.overrides import Overrides, ProgramResolver, find_metric_opt
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
 from agentci.model.case import AgentvCase
 from agentci.model.choices import GroupBy
@@ -25,7 +25,7 @@ class EvalFileCase(Struct, frozen=True, kw_only=True):
     """A case of an eval file with its evaluators."""
 
     eval_case: AgentvCase
-    evaluators: tuple[Evaluator, ...]
+    evaluators: tuple[ComparableEvaluator, ...]
 
 
 class Suite(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Suite(Struct, frozen=True, kw_only=True):
     """
 
     file: str
-    evaluators: tuple[Evaluator, ...]
+    evaluators: tuple[ComparableEvaluator, ...]
     gate: GatePolicy
     names: tuple[str, ...]
     eval_cases: tuple[EvalFileCase, ...] | None = None
@@ -96,7 +96,7 @@ def make_metric_suite(overrides: Overrides) -> Suite:
     )
 
 
-def _make_metric_evaluator(metric: str, overrides: Overrides) -> Evaluator:
+def _make_metric_evaluator(metric: str, overrides: Overrides) -> ComparableEvaluator:
     if metric in HOSTED_METRICS:
         from agentci.evaluators.agentevals.vertex_metric import make_hosted_evaluator  # noqa: PLC0415 (as below)
 

@@ -1,9 +1,10 @@
 """The interface of an evaluator: its needs, its request, and how it reads the response."""
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeGuard, TypeVar
 
-from agentci.model.case import Case
+from agentci.evaluators.definition import Definition, Facts
+from agentci.model.case import Case, Expectation
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.requests import (
     ConstantJudgement,
@@ -54,6 +55,26 @@ class Evaluator(Protocol):
         Raises:
             EvaluatorError: if the response violates the protocol.
         """
+
+
+class ComparableEvaluator(Evaluator, Protocol):
+    """An evaluator that states what its results depend on, for fingerprints.
+
+    Checks of two runs are compared if ``definition`` and what ``read_expectation`` returns are
+    equal.
+    """
+
+    @property
+    def definition(self) -> Definition:
+        """All that decides its results besides the case, by the keys of configs."""
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return all that ``ask`` uses of the expectation of a case, and no more."""
+
+
+def is_comparable(evaluator: Evaluator) -> TypeGuard[ComparableEvaluator]:
+    """Return whether an evaluator states what its results depend on."""
+    return hasattr(evaluator, "read_expectation")
 
 
 def find_required_variables(

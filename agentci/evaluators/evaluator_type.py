@@ -1,18 +1,26 @@
 """Evaluator types: how config entries become evaluators, including types from plugins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeGuard, TypeVar
 
 from msgspec import Struct
 
 from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.definition import (
+    Definition,
+    Facts,
+    define_entry,
+    define_expectation,
+    define_program,
+)
 from agentci.evaluators.evaluator import Evaluator
 from agentci.evaluators.fields import Entry
-from agentci.evaluators.judge_config import JudgeSettings
-from agentci.model.case import Case
+from agentci.evaluators.judge_config import JudgeSettings, define_judge
+from agentci.model.case import Case, Expectation
 from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import RequiredJudge
 from agentci.model.problem import Place
-from agentci.model.program import LocalProgram, RemoteProgram
+from agentci.model.program import LocalProgram, RemoteProgram, RequiredProgram
 from agentci.model.requests import Prerequisite, Request, Response
 from agentci.model.values import replace
 
@@ -72,22 +80,40 @@ T = TypeVar("T")
 class PluginEvaluator:
     """An evaluator from a plugin, checked for the types that it returns.
 
+    It is defined by its entry, its needs and the files that it read, and may read the whole
+    expectation.
+
     Args:
+        texts: the text files that it read.
         title: name of its type in messages.
 
     Raises:
         TypeError: if it is not an evaluator.
     """
 
-    def __init__(self, evaluator: Evaluator, *, title: str) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        entry: Entry,
+        texts: Sequence[str] = (),
+        *,
+        title: str,
+    ) -> None:
         self.identity: EvaluatorIdentity = _check_type(
             evaluator.identity, EvaluatorIdentity, "identity"
         )
         self.needs: tuple[Prerequisite, ...] = _check_type(evaluator.needs, tuple, "needs")
         for each in self.needs:
             _check_type(each, Prerequisite, "needs")
+        self.definition: Definition = define_entry(
+            entry, needs=[_define_need(each) for each in self.needs], texts=[*texts]
+        )
         self._evaluator = evaluator
         self._title = title
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """See ``ComparableEvaluator``."""
+        return define_expectation(expectation)
 
     def ask(self, case: Case) -> Request:
         """See :class:`Evaluator`."""
@@ -108,6 +134,12 @@ class PluginEvaluator:
             ) from error
 
 
+def _define_need(need: Prerequisite) -> Facts:
+    if isinstance(need, RequiredProgram):
+        return define_program(need.program)
+    return define_judge(need.judge) if isinstance(need, RequiredJudge) else None
+
+
 def _check_type(found: T, expected: object, name: str) -> T:
     if not isinstance(found, expected):  # type: ignore[arg-type]  # (a class or a union)
         raise TypeError(f"`{name}` returned a {type(found).__name__}")
@@ -123,7 +155,9 @@ class EvaluatorType(Struct, Generic[E], frozen=True, kw_only=True):
     Attributes:
         entry: the model of the entry; its fields define the JSON Schema, messages and reference
             docs.
-        build: builds the evaluator; raises InputError if a function of the context does.
+        build: builds the evaluator; raises InputError if a function of the context does. That of
+            a type of agentci is a ``ComparableEvaluator``, which ``wrap_plugin_type`` makes of
+            others.
     """
 
     entry: type[E]
@@ -141,8 +175,16 @@ def wrap_plugin_type(found: EvaluatorType[E], *, title: str) -> EvaluatorType[E]
     """Wrap a type from a plugin so that its errors are reported under ``title``."""
 
     def build(entry: E, context: EvaluatorContext) -> Evaluator:
+        texts: list[str] = []
+
+        def read(path: str, field: str) -> TextFile:
+            file = context.read(path, field)
+            texts.append(file.text)
+            return file
+
         try:
-            return PluginEvaluator(found.build(entry, context), title=title)
+            evaluator = found.build(entry, replace(context, read=read))
+            return PluginEvaluator(evaluator, entry, texts, title=title)
         except InputError:
             raise
         except Exception as error:

@@ -4,7 +4,7 @@ The names are those of pytest-agent-evals, OpenAI's graders and Microsoft Foundr
 ``grade(sample, item)``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import Final
 
@@ -18,7 +18,7 @@ from agentci.evaluators.program_output import (
     describe_missing_output,
     parse_output,
 )
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.requests import ProgramOutput
 from agentci.model.trace import ToolCall, Turn
@@ -26,6 +26,8 @@ from agentci.recordings.telemetry.json_input import parse_nested_json
 
 # Also a key of `item`, where Foundry's graders look for the agent's output.
 SAMPLE: Final = "sample"
+# Key of `item` with the expected response of a case without a dataset row.
+GROUND_TRUTH: Final = "ground_truth"
 ITEM: Final = "item"
 SAMPLE_FIELDS: Final = (
     "output_text",
@@ -36,6 +38,10 @@ SAMPLE_FIELDS: Final = (
     "tool_calls",
     "tool_definitions",
 )
+
+
+# Position of `item` in the arguments of a grading function.
+ITEM_POSITION: Final = 1
 
 
 def make_sample(case: Case) -> JsonObject:
@@ -67,8 +73,24 @@ def make_item(case: Case) -> JsonObject:
     if case.dataset_row is not None:
         return {"query": case.dataset_row.query or _extract_query(case), **case.dataset_row.columns}
     expected = case.expected.turns[-1].final_text if case.expected and case.expected.turns else None
-    truth = {} if expected is None else {"ground_truth": expected}
+    truth = {} if expected is None else {GROUND_TRUTH: expected}
     return {"query": _extract_query(case), **truth}
+
+
+def read_item_columns(
+    expectation: Expectation, names: Collection[str] | None, *, expected: Turn | None
+) -> JsonObject:
+    """Return what ``make_item`` takes from the expectation of a case.
+
+    Args:
+        names: the keys of ``item`` that are read; None for all.
+        expected: the expected turn whose response is ``ground_truth``.
+    """
+    columns = expectation.columns
+    if columns is None:
+        truth = None if expected is None else expected.final_text
+        columns = {} if truth is None else {GROUND_TRUTH: truth}
+    return {name: value for name, value in columns.items() if names is None or name in names}
 
 
 def make_grade_arguments(case: Case) -> JsonObject:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agentci._util.text.suggest import join_with_or, quote_name
 from agentci.errors import InputError
+from agentci.evaluators.definition import Definition, define_command
 from agentci.evaluators.fields import Count, StrictModel, Text, VariableName, optional
 from agentci.model import judges
 from agentci.model.problem import Place
@@ -166,6 +167,26 @@ class SharedJudgeSpec(JudgeSpec):
     max_calls: Count | None = optional("Limit on model calls per run, including retries.")
     max_tokens: Tokens | None = optional("Limit on input and output tokens per run.")
     max_usd: Dollars | None = optional("Limit on US dollars per run, by `price`.")
+
+
+def define_judge(judge: judges.JudgeConfig) -> Definition:
+    """Define a judge by the settings that affect its verdicts, without keys, prices and limits."""
+    settings = judge.settings
+    given: Definition = {
+        "provider": settings.provider,
+        "model": settings.model,
+        "base_url": settings.base_url,
+        "api_version": settings.api_version,
+        "temperature": settings.temperature,
+        "effort": settings.effort,
+        "max_output_tokens": settings.output_tokens,
+        "samples": judge.samples,
+    }
+    combine: Definition = {"combine": judge.aggregation} if judge.samples > 1 else {}
+    if not settings.command:
+        return {**given, **combine}
+    command = define_command(settings.command, folder=judge.folder)
+    return {**given, **combine, "command": command}
 
 
 class MissingJudgeError(InputError):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentci.evaluators.agentevals.build import build_builtin, build_code, build_remote
 from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, RemoteEntry
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext, EvaluatorType
 
 ENTRY_POINT_GROUP: Final = "agentci.dialects"
@@ -60,14 +60,14 @@ def _load_prompt() -> EvaluatorType[Any]:
     return EvaluatorType(entry=PromptEntry, build=_build_prompt)
 
 
-def _build_openai_eval(entry: Any, context: EvaluatorContext) -> Evaluator:
+def _build_openai_eval(entry: Any, context: EvaluatorContext) -> ComparableEvaluator:
     # Imports about 20 modules that the schema does not need.
     from agentci.evaluators.openai_eval.build import build_openai_eval
 
     return build_openai_eval(entry, context)
 
 
-def _build_prompt(entry: Any, context: EvaluatorContext) -> Evaluator:
+def _build_prompt(entry: Any, context: EvaluatorContext) -> ComparableEvaluator:
     from agentci.evaluators.pytest_agent_evals.prompt_evaluator import build_prompt  # with Jinja
 
     return build_prompt(entry, context)

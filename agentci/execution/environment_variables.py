@@ -140,6 +140,24 @@ FORCED_FOR_PROGRAMS: Final = {
 }
 
 
+# Of the variables that every program may see, those that can change what it prints.
+OUTPUT_VARIABLES: Final = frozenset(
+    {
+        *("LANG", "LANGUAGE", "LD_LIBRARY_PATH", "NODE_PATH", "PYTHONHASHSEED", "PYTHONPATH"),
+        *("SOURCE_DATE_EPOCH", "TZ"),
+    }
+)
+
+
+def select_output_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Select the variables of a program's environment that can change what it prints."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in OUTPUT_VARIABLES or name.startswith(LOCALE_PREFIX)
+    }
+
+
 def make_child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Make the environment of a program from ``environ``, without variables that carry secrets."""
     passed_on = {name: value for name, value in environ.items() if is_harmless(name, value)}

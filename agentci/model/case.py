@@ -110,6 +110,23 @@ class EvalSet(Struct, frozen=True, kw_only=True):
     place: Place
 
 
+class Expectation(Struct, frozen=True, kw_only=True):
+    """What a recorded run is compared with: a case without the run.
+
+    Attributes:
+        columns: the columns of the dataset row without output of the agent; None without a row.
+    """
+
+    eval_case: EvalCase | None = None
+    agentv_case: AgentvCase | None = None
+    columns: JsonObject | None = None
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The expected turns of the eval case; empty without one."""
+        return self.eval_case.turns if self.eval_case else ()
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """A recorded run and, if one matches, its eval case.
 
@@ -131,6 +148,15 @@ class Case(Struct, frozen=True, kw_only=True):
     transcript: Transcript | None = None
     missing_run_reason: str | None = None
     dataset_row: DatasetRow | None = None
+
+    @property
+    def expectation(self) -> Expectation:
+        """What the run is compared with."""
+        return Expectation(
+            eval_case=self.expected,
+            agentv_case=self.agentv_case,
+            columns=self.dataset_row.input_columns if self.dataset_row else None,
+        )
 
 
 READ_CONVENTIONS: Final = (

@@ -199,7 +199,7 @@ class CheckResult(Struct, frozen=True, kw_only=True):
         trials: the trials that it combines, if the case was run several times.
         repeats: the repeats that it combines, if the evaluator ran several times; with trials,
             those of the trial that is shown.
-        fingerprint: digest of the evaluator and the eval case.
+        fingerprint: digest of what the evaluator reads besides the recorded run.
     """
 
     id: str

@@ -3,9 +3,12 @@
 import asyncio
 import inspect
 import json
+import sys
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from types import FunctionType
+from typing import Any, Final, TypeGuard
 
 import pytest
 from msgspec import Struct, field
@@ -14,17 +17,24 @@ from pydantic_core import ErrorDetails
 
 from agentci._util.text.format import format_criterion
 from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.python_code import find_read_keys
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import decode_utf8, is_file, read_file, trust_path
 from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.definition import Definition, Facts, FileContents
 from agentci.evaluators.evaluator import extract_judgement
-from agentci.evaluators.grader_protocol import make_grade_arguments, parse_grade
+from agentci.evaluators.grader_protocol import (
+    ITEM_POSITION,
+    make_grade_arguments,
+    parse_grade,
+    read_item_columns,
+)
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError, SharedJudgeSpec
 from agentci.evaluators.pytest_agent_evals import prompt_evaluator
 from agentci.evaluators.pytest_agent_evals.grader import make_grade_judgement
 from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template
 from agentci.execution.child.grading.grade import GraderFunctionError, call_grader
-from agentci.model.case import Case, DatasetRow
+from agentci.model.case import Case, DatasetRow, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place, Problem
@@ -107,20 +117,26 @@ class InProcessEvaluator(Struct, frozen=True, kw_only=True):
     """An evaluator that calls a function of a test in the process of the test.
 
     Attributes:
-        source: source code of the function, for the fingerprint; empty if unknown.
+        definition: see ``ComparableEvaluator``.
+        columns: the keys of ``item`` that the function reads; None if it may read any.
         raised: the exceptions that it raised, in this order.
     """
 
     identity: EvaluatorIdentity
     function: GraderFunction
     threshold: float
-    source: str
+    definition: Definition
+    columns: frozenset[str] | None
     raised: list[BaseException] = field(default_factory=list)
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """Nothing."""
         return ()
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the columns that the function reads."""
+        return read_item_columns(expectation, self.columns, expected=None)
 
     def ask(self, case: Case) -> ConstantJudgement:
         """Call the function, and turn the score that it returns into a judgement.
@@ -179,7 +195,12 @@ def make_evaluator(
             ),
             function=config.grader,
             threshold=config.threshold,
-            source=_read_source(config.grader),
+            definition={
+                "type": GRADER_KIND,
+                "threshold": config.threshold,
+                "grader": define_function(config.grader),
+            },
+            columns=find_columns(config.grader),
         )
     template = _read_template(config.prompt, folder, place)
     try:
@@ -222,11 +243,38 @@ def _format_field_error(error: ErrorDetails) -> str:
     return f"unknown field {quote_name(name)}" + (f"; {meant}" if meant else "")
 
 
-def _read_source(function: GraderFunction) -> str:
+def define_function(function: GraderFunction) -> Facts:
+    """Define a function by its source code, or by its file if it is not a plain function."""
+    called: Any = function
+    while isinstance(called, partial):
+        called = called.func
+    if not inspect.isroutine(called) and not inspect.isclass(called):
+        called = type(called)
     try:
-        return inspect.getsource(function)
+        file = inspect.getsourcefile(called)
+    except TypeError:
+        file = None
+    name = function.__name__ if is_module_function(function) else ""
+    return repr(called) if file is None else FileContents(file, function=name, search_path=sys.path)
+
+
+def find_columns(function: GraderFunction) -> frozenset[str] | None:
+    """Find the keys of ``item`` that a function reads; None if it may read any."""
+    if not is_module_function(function):
+        return None
+    try:
+        source = inspect.getsource(sys.modules[function.__module__])
     except (OSError, TypeError):
-        return ""
+        return None
+    return find_read_keys(source, function.__name__, ITEM_POSITION)
+
+
+def is_module_function(function: object) -> TypeGuard[FunctionType]:
+    """Return whether a function is defined under its name in its module."""
+    if not isinstance(function, FunctionType):
+        return False
+    module = sys.modules.get(function.__module__)
+    return getattr(module, function.__name__, None) is function
 
 
 def _read_template(prompt: str | Path, folder: Path, place: Place) -> str:

@@ -15,7 +15,7 @@ from agentci.cli.session import allow_variables
 from agentci.config.settings import parse_settings
 from agentci.config.variables import ANY_NAME
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.pytest_agent_evals.match_row import make_row_trace
 from agentci.evaluators.pytest_agent_evals.prompt_evaluator import RESULT
 from agentci.gate.decision import compute_totals, decide, group_results_by_policy
@@ -244,15 +244,13 @@ class EvaluationSession:
             self._agent_responses[key] = (agent, call_agent(row, agent))
         return self._agent_responses[key][1]
 
-    def _run_check(self, evaluator: Evaluator, case: Case, place: Place) -> CheckResult:
+    def _run_check(self, evaluator: ComparableEvaluator, case: Case, place: Place) -> CheckResult:
         check = Check(
             config=place.file,
             evaluator=evaluator,
             case=make_case_summary(case),
             load=lambda: case,
-            fingerprint=self._fingerprints.compute(
-                evaluator, None if case.dataset_row is None else case.dataset_row.input_columns
-            ),
+            fingerprint=self._fingerprints.compute(evaluator, case.expectation),
         )
         result = run_check(check, self._session_judges.prepare_for(check))
         return self._services.variables.redactor.redact_value(result)

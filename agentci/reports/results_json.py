@@ -121,7 +121,7 @@ class ResultJson(_Json):
     cached: bool
     trials: Annotated[TrialsJson | None, _about("Null unless the case was run several times.")]
     repeats: Annotated[RepeatsJson | None, _about("Null unless the evaluator ran several times.")]
-    fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
+    fingerprint: Annotated[str, _about("Digest of what the evaluator reads besides the run.")]
     place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 
 

@@ -12,8 +12,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.text.command_words import split_words
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
+from agentci.execution.environment_variables import select_output_variables
 from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import Judgement
@@ -34,7 +36,7 @@ from agentci.model.requests import (
 )
 from agentci.model.values import replace
 from agentci.runner.dispatch import dispatch_request, find_ready_program, make_job, run_program
-from agentci.runner.response_cache.program_key import CacheableProgram, make_repeat_key, split_words
+from agentci.runner.response_cache.program_key import CacheableProgram, make_repeat_key
 from agentci.runner.services import Services
 from agentci.runner.transcripts import CallRequest, ExternalCall
 
@@ -380,7 +382,10 @@ def _describe_program(
         name=name,
         job=job,
         executor=executor,
-        variables=services.variables.select(request.variables),
+        variables={
+            **select_output_variables(job.environment),
+            **services.variables.select(request.variables),
+        },
         files=files,
         command_line=command_line,
         tree=tree,

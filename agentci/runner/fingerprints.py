@@ -1,109 +1,75 @@
-"""Digests of evaluators and expected answers, by which two runs are compared check by check."""
+"""Fingerprints of checks: digests of all that an evaluator reads besides the recorded run.
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+Two runs are compared check by check where the fingerprints are equal.
+"""
+
+import json
+from collections.abc import Iterator
 from typing import Final
 
-from agentci._util.text import json_text
-from agentci._util.workspace import Workspace, is_file, read_start, resolve_inside
-from agentci.evaluators.evaluator import Evaluator
-from agentci.model.json import Json
-from agentci.model.judgement import EvaluatorIdentity
-from agentci.model.problem import Place
-from agentci.model.program import LocalProgram
-from agentci.model.values import list_field_names
+import msgspec
 
-DIGITS: Final = 16
-# Fields that change neither a score nor whether it passes.
-IGNORED_FIELDS: Final = frozenset(
-    {
-        *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
-        "allow_source",
-        *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
-        "own_variables",
-        "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
-    }
-)
-# Likewise, of a whole evaluator; criteria and fields have a weight in its score.
-GATE_FIELDS: Final = frozenset({"required", "weight", "needs_expected"})
-MAX_PROGRAM_BYTES: Final = 16 * 1024**2
+from agentci._util.workspace import Workspace
+from agentci.evaluators.definition import FileContents
+from agentci.evaluators.evaluator import ComparableEvaluator, Evaluator, collect_needs
+from agentci.model.case import Expectation
+from agentci.model.program import RemoteProgram, RequiredProgram
+from agentci.model.values import IdentityKey
+from agentci.remote.programs import ProgramTable, ReadyProgram
+from agentci.runner.code_files import digest_bytes
+from agentci.runner.source_digests import SourceDigests
+
+# Between definition and expectation; JSON of one line does not contain it.
+SEPARATOR: Final = b"\n"
 
 
 class Fingerprints:
-    """The digests of one run, each computed once.
-
-    A program counts with its own file, and a command with the files that it names; modules that
-    they import are not part of the digest.
-    """
+    """The fingerprints of one run; what checks share is computed once."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._known: dict[int, tuple[object, str]] = {}
+        self._digests = SourceDigests(workspace)
+        root = str(workspace.root)
+        self._roots = {
+            each.encode("utf-8", "surrogatepass")
+            for each in (json.dumps(root)[1:-1], json.dumps(root, ensure_ascii=False)[1:-1])
+        }
+        self._encoder = msgspec.json.Encoder(enc_hook=self._resolve, order="deterministic")
+        self._definitions: dict[IdentityKey[ComparableEvaluator], bytes] = {}
+        self._fetched: dict[IdentityKey[Evaluator], bytes] = {}
 
-    def compute(self, evaluator: Evaluator, expected: object) -> str:
-        """The digest of an evaluator and of what it expects of a case."""
-        if expected is None:
-            return self._digest(evaluator)
-        both = f"{self._digest(evaluator)} {self._digest(expected)}"
-        return _sha256(both.encode())
+    def compute(self, evaluator: ComparableEvaluator, expectation: Expectation) -> str:
+        """The fingerprint of a check."""
+        key = IdentityKey(evaluator)
+        if key not in self._definitions:
+            self._definitions[key] = self._encode(evaluator.definition)
+        read = self._encode(evaluator.read_expectation(expectation))
+        return digest_bytes(self._definitions[key] + SEPARATOR + read)
 
-    def _digest(self, value: object) -> str:
-        """The digest of a value, cached by its id; holds the value, so that its id stays unique."""
-        found = self._known.get(id(value))
-        if found is None:
-            facts = json_text.dumps(self._facts(value))
-            found = self._known[id(value)] = (value, _sha256(facts.encode()))
-        return found[1]
+    def add_fetched_code(self, fingerprint: str, evaluator: Evaluator, table: ProgramTable) -> str:
+        """The fingerprint with the code of remote programs, which the plan does not have yet."""
+        key = IdentityKey(evaluator)
+        if key not in self._fetched:
+            self._fetched[key] = self._encode([*_find_fetched_code(evaluator, table)])
+        code = self._fetched[key]
+        return fingerprint if code == b"[]" else digest_bytes(fingerprint.encode() + code)
 
-    def _facts(self, value: object) -> Json:
-        match value:
-            case None | bool() | int() | float():
-                return value
-            case str():
-                return self._text(value)
-            case Mapping() | list() | tuple():
-                return self._container_facts(value)
-            case LocalProgram():
-                path = Path(value.path)
-                return [self._text(value.path), self._digest_file(path, value.home or path.parent)]
-            case _:
-                return {"": type(value).__qualname__, **dict(self._field_facts(value))}
-
-    def _container_facts(self, value: Mapping[object, object] | Sequence[object]) -> Json:
-        if isinstance(value, Mapping):
-            return {str(key): self._facts(value[key]) for key in sorted(value, key=str)}
-        return [self._facts(each) for each in value]
-
-    def _field_facts(self, value: object) -> Iterator[tuple[str, Json]]:
-        ignored = (
-            IGNORED_FIELDS | GATE_FIELDS if isinstance(value, EvaluatorIdentity) else IGNORED_FIELDS
-        )
-        for name in list_field_names(value):
-            member = getattr(value, name)
-            if name not in ignored and not isinstance(member, Place):
-                yield name, self._facts(member)
-        command, folder = getattr(value, "command", None), getattr(value, "folder", None)
-        if isinstance(command, tuple) and isinstance(folder, str):
-            named = (Path(folder, word) for word in command)
-            home = getattr(value, "home", None) or folder
-            yield "files", [self._digest_file(path, home) for path in named if is_file(path)]
-
-    def _text(self, text: str) -> str:
-        """A text; absolute paths of the workspace are made relative to it."""
-        root = str(self._workspace.root)
-        return text.replace(root, ".") if root in text else text
-
-    def _digest_file(self, path: Path, home: str | Path) -> str:
-        """The digest of a file; empty if it cannot be read or is outside workspace and ``home``."""
-        real = resolve_inside(path, (self._workspace.root, Path(home)))
-        if real is None:
-            return ""
+    def _encode(self, facts: object) -> bytes:
+        """Encode facts as JSON, with paths relative to the workspace."""
         try:
-            return _sha256(read_start(real, MAX_PROGRAM_BYTES))
-        except OSError:
-            return ""
+            encoded = self._encoder.encode(facts)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            # Lone surrogates, and integers with more than 64 bits.
+            encoded = json.dumps(facts, default=self._resolve, sort_keys=True).encode()
+        for root in self._roots:
+            encoded = encoded.replace(root, b".")
+        return encoded
+
+    def _resolve(self, value: object) -> object:
+        return self._digests.compute(value) if isinstance(value, FileContents) else repr(value)
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:DIGITS]
+def _find_fetched_code(evaluator: Evaluator, table: ProgramTable) -> Iterator[FileContents]:
+    for need in collect_needs([evaluator], RequiredProgram):
+        found = table.programs.get(need.program)
+        if isinstance(need.program, RemoteProgram) and isinstance(found, ReadyProgram):
+            yield FileContents(str(found.path), home=str(found.tree or found.path.parent))

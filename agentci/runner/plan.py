@@ -258,10 +258,10 @@ def _plan_recordings(
             evaluator=evaluator,
             case=stored.summary,
             load=stored.load,
-            fingerprint=fingerprints.compute(evaluator, expected),
+            fingerprint=fingerprints.compute(evaluator, case.expectation),
         )
         for case in _match_cases(source, traces, matching, problems)
-        for stored, expected in ((store_case(case, cases), _find_expected(case)),)
+        for stored in (store_case(case, cases),)
         for evaluator in suite.evaluators
     )
     problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
@@ -303,7 +303,7 @@ def _plan_eval_file(
             case=stored.summary,
             load=stored.load,
             case_trials=case_trials if suite.agent or suite.trials else None,
-            fingerprint=fingerprints.compute(evaluator, stored.case.agentv_case),
+            fingerprint=fingerprints.compute(evaluator, stored.case.expectation),
         )
         for case_trials, eval_file_case in zip(paired.case_trials, eval_cases, strict=True)
         for stored in (keep_in_memory(case_trials.make_first_case()),)
@@ -329,12 +329,6 @@ def _match_cases(
     rows = RowMatcher(source.dataset, carries_runs=not source.recordings)
     yield from rows.cases(traces, matching)
     problems.update(dict.fromkeys(rows.problems))
-
-
-def _find_expected(case: Case) -> object:
-    """What an evaluator compares a case with, for its fingerprint."""
-    row = case.dataset_row
-    return case.expected if row is None else (case.expected, row.input_columns)
 
 
 def select_shard(plan: Plan, shard: Shard | None) -> Plan:

@@ -8,6 +8,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,16 @@ from agentci._util.cache_trust import find_cache_owner, resolve_cache_folder
 from agentci._util.files import FOLDER_MODE, write_to_stream
 from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log_line
-from agentci._util.workspace import read_file
+from agentci._util.workspace import Workspace, read_file
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
 from agentci.model.problem import Problem
 from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.values import replace
-from agentci.runner.plan import Plan
+from agentci.runner.check import Check
+from agentci.runner.fingerprints import Fingerprints
+from agentci.runner.plan import Plan, PlannedSuite
 from agentci.runner.services import Services
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from agentci.execution.environments.store import EnvironmentStore
     from agentci.model.lock import Lock
     from agentci.remote.fetch import FetchOptions
+    from agentci.remote.programs import ProgramTable
 
 MAX_LOCK_BYTES = 16 * 1024**2
 
@@ -55,9 +59,27 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
         raise InputError([*plan.problems, *error.problems]) from None
     notices = tuple(each for each in gathered.notices if each not in plan.problems)
     return (
-        replace(plan, problems=(*plan.problems, *notices), provenance=gathered.provenance),
+        replace(
+            plan,
+            suites=add_fetched_code(plan.suites, gathered.table, services.workspace),
+            problems=(*plan.problems, *notices),
+            provenance=gathered.provenance,
+        ),
         replace(services, ready_programs=gathered.table),
     )
+
+
+def add_fetched_code(
+    suites: Sequence[PlannedSuite], table: "ProgramTable", workspace: Workspace
+) -> tuple[PlannedSuite, ...]:
+    """Add the code of remote programs to the fingerprints of their checks."""
+    fingerprints = Fingerprints(workspace)
+
+    def add(check: Check) -> Check:
+        found = fingerprints.add_fetched_code(check.fingerprint, check.evaluator, table)
+        return check if found == check.fingerprint else replace(check, fingerprint=found)
+
+    return tuple(replace(each, checks=tuple(map(add, each.checks))) for each in suites)
 
 
 def needs_preparation(required: RequiredProgram) -> bool:

@@ -78,6 +78,18 @@ class TestUnchangedPrompt:
         again = judge(tmp_path, command)
         assert (again.cached, again.statuses) == ([False], ["failed"])
 
+    def test_judge_command_is_run_again_if_a_module_changes(self, tmp_path: Path) -> None:
+        (tmp_path / "rate.py").write_text("import scale\nprint('{\"score\": %s}' % scale.SCORE)")
+        (tmp_path / "scale.py").write_text("SCORE = 1")
+        (tmp_path / "unused.py").write_text("")
+        command = {"command": [sys.executable, "rate.py"]}
+        assert [judge(tmp_path, command).cached for _ in "12"] == [[False], [True]]
+        (tmp_path / "unused.py").write_text("SCORE = 0")
+        assert judge(tmp_path, command).cached == [True]
+        (tmp_path / "scale.py").write_text("SCORE = 0")
+        again = judge(tmp_path, command)
+        assert (again.cached, again.statuses) == ([False], ["failed"])
+
     def test_composite_members_are_cached(self, tmp_path: Path) -> None:
         members = [JUDGE, {"name": "k", "type": "llm_judge"}, {"name": "has", "type": "contains"}]
         members[2]["value"] = "Paris"

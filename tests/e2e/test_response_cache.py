@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agentci.cli.main import run_command
+from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
@@ -261,6 +262,22 @@ class TestCacheKey:
             ran = run(folder, environ={"MOOD": mood})
             [result] = ran.results
             assert (result["details"]["seen"][-1], result["cached"]) == (mood, expected)
+
+    @pytest.mark.parametrize(
+        ("name", "cached"),
+        [("TZ", False), ("LC_ALL", False), ("PYTHONPATH", False), ("USER", True), ("HOME", True)],
+    )
+    def test_changed_environment_runs_program(
+        self, folder: Path, name: str, *, cached: bool
+    ) -> None:
+        def judge(value: str) -> bool:
+            environment = make_child_environment({"PATH": PATH, name: value})
+            session = make_session(folder, {}, child_environment=environment)
+            assert run_command(["run"], session) == 0
+            report = json.loads((folder / "agentci-results" / "results.json").read_text())
+            return bool(report["results"][0]["cached"])
+
+        assert [judge("/a"), judge("/a"), judge("/b")] == [False, True, cached]
 
     def test_other_program_in_same_folder_is_run(self, folder: Path) -> None:
         own = folder / "evals" / "check"

@@ -5,13 +5,24 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.evaluator_type import PluginEvaluator
-from agentci.model.case import Case
+from agentci.evaluators.definition import FileContents
+from agentci.evaluators.evaluator import Evaluator, is_comparable
+from agentci.evaluators.evaluator_type import (
+    EvaluatorContext,
+    EvaluatorType,
+    PluginEvaluator,
+    TextFile,
+    wrap_plugin_type,
+)
+from agentci.evaluators.fields import Entry
+from agentci.evaluators.judge_config import JudgeSettings
+from agentci.model.case import Case, EvalCase, Expectation
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.requests import ProgramOutput, Skip
-from agentci.model.trace import Trace
+from agentci.model.trace import ToolCall, Trace, Turn
+from agentci.model.values import replace
 
 PLACE = Place(file="c.yaml")
 IDENTITY = EvaluatorIdentity(
@@ -47,7 +58,8 @@ class Scripted:
 
 
 def foreign(**answers: object) -> PluginEvaluator:
-    return PluginEvaluator(Scripted(**answers), title="the type 'x' of the package y")
+    entry = Entry(name="own", type="x")
+    return PluginEvaluator(Scripted(**answers), entry, title="the type 'x' of the package y")
 
 
 def test_plugin_evaluator_delegates_to_wrapped_evaluator() -> None:
@@ -55,6 +67,56 @@ def test_plugin_evaluator_delegates_to_wrapped_evaluator() -> None:
     assert (evaluator.identity, evaluator.needs) == (IDENTITY, (NEEDED,))
     assert evaluator.ask(CASE) == SKIP
     assert evaluator.read(REPLY) == JUDGEMENT
+
+
+class FileEntry(Entry):
+    file: str
+
+
+def build(entry: FileEntry, context: EvaluatorContext) -> Evaluator:
+    context.read(entry.file, "file")
+    return Scripted()
+
+
+def test_plugin_evaluator_is_defined_by_entry_needs_and_files() -> None:
+    def define(text: str, **own: str) -> object:
+        context = EvaluatorContext(
+            place=PLACE,
+            find_place=lambda _: PLACE,
+            locate=lambda named, _="path": LocalProgram(path=named),
+            read=lambda named, _: TextFile(name=named, text=text),
+            complete=lambda program: program,
+            judges=JudgeSettings(budget_id=""),
+            turn_mismatch_fails=True,
+        )
+        kind = wrap_plugin_type(EvaluatorType(entry=FileEntry, build=build), title="the type 'x'")
+        entry = FileEntry.model_validate({"name": "own", "type": "x", "file": "a", **own})
+        evaluator = kind.build(entry, context)
+        assert is_comparable(evaluator)
+        needs = evaluator.definition["needs"]
+        assert isinstance(needs, list)
+        assert isinstance(needs[0], FileContents)
+        assert needs[0].paths == ("/p",)
+        return {**evaluator.definition, "needs": None}
+
+    assert define("text") == define("text") != define("other")
+    assert define("text", file="b") != define("text")
+
+
+def test_plugin_evaluator_reads_the_whole_expectation() -> None:
+    turn = Turn(id="t", user_text="q", tool_calls=(ToolCall(name="a"),))
+    eval_case = EvalCase(id="c", turns=(turn,), place=PLACE)
+    evaluator = foreign()
+    read = [
+        str(evaluator.read_expectation(each))
+        for each in (
+            Expectation(),
+            Expectation(eval_case=eval_case),
+            Expectation(eval_case=replace(eval_case, turns=(replace(turn, user_text="r"),))),
+            Expectation(eval_case=eval_case, columns={"a": 1}),
+        )
+    ]
+    assert len({*read}) == 4
 
 
 @pytest.mark.parametrize("method", ["ask", "read"])

@@ -22,6 +22,7 @@ from typing import Any, Final
 from agentci._util.archives import ArchiveError, iterate_tar_members, iterate_zip_members
 from agentci._util.text.fence import UntrustedTextFence
 from agentci._util.text.json_text import dumps
+from agentci._util.text.python_code import parse_module
 from agentci._util.workspace import find_workspace
 from agentci.cli.commands.calibrate import read_labels
 from agentci.cli.process import make_session
@@ -278,6 +279,14 @@ def _load_template(data: bytes) -> None:
     make_question("Rate.", text, values, SCHEMAS[0])
 
 
+def _load_grader(data: bytes) -> None:
+    module = parse_module(data.decode("utf-8", "replace"))
+    if module is not None:
+        module.reach(["grade"])
+        module.reach(None)
+        module.find_read_keys("grade", 1)
+
+
 def _load_requirements(data: bytes) -> None:
     requirements = decode_requirements(data)
     _ = requirements.install_lines
@@ -332,6 +341,7 @@ GRADERS: Final = ("graders", "eval_config.yaml")
 _JSON_ERRORS: Final = (AgentciError, ValueError, RecursionError)
 
 TARGETS: Final[Mapping[str, Target]] = {
+    "grader": Target(_load_grader, ("examples/*/*.py", "tests/evaluator_programs/*.py")),
     "config": Target(
         planned(*AGENTEVALS, "eval_config.yaml", as_config=True),
         ("examples/*/eval_config.yaml", "tests/examples/*/*/config.yaml"),

@@ -37,6 +37,46 @@ class TestAgent:
     def test_short(self, evaluator_results: EvaluatorResults):
         assert evaluator_results.short.result == "pass"
 """
+HELPER = "def imported(sample, item):\n    x = 0\n    return x + 1\n"
+GRADERS = """\
+from functools import partial
+from helper import imported
+
+LIMIT = 5
+
+def length_check(sample, item):
+    return float(len(sample['output_text']) < 10)
+
+def lines(sample, item):
+    return float(len(sample['output_text'].splitlines()) < LIMIT)
+
+def named(sample, item):
+    return float('Fine' in sample['output_text'])
+
+def read(sample, item):
+    return float(len(item['query']) > 0)
+
+def grade(limit, sample, item):
+    return float(limit)
+
+class Called:
+    def __call__(self, sample, item):
+        return 1.0
+
+CALLED = Called()
+
+@evals.dataset("data.jsonl")
+@evals.evaluator(CustomCodeEvaluatorConfig("short", grader=length_check))
+@evals.evaluator(CustomCodeEvaluatorConfig("lines", grader=lines))
+@evals.evaluator(CustomCodeEvaluatorConfig("named", grader=named))
+@evals.evaluator(CustomCodeEvaluatorConfig("read", grader=read))
+@evals.evaluator(CustomCodeEvaluatorConfig("imported", grader=imported))
+@evals.evaluator(CustomCodeEvaluatorConfig("partial", grader=partial(grade, 1)))
+@evals.evaluator(CustomCodeEvaluatorConfig("called", grader=CALLED))
+def test_all(evaluator_results: EvaluatorResults):
+    pass
+"""
+EVALUATORS = ("short", "lines", "named", "read", "imported", "partial", "called")
 JUDGE_DECORATOR = '@evals.judge_model(command=[sys.executable, "judge.py"])'
 PROMPT = f"""\
 TEMPLATE = '''
@@ -446,6 +486,52 @@ class TestReports:
             return {each["fingerprint"] for each in _pytest(tmp_path, tests).report["results"]}
 
         assert prints(SHORT) == prints(SHORT) != prints(SHORT.replace("< 10", "< 11"))
+
+    @pytest.mark.parametrize(
+        ("old", "new", "changed"),
+        [
+            ("< 10", "< 11", {"short"}),
+            ("LIMIT = 5", "LIMIT = 6", {"lines"}),
+            ("'Fine'", "'fine'", {"named"}),
+            ("'query'", "'note'", {"read"}),
+            ("LIMIT = 5", "# five\nLIMIT = 5", set()),
+        ],
+    )
+    def test_only_changed_graders_change_their_fingerprint(
+        self, tmp_path: Path, old: str, new: str, changed: set[str]
+    ) -> None:
+        def read(old: str, new: str) -> dict[str, str]:
+            (tmp_path / "helper.py").write_text(HELPER.replace(old, new))
+            report = _pytest(tmp_path, GRADERS.replace(old, new), rows=ROWS[:1]).report
+            return {each["evaluator"]: each["fingerprint"] for each in report["results"]}
+
+        before, after = read("", ""), read(old, new)
+        assert before.keys() == {*EVALUATORS}
+        whole = {"called", "partial"}
+        assert {name for name in before if before[name] != after[name]} == changed | whole
+
+    def test_imported_grader_changes_with_its_module(self, tmp_path: Path) -> None:
+        def read(helper: str) -> dict[str, str]:
+            (tmp_path / "helper.py").write_text(helper)
+            report = _pytest(tmp_path, GRADERS, rows=ROWS[:1]).report
+            return {each["evaluator"]: each["fingerprint"] for each in report["results"]}
+
+        before, after = read(HELPER), read(HELPER.replace("x + 1", "x + 2"))
+        changed = {name for name in before if before[name] != after[name]}
+        assert changed == {"imported", "called", "partial"}
+
+    def test_unread_column_does_not_change_the_fingerprint(self, tmp_path: Path) -> None:
+        def read(**columns: str) -> dict[str, str]:
+            (tmp_path / "helper.py").write_text(HELPER)
+            report = _pytest(tmp_path, GRADERS, rows=({**ROWS[0], **columns},)).report
+            return {each["evaluator"]: each["fingerprint"] for each in report["results"]}
+
+        before, after = read(note="a"), read(note="b")
+        changed = {name for name in before if before[name] != after[name]}
+        assert changed == {"called", "partial"}
+        after = read(note="a", query="Why?")
+        changed = {name for name in before if before[name] != after[name]}
+        assert changed == {"called", "partial", "read"}
 
     def test_output_dir_option_sets_report_folder(self, tmp_path: Path) -> None:
         _pytest(tmp_path, SHORT, "--agentci-output-dir", "out/evals")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentci._util.workspace import find_workspace
 from agentci.errors import EvaluatorError
 from agentci.model.judgement import Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, CacheMode, JudgeConfig
@@ -32,7 +33,7 @@ def services_with_cache(folder: Path) -> Iterator[Services]:
         ResponseStore(folder / "cache"),
         ContentDigests(folder),
         Interpreters(""),
-        root=folder,
+        workspace=find_workspace(folder, root=folder),
         repository=str(folder),
     )
     services = make_services(folder, {})

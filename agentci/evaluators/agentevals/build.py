@@ -4,7 +4,8 @@ from agentci._util.text.format import format_criterion
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, ProcessEntry, RemoteEntry
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.definition import define_entry, define_program
+from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
@@ -14,7 +15,7 @@ from agentci.model.requests import DOCKER_EXECUTOR, RunProgram
 from agentci.model.values import replace
 
 
-def build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> Evaluator:
+def build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> ComparableEvaluator:
     """Build the evaluator of a built-in metric.
 
     Raises:
@@ -63,7 +64,7 @@ def build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> Evaluator:
     return replace(evaluator, subagents=entry.subagents)
 
 
-def build_code(entry: CodeEntry, context: EvaluatorContext) -> Evaluator:
+def build_code(entry: CodeEntry, context: EvaluatorContext) -> ComparableEvaluator:
     """Build the evaluator of a local program.
 
     Raises:
@@ -73,7 +74,7 @@ def build_code(entry: CodeEntry, context: EvaluatorContext) -> Evaluator:
     return _build_program_evaluator(entry, program, "path", context)
 
 
-def build_remote(entry: RemoteEntry, context: EvaluatorContext) -> Evaluator:
+def build_remote(entry: RemoteEntry, context: EvaluatorContext) -> ComparableEvaluator:
     """Build the evaluator of a remote program.
 
     Raises:
@@ -97,6 +98,7 @@ def _build_program_evaluator(
 ) -> CodeEvaluator:
     return CodeEvaluator(
         identity=make_program_identity(entry, context),
+        definition=define_entry(entry, program=define_program(program)),
         config=entry.config,
         run=make_program_run(entry, program, network=entry.network),
         program_place=context.find_place(field),

@@ -2,12 +2,18 @@
 
 from msgspec import Struct, field
 
-from agentci.evaluators.agentevals.threshold import make_metric_identity, make_metric_judgement
+from agentci.evaluators.agentevals.threshold import (
+    define_metric,
+    make_metric_identity,
+    make_metric_judgement,
+)
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response
+from agentci.evaluators.metrics import tool_trajectory
 from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS
 from agentci.evaluators.metrics.registry import METRICS
 from agentci.evaluators.metrics.subagents import include_subagents
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
@@ -35,6 +41,20 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[RequiredProgram, ...]:
         """Nothing."""
         return ()
+
+    @property
+    def definition(self) -> Definition:
+        """See ``ComparableEvaluator``."""
+        shared = define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
+        if self.metric != tool_trajectory.name:
+            return shared
+        match_type = tool_trajectory.read_match_type(self.options)
+        own = {**shared, "trajectory_match_type": match_type}
+        return {**own, "subagents": True} if self.subagents else own
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return what the metric reads of the expected turns."""
+        return METRICS[self.metric].read_expected(expectation.turns)
 
     def ask(self, case: Case) -> ComputeMetric | Skip:
         """Request the metric, or skip the case if a required eval case is missing."""

@@ -9,6 +9,7 @@ from agentci._util.text.json_text import dumps_readable
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals import eval_protocol
 from agentci.evaluators.agentevals.threshold import get_threshold
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, find_required_variables
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
@@ -16,7 +17,7 @@ from agentci.evaluators.program_output import (
     describe_missing_output,
     parse_output,
 )
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
@@ -35,12 +36,14 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
     """A program that evaluates one case at a time.
 
     Attributes:
+        definition: see ``ComparableEvaluator``.
         config: the input's ``config``.
         run: the request to run its program, without the input.
         program_place: where the config names the program.
     """
 
     identity: EvaluatorIdentity
+    definition: Definition
     config: JsonObject
     run: RunProgram
     program_place: Place
@@ -51,6 +54,10 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         name = self.identity.name
         program = RequiredProgram(program=self.run.program, name=name, place=self.program_place)
         return (program, *find_required_variables(self.identity, self.run))
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the expected turns as they are sent."""
+        return eval_protocol.format_expected_invocations(expectation.eval_case)
 
     def ask(self, case: Case) -> RunProgram:
         """Request a run of the program over all turns of the trace and of its eval case."""

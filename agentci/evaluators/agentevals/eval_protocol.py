@@ -17,7 +17,7 @@ from agentci._util.text.format import format_count
 from agentci._util.text.json_text import dumps_compact, dumps_readable, make_strict
 from agentci._util.text.suggest import join_with_or
 from agentci.errors import EvaluatorError
-from agentci.model.case import Case
+from agentci.model.case import Case, EvalCase
 from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 from agentci.model.values import IdentityKey, replace
@@ -49,11 +49,14 @@ def _format_case(same: IdentityKey[Case]) -> str:
                 {**_format_invocation(turn), "performance_metrics": trace.performance}
                 for turn in trace.turns
             ],
-            "expected_invocations": (
-                None if expected is None else [_format_invocation(turn) for turn in expected.turns]
-            ),
+            "expected_invocations": format_expected_invocations(expected),
         }
     )
+
+
+def format_expected_invocations(expected: EvalCase | None) -> list[Json] | None:
+    """Format the expected turns; None without an eval case."""
+    return None if expected is None else [_format_invocation(turn) for turn in expected.turns]
 
 
 def _format_invocation(turn: Turn) -> dict[str, Json]:

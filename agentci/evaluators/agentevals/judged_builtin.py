@@ -9,12 +9,22 @@ from pydantic import JsonValue
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.entries import BuiltinEntry
-from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD, make_metric_judgement
+from agentci.evaluators.agentevals.threshold import (
+    DEFAULT_THRESHOLD,
+    define_metric,
+    make_metric_judgement,
+)
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, extract_judgement
-from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec
-from agentci.evaluators.metrics.judged import JUDGED_METRICS, JudgedTurn, JudgedTurnScore
+from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec, define_judge
+from agentci.evaluators.metrics.judged import (
+    JUDGED_METRICS,
+    JudgedMetric,
+    JudgedTurn,
+    JudgedTurnScore,
+)
 from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS, count_unpaired_turns, pair_turns
-from agentci.model.case import Case, Rubric
+from agentci.model.case import Case, Expectation, Rubric
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge
@@ -54,6 +64,24 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         """Its judge."""
         return (self.judge,)
 
+    @property
+    def definition(self) -> Definition:
+        """See ``ComparableEvaluator``."""
+        return {
+            **define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails),
+            "judge": define_judge(self.judge.judge),
+            "rubrics": _define_rubrics(self.rubrics) if self._metric.rubric_type else (),
+        }
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return what prompts contain of the expected turns, or the rubrics that they list."""
+        read = self._metric.read_expected
+        if read is not None:
+            return [read(turn) for turn in expectation.turns]
+        rubrics = expectation.eval_case.rubrics if expectation.eval_case else ()
+        selected = enumerate(map(self._select_rubrics, rubrics))
+        return {str(index): _define_rubrics(each) for index, each in selected if each}
+
     def ask(self, case: Case) -> Compose | Skip:
         """Request a verdict on every turn that the metric applies to.
 
@@ -61,7 +89,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
             EvaluatorError: if two rubrics share an id, or the metric needs rubrics and there are
                 none.
         """
-        metric = JUDGED_METRICS[self.metric]
+        metric = self._metric
         if metric.needs_expected and not (case.expected and case.expected.turns):
             return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
         prompts = [
@@ -89,7 +117,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         return extract_judgement(response)
 
     def _judged_turns(self, case: Case) -> Iterator[JudgedTurn]:
-        metric = JUDGED_METRICS[self.metric]
+        metric = self._metric
         if metric.needs_expected:
             expected_turns = case.expected.turns if case.expected else ()
             yield from (
@@ -100,15 +128,23 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         case_rubrics = case.expected.rubrics if case.expected else ()
         for index, turn in enumerate(case.trace.turns):
             own = case_rubrics[index] if index < len(case_rubrics) else ()
-            typed = (each for each in own if metric.rubric_type and each.type == metric.rubric_type)
-            rubrics = (*self.rubrics, *typed)
+            rubrics = (*self.rubrics, *self._select_rubrics(own))
             if metric.rubric_type:
                 _check_rubrics(rubrics)
             yield JudgedTurn(turn=turn, rubrics=rubrics)
 
+    @property
+    def _metric(self) -> JudgedMetric:
+        return JUDGED_METRICS[self.metric]
+
+    def _select_rubrics(self, rubrics: Sequence[Rubric]) -> tuple[Rubric, ...]:
+        """Select the rubrics of an eval case that have the type of the metric."""
+        kind = self._metric.rubric_type
+        return tuple(each for each in rubrics if kind and each.type == kind)
+
     def _counts(self, case: Case) -> JsonObject:
         """Count the turns without a partner, for metrics that compare turns."""
-        if case.expected is None or not JUDGED_METRICS[self.metric].needs_expected:
+        if case.expected is None or not self._metric.needs_expected:
             return {}
         return count_unpaired_turns(case.trace.turns, case.expected.turns)
 
@@ -118,7 +154,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         counts: JsonObject,
         responses: tuple[Response, ...],
     ) -> Task:
-        metric = JUDGED_METRICS[self.metric]
+        metric = self._metric
         verdicts = [check_response(each, AggregateVerdict) for each in responses]
         grades = [
             metric.grade(verdict, turn) for verdict, (_, turn) in zip(verdicts, turns, strict=True)
@@ -138,6 +174,10 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
                 measured, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
             )
         )
+
+
+def _define_rubrics(rubrics: Sequence[Rubric]) -> Facts:
+    return [[each.id, each.text] for each in rubrics]
 
 
 def _weighted_mean(grades: Sequence[JudgedTurnScore]) -> float:

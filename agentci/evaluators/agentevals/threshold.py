@@ -3,6 +3,7 @@
 from typing import Final
 
 from agentci._util.text.format import format_criterion
+from agentci.evaluators.definition import Definition, define_repeat
 from agentci.evaluators.metrics.metric import describe_turn_mismatch
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
@@ -23,6 +24,18 @@ def make_metric_identity(
         place=place,
         needs_expected=needs_expected,
     )
+
+
+def define_metric(identity: EvaluatorIdentity, *, turn_mismatch_fails: bool) -> Definition:
+    """Define a metric without options of its own; its name says what it computes."""
+    mismatch: Definition = {"on_turn_mismatch": "fail" if turn_mismatch_fails else "warn"}
+    return {
+        "type": identity.type,
+        "name": identity.name,
+        "threshold": identity.threshold,
+        **(mismatch if identity.needs_expected else {}),
+        **define_repeat(identity),
+    }
 
 
 def make_metric_judgement(

@@ -12,10 +12,12 @@ from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.threshold import (
+    define_metric,
     get_threshold,
     make_metric_identity,
     make_metric_judgement,
 )
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, extract_judgement
 from agentci.evaluators.metrics.metric import (
     NO_EXPECTED_TURNS,
@@ -25,7 +27,7 @@ from agentci.evaluators.metrics.metric import (
 )
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, INSTALL_ADK
 from agentci.evaluators.program_output import describe_exit
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
@@ -173,6 +175,15 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[RequiredProgram, ...]:
         """Nothing: its program is neither prepared nor cached."""
         return ()
+
+    @property
+    def definition(self) -> Definition:
+        """See ``ComparableEvaluator``."""
+        return define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the expected turns as they are sent, for a comparing metric."""
+        return format_invocations(expectation.turns) if self._metric.needs_expected else None
 
     def ask(self, case: Case) -> Compose | Skip:
         """Request the measurement of all turns, or of paired turns for a comparing metric.

@@ -10,7 +10,8 @@ from agentci._util.text.format import format_criterion
 from agentci.evaluators.agentv.findings import PassThreshold
 from agentci.evaluators.agentv.judge_templates import TemplateReader
 from agentci.evaluators.agentv.payload import PayloadFormat
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.definition import Definition, Facts, define_entry
+from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.fields import Name, Share, StrictModel, optional
 from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec
 from agentci.model.case import Case
@@ -69,7 +70,7 @@ E = TypeVar("E", bound=AgentvEntry)
 AgentvVersion: TypeAlias = Literal["seed", "v4"]
 
 
-class AgentvEvaluator(Evaluator, Protocol):
+class AgentvEvaluator(ComparableEvaluator, Protocol):
     """An evaluator that never skips a case, so that a composite can combine it."""
 
     def ask(self, case: Case) -> Task:
@@ -147,6 +148,19 @@ def make_agentv_identity(entry: AgentvEntry, context: AgentvContext) -> Evaluato
         weight=entry.weight,
         repetition=entry.repetition,
     )
+
+
+def define_agentv_entry(
+    entry: AgentvEntry, context: AgentvContext, **resolved: Facts
+) -> Definition:
+    """Define an evaluator by its entry, with the threshold that applies to it.
+
+    Args:
+        resolved: as in ``define_entry``.
+    """
+    threshold = make_pass_threshold(entry, context).score
+    given = define_entry(entry, **{"min_score": threshold, **resolved})
+    return {key: value for key, value in given.items() if key != "weight"}
 
 
 def make_required_judge(name: str, own: JudgeSpec | None, context: AgentvContext) -> RequiredJudge:

@@ -13,6 +13,7 @@ from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentv.agentv_evaluator import (
     AgentvContext,
     AgentvEntry,
+    define_agentv_entry,
     leave_out_of_required,
     make_agentv_identity,
     make_pass_threshold,
@@ -21,10 +22,22 @@ from agentci.evaluators.agentv.findings import (
     Finding,
     PassThreshold,
     clamp_score,
+    get_agentv_case,
     get_recorded_run,
     make_agentv_judgement,
 )
-from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_input
+from agentci.evaluators.agentv.payload import (
+    NO_RUN,
+    PayloadFormat,
+    make_judge_input,
+    make_judge_payload,
+)
+from agentci.evaluators.definition import (
+    Definition,
+    Facts,
+    FileContents,
+    define_command,
+)
 from agentci.evaluators.evaluator import find_required_variables
 from agentci.evaluators.fields import (
     MAX_COUNT,
@@ -38,14 +51,14 @@ from agentci.evaluators.fields import (
     VariableName,
     optional,
 )
-from agentci.evaluators.judge_config import JudgeSpec
+from agentci.evaluators.judge_config import JudgeSpec, define_judge
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
     describe_exit,
     describe_missing_output,
     parse_output,
 )
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.choices import IsolationMode
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
@@ -133,6 +146,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
     """A command that scores one case per run.
 
     Attributes:
+        definition: see ``ComparableEvaluator``; empty if it is a part of another evaluator.
         run: how the command is run, without its stdin; a shell line is run by a shell.
         config: the input's ``config``; None if the entry has no keys of its own.
         wire: the payload format of the input.
@@ -143,6 +157,7 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
     identity: EvaluatorIdentity
     run: RunCommand
     threshold: PassThreshold
+    definition: Definition = {}
     config: JsonObject | None = None
     wire: PayloadFormat = "union"
     prefers_assertions: bool = False
@@ -153,6 +168,12 @@ class CodeJudge(Struct, frozen=True, kw_only=True):
         """The judge model and the variables; the command can be anything, and is not prepared."""
         judges = () if self.required_judge is None else (self.required_judge,)
         return (*judges, *find_required_variables(self.identity, self.run))
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the case as it is sent, and the contents of the files that it names."""
+        agentv_case = get_agentv_case(expectation)
+        files = (*agentv_case.guideline_files, *agentv_case.input_files)
+        return [make_judge_payload(agentv_case, NO_RUN, None, self.wire), FileContents(*files)]
 
     def ask(self, case: Case) -> RunCommand:
         """Run the command on the case and its run."""
@@ -299,11 +320,21 @@ def build_code_judge(entry: CodeJudgeEntry, context: AgentvContext) -> CodeJudge
     """Make the evaluator; raises InputError if its folder or its judge model is missing."""
     _check_image(entry, context)
     required_judge = _make_target_judge(entry, context)
+    command, folder = _split_command(entry.script), context.folder(entry.cwd)
+    wire = entry.wire or context.wire
     return CodeJudge(
         identity=make_agentv_identity(entry, context),
+        definition=define_agentv_entry(
+            entry,
+            context,
+            script=define_command(command, folder=folder, home=context.home),
+            wire=wire,
+            version=context.version,
+            judge=None if required_judge is None else define_judge(required_judge.judge),
+        ),
         run=RunCommand(
-            command=_split_command(entry.script),
-            folder=context.folder(entry.cwd),
+            command=command,
+            folder=folder,
             home=context.home,
             model_access=_make_model_access(entry, required_judge),
             timeout_seconds=entry.timeout,
@@ -318,7 +349,7 @@ def build_code_judge(entry: CodeJudgeEntry, context: AgentvContext) -> CodeJudge
         ),
         threshold=make_pass_threshold(entry, context),
         config=_extract_own_keys(entry, context),
-        wire=entry.wire or context.wire,
+        wire=wire,
         prefers_assertions=context.version == "v4",
         required_judge=required_judge,
     )

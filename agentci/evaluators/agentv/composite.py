@@ -1,7 +1,7 @@
 """``composite``: one score from the scores of other evaluators."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 from pydantic import Field
@@ -23,6 +23,7 @@ from agentci.evaluators.agentv.findings import (
 from agentci.evaluators.agentv.judge_templates import TemplateVocabulary
 from agentci.evaluators.agentv.llm_judge import HolisticScale
 from agentci.evaluators.agentv.text_match import RegexEvaluator
+from agentci.evaluators.definition import Definition, Facts, define_command
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.evaluators.fields import (
     Cached,
@@ -33,9 +34,9 @@ from agentci.evaluators.fields import (
     optional,
     reject_repeat,
 )
-from agentci.evaluators.judge_config import JudgeSpec
+from agentci.evaluators.judge_config import JudgeSpec, define_judge
 from agentci.evaluators.prompts.questions import make_question
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge
@@ -92,9 +93,14 @@ Aggregator: TypeAlias = WeightedAverage | PassRate | ProgramAggregator | ModelAg
 
 
 class CompositeEvaluator(Struct, frozen=True, kw_only=True):
-    """A ``composite`` evaluator; it errors if a member errors."""
+    """A ``composite`` evaluator; it errors if a member errors.
+
+    Attributes:
+        definition: see ``ComparableEvaluator``.
+    """
 
     identity: EvaluatorIdentity
+    definition: Definition
     members: tuple[agentv_evaluator.AgentvEvaluator, ...]
     aggregator: Aggregator
     threshold: PassThreshold
@@ -105,6 +111,10 @@ class CompositeEvaluator(Struct, frozen=True, kw_only=True):
         aggregator = self.aggregator
         own = (aggregator.required_judge,) if isinstance(aggregator, ModelAggregator) else ()
         return (*(each for member in self.members for each in member.needs), *own)
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return what the members read; the aggregator reads only their results."""
+        return [member.read_expectation(expectation) for member in self.members]
 
     def ask(self, case: Case) -> Compose:
         """Evaluate all members, then combine their scores."""
@@ -315,7 +325,17 @@ def build_composite(
         identity = replace(identity, criterion=format_criterion(pass_score), threshold=pass_score)
         threshold = replace(threshold, score=pass_score)
     return CompositeEvaluator(
-        identity=identity, members=context.members, aggregator=aggregator, threshold=threshold
+        identity=identity,
+        definition=agentv_evaluator.define_agentv_entry(
+            entry,
+            context,
+            min_score=threshold.score,
+            aggregator=_define_aggregator(aggregator, entry.aggregator.type, context),
+            evaluators=[member.definition for member in context.members],
+        ),
+        members=context.members,
+        aggregator=aggregator,
+        threshold=threshold,
     )
 
 
@@ -357,6 +377,24 @@ def _build_aggregator(entry: CompositeEntry, context: agentv_evaluator.AgentvCon
             prefers_assertions=context.version == "v4",
         )
     )
+
+
+def _define_aggregator(
+    aggregator: Aggregator, kind: str, context: agentv_evaluator.AgentvContext
+) -> Facts:
+    match aggregator:
+        case WeightedAverage(weights=weights):
+            return {"type": kind, "weights": weights}
+        case PassRate(threshold=threshold):
+            return {"type": kind, "threshold": threshold}
+        case ModelAggregator(required_judge=required, template=template):
+            return {"prompt": template, "judge": define_judge(required.judge)}
+        case ProgramAggregator(code_judge=judge):
+            run = judge.run
+            command = define_command(run.command, folder=run.folder, home=run.home)
+            return {"path": command, "version": context.version}
+        case _:
+            assert_never(aggregator)
 
 
 def _check_weights(

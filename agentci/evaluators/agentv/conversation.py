@@ -10,8 +10,9 @@ from agentci._util.text.javascript import stringify_json
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvEvaluator
 from agentci.evaluators.agentv.case_texts import ASSISTANT, extract_candidate_answer
-from agentci.evaluators.agentv.findings import get_recorded_run
-from agentci.model.case import Case
+from agentci.evaluators.agentv.findings import get_agentv_case, get_recorded_run
+from agentci.evaluators.definition import Definition, Facts
+from agentci.model.case import AgentvCase, Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.requests import Prerequisite, Response, Task
@@ -66,6 +67,28 @@ class ConversationEvaluator(Struct, frozen=True, kw_only=True):
         """The prerequisites of the evaluator."""
         return self.evaluator.needs
 
+    @property
+    def definition(self) -> Definition:
+        """The definition of the evaluator, and the part of the conversation that it scores."""
+        return {
+            **self.evaluator.definition,
+            "turn": self.turn,
+            "window": None if self.turn is None else self.conversation.window,
+        }
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return what the evaluator reads of its part of the conversation."""
+        agentv_case = get_agentv_case(expectation)
+        preamble = self.conversation.preamble
+        rounds: tuple[Round, ...] = ((),) * len(self.conversation.turns)
+        part = self._make_part(agentv_case, rounds)
+        return {
+            "turns": [len(rounds), _count_answers(preamble)],
+            # The conversation is also the response to evaluate.
+            "input": part.input_messages if self.turn is None else None,
+            "part": self.evaluator.read_expectation(Expectation(agentv_case=part)),
+        }
+
     def ask(self, case: Case) -> Task:
         """Have the evaluator score its part of the run.
 
@@ -74,26 +97,26 @@ class ConversationEvaluator(Struct, frozen=True, kw_only=True):
         """
         agentv_case, transcript = get_recorded_run(case)
         rounds = _select_rounds(self.conversation, transcript)
+        part = self._make_part(agentv_case, rounds)
+        if self.turn is None:
+            text = "\n\n".join(map(_format_message, part.input_messages))
+            recorded = replace(transcript, answer=text)
+        else:
+            answers = (each for each in rounds[self.turn] if each.role not in (USER, SYSTEM))
+            recorded = Transcript(messages=tuple(answers))
+        return self.evaluator.ask(replace(case, agentv_case=part, transcript=recorded))
+
+    def _make_part(self, agentv_case: AgentvCase, rounds: tuple[Round, ...]) -> AgentvCase:
+        """Make the case of the turn or of the conversation."""
         if self.turn is None:
             history = tuple(_iterate_history(self.conversation, rounds))
-            text = "\n\n".join(map(_format_message, history))
-            return self.evaluator.ask(
-                replace(
-                    case,
-                    agentv_case=replace(agentv_case, input_messages=history, expected_messages=()),
-                    transcript=replace(transcript, answer=text),
-                )
-            )
+            return replace(agentv_case, input_messages=history, expected_messages=())
         history = tuple(_iterate_history(self.conversation, rounds[: self.turn + 1]))
-        part = replace(
+        return replace(
             agentv_case,
             id=f"{agentv_case.id}/turn-{self.turn + 1}",
             input_messages=tuple(_apply_window(history, self.conversation.window)),
             expected_messages=self.conversation.turns[self.turn].expected_messages,
-        )
-        answers = tuple(m for m in rounds[self.turn] if m.role not in (USER, SYSTEM))
-        return self.evaluator.ask(
-            replace(case, agentv_case=part, transcript=Transcript(messages=answers))
         )
 
     def read(self, response: Response) -> Judgement:
@@ -129,7 +152,7 @@ def _begins_after_answer(message: Message, before: list[Message]) -> bool:
 def _select_rounds(conversation: Conversation, transcript: Transcript) -> tuple[Round, ...]:
     """Return the rounds that are turns of ``conversation``, without those of its preamble."""
     rounds = split_rounds(transcript)
-    preamble_answers = sum(message.get("role") == ASSISTANT for message in conversation.preamble)
+    preamble_answers = _count_answers(conversation.preamble)
     if len(rounds) == len(conversation.turns) + preamble_answers:
         return rounds[preamble_answers:]
     if len(rounds) != len(conversation.turns):
@@ -138,6 +161,10 @@ def _select_rounds(conversation: Conversation, transcript: Transcript) -> tuple[
             f" {len(conversation.turns)}"
         )
     return rounds
+
+
+def _count_answers(messages: tuple[JsonObject, ...]) -> int:
+    return sum(message.get("role") == ASSISTANT for message in messages)
 
 
 def _iterate_history(conversation: Conversation, rounds: tuple[Round, ...]) -> Iterator[JsonObject]:

@@ -24,6 +24,7 @@ from agentci._util.text.javascript import (
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
 from agentci.evaluators.agentv.case_texts import ASSISTANT, extract_candidate_answer
 from agentci.evaluators.agentv.findings import Finding
+from agentci.evaluators.definition import Facts
 from agentci.evaluators.fields import StrictModel, Text, optional
 from agentci.model.case import AgentvCase
 from agentci.model.json import Json
@@ -127,6 +128,13 @@ class FieldAccuracy(Struct, frozen=True, kw_only=True):
     aggregation: Aggregation
     expected_name: str
     shows_all: bool
+
+    def read_expectation(self, agentv_case: AgentvCase) -> Facts:
+        """Return the expected values of the fields; None without expected data."""
+        expected = _find_expected(agentv_case)
+        if expected is None:
+            return None
+        return [find_at_path(expected, rule.path) for rule in self.fields]
 
     def evaluate(self, agentv_case: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""

@@ -8,8 +8,9 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import extract_judgement
-from agentci.model.case import AgentvCase, Case
+from agentci.model.case import AgentvCase, Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.program import RequiredProgram
@@ -101,14 +102,22 @@ def _describe_borderline(score: float, pass_score: float) -> str | None:
 class ScoringRule(Protocol):
     """How a recorded run is scored; a frozen value."""
 
+    def read_expectation(self, agentv_case: AgentvCase, /) -> Facts:
+        """Return all that ``evaluate`` uses of the case, and no more."""
+
     def evaluate(self, agentv_case: AgentvCase, transcript: Transcript, /) -> Finding:
         """Score ``transcript``, a run of ``agentv_case``."""
 
 
 class RuleEvaluator(Struct, frozen=True, kw_only=True):
-    """An evaluator that scores by a rule."""
+    """An evaluator that scores by a rule.
+
+    Attributes:
+        definition: see ``ComparableEvaluator``.
+    """
 
     identity: EvaluatorIdentity
+    definition: Definition
     rule: ScoringRule
     threshold: PassThreshold
 
@@ -116,6 +125,10 @@ class RuleEvaluator(Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[RequiredProgram, ...]:
         """No prerequisites."""
         return ()
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return what the rule reads of the case."""
+        return self.rule.read_expectation(get_agentv_case(expectation))
 
     def ask(self, case: Case) -> ConstantJudgement:
         """Evaluate immediately."""
@@ -128,6 +141,13 @@ class RuleEvaluator(Struct, frozen=True, kw_only=True):
     def read(self, response: Response) -> Judgement:
         """Return the judgement."""
         return extract_judgement(response)
+
+
+def get_agentv_case(expectation: Expectation) -> AgentvCase:
+    """Return the AgentV case of an expectation from an eval file."""
+    if expectation.agentv_case is None:
+        raise TypeError("the expectation is not from an eval file")
+    return expectation.agentv_case
 
 
 def get_recorded_run(case: Case) -> tuple[AgentvCase, Transcript]:

@@ -30,6 +30,9 @@ class ExecutionMetrics(Struct, frozen=True, kw_only=True):
     target_exploration_ratio: float | None
     exploration_tolerance: float
 
+    def read_expectation(self, _: AgentvCase) -> None:
+        """Read nothing of the case."""
+
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
         checks = [*self._limits(transcript), *self._exploration(transcript)]
@@ -130,6 +133,9 @@ class LatencyLimit(Struct, frozen=True, kw_only=True):
 
     threshold: float
 
+    def read_expectation(self, _: AgentvCase) -> None:
+        """Read nothing of the case."""
+
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
         taken = transcript.duration_ms
@@ -150,6 +156,9 @@ class CostLimit(Struct, frozen=True, kw_only=True):
     """At most ``budget`` US dollars."""
 
     budget: float
+
+    def read_expectation(self, _: AgentvCase) -> None:
+        """Read nothing of the case."""
 
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
@@ -173,6 +182,9 @@ class TokenLimits(Struct, frozen=True, kw_only=True):
     max_input: float | None
     max_output: float | None
     max_total: float | None
+
+    def read_expectation(self, _: AgentvCase) -> None:
+        """Read nothing of the case."""
 
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 from agentci._util.text.templates import list_template_names
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv import findings
+from agentci.evaluators.agentv.case_texts import iterate_prompt_segments
 from agentci.evaluators.agentv.code_judge import CodeJudge
 from agentci.evaluators.agentv.judge_templates import (
     TRUSTED_VARIABLES,
@@ -14,10 +15,12 @@ from agentci.evaluators.agentv.judge_templates import (
     collect_untrusted_texts,
     make_template_values,
 )
+from agentci.evaluators.agentv.payload import NO_RUN
 from agentci.evaluators.agentv.rubrics import Rubrics, summarize_votes
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.program_output import decode_output, describe_exit
 from agentci.evaluators.prompts.questions import make_question, make_question_from_prompt
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, JudgePrompt, RequiredJudge, ScoreSchema
@@ -118,12 +121,14 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
     """A judge model that grades one case at a time.
 
     Attributes:
+        definition: see ``ComparableEvaluator``.
         scale: which verdict the model gives, and how it becomes a finding.
         template: the evaluator's own template; if empty, the case's template or the default one.
         program: a program that writes the prompt; replaces the template.
     """
 
     identity: EvaluatorIdentity
+    definition: Definition
     threshold: findings.PassThreshold
     required_judge: RequiredJudge
     scale: HolisticScale | Rubrics
@@ -139,6 +144,19 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
     def needs_case_criteria(self) -> bool:
         """Whether the criteria can only come from the case."""
         return not self.template and self.program is None and self._rubrics is None
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the template and its variables as far as the case has them.
+
+        A program that writes the prompt gets the case as a code judge does.
+        """
+        agentv_case = findings.get_agentv_case(expectation)
+        if self.program is not None:
+            segments = [*iterate_prompt_segments(agentv_case)]
+            return [self.program.code_judge.read_expectation(expectation), segments]
+        own = self.template or agentv_case.judge_template
+        source = TemplateSource(agentv_case=agentv_case, transcript=NO_RUN)
+        return ["" if self.template else own, make_template_values(own or DEFAULT_TEMPLATE, source)]
 
     def ask(self, case: Case) -> AskModel | Compose:
         """Have the judge model grade the response of a case, once the prompt is written."""

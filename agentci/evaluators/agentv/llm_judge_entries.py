@@ -18,6 +18,7 @@ from agentci.evaluators.agentv.llm_judge import (
     wrap_criteria,
 )
 from agentci.evaluators.agentv.rubrics import MAX_GRADE, Criterion, GradeRange, Rubrics
+from agentci.evaluators.definition import Facts, define_command
 from agentci.evaluators.fields import (
     Cached,
     Name,
@@ -27,7 +28,7 @@ from agentci.evaluators.fields import (
     Text,
     optional,
 )
-from agentci.evaluators.judge_config import JudgeSpec
+from agentci.evaluators.judge_config import JudgeSpec, define_judge
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place, Problem
 from agentci.model.requests import RunCommand
@@ -127,10 +128,14 @@ def build_rubrics(entry: RubricsEntry, context: agentv_evaluator.AgentvContext) 
     """
     field = "rubrics" if entry.criteria is None else "criteria"
     listed = entry.criteria or entry.rubrics or []
+    judge = agentv_evaluator.make_required_judge(entry.name, entry.judge, context)
     return LlmJudge(
         identity=agentv_evaluator.make_agentv_identity(entry, context),
+        definition=agentv_evaluator.define_agentv_entry(
+            entry, context, judge=define_judge(judge.judge)
+        ),
         threshold=agentv_evaluator.make_pass_threshold(entry, context),
-        required_judge=agentv_evaluator.make_required_judge(entry.name, entry.judge, context),
+        required_judge=judge,
         scale=make_rubrics(listed, context.find_place(field)),
     )
 
@@ -243,10 +248,18 @@ def build_llm_judge(entry: LlmJudgeEntry, context: agentv_evaluator.AgentvContex
         field = "prompt" if entry.prompt else "evaluatorTemplate"
         place = context.find_place(field)
         template = context.templates.read(given, place, LLM_JUDGE_VOCABULARY)
+    judge = agentv_evaluator.make_required_judge(entry.name, entry.judge, context)
     return LlmJudge(
         identity=agentv_evaluator.make_agentv_identity(entry, context),
+        definition=agentv_evaluator.define_agentv_entry(
+            entry,
+            context,
+            prompt=template if program is None else _define_program(program),
+            model=None,  # ignored
+            judge=define_judge(judge.judge),
+        ),
         threshold=agentv_evaluator.make_pass_threshold(entry, context),
-        required_judge=agentv_evaluator.make_required_judge(entry.name, entry.judge, context),
+        required_judge=judge,
         scale=HolisticScale()
         if entry.rubrics is None
         else make_rubrics(entry.rubrics, context.find_place("rubrics")),
@@ -278,6 +291,12 @@ def _build_prompt_program(
             wire=context.wire,
         )
     )
+
+
+def _define_program(program: PromptProgram) -> Facts:
+    run = program.code_judge.run
+    command = define_command(run.command, folder=run.folder, home=run.home)
+    return [command, program.code_judge.config, program.code_judge.wire]
 
 
 def _warn_about_model(context: agentv_evaluator.AgentvContext) -> None:

@@ -250,6 +250,9 @@ def _make_tool_events(use: ToolUse, index: int, place: int) -> Iterator[TraceEve
 
 PayloadFormat: TypeAlias = Literal["union", "camel", "snake", "v4"]
 
+# The transcript of no run.
+NO_RUN: Final = Transcript(messages=())
+
 TOOL_CALLS_BY_NAME: Final = "tool_calls_by_name"
 # Fields that the camelCase generation does not have.
 _TIMES: Final = ("start_time", "end_time", "duration_ms")
@@ -260,8 +263,15 @@ def make_judge_input(
     agentv_case: AgentvCase, transcript: Transcript, config: JsonObject | None, wire: PayloadFormat
 ) -> str:
     """Encode the input as AgentV prints it: indented by two spaces, non-ASCII unescaped."""
+    return stringify_json(make_judge_payload(agentv_case, transcript, config, wire), indent=2)
+
+
+def make_judge_payload(
+    agentv_case: AgentvCase, transcript: Transcript, config: JsonObject | None, wire: PayloadFormat
+) -> JsonObject:
+    """Make the input as an object."""
     source = _PayloadSource(agentv_case=agentv_case, transcript=transcript, config=config)
-    return stringify_json(_FORMATTERS[wire](source), indent=2)
+    return _FORMATTERS[wire](source)
 
 
 class _PayloadSource(Struct, frozen=True, kw_only=True):

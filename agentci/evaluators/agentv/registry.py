@@ -14,6 +14,7 @@ from agentci.evaluators.agentv.agentv_evaluator import (
     AgentvEvaluator,
     AgentvEvaluatorType,
     AnyAgentvEvaluatorType,
+    define_agentv_entry,
     make_agentv_identity,
     make_pass_threshold,
 )
@@ -45,13 +46,22 @@ def list_type_names(name: str) -> tuple[str, ...]:
 
 
 def _make_rule_type(
-    entry: type[E], rule: Callable[[E, AgentvContext], ScoringRule]
+    entry: type[E],
+    rule: Callable[[E, AgentvContext], ScoringRule],
+    *,
+    by_version: bool = False,
 ) -> AgentvEvaluatorType[E]:
-    """Make a type whose evaluators apply a rule to the recorded run."""
+    """Make a type whose evaluators apply a rule to the recorded run.
+
+    Args:
+        by_version: whether the rule depends on the AgentV version of the file.
+    """
 
     def build(read: E, context: AgentvContext) -> AgentvEvaluator:
+        version = {"version": context.version} if by_version else {}
         return RuleEvaluator(
             identity=make_agentv_identity(read, context),
+            definition=define_agentv_entry(read, context, **version),
             rule=rule(read, context),
             threshold=make_pass_threshold(read, context),
         )
@@ -73,10 +83,10 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
         entry=composite.CompositeEntry, build=composite.build_composite, has_members=True
     ),
     "tool_trajectory": _make_rule_type(
-        tool_trajectory.TrajectoryEntry, tool_trajectory.make_trajectory
+        tool_trajectory.TrajectoryEntry, tool_trajectory.make_trajectory, by_version=True
     ),
     "field_accuracy": _make_rule_type(
-        field_accuracy.FieldAccuracyEntry, field_accuracy.make_field_accuracy
+        field_accuracy.FieldAccuracyEntry, field_accuracy.make_field_accuracy, by_version=True
     ),
     "latency": _make_rule_type(
         limits.LatencyEntry, lambda entry, _: limits.LatencyLimit(threshold=entry.threshold)

@@ -14,6 +14,7 @@ from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.agentv_evaluator import (
     AgentvContext,
     AgentvEntry,
+    define_agentv_entry,
     make_agentv_identity,
     make_pass_threshold,
 )
@@ -24,10 +25,11 @@ from agentci.evaluators.agentv.findings import (
     get_recorded_run,
     make_agentv_judgement,
 )
+from agentci.evaluators.definition import Definition
 from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.fields import optional
 from agentci.evaluators.program_output import format_log_tail, parse_output
-from agentci.model.case import AgentvCase, Case
+from agentci.model.case import AgentvCase, Case, Expectation
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.program import LocalProgram
 from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
@@ -55,6 +57,9 @@ class TextMatch(Struct, frozen=True, kw_only=True):
 
     kind: str
     values: tuple[str, ...]
+
+    def read_expectation(self, _: AgentvCase) -> None:
+        """Read nothing of the case."""
 
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
@@ -91,12 +96,14 @@ class RegexEvaluator(Struct, frozen=True, kw_only=True):
     """The ``regex`` evaluator.
 
     Attributes:
+        definition: see ``ComparableEvaluator``.
         pattern: the pattern in Python's syntax.
         flag_bits: the flags as Python's number.
         shown, flags: the pattern and the flags as written.
     """
 
     identity: EvaluatorIdentity
+    definition: Definition
     pattern: str
     flag_bits: int
     shown: str
@@ -107,6 +114,9 @@ class RegexEvaluator(Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[Prerequisite, ...]:
         """No prerequisites."""
         return ()
+
+    def read_expectation(self, _: Expectation) -> None:
+        """Read nothing of the case."""
 
     def ask(self, case: Case) -> RunProgram:
         """Search the answer in a child program, because some expressions take years."""
@@ -273,6 +283,7 @@ def build_regex(entry: RegexEntry, context: AgentvContext) -> RegexEvaluator:
     pattern, flag_bits = parse_regex(entry.value, entry.flags)
     return RegexEvaluator(
         identity=make_agentv_identity(entry, context),
+        definition=define_agentv_entry(entry, context),
         pattern=pattern,
         flag_bits=flag_bits,
         shown=entry.value,

@@ -80,6 +80,9 @@ class Trajectory(Struct, frozen=True, kw_only=True):
     at_least: str = "≥"
     strict: bool = False
 
+    def read_expectation(self, _: AgentvCase) -> None:
+        """Read nothing of the case."""
+
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
         uses = tuple(transcript.tool_uses)

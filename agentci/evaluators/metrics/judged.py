@@ -54,14 +54,20 @@ class JudgedMetric(Struct, frozen=True, kw_only=True):
     Attributes:
         make_prompt: makes the prompt about a turn; None if the metric does not apply to it.
         grade: scores a turn by its verdict; raises EvaluatorError if the verdict is incomplete.
-        needs_expected: whether it compares with expected turns, and so cannot run without them.
+        read_expected: returns what ``make_prompt`` uses of an expected turn; None for metrics that
+            compare nothing.
         rubric_type: ADK's type of the eval cases' rubrics that it uses; empty if it needs none.
     """
 
     make_prompt: Callable[[JudgedTurn], JudgePrompt | None]
     grade: Callable[[AggregateVerdict, JudgedTurn], JudgedTurnScore]
-    needs_expected: bool = False
+    read_expected: Callable[[Turn], Json] | None = None
     rubric_type: str = ""
+
+    @property
+    def needs_expected(self) -> bool:
+        """Whether it compares with expected turns, and so cannot run without them."""
+        return self.read_expected is not None
 
 
 def format_steps(turn: Turn) -> str:
@@ -128,14 +134,14 @@ Reference answer:
 {{ reference }}"""
 
 
+def _read_expected_answer(expected: Turn) -> JsonObject:
+    return {"question": expected.user_text, "reference": _join_answer(expected)}
+
+
 def _make_match_prompt(judged_turn: JudgedTurn) -> JudgePrompt:
     """Ask whether the response is as good as the expected one."""
-    expected = judged_turn.expected or judged_turn.turn
-    values: JsonObject = {
-        "question": expected.user_text,
-        "answer": _join_answer(judged_turn.turn),
-        "reference": _join_answer(expected),
-    }
+    expected = _read_expected_answer(judged_turn.expected or judged_turn.turn)
+    values: JsonObject = {**expected, "answer": _join_answer(judged_turn.turn)}
     return make_question(MATCH_INSTRUCTIONS, MATCH_TEMPLATE, values, MATCH_SCHEMA)
 
 
@@ -302,7 +308,7 @@ def _number_sentences(sentences: Sequence[str]) -> tuple[str, ...]:
 
 JUDGED_METRICS: Final[Mapping[str, JudgedMetric]] = {
     "final_response_match_v2": JudgedMetric(
-        make_prompt=_make_match_prompt, grade=_grade_match, needs_expected=True
+        make_prompt=_make_match_prompt, grade=_grade_match, read_expected=_read_expected_answer
     ),
     "rubric_based_final_response_quality_v1": JudgedMetric(
         make_prompt=_make_quality_prompt, grade=_grade_rubrics, rubric_type="FINAL_RESPONSE_QUALITY"

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from agentci.errors import EvaluatorError
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import Turn
 
@@ -74,6 +74,9 @@ class Metric(Protocol):
     @property
     def needs_expected(self) -> bool:
         """Whether it compares with expected turns, and so cannot run without them."""
+
+    def read_expected(self, expected: Sequence[Turn], /) -> Json:
+        """Return all that ``measure`` uses of the expected turns, and no more."""
 
     def measure(
         self, actual: Sequence[Turn], expected: Sequence[Turn], options: JsonObject, /

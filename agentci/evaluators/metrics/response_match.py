@@ -13,7 +13,7 @@ from agentci._util.text import truncate
 from agentci.evaluators.metrics.metric import count_unpaired_turns, mean, pair_turns
 from agentci.evaluators.similarity.measures import f_measure
 from agentci.evaluators.similarity.porter import stem
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import Turn
 
@@ -27,6 +27,11 @@ MIN_STEMMED_LENGTH: Final = 4  # characters; shorter words are not stemmed
 SYLLABLES: Final = (range(0x4E00, 0xA000), range(0x3040, 0x3100), range(0xAC00, 0xD7B0))
 # Thai and Lao, Khmer, Myanmar: every character starts a word, except combining marks.
 UNSPACED: Final = (range(0x0E00, 0x0F00), range(0x1780, 0x1800), range(0x1000, 0x10A0))
+
+
+def read_expected(expected: Sequence[Turn]) -> list[Json]:
+    """Return the expected responses."""
+    return ["\n".join(turn.answer_parts) for turn in expected]
 
 
 def measure(actual: Sequence[Turn], expected: Sequence[Turn], _options: JsonObject) -> MetricResult:

@@ -14,7 +14,7 @@ from agentci.evaluators.metrics.metric import (
     mean,
     pair_turns,
 )
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import ToolCall, Turn
 
@@ -24,12 +24,17 @@ needs_expected: Final = True
 SHOWN_CHARACTERS: Final = 200
 
 
+def read_expected(expected: Sequence[Turn]) -> list[Json]:
+    """Return names and arguments of the expected calls; ids are not compared."""
+    return [[[call.name, call.args] for call in turn.tool_calls] for turn in expected]
+
+
 def measure(actual: Sequence[Turn], expected: Sequence[Turn], options: JsonObject) -> MetricResult:
     """Score each turn 1 or 0.
 
     The option ``match_type`` is a ``MatchType`` in any case; the default is EXACT.
     """
-    match_type = _read_match_type(options)
+    match_type = read_match_type(options)
     compared = [_compare(*turns, match_type) for turns in pair_turns(actual, expected)]
     scores = tuple(float(each.is_match) for each in compared)
     return MetricResult(
@@ -74,7 +79,12 @@ class _Comparison(Struct, frozen=True, kw_only=True):
         }
 
 
-def _read_match_type(options: JsonObject) -> str:
+def read_match_type(options: JsonObject) -> str:
+    """Return the option ``match_type`` in upper case, or the default.
+
+    Raises:
+        EvaluatorError: it is unknown.
+    """
     match_type = str(options.get("match_type") or "EXACT").upper()
     if match_type not in MATCHERS:
         known = ", ".join(MATCHERS)

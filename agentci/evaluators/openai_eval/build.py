@@ -4,14 +4,16 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypedDict, assert_never
 
 from agentci._util.text.format import format_criterion
+from agentci._util.text.python_code import find_read_keys
 from agentci._util.text.suggest import join_with_or
 from agentci._util.text.templates import list_template_paths
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
+from agentci.evaluators.definition import Definition, define_entry
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
-from agentci.evaluators.grader_protocol import SAMPLE
-from agentci.evaluators.judge_config import JudgeSpec, MissingJudgeError
+from agentci.evaluators.grader_protocol import ITEM, ITEM_POSITION, SAMPLE
+from agentci.evaluators.judge_config import JudgeSpec, MissingJudgeError, define_judge
 from agentci.evaluators.openai_eval import evaluator, graders
 from agentci.evaluators.openai_eval.entries import (
     AnyGraderSpec,
@@ -183,6 +185,25 @@ def names_field(part: str, template: str) -> bool:
     return any(steps[:1] == (part,) for _, steps in list_template_paths(template))
 
 
+def find_item_fields(specs: Iterable[AnyGraderSpec]) -> frozenset[str] | None:
+    """Find the fields of ``item`` that graders read; None if they may read any."""
+    found: set[str] = set()
+    for spec in specs:
+        if isinstance(spec, PythonGraderSpec):
+            keys = find_read_keys(spec.source, graders.FUNCTION_NAME, ITEM_POSITION)
+            if keys is None:
+                return None
+            found |= keys
+        for namespace, steps in (
+            p for t in iterate_templates(spec) for p in list_template_paths(t)
+        ):
+            if namespace == ITEM and not steps:
+                return None
+            if namespace == ITEM:
+                found.add(f"{steps[0]}")
+    return frozenset(found)
+
+
 def _find_unsupported(spec: AnyGraderSpec) -> str | None:
     if isinstance(spec, MultiGraderSpec):
         return "`multi` is not allowed in evals"
@@ -226,12 +247,14 @@ def build_openai_eval(
         ),
         repetition=_read_repetition(entry, specs, context),
     )
-    place = context.find_place("grader")
+    place, fields = context.find_place("grader"), find_item_fields(specs)
     if entry.base_url is not None:
         service = EvalsService(base_url=entry.base_url, key_variable=entry.api_key_env or "")
         at = context.find_place("base_url")
         return evaluator.EvalsApiEvaluator(
             identity=identity,
+            definition=_define(entry, identity, (), context),
+            fields=fields,
             service=RequiredService(service=service, name=entry.name, place=at),
             criterion=make_testing_criterion(
                 entry.grader, name=entry.name, threshold=passing_score, place=place
@@ -243,16 +266,33 @@ def build_openai_eval(
         )
     models = GraderModels(entry, context)
     caller = RequiredProgram(program=graders.GRADE_PROGRAM, name=entry.name, place=place)
+    judges = (
+        *(models.require_judge(spec) for spec in specs if isinstance(spec, ModelGraderSpec)),
+        *(models.require_embedding_model() for spec in specs if _uses_embeddings(spec)),
+    )
     return evaluator.OpenAIEvaluator(
         identity=identity,
+        definition=_define(entry, identity, judges, context),
+        fields=fields,
         grader=_build_grader(entry.grader, entry, models),
-        needs=(
-            *(models.require_judge(spec) for spec in specs if isinstance(spec, ModelGraderSpec)),
-            *(models.require_embedding_model() for spec in specs if _uses_embeddings(spec)),
-            *(caller for spec in specs if isinstance(spec, PythonGraderSpec)),
-        ),
+        needs=(*judges, *(caller for spec in specs if isinstance(spec, PythonGraderSpec))),
         threshold=passing_score,
         turn_mismatch_fails=context.turn_mismatch_fails,
+    )
+
+
+def _define(
+    entry: OpenAIEvalEntry,
+    identity: EvaluatorIdentity,
+    judges: Iterable[RequiredJudge],
+    context: EvaluatorContext,
+) -> Definition:
+    mismatch = "fail" if context.turn_mismatch_fails else "warn"
+    return define_entry(
+        entry,
+        threshold=identity.threshold,
+        on_turn_mismatch=mismatch if identity.needs_expected else None,
+        judge=[define_judge(each.judge) for each in judges],
     )
 
 

@@ -8,11 +8,18 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, extract_judgement
-from agentci.evaluators.grader_protocol import ITEM, SAMPLE, make_item, make_sample
+from agentci.evaluators.grader_protocol import (
+    ITEM,
+    SAMPLE,
+    make_item,
+    make_sample,
+    read_item_columns,
+)
 from agentci.evaluators.metrics import metric
 from agentci.evaluators.openai_eval.graders import TurnGrade, TurnGrader
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.requests import (
@@ -33,6 +40,8 @@ from agentci.model.values import replace
 # agentevals' names for the two texts.
 ACTUAL_FIELD: Final = "actual_response"
 EXPECTED_FIELD: Final = "expected_response"
+# Fields that always hold what was recorded.
+RECORDED_FIELDS: Final = frozenset({ACTUAL_FIELD, SAMPLE})
 
 
 class GradedTurns(Struct, frozen=True, kw_only=True):
@@ -83,6 +92,30 @@ def make_template_row(case: Case, turn: Turn, expected: Turn | None) -> Mapping[
         SAMPLE: sample,
     }
     return {ITEM: item, SAMPLE: sample}
+
+
+def read_item_fields(
+    expectation: Expectation, names: frozenset[str] | None, *, compares: bool
+) -> Facts:
+    """Return what ``make_template_row`` takes from the expectation of a case for all turns.
+
+    Args:
+        names: the fields of ``item`` that are read; None for all.
+        compares: whether turns without an expected turn are left out.
+    """
+    columns = expectation.columns or {}
+    reads_expected = EXPECTED_FIELD not in columns and (names is None or EXPECTED_FIELD in names)
+
+    def read(expected: Turn | None) -> JsonObject:
+        text = (expected and expected.final_text) or ""
+        own: JsonObject = {EXPECTED_FIELD: text} if reads_expected else {}
+        found = {**own, **read_item_columns(expectation, names, expected=expected)}
+        return {name: value for name, value in found.items() if name not in RECORDED_FIELDS}
+
+    unpaired, turns = read(None), [read(turn) for turn in expectation.turns]
+    while turns and not compares and turns[-1] == unpaired:
+        turns.pop()
+    return [unpaired, turns]
 
 
 def combine_turn_grades(
@@ -149,6 +182,8 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
     """Grades every turn locally.
 
     Attributes:
+        definition: see ``ComparableEvaluator``.
+        fields: the fields of ``item`` that the grader reads; None if it may read any.
         needs: the judge models, and the program that calls Python functions.
         threshold: the score that every turn must reach.
         turn_mismatch_fails: whether missing or unexpected turns fail the case at any score, if the
@@ -156,10 +191,17 @@ class OpenAIEvaluator(Struct, frozen=True, kw_only=True):
     """
 
     identity: EvaluatorIdentity
+    definition: Definition
+    fields: frozenset[str] | None
     grader: TurnGrader
     threshold: float
     needs: tuple[Prerequisite, ...] = ()
     turn_mismatch_fails: bool = True
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the fields that the grader reads, for every expected turn."""
+        compares = self.identity.needs_expected
+        return read_item_fields(expectation, self.fields, compares=compares)
 
     def ask(self, case: Case) -> Compose | Skip:
         """Run the tasks that the grader needs for each turn, then grade the turns."""
@@ -203,6 +245,7 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
     """Has every turn graded by an Evals API service, which decides what passes.
 
     Attributes:
+        definition, fields: as in ``OpenAIEvaluator``.
         service: the service.
         criterion: the grader as the API defines it.
         low, high: the bounds of the grader's scores.
@@ -210,6 +253,8 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
     """
 
     identity: EvaluatorIdentity
+    definition: Definition
+    fields: frozenset[str] | None
     service: RequiredService
     criterion: JsonObject
     timeout_seconds: float
@@ -222,6 +267,11 @@ class EvalsApiEvaluator(Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[Prerequisite, ...]:
         """The service."""
         return (self.service,)
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the fields that the grader reads, for every expected turn."""
+        compares = self.identity.needs_expected
+        return read_item_fields(expectation, self.fields, compares=compares)
 
     def ask(self, case: Case) -> Compose | Skip:
         """Have all turns graded in one request."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.python_code import find_read_keys
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.build import (
@@ -16,11 +17,18 @@ from agentci.evaluators.agentevals.build import (
 )
 from agentci.evaluators.agentevals.eval_protocol import ParsedEvalResult, truncate_result
 from agentci.evaluators.agentevals.threshold import get_threshold
+from agentci.evaluators.definition import Definition, Facts, define_entry, define_program
 from agentci.evaluators.evaluator import check_response, find_required_variables
 from agentci.evaluators.evaluator_type import EvaluatorContext, TextFile
-from agentci.evaluators.grader_protocol import FunctionGrade, make_grade_arguments, parse_grade
+from agentci.evaluators.grader_protocol import (
+    ITEM_POSITION,
+    FunctionGrade,
+    make_grade_arguments,
+    parse_grade,
+    read_item_columns,
+)
 from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
-from agentci.model.case import Case
+from agentci.model.case import Case, Expectation
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
@@ -57,13 +65,17 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
     """A function that grades one case per call, in its own process.
 
     Attributes:
+        definition: see ``ComparableEvaluator``.
         function: the function's name in the file.
+        columns: the keys of ``item`` that the function reads; None if it may read any.
         run: how the program is run, without its stdin.
         program_place: where the config names the program.
     """
 
     identity: EvaluatorIdentity
+    definition: Definition
     function: str
+    columns: frozenset[str] | None = None
     run: RunProgram
     program_place: Place
 
@@ -73,6 +85,11 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
         name = self.identity.name
         program = RequiredProgram(program=self.run.program, name=name, place=self.program_place)
         return (program, *find_required_variables(self.identity, self.run))
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the columns that the function reads, or the expected response."""
+        expected = expectation.turns[-1] if expectation.turns else None
+        return read_item_columns(expectation, self.columns, expected=expected)
 
     def ask(self, case: Case) -> RunProgram:
         """Have the function called with the recorded run and the row of the case."""
@@ -122,7 +139,9 @@ def build_grader(entry: GraderEntry, context: EvaluatorContext) -> GraderEvaluat
     check_function_exists(file, entry.function, context.find_place("grader"))
     return GraderEvaluator(
         identity=make_program_identity(entry, context),
+        definition=define_entry(entry, grader=define_program(program, function=entry.function)),
         function=entry.function,
+        columns=find_read_keys(file.text, entry.function, ITEM_POSITION),
         run=replace(make_program_run(entry, program, network=entry.network), calls_function=True),
         program_place=context.find_place("grader"),
     )

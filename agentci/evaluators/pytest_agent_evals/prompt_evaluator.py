@@ -9,14 +9,19 @@ from agentci._util.child_programs import RENDER_PATH
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError
+from agentci.evaluators.definition import Definition, Facts, define_repeat
 from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.evaluator_type import EvaluatorContext
-from agentci.evaluators.grader_protocol import make_item, make_sample
+from agentci.evaluators.grader_protocol import make_item, make_sample, read_item_columns
+from agentci.evaluators.judge_config import define_judge
 from agentci.evaluators.program_output import format_log_tail, parse_output
 from agentci.evaluators.prompts.questions import make_question_from_template
 from agentci.evaluators.pytest_agent_evals.entries import PromptEntry
-from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template
-from agentci.model.case import Case
+from agentci.evaluators.pytest_agent_evals.prompt_template import (
+    check_prompt_template,
+    find_prompt_variables,
+)
+from agentci.model.case import Case, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge, ScoreSchema
@@ -30,6 +35,8 @@ RENDER_SECONDS: Final = 10
 RENDER_MB: Final = 256
 # Fields of the sample that templates can use besides the columns of the row.
 SAMPLE_FIELDS: Final = ("tool_calls", "tool_definitions")
+
+RUN_VARIABLES: Final = frozenset({"response", *SAMPLE_FIELDS})
 
 # A judge model's value, or the threshold for it.
 JudgeValue: TypeAlias = bool | float
@@ -90,6 +97,25 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
     def needs(self) -> tuple[Prerequisite, ...]:
         """The judge model."""
         return (self.judge,)
+
+    @property
+    def definition(self) -> Definition:
+        """See ``ComparableEvaluator``."""
+        unbounded = self.bar.scale == UNBOUNDED
+        return {
+            "type": self.identity.type,
+            "prompt": self.template,
+            "threshold": self.bar.threshold,
+            "scale": None if unbounded else self.bar.scale,
+            "judge": define_judge(self.judge.judge),
+            **define_repeat(self.identity),
+        }
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the columns that the template reads, or the expected response."""
+        expected = expectation.turns[-1] if expectation.turns else None
+        names = find_prompt_variables(self.template) - RUN_VARIABLES
+        return read_item_columns(expectation, names, expected=expected)
 
     def ask(self, case: Case) -> Compose:
         """Fill in the template, then send the prompt to the model.

@@ -6,6 +6,7 @@ compiles and renders them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
@@ -18,6 +19,7 @@ from agentci.model.problem import Place
 # Jinja2 defines these names itself.
 _TEMPLATE_NAMES: Final = frozenset({*DEFAULT_NAMESPACE, "self", "super"})
 _MACRO_NAMES: Final = frozenset({"caller", "kwargs", "varargs"})
+MAX_PARSED: Final = 64
 _LOOP_NAMES: Final = frozenset({"loop"})
 
 
@@ -33,10 +35,7 @@ def check_prompt_template(template: str, place: Place, *, line_counts: bool = Fa
         InputError: the template is invalid, or uses no variable.
     """
     try:
-        # `Environment.parse` would compile code to improve the traceback of an error.
-        tree = Parser(Environment(), template).parse()  # noqa: S701 (nothing is rendered)
-        finder = _VariableFinder()
-        finder.visit(tree, set(_TEMPLATE_NAMES))
+        variables = find_prompt_variables(template)
     except TemplateSyntaxError as error:
         at = Place(file=place.file, line=error.lineno) if line_counts else place
         where = "" if line_counts else f" on line {error.lineno}"
@@ -51,7 +50,7 @@ def check_prompt_template(template: str, place: Place, *, line_counts: bool = Fa
         raise InputError.from_message(
             "the prompt template contains a number with too many digits", place=place
         ) from None
-    if not finder.found:
+    if not variables:
         raise InputError.from_message(
             "the prompt uses no variable, so that the judge model would not see the response",
             place=place,
@@ -59,17 +58,31 @@ def check_prompt_template(template: str, place: Place, *, line_counts: bool = Fa
         )
 
 
+@lru_cache(maxsize=MAX_PARSED)
+def find_prompt_variables(template: str) -> frozenset[str]:
+    """Find the names that a template reads and has not certainly set before.
+
+    Raises:
+        TemplateSyntaxError, RecursionError, ValueError: the template is invalid.
+    """
+    # `Environment.parse` would compile code to improve the traceback of an error.
+    tree = Parser(Environment(), template).parse()  # noqa: S701 (nothing is rendered)
+    finder = _VariableFinder()
+    finder.visit(tree, set(_TEMPLATE_NAMES))
+    return frozenset(finder.found)
+
+
 class _VariableFinder:
-    """Finds out whether a template reads a name that it has not certainly set before.
+    """Finds the names that a template reads and has not certainly set before.
 
     Its methods take a node and the names that are set before it, and add those that it sets.
 
     Attributes:
-        found: whether there is such a name.
+        found: these names.
     """
 
     def __init__(self) -> None:
-        self.found = False
+        self.found: set[str] = set()
 
     def visit(self, node: nodes.Node, bound: set[str]) -> None:
         """Visit a node and those in it."""
@@ -77,12 +90,16 @@ class _VariableFinder:
 
     def _visit_name(self, node: nodes.Name, bound: set[str]) -> None:
         if node.ctx == "load":
-            self.found |= node.name not in bound
+            self._add(node.name, bound)
         else:
             bound.add(node.name)
 
     def _visit_attribute(self, node: nodes.NSRef, bound: set[str]) -> None:
-        self.found |= node.name not in bound
+        self._add(node.name, bound)
+
+    def _add(self, name: str, bound: set[str]) -> None:
+        if name not in bound:
+            self.found.add(name)
 
     def _visit_assignment(self, node: nodes.Assign, bound: set[str]) -> None:
         self.visit(node.node, bound)

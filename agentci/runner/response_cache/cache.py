@@ -12,13 +12,17 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from agentci._util.workspace import resolve_path
+from agentci._util.text.command_words import split_words
+from agentci._util.workspace import Workspace, resolve_path
+from agentci.evaluators.definition import FileContents
+from agentci.evaluators.prompts.answer_schema import make_answer_schema
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram
 from agentci.runner.response_cache.content_digests import ContentDigests
-from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters, split_words
+from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters
 from agentci.runner.response_cache.store import ResponseStore
+from agentci.runner.source_digests import SourceDigests
 from agentci.version import __version__
 
 
@@ -40,7 +44,7 @@ class InFlightResponses:
 
 
 # Version of the keys of judge responses; a higher one invalidates all cached ones.
-QUESTION_FORMAT: Final = 2
+QUESTION_FORMAT: Final = 3
 
 
 def make_question_digest(
@@ -51,7 +55,7 @@ def make_question_digest(
     The API key, the number of samples and the aggregation of verdicts are not part of it.
 
     Args:
-        files: names and content digests of the files that a judge's command names.
+        files: what is known about the files and interpreters of a judge's command.
         repository: identifies the repository that the response is cached for.
     """
     settings = request.judge.settings
@@ -80,7 +84,7 @@ def _question_facts(request: AskModel | CompareEmbeddings) -> JsonObject:
     return {
         "system": question.system,
         "user": question.user,
-        "form": None if form is None else [type(form).__name__, msgspec.to_builtins(form)],
+        "schema": None if form is None else make_answer_schema(form),
     }
 
 
@@ -103,7 +107,7 @@ def decode_judge_response(printed: ProgramOutput) -> ModelResponse | None:
 
 
 # Version of the keys of program responses; a higher one invalidates all cached ones.
-KEY_FORMAT: Final = 3
+KEY_FORMAT: Final = 4
 # All fields of a request except its stdin.
 _SAME_PROGRAM_FIELDS: Final = {
     kind: attrgetter(*(name for name in kind.__struct_fields__ if name != "stdin"))
@@ -131,7 +135,7 @@ class ResponseCache:
     """The response cache of one run; safe to share between threads.
 
     Args:
-        root: the workspace; paths below it are made relative.
+        workspace: paths below its root are made relative.
         repository: identifies the repository; responses of others are not found.
         ignore_cached: do not use cached responses; new responses replace them.
     """
@@ -142,14 +146,16 @@ class ResponseCache:
         digests: ContentDigests,
         interpreters: Interpreters,
         *,
-        root: Path,
+        workspace: Workspace,
         repository: str,
         ignore_cached: bool = False,
     ) -> None:
         self._store = store
         self._digests = digests
         self._interpreters = interpreters
-        self._root = root
+        self._root = workspace.root
+        self._sources = SourceDigests(workspace)
+        self._command_facts: dict[tuple[tuple[str, ...], str], Sequence[Json] | None] = {}
         self._repository = repository
         self._ignores_cache = ignore_cached
         self._lock = Lock()
@@ -186,7 +192,10 @@ class ResponseCache:
                 "agentci": __version__,
                 "executor": program.executor,
                 "network": program.job.sandbox_policy.network,
-                "environment": dict(program.variables),
+                "environment": {
+                    name: value.replace(str(self._root), ".")
+                    for name, value in program.variables.items()
+                },
                 "line": program.command_line,
                 "program": self._describe_program(program),
                 "interpreters": self._describe_interpreters(program),
@@ -254,11 +263,26 @@ class ResponseCache:
         Args:
             files: the files that a judge's command names.
         """
-        try:
-            facts = [self._describe_file(each) for each in files]
-        except OSError:
+        command = request.judge.settings.command
+        key = (command, request.judge.folder)
+        if key not in self._command_facts:
+            self._command_facts[key] = self._describe_command(command, tuple(files))
+        facts = self._command_facts[key]
+        if facts is None:
             return None
         return make_question_digest(request, facts, repository=self._repository)
+
+    def _describe_command(
+        self, command: Sequence[str], files: Sequence[Path]
+    ) -> Sequence[Json] | None:
+        """The files of a judge's command with their modules, and its interpreters."""
+        try:
+            named = [self._describe_file(each) for each in files]
+            modules = self._sources.compute(FileContents(*map(str, files)))
+            interpreters = self._interpreters.describe(command, files) if command else []
+        except (OSError, ValueError):  # ValueError: a word with a NUL character
+            return None
+        return [named, modules, interpreters]
 
     def drop(self, key: bytes) -> None:
         """Remove the response under ``key``."""

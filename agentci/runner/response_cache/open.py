@@ -49,7 +49,7 @@ def open_response_cache(
         ResponseStore(folder, owner=find_cache_owner(folder)),
         ContentDigests(services.workspace.root, set(own)),
         Interpreters(services.child_environment.get("PATH", os.defpath)),
-        root=services.workspace.root,
+        workspace=services.workspace,
         repository=services.repository,
         ignore_cached=settings.fetch_settings.no_cache,
     )

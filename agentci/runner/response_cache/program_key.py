@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shutil
 import site
 import sys
@@ -22,9 +21,6 @@ from agentci.model.json import Json
 
 SCRIPT_SUFFIXES: Final = frozenset({*node.EXTENSIONS, *python.EXTENSIONS})
 
-# Words within an argument, such as those of `sh -c "python check.py"`.
-_WORD: Final = re.compile(r"[\w./+~-]+")
-
 # Files with further import paths, and folders that describe an installed distribution.
 PTH_SUFFIX: Final = ".pth"
 METADATA_SUFFIXES: Final = (".dist-info", ".egg-info")
@@ -39,7 +35,8 @@ class CacheableProgram(Struct, frozen=True, kw_only=True):
         name: of the evaluator, for messages.
         job: how it is run; its stdin is not part of the key.
         executor: name of the executor.
-        variables: environment variables from `env` of the evaluator's entry.
+        variables: environment variables from `env` of the evaluator's entry, and others that can
+            change what it prints.
         files: the program's file; for a command line, the files that it names.
         command_line: the command line in the config; empty for a program.
         tree: folder of a fetched program, named by its digest; None for other programs.
@@ -75,11 +72,6 @@ def _is_script(path: Path) -> bool:
 def make_repeat_key(key: bytes, ordinal: int) -> bytes:
     """The key of the response to repeat ``ordinal`` of a request; that of repeat 0 is ``key``."""
     return sha256(b"repeat %d " % ordinal + key).digest() if ordinal else key
-
-
-def split_words(command_line: Sequence[str]) -> Iterator[str]:
-    """The arguments of a command line and the words within them, each once."""
-    yield from dict.fromkeys(word for part in command_line for word in (part, *_WORD.findall(part)))
 
 
 class Interpreters:

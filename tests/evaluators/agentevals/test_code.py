@@ -290,6 +290,7 @@ def _evaluator(
             required=True,
             place=PLACE,
         ),
+        definition={},
         config=config or {},
         run=RunProgram(
             program=LocalProgram(path=path), stdin="", timeout_seconds=timeout_seconds, **run

@@ -26,6 +26,7 @@ GRADER = GraderEvaluator(
         required=True,
         place=PLACE,
     ),
+    definition={},
     function="is_short",
     run=RUN,
     program_place=PLACE,

@@ -21,10 +21,11 @@ from agentci.errors import InputError
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.evaluators.agentevals.entries import DEFAULT_TIMEOUT_SECONDS
 from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
+from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.fields import MAX_SECONDS
 from agentci.execution.child_process.pipes import KEPT_LOG_BYTES
 from agentci.gate.decision import compute_totals, decide
-from agentci.model.case import Case, CaseSummary
+from agentci.model.case import Case, CaseSummary, Expectation
 from agentci.model.gate import GatePolicy
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
@@ -225,6 +226,15 @@ class PrintingEvaluator(Struct, kw_only=True):
         """See :class:`Evaluator`."""
         return self.evaluator.needs
 
+    @property
+    def definition(self) -> Definition:
+        """See ``ComparableEvaluator``."""
+        return self.evaluator.definition
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """See :class:`Evaluator`."""
+        return self.evaluator.read_expectation(expectation)
+
     def ask(self, case: Case) -> RunProgram:
         """See :class:`Evaluator`."""
         request = self.evaluator.ask(case)
@@ -265,6 +275,7 @@ def _find_evaluator(
             required=True,
             place=COMMAND_LINE,
         ),
+        definition={},  # the result is not compared
         config=options.config,
         run=RunProgram(
             program=locator.find(path.name, COMMAND_LINE),

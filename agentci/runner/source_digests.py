@@ -1,0 +1,77 @@
+"""Digests of the files that evaluators name, for fingerprints: code with the modules it imports."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from agentci._util.workspace import Workspace, is_file
+from agentci.evaluators.definition import FileContents
+from agentci.execution.runtimes import node
+from agentci.runner.code_files import DIGITS, CodeFiles, digest_bytes
+
+# Of one program; further scripts do not count.
+MAX_SCRIPTS: Final = 200
+PYTHON_SUFFIX: Final = ".py"
+SCRIPT_SUFFIXES: Final = node.EXTENSIONS
+_RELATIVE_IMPORT: Final = re.compile(
+    rb"""\b(?:from|import|require)\s*\(?\s*["'](\.{1,2}/[^"'\n\0]+)["']"""
+)
+
+
+class SourceDigests:
+    """Digests of files, each read once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._files = CodeFiles(workspace)
+
+    def compute(self, files: FileContents) -> list[str]:
+        """Compute the digests of ``files`` that exist, in their order."""
+        paths = [Path(each) for each in files.paths]
+        return [self._digest(path, files) for path in paths if is_file(path)]
+
+    def _digest(self, path: Path, files: FileContents) -> str:
+        """Compute the digest of a file; empty if it may not be read."""
+        data = self._files.read(path, files.home)
+        if data is None:
+            return ""
+        if path.suffix in SCRIPT_SUFFIXES:
+            return _digest_parts(path, self._collect_scripts(path, files.home))
+        if path.suffix != PYTHON_SUFFIX:
+            return digest_bytes(data)
+        folders = (path.parent, *map(Path, files.search_path))
+        names = frozenset({files.function}) if files.function else None
+        from agentci.runner.python_modules import ReachedModules  # noqa: PLC0415 (metrics need none)
+
+        modules = ReachedModules(self._files, folders, files.home)
+        return _digest_parts(path, modules.collect(path, names))
+
+    def _collect_scripts(self, path: Path, home: str | None) -> dict[Path, tuple[str, ...]]:
+        """Collect a JavaScript file and those that it imports by a relative path."""
+        parts: dict[Path, tuple[str, ...]] = {}
+        pending = [path]
+        while pending and len(parts) < MAX_SCRIPTS:
+            file = pending.pop()
+            data = self._files.read(file, home)
+            if data is None or file in parts:
+                continue
+            parts[file] = (digest_bytes(data),)
+            for each in _RELATIVE_IMPORT.findall(data):
+                named = Path(os.path.normpath(file.parent / os.fsdecode(each)))
+                candidates = (
+                    named,
+                    *(Path(f"{named}{suffix}") for suffix in SCRIPT_SUFFIXES),
+                )
+                pending += [one for one in candidates if self._files.has(one, home)][:1]
+        return parts
+
+
+def _digest_parts(path: Path, parts: Mapping[Path, tuple[str, ...]]) -> str:
+    """Compute the digest of files, each with its path relative to ``path``."""
+    digest = hashlib.sha256()
+    for file in sorted(parts):
+        name = os.path.relpath(file, path.parent) if file != path else ""
+        digest.update("\0".join((name, *parts[file], "")).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:DIGITS]

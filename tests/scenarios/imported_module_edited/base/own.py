@@ -1,0 +1,6 @@
+import json
+import sys
+
+import scoring
+
+print(json.dumps({"score": scoring.score(json.load(sys.stdin))}))
