@@ -3,9 +3,11 @@
 import pytest
 
 from agentci.errors import EvaluatorError
+from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.metrics.subagents import include_subagents
 from agentci.model.problem import Place
 from agentci.model.trace import SubagentRun, ToolCall, Trace, Turn
+from agentci.model.values import replace
 
 
 def turn(*names: str) -> Turn:
@@ -52,3 +54,8 @@ def test_agents_that_start_each_other_end() -> None:
 def test_run_without_subagents_is_unchanged() -> None:
     found = trace(turn("a"))
     assert include_subagents(found) is found.turns
+
+
+def test_counting_subagents_changes_the_definition() -> None:
+    own = make_builtin_evaluator("tool_trajectory_avg_score", place=Place(file="c"))
+    assert replace(own, subagents=True).definition != own.definition
