@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from agentci.config.options import OPTIONS, Option
+from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
 from scripts.config_reference import config_reference
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +43,9 @@ def generated() -> Mapping[Path, str]:
         ROOT / "action.yml": action,
         ROOT / "docs/action.md": _replaced(ROOT / "docs/action.md", lists),
         ROOT / "docs/configuration.md": _replaced(ROOT / "docs/configuration.md", reference),
+        ROOT / "docs/transcripts.md": _replaced(
+            ROOT / "docs/transcripts.md", {"formats": transcript_formats}
+        ),
     }
 
 
@@ -69,6 +73,20 @@ def inputs_list() -> str:
 def outputs_list(outputs: Mapping[str, Mapping[str, str]]) -> str:
     """Return the outputs, as action.yml describes them, as a Markdown list."""
     return "\n".join(f"- `{name}`: {output['description']}" for name, output in outputs.items())
+
+
+def transcript_formats() -> str:
+    """Return the formats of transcripts as a Markdown table."""
+    rows = [
+        f"| {each.title} | `{each.name}` | {each.recognised_by} |"
+        f" {'yes' if each.has_prompt else 'no'} | {each.note} |"
+        for each in TRANSCRIPT_FORMATS.values()
+    ]
+    head = [
+        "| written by | `trace_format` | recognised by | prompt | |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    return "\n".join([*head, *rows])
 
 
 def _options() -> list[Option]:

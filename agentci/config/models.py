@@ -1,5 +1,6 @@
 """Models of the parts of a config, except for the entries of its evaluators."""
 
+import re
 from typing import Annotated, Final, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema, model_validator
@@ -26,13 +27,14 @@ from agentci.model.choices import (
     PolicySource,
 )
 from agentci.model.gate import RegressionMode, RegressionOutcome
-from agentci.recordings.registry import AUTO, FORMATS
+from agentci.recordings.registry import FORMAT_NAMES
 
 EXTENSION_PREFIX: Final = "x-"
+CASE_NAME_FIELDS: Final = ("stem", "folder")
 
 
 def _check_trace_format(name: str) -> str:
-    if name not in (AUTO, *FORMATS):
+    if name not in FORMAT_NAMES:
         raise ValueError(f"unknown trace format {name!r}")
     return name
 
@@ -40,7 +42,7 @@ def _check_trace_format(name: str) -> str:
 TraceFormat: TypeAlias = Annotated[
     str,
     AfterValidator(_check_trace_format),
-    WithJsonSchema({"type": "string", "enum": [AUTO, *FORMATS]}),
+    WithJsonSchema({"type": "string", "enum": list(FORMAT_NAMES)}),
 ]
 
 
@@ -147,6 +149,29 @@ def _allow_extension_keys(schema: dict[str, JsonValue]) -> None:
     schema["patternProperties"] = {f"^{EXTENSION_PREFIX}": {}}
 
 
+def _check_case_name(name: str) -> str:
+    unknown = [word for word in _PLACEHOLDER.findall(name) if word not in CASE_NAME_FIELDS]
+    if unknown:
+        known = " and ".join(f"{{{word}}}" for word in CASE_NAME_FIELDS)
+        raise ValueError(f"unknown placeholder `{{{unknown[0]}}}`; there are {known}")
+    return name
+
+
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
+CaseName: TypeAlias = Annotated[Text, AfterValidator(_check_case_name)]
+
+
+class TracesEntry(StrictModel):
+    """Files of recorded runs, and the eval cases that they are runs of."""
+
+    path: Text = Field(description="Path or glob.")
+    case: CaseName | dict[str, Text] | None = optional(
+        "Id of the eval case: `{stem}` is the file's name without its ending, `{folder}` that of "
+        "its folder; or ids by file name. For recordings that do not hold what the user wrote, "
+        "whose question is then that of the eval case."
+    )
+
+
 class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     """Evaluators and a gate for recorded agent runs; eval configs of agentevals work unchanged."""
 
@@ -155,7 +180,9 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         min_length=1, description="Evaluators for every case, in the order of the reports."
     )
     defaults: dict[str, JsonValue] = optional("Default values of evaluators' fields.", default={})
-    traces: Text | list[Text] = optional("Recorded runs: paths or globs.", default=[])
+    traces: Text | list[Text | TracesEntry] = optional(
+        "Recorded runs: paths or globs, or entries that also name the eval case.", default=[]
+    )
     group_by: GroupBy | None = optional(
         "Whether a case is one trace, or all traces of a conversation."
     )
@@ -191,4 +218,14 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     @property
     def globs(self) -> tuple[str, ...]:
         """The paths and globs of ``traces``, always as a tuple."""
-        return (self.traces,) if isinstance(self.traces, str) else tuple(self.traces)
+        entries = [self.traces] if isinstance(self.traces, str) else self.traces
+        return tuple(each if isinstance(each, str) else each.path for each in entries)
+
+    @property
+    def case_names(self) -> dict[str, str | dict[str, str]]:
+        """The names of eval cases by path or glob."""
+        return {
+            each.path: each.case
+            for each in self.traces
+            if isinstance(each, TracesEntry) and each.case is not None
+        }

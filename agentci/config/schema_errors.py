@@ -168,10 +168,14 @@ _PATTERN_NOUNS: Final = {
 }
 
 
+MAX_LISTED_CHOICES: Final = 16
+
+
 def _describe_expected(schema: Schema) -> str:
     """The values that a schema allows: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
     if choices := _find_choices(schema):
-        return join_with_or(choices)
+        is_long = len(choices) > MAX_LISTED_CHOICES
+        return f"one of {len(choices)} names" if is_long else join_with_or(choices)
     if branches := schema.get("anyOf"):
         return join_with_or(
             [_describe_expected(each) for each in branches if each.get("type") != "null"]

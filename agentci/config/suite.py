@@ -39,6 +39,8 @@ class Suite(Struct, frozen=True, kw_only=True):
         agent: the agent to run for cases without a recorded output.
         trials: the settings for several runs per case; None for a single run.
         traces: paths and globs as written; empty if the command line provides them.
+        case_names: by such a path or glob, the eval case of its files, or the eval cases by file
+            name; may hold ``{stem}`` and ``{folder}``.
         eval_set, dataset: paths as written.
         trace_format: None to detect the format from the content.
         places: the positions of the values of the top-level keys.
@@ -53,6 +55,7 @@ class Suite(Struct, frozen=True, kw_only=True):
     agent: Agent | None = None
     trials: TrialSettings | None = None
     traces: tuple[str, ...] = ()
+    case_names: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     group_by: GroupBy = "auto"
     eval_set: str | None = None
     dataset: str | None = None
@@ -141,6 +144,7 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: ProgramRe
         gate=make_gate_policy(config.gate, [each.identity.name for each in built.evaluators]),
         names=built.names,
         traces=config.globs,
+        case_names=config.case_names,
         group_by=config.group_by or "auto",
         eval_set=config.eval_set,
         dataset=config.dataset,

@@ -164,6 +164,10 @@ READ_CONVENTIONS: Final = (
 )
 
 
+# A warning about a recording whose format leaves out what the user wrote.
+QUESTION_NOT_RECORDED: Final = "the recording does not hold what the user wrote"
+
+
 class DialogueTurn(Struct, frozen=True, kw_only=True):
     """The part of a turn that reports quote; ``answer`` is None if the agent gave none."""
 

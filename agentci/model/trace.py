@@ -115,6 +115,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     Attributes:
         id: the anchor span's id in a recorded run, ``invocation_id`` (or "") in an eval case.
         user_text: "" if none was recorded.
+        user_text_recorded: False if the recording's format leaves out what the user wrote; the text
+            is then "" or that of the eval case.
         answer_parts: the text parts of the final answer; empty if there is none.
         intermediate_texts: output of the turn's other model calls, in order.
         trace_id, span_id: the anchor span; None in an eval case.
@@ -122,6 +124,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     id: str
     user_text: str
+    user_text_recorded: bool = True
     answer_parts: tuple[str, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     tool_responses: tuple[ToolResponse, ...] = ()
@@ -135,6 +138,19 @@ class Turn(Struct, frozen=True, kw_only=True):
         return "".join(self.answer_parts) if self.answer_parts else None
 
 
+class SubagentRun(Struct, frozen=True, kw_only=True):
+    """What an agent did that a tool call of another agent started.
+
+    Attributes:
+        name: the agent's name or id; None if not recorded.
+        call_id: id of the tool call that started it; None if not recorded.
+    """
+
+    turns: tuple[Turn, ...]
+    name: str | None = None
+    call_id: str | None = None
+
+
 class Trace(Struct, frozen=True, kw_only=True):
     """One recorded run of an agent, the unit of evaluation.
 
@@ -145,7 +161,9 @@ class Trace(Struct, frozen=True, kw_only=True):
         conversation: the same, also when every trace is its own case; None if there is no shared
             key.
         eval_case_id: the eval case that the recording names (``agentevals.eval.case.id``).
-        performance: latency, tokens and counts as agentevals reports them; None without spans.
+        performance: latency, tokens, counts and costs as agentevals reports them, without those
+            that were not recorded; None if none were.
+        subagents: runs of other agents; their tool calls are not in ``turns``.
         warnings: what was guessed or dropped while reading, sorted and unique.
         place: position of the recording.
         not_captured: why the turns cannot be evaluated: the recording lacks their content; empty if
@@ -159,5 +177,6 @@ class Trace(Struct, frozen=True, kw_only=True):
     conversation: str | None = None
     eval_case_id: str | None = None
     performance: JsonObject | None = None
+    subagents: tuple[SubagentRun, ...] = ()
     warnings: tuple[str, ...] = ()
     not_captured: str = ""

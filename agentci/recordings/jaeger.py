@@ -25,8 +25,8 @@ _EVENT_FIELDS: Final = AttributeNames(semconv.EVENT_ATTRIBUTES.exact | {"event"}
 
 
 def recognises(document: Json) -> bool:
-    """Return whether the document is an object with ``data``."""
-    return isinstance(document, dict) and "data" in document
+    """Return whether the document is an object with a list ``data``."""
+    return isinstance(document, dict) and isinstance(document.get("data"), list)
 
 
 def read(document: Json) -> Iterator[spans.TelemetryRecord]:

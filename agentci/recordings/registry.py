@@ -1,55 +1,103 @@
 """The formats of recordings, and how a recording's format is detected."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from itertools import chain, islice
+from typing import Final, TypeAlias
 
 from agentci._util.text.json_fields import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
 from agentci.model.json import Json
 from agentci.recordings import jaeger, json_documents, otlp
+from agentci.recordings.foreign import ForeignKind, find_foreign_kind, find_text_kind
+from agentci.recordings.json_documents import Document
+from agentci.recordings.runs import StoredRun
 from agentci.recordings.telemetry.spans import TelemetryRecord
-from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, store_traces
+from agentci.recordings.telemetry.stored_trace import TraceSpool, store_traces
 from agentci.recordings.trace_format import DocumentFormatError, TraceFormat, make_recording_error
+from agentci.recordings.transcripts.store import store_transcripts
+from agentci.recordings.transcripts.table import (
+    TRANSCRIPT_FORMATS,
+    TranscriptFormat,
+    detect_transcript,
+)
+from agentci.recordings.transcripts.transcript_run import TranscriptRun
 
-# Formats are tried in this order.
+# Formats of spans, tried in this order, then transcripts.
 FORMATS: Final[Mapping[str, TraceFormat]] = {one.name: one for one in (otlp, jaeger)}
 AUTO: Final = "auto"
+FORMAT_NAMES: Final = (AUTO, *FORMATS, *TRANSCRIPT_FORMATS)
+
+_AnyFormat: TypeAlias = TraceFormat | TranscriptFormat
 
 EVAL_SET_KEYS: Final = frozenset({"eval_set_id", "evalSetId"})
+EVAL_CASE_KEYS: Final = frozenset({"eval_cases", "evalCases"})
 MAX_SHOWN_KEYS: Final = 4
+# Transcripts may begin with other lines.
+MAX_FIRST_DOCUMENTS: Final = 100
+MAX_HEAD_BYTES: Final = 4096
 _EVAL_SET_HINT: Final = "this is an eval set; use it as `eval_set:` or with `--eval-set`"
-_FORMATS_HINT: Final = (
+_SPANS_HINT: Final = (
     'expected {"resourceSpans": [...]}, {"batches": [...]}, one span per line, '
     'or {"data": [...]} from Jaeger'
 )
+_FORMATS_HINT: Final = f"{_SPANS_HINT}, or a transcript (docs/transcripts.md lists them)"
 
 
 def read_recording(
     chunks: Iterable[bytes], *, file: str, spool: TraceSpool, trace_format: str = AUTO
-) -> tuple[StoredTrace, ...]:
-    """Store the traces of a recording in ``spool``, and return them in first-seen order.
+) -> tuple[StoredRun, ...]:
+    """Store the traces or transcripts of a recording in ``spool``, and return them in its order.
 
     Args:
         chunks: JSON or JSON Lines in UTF-8, optionally compressed with gzip.
         file: the recording's path, as shown to the user.
-        spool: where the traces are stored.
-        trace_format: a name in ``FORMATS``, or ``auto`` to detect the format from the content.
+        spool: where the runs are stored.
+        trace_format: one of ``FORMAT_NAMES``; ``auto`` detects the format from the content.
 
     Raises:
         RecordingError: if nothing in the recording can be used.
         KeyError: if there is no format of this name.
     """
-    forced = None if trace_format == AUTO else FORMATS[trace_format]
-    content = json_documents.unpack_content(chunks, file=file)
+    forced = None if trace_format == AUTO else _get_format(trace_format)
+    head, content = _read_head(json_documents.unpack_content(chunks, file=file))
     try:
-        records = _read_records(json_documents.read_documents(content, file=file), forced, file)
-        traces, rejections = store_traces(records, file=file, spool=spool)
+        documents = json_documents.read_documents(content, file=file)
+        return _store_runs(documents, forced, file=file, spool=spool)
     except RecordingError:
         # Read on, so that an error of the whole file is reported instead of an error of one line.
         for _ in content:
             pass
+        if kind := find_text_kind(head):
+            raise _make_foreign_error(kind, file) from None
         raise
+
+
+def _get_format(name: str) -> _AnyFormat:
+    return FORMATS[name] if name in FORMATS else TRANSCRIPT_FORMATS[name]
+
+
+def _read_head(content: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first bytes, and an iterator over all chunks."""
+    first = next(content, b"")
+    return first[:MAX_HEAD_BYTES], chain([first], content)
+
+
+def _store_runs(
+    documents: Iterator[Document], forced: _AnyFormat | None, *, file: str, spool: TraceSpool
+) -> tuple[StoredRun, ...]:
+    chosen, documents = (
+        (forced, documents) if forced is not None else _choose_format(documents, file)
+    )
+    if isinstance(chosen, TranscriptFormat):
+        runs = _read_transcripts(documents, chosen, file)
+        transcripts = store_transcripts(runs, file=file, spool=spool)
+        if not transcripts:
+            message = "the file has no user message, answer or tool call"
+            raise make_recording_error(file, message, hint=_format_hint(chosen))
+        return transcripts
+    records = _read_records(documents, chosen, file, is_forced=forced is not None)
+    traces, rejections = store_traces(records, file=file, spool=spool)
     if not traces:
         raise _make_no_spans_error(file, rejections)
     return traces
@@ -58,12 +106,23 @@ def read_recording(
 def is_recording(data: bytes) -> bool:
     """Return whether data read as another kind of file starts like a recording."""
     try:
-        first = next(
-            json_documents.read_documents(json_documents.unpack_content([data], file=""), file="")
+        documents = json_documents.read_documents(
+            json_documents.unpack_content([data], file=""), file=""
         )
+        _choose_format(documents, "")
     except RecordingError:
         return False
-    return any(one.recognises(first.value) for one in FORMATS.values())
+    return True
+
+
+def detect_format_name(chunks: Iterable[bytes], *, file: str) -> str | None:
+    """Return the name of a recording's format; None if it has none of them."""
+    try:
+        content = json_documents.unpack_content(chunks, file=file)
+        chosen, _ = _choose_format(json_documents.read_documents(content, file=file), file)
+    except RecordingError:
+        return None
+    return chosen.name
 
 
 def _make_no_spans_error(file: str, rejections: Sequence[str]) -> RecordingError:
@@ -75,33 +134,67 @@ def _make_no_spans_error(file: str, rejections: Sequence[str]) -> RecordingError
     return make_recording_error(file, "the file has no spans", hint=hint)
 
 
+def _read_transcripts(
+    documents: Iterator[Document], chosen: TranscriptFormat, file: str
+) -> Iterator[TranscriptRun]:
+    try:
+        yield from chosen.load().read(documents)
+    except DocumentFormatError as error:
+        hint = _format_hint(chosen)
+        raise make_recording_error(file, str(error), hint=hint, line=error.line or 1) from None
+
+
+def _format_hint(chosen: TranscriptFormat) -> str:
+    return f"the file was read as {chosen.name}; `trace_format` sets another format"
+
+
 def _read_records(
-    documents: Iterable[json_documents.Document], forced: TraceFormat | None, file: str
+    documents: Iterable[Document], chosen: TraceFormat, file: str, *, is_forced: bool
 ) -> Iterator[TelemetryRecord]:
-    chosen = forced
     for document in documents:
-        chosen = chosen or _detect_format(document, file)
         line = document.line
         try:
             yield from chosen.read(document.value)
         except DocumentFormatError as error:
-            hint = _FORMATS_HINT
-            if forced is not None:
+            hint = _SPANS_HINT
+            if is_forced:
                 hint = f"remove the trace format setting to detect the format; {hint}"
             raise make_recording_error(file, str(error), hint=hint, line=line) from None
         except RecursionError:
             raise json_documents.make_nesting_error(file, line) from None
 
 
-def _detect_format(document: json_documents.Document, file: str) -> TraceFormat:
+def _choose_format(
+    documents: Iterator[Document], file: str
+) -> tuple[_AnyFormat, Iterator[Document]]:
+    """Return the format of a recording, and all its documents.
+
+    Raises:
+        RecordingError: if it has none, or is known to be of another kind.
+    """
+    first = next(documents)
+    if kind := find_foreign_kind(first.value):
+        raise _make_foreign_error(kind, file, line=first.line)
     for one in FORMATS.values():
-        if one.recognises(document.value):
-            return one
-    known, value = " nor ".join(FORMATS), document.value
-    is_eval_set = isinstance(value, dict) and not EVAL_SET_KEYS.isdisjoint(value)
+        if one.recognises(first.value):
+            return one, chain([first], documents)
+    head = [first, *islice(documents, MAX_FIRST_DOCUMENTS - 1)]
+    if found := detect_transcript([document.value for document in head]):
+        return found, chain(head, documents)
+    value = first.value
+    is_eval_set = (
+        isinstance(value, dict)
+        and not EVAL_SET_KEYS.isdisjoint(value)
+        and not EVAL_CASE_KEYS.isdisjoint(value)
+    )
     hint = _EVAL_SET_HINT if is_eval_set else _FORMATS_HINT
-    message = f"neither {known}: found {_describe_document(value)}"
-    raise make_recording_error(file, message, hint=hint, line=document.line)
+    message = f"not a recorded run in a known format: found {_describe_document(value)}"
+    raise make_recording_error(file, message, hint=hint, line=first.line)
+
+
+def _make_foreign_error(kind: ForeignKind, file: str, *, line: int = 1) -> RecordingError:
+    message = f"the file is {kind.title}; it is not read"
+    return make_recording_error(file, message, hint=kind.hint, line=line)
 
 
 def _describe_document(value: Json) -> str:

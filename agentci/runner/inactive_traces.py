@@ -6,12 +6,13 @@ from agentci._util.text.format import format_count
 from agentci.errors import InputError
 from agentci.model.case import READ_CONVENTIONS
 from agentci.model.problem import Place, Problem
+from agentci.recordings.runs import StoredRun
 from agentci.recordings.telemetry.stored_trace import StoredTrace
 
 
 def drop_inactive_traces(
-    recorded: Sequence[StoredTrace], *, are_all: bool
-) -> tuple[list[StoredTrace], list[Problem]]:
+    recorded: Sequence[StoredRun], *, are_all: bool
+) -> tuple[list[StoredRun], list[Problem]]:
     """Drop traces without agent activity, such as those of health checks, and count them.
 
     Args:
@@ -20,9 +21,12 @@ def drop_inactive_traces(
     Raises:
         InputError: all traces were read, and there are only such traces.
     """
-    active = {stored.id for stored in recorded if stored.has_activity}
-    kept = [stored for stored in recorded if stored.id in active]
-    dropped = {stored.id: stored.file for stored in recorded if stored.id not in active}
+    traces = [stored for stored in recorded if isinstance(stored, StoredTrace)]
+    active = {stored.id for stored in traces if stored.has_activity}
+    dropped = {stored.id: stored.file for stored in traces if stored.id not in active}
+    kept = [
+        stored for stored in recorded if not isinstance(stored, StoredTrace) or stored.id in active
+    ]
     if not dropped:
         return kept, []
     count = format_count(len(dropped), "trace")

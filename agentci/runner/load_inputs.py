@@ -1,12 +1,13 @@
 """Find and read the traces, eval set and dataset of a suite."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from agentci._util.files import SpooledChunks
 from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_chunks, read_file
 from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
@@ -16,7 +17,7 @@ from agentci.model.case import Dataset, EvalCase, EvalSet
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import AUTO, is_recording, read_recording
-from agentci.recordings.telemetry.stored_trace import StoredTrace
+from agentci.recordings.runs import StoredRun
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.services import Services
 
@@ -167,9 +168,9 @@ def read_recordings(
     services: Services,
     *,
     spool: SpooledChunks,
-) -> tuple[list[StoredTrace], list[Problem]]:
-    """The traces of a suite, and the problems of the files that could not be read."""
-    traces: list[StoredTrace] = []
+) -> tuple[list[StoredRun], list[Problem]]:
+    """The recorded runs of a suite, and the problems of the files that could not be read."""
+    traces: list[StoredRun] = []
     problems: list[Problem] = []
     trace_format = settings.trace_format or loaded.suite.trace_format or AUTO
     for path in paths:
@@ -189,6 +190,45 @@ def read_recordings(
         except InputError as error:
             problems += error.problems
     return traces, problems
+
+
+def find_case_names(loaded: LoadedSuite, workspace: Workspace) -> Mapping[str, str]:
+    """The ids of the eval cases that the config names, by file as shown to the user."""
+    found: dict[str, str] = {}
+    place = loaded.suite.place_of("traces")
+    for pattern, named in loaded.suite.case_names.items():
+        for path in loaded.locator.matches(pattern, place):
+            name = named if isinstance(named, str) else named.get(path.path.name)
+            if name is not None:
+                filled = _fill_case_name(name, path.path) if isinstance(named, str) else name
+                found[workspace.display_path(path.path)] = filled
+    return found
+
+
+def find_unknown_cases(
+    suite: Suite, eval_set: EvalSet | None, dataset: Dataset | None
+) -> Iterator[Problem]:
+    """Find eval cases that ``traces:`` names and that neither eval set nor dataset has."""
+    if eval_set is None and dataset is None:
+        return
+    known = [each.id for each in eval_set.cases] if eval_set is not None else []
+    known += [row.id for row in dataset.rows] if dataset is not None else []
+    for named in suite.case_names.values():
+        names = [named] if isinstance(named, str) else named.values()
+        for name in names:
+            is_template = isinstance(named, str) and "{" in name
+            if not is_template and name not in known:
+                yield Problem(
+                    message=f"`traces` names an eval case that does not exist: {quote_name(name)}",
+                    place=suite.place_of("traces"),
+                    hint=suggest_name(name, known) or "check the ids in the eval set",
+                )
+
+
+def _fill_case_name(name: str, path: Path) -> str:
+    stem = path.name.removesuffix(".gz")
+    stem = stem.rpartition(".")[0] or stem
+    return name.replace("{stem}", stem).replace("{folder}", path.parent.name)
 
 
 def _find_recordings(

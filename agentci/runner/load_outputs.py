@@ -1,7 +1,7 @@
 """Find and read the recorded outputs of an eval file, and assign them to its cases."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,19 +18,18 @@ from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
 from agentci.evaluators.agentv.case_texts import extract_candidate_answer, extract_question
 from agentci.model.case import AgentvCase, Case
+from agentci.model.json import Json
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.program import Agent
 from agentci.model.result import TrialSettings
 from agentci.model.trace import Trace
 from agentci.model.values import replace
-from agentci.recordings.agentv.read import read_first_value, read_recorded_runs
+from agentci.recordings.agentv.read import is_run_row, read_first_value, read_recorded_runs
 from agentci.recordings.agentv.recorded_run import RecordedRun
 from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES, unpack_content
-from agentci.recordings.registry import AUTO, FORMATS, read_recording
-from agentci.recordings.telemetry.conversion import convert_to_trace
-from agentci.recordings.telemetry.grouping import group_traces
-from agentci.recordings.telemetry.stored_trace import StoredTrace
+from agentci.recordings.registry import AUTO, FORMATS, detect_format_name, read_recording
+from agentci.recordings.runs import StoredRun, convert_run, group_runs
 from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem
@@ -99,8 +98,11 @@ def _group_by_case(
     problems: list[Problem] = []
     for run in runs:
         case_id = run.case_id if run.case_id in ids else None
-        if case_id is None and run.question is not None:
-            case_id = questions.get(run.question.strip())
+        question = (run.question or "").strip()
+        if case_id is None and question:
+            case_id = questions.get(question)
+        elif case_id is None and run.leaves_out_question and len(ids) == 1:
+            [case_id] = ids
         if case_id is None:
             problems.append(_make_unmatched_problem(run))
         else:
@@ -293,12 +295,13 @@ class _OutputReader:
         self._settings = settings
         self._workspace = workspace
         self._ids = {each.eval_case.id for each in suite.eval_cases or ()}
+        self._named: dict[str, str] = {}
         self.problems: list[Problem] = []
 
     def runs(self, paths: Sequence[ResolvedPath]) -> list[RecordedRun]:
         """All runs, those of traces last."""
         runs: list[RecordedRun] = []
-        recorded: list[StoredTrace] = []
+        recorded: list[StoredRun] = []
         spool = SpooledChunks()
         for path in paths:
             try:
@@ -311,20 +314,20 @@ class _OutputReader:
         recorded, ignored = drop_inactive_traces(recorded, are_all=not (runs or self.problems))
         self.problems += ignored
         group_by = self._settings.group_by or self._suite.group_by
-        groups = group_traces(recorded, spool, group_by=group_by, multi_turn_eval_cases=False)
-        return [*runs, *(convert_trace_to_run(convert_to_trace(group, spool)) for group in groups)]
+        groups = group_runs(recorded, spool, group_by=group_by, multi_turn_eval_cases=False)
+        return [*runs, *(self._convert(convert_run(group, spool)) for group in groups)]
+
+    def _convert(self, trace: Trace) -> RecordedRun:
+        run = convert_trace_to_run(trace)
+        named = self._named.get(trace.place.file)
+        return run if named is None else replace(run, case_id=named)
 
     def _read(
-        self, path: ResolvedPath, recorded: list[StoredTrace], spool: SpooledChunks
+        self, path: ResolvedPath, recorded: list[StoredRun], spool: SpooledChunks
     ) -> Iterator[RecordedRun]:
         file = self._workspace.display_path(path.path)
         chunks = partial(read_chunks, path, name=file, limit_bytes=MAX_RECORDING_BYTES)
         trace_format = self._settings.trace_format or self._suite.trace_format or AUTO
-        first = read_first_value(unpack_content(chunks(), file=file), file=file)
-        if trace_format != AUTO or any(each.recognises(first) for each in FORMATS.values()):
-            recorded += read_recording(chunks(), file=file, spool=spool, trace_format=trace_format)
-            return
-        content = b"".join(unpack_content(chunks(), file=file))
         named = next(
             (
                 case_id
@@ -334,5 +337,18 @@ class _OutputReader:
             ),
             None,
         )
+        first = read_first_value(unpack_content(chunks(), file=file), file=file)
+        if trace_format != AUTO or self._is_recording(first, chunks, file):
+            if named is not None:
+                self._named[file] = named
+            recorded += read_recording(chunks(), file=file, spool=spool, trace_format=trace_format)
+            return
+        content = b"".join(unpack_content(chunks(), file=file))
         for run in read_recorded_runs(content, file=file, of_one_case=named is not None):
             yield run if run.case_id is not None or named is None else replace(run, case_id=named)
+
+    def _is_recording(self, first: Json, chunks: Callable[[], Iterator[bytes]], file: str) -> bool:
+        """Whether a file holds traces or a transcript, and not rows of outputs or plain text."""
+        if any(each.recognises(first) for each in FORMATS.values()):
+            return True
+        return not is_run_row(first) and detect_format_name(chunks(), file=file) is not None

@@ -18,7 +18,11 @@ from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.config.settings import Settings
 from agentci.config.suite import EvalFileCase
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher, has_multi_turn_case
+from agentci.evaluators.agentevals.match_eval_case import (
+    EvalCaseMatcher,
+    has_multi_turn_case,
+    name_eval_case,
+)
 from agentci.model.case import Case, CaseSummary, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.gate import Gate
 from agentci.model.problem import COMMAND_LINE, Problem
@@ -26,9 +30,8 @@ from agentci.model.result import Provenance
 from agentci.model.shard import Shard, ShardInfo
 from agentci.model.trace import Trace
 from agentci.model.values import replace
-from agentci.recordings.registry import AUTO, FORMATS
-from agentci.recordings.telemetry.conversion import convert_to_trace
-from agentci.recordings.telemetry.grouping import group_traces
+from agentci.recordings.registry import FORMAT_NAMES
+from agentci.recordings.runs import convert_run, group_runs
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
@@ -36,9 +39,11 @@ from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite, load_suites, move_suite
 from agentci.runner.load_inputs import (
+    find_case_names,
     find_expectation_problems,
     find_input_files,
     find_uncovered_problems,
+    find_unknown_cases,
     load_eval_set,
     load_suite_dataset,
     read_recordings,
@@ -160,8 +165,8 @@ def make_plan(
     Raises:
         InputError: a config, an eval set or an option is invalid; with all errors.
     """
-    if settings.trace_format not in (None, AUTO, *FORMATS):
-        known = ", ".join((AUTO, *FORMATS))
+    if settings.trace_format not in (None, *FORMAT_NAMES):
+        known = ", ".join(FORMAT_NAMES)
         message = f"unknown trace format `{settings.trace_format}`"
         raise InputError.from_message(message, place=COMMAND_LINE, hint=f"use one of {known}")
     return plan_suites(apply_policy(load_suites(settings, services)), settings, services)
@@ -253,6 +258,7 @@ def _load_inputs(
                 workspace if carries_runs else services.workspace,
                 carries_runs=carries_runs,
             )
+            problems += find_unknown_cases(loaded.suite, eval_set, dataset)
         except InputError as error:
             problems += error.problems
         sources.append(
@@ -294,14 +300,15 @@ def _plan_recordings(
         spool=recordings,
     )
     active, ignored = drop_inactive_traces(recorded, are_all=not broken)
-    groups = group_traces(
+    groups = group_runs(
         active,
         recordings,
         group_by=settings.group_by or suite.group_by,
         multi_turn_eval_cases=has_multi_turn_case(source.eval_set),
     )
     matching = EvalCaseMatcher(source.eval_set, has_one_trace=len(groups) == 1)
-    traces = (convert_to_trace(group, recordings) for group in groups)
+    names = find_case_names(source.loaded, services.workspace)
+    traces = (name_eval_case(convert_run(group, recordings), names) for group in groups)
     checks = tuple(
         Check(
             config=suite.file,

@@ -142,7 +142,8 @@ def test_editor_schema_and_models_accept_the_same_configs(data: dict[str, Json])
 def test_every_problem_has_place_and_plain_message(data: dict[str, Json]) -> None:
     for problem in check_config(_document(data))[1]:
         assert problem.place is not None
-        assert not any(word in problem.message for word in ("schema", "Input", "pydantic", "$"))
+        message = problem.message.replace("pydantic-ai-messages", "")  # a trace format
+        assert not any(word in message for word in ("schema", "Input", "pydantic", "$"))
 
 
 def _document(data: dict[str, Json]) -> YamlDocument:

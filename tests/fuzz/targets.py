@@ -365,6 +365,10 @@ TARGETS: Final[Mapping[str, Target]] = {
         planned(*AGENTEVALS, "recordings/where_is_my_parcel.json"),
         ("examples/agentevals/recordings/*", "tests/conformance/agentevals/**/*.json*"),
     ),
+    "transcripts": Target(
+        planned(*AGENTEVALS, "recordings/where_is_my_parcel.json"),
+        ("tests/recordings/transcripts/files/*/*/*.json*",),
+    ),
     "dataset": Target(planned(*GRADERS, "answers.jsonl"), ("examples/graders/*.jsonl",)),
     "answers": Target(planned("agentv", "rules.eval.yaml", "rules.jsonl"), (RULE_ROW,)),
     "outputs": Target(

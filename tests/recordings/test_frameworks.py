@@ -10,8 +10,7 @@ import pytest
 from agentci._util.files import SpooledChunks
 from agentci.model.trace import Trace, Turn
 from agentci.recordings.registry import read_recording
-from agentci.recordings.telemetry.conversion import convert_to_trace
-from agentci.recordings.telemetry.grouping import group_traces
+from agentci.recordings.runs import convert_run, group_runs
 
 FOLDER = Path(__file__).parent / "frameworks"
 # The agent crashed in its first turn, and made no second one.
@@ -30,8 +29,8 @@ def list_cases() -> Iterator[Any]:
 def read(path: Path) -> list[Trace]:
     spool = SpooledChunks()
     stored = read_recording([path.read_bytes()], file=path.name, spool=spool)
-    groups = group_traces(stored, spool, group_by="auto", multi_turn_eval_cases=True)
-    return [convert_to_trace(group, spool) for group in groups]
+    groups = group_runs(stored, spool, group_by="auto", multi_turn_eval_cases=True)
+    return [convert_run(group, spool) for group in groups]
 
 
 def list_turns(traces: Sequence[Trace]) -> list[Turn]:

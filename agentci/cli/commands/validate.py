@@ -14,7 +14,12 @@ from agentci.model.requests import RequiredService
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.reports.problems import render_problems
 from agentci.runner.load_configs import LoadedSuite, find_refused_variables, load_suite
-from agentci.runner.load_inputs import find_expectation_problems, load_eval_set, load_suite_dataset
+from agentci.runner.load_inputs import (
+    find_expectation_problems,
+    find_unknown_cases,
+    load_eval_set,
+    load_suite_dataset,
+)
 from agentci.runner.load_outputs import find_named_outputs
 from agentci.runner.services import Services
 
@@ -38,7 +43,10 @@ def validate_configs(
         try:
             loaded = load_suite(path, Overrides(), services)
             eval_set = load_eval_set(loaded, services.workspace, given=eval_set_file)
-            load_suite_dataset(loaded, services.workspace, carries_runs=not loaded.suite.traces)
+            dataset = load_suite_dataset(
+                loaded, services.workspace, carries_runs=not loaded.suite.traces
+            )
+            problems += find_unknown_cases(loaded.suite, eval_set, dataset)
             problems += _find_missing_outputs(loaded)
             problems += find_refused_variables(loaded.suite, services.variables)
             problems += _find_model_problems(loaded)

@@ -53,7 +53,7 @@ def build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> ComparableE
         identity = replace(hosted.identity, repetition=entry.repetition)
         return replace(hosted, identity=identity)
     reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
-    return make_builtin_evaluator(
+    evaluator = make_builtin_evaluator(
         entry.name,
         place=context.place,
         threshold=entry.threshold,
@@ -61,6 +61,7 @@ def build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> ComparableE
         required=entry.required,
         turn_mismatch_fails=turn_mismatch_fails,
     )
+    return replace(evaluator, subagents=entry.subagents)
 
 
 def build_code(entry: CodeEntry, context: EvaluatorContext) -> ComparableEvaluator:

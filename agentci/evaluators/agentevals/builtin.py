@@ -12,6 +12,7 @@ from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.metrics import tool_trajectory
 from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS
 from agentci.evaluators.metrics.registry import METRICS
+from agentci.evaluators.metrics.subagents import include_subagents
 from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
@@ -26,12 +27,14 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     Attributes:
         metric: its name in ``METRICS``.
         options: the metric's own options.
+        subagents: whether tool calls of sub-agents count.
         turn_mismatch_fails: see ``make_metric_judgement``.
     """
 
     identity: EvaluatorIdentity
     metric: str
     options: JsonObject = field(default_factory=dict)
+    subagents: bool = False
     turn_mismatch_fails: bool = True
 
     @property
@@ -45,7 +48,9 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         shared = define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
         if self.metric != tool_trajectory.name:
             return shared
-        return {**shared, "trajectory_match_type": tool_trajectory.read_match_type(self.options)}
+        match_type = tool_trajectory.read_match_type(self.options)
+        own = {**shared, "trajectory_match_type": match_type}
+        return {**own, "subagents": True} if self.subagents else own
 
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return what the metric reads of the expected turns."""
@@ -56,8 +61,9 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         expected = case.expected.turns if case.expected else ()
         if METRICS[self.metric].needs_expected and not expected:
             return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
+        actual = include_subagents(case.trace) if self.subagents else case.trace.turns
         return ComputeMetric(
-            metric=self.metric, actual=case.trace.turns, expected=expected, options=self.options
+            metric=self.metric, actual=actual, expected=expected, options=self.options
         )
 
     def read(self, response: Response) -> Judgement:

@@ -141,6 +141,11 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
         "EXACT: same calls, same order; IN_ORDER: other calls may come between; "
         "ANY_ORDER: also in another order."
     )
+    subagents: bool = optional(
+        "Whether tool calls of sub-agents count, each after the call that started its agent "
+        "(`tool_trajectory_avg_score`).",
+        default=False,
+    )
     on_turn_mismatch: OnTurnMismatch | None = optional(
         "Whether missing or unexpected turns fail a case regardless of its score; "
         "default: that of `gate`."

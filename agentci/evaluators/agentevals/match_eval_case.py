@@ -1,11 +1,11 @@
 """Matches traces with eval cases, as agentevals 0.11.0 does."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentci._util.text.format import format_count
-from agentci.model.case import Case, DatasetRow, EvalCase, EvalSet
+from agentci.model.case import QUESTION_NOT_RECORDED, Case, DatasetRow, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import replace
 
@@ -15,6 +15,9 @@ NO_TURNS: Final = "no turns to match"
 NO_USER_INPUT: Final = "no user input to match"
 NO_MATCH: Final = "no matching eval case"
 AMBIGUOUS: Final = "ambiguous eval case"
+# The recording leaves out what the user wrote, which agentevals does not know.
+UNNAMED: Final = f"{QUESTION_NOT_RECORDED}; name its eval case with `case:` in `traces:`"
+SUPPLIED_QUESTION: Final = "the question is that of the eval case; the recording has none"
 
 
 class EvalCaseMatcher:
@@ -40,6 +43,8 @@ class EvalCaseMatcher:
             row: the dataset row that the agent's question came from.
         """
         found = NO_EVAL_SET if self._index is None else self._index.find(trace)
+        if row is not None:
+            trace = supply_questions(trace, [row.query])
         if isinstance(found, str):
             case_id = self._ids.unique(row.id if row else trace.key or trace.id)
             return Case(id=case_id, trace=trace, unmatched_reason=found, dataset_row=row)
@@ -50,6 +55,7 @@ class EvalCaseMatcher:
                 f"the eval case has {format_count(expected, 'turn')}, the recorded run {recorded}"
             )
             trace = replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
+        trace = supply_questions(trace, [turn.user_text for turn in found.turns])
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
 
     @property
@@ -57,6 +63,32 @@ class EvalCaseMatcher:
         """Eval cases with turns that no trace matched."""
         usable = () if self._index is None else self._index.usable
         return tuple(each for each in usable if each.id not in self._covered)
+
+
+def name_eval_case(trace: Trace, names: Mapping[str, str]) -> Trace:
+    """Note the eval case that the user names for a trace.
+
+    Args:
+        names: ids of eval cases by file.
+    """
+    name = names.get(trace.place.file)
+    return trace if name is None else replace(trace, eval_case_id=name, key=name)
+
+
+def supply_questions(trace: Trace, questions: Sequence[str]) -> Trace:
+    """Fill in the questions that a recording leaves out, by turn."""
+    if all(turn.user_text_recorded or turn.user_text for turn in trace.turns):
+        return trace
+    turns = tuple(
+        turn
+        if turn.user_text_recorded or turn.user_text or index >= len(questions)
+        else replace(turn, user_text=questions[index])
+        for index, turn in enumerate(trace.turns)
+    )
+    if turns == trace.turns:
+        return trace
+    warnings = {*trace.warnings, SUPPLIED_QUESTION} - {QUESTION_NOT_RECORDED}
+    return replace(trace, turns=turns, warnings=tuple(sorted(warnings)))
 
 
 def has_multi_turn_case(eval_set: EvalSet | None) -> bool:
@@ -86,13 +118,17 @@ class EvalCaseIndex:
             )
         if not trace.turns:
             return NO_TURNS
-        text = _normalize_text(trace.turns[0].user_text)
+        if not trace.turns[0].user_text_recorded:
+            return self.usable[0] if len(self.usable) == 1 else UNNAMED
+        return self._find_by_text(_normalize_text(trace.turns[0].user_text), len(trace.turns))
+
+    def _find_by_text(self, text: str, turns: int) -> EvalCase | str:
         if not text:
             return self._only or NO_USER_INPUT
         candidates = self._by_text.get(text, [])
         if not candidates:
             return self._only or NO_MATCH
-        return _choose_by_turn_count(candidates, len(trace.turns))
+        return _choose_by_turn_count(candidates, turns)
 
 
 def _choose_by_turn_count(candidates: Sequence[EvalCase], turns: int) -> EvalCase | str:

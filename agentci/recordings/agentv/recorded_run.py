@@ -19,6 +19,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
         case_id: the case that the run names; None if it names none.
         attempt: index of the run among the runs of its case, from 0; None if not recorded.
         question: the user's question, if it can identify the case.
+        leaves_out_question: the format of the recording does not hold the question.
         warnings: what was dropped while reading.
         not_captured: as in ``Trace``.
     """
@@ -28,6 +29,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     place: Place
     attempt: int | None = None
     question: str | None = None
+    leaves_out_question: bool = False
     warnings: tuple[str, ...] = ()
     not_captured: str = ""
 

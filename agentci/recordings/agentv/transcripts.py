@@ -57,16 +57,19 @@ def _drop_none(fields: Mapping[str, Json]) -> JsonObject:
 
 def convert_trace_to_run(trace: Trace) -> RecordedRun:
     """Convert a trace to a recorded run; its case is found by id or by the first question."""
-    tokens = _as_object(_as_object(trace.performance).get("tokens"))
+    performance = _as_object(trace.performance)
+    tokens, cost = _as_object(performance.get("tokens")), performance.get("cost_usd")
     return RecordedRun(
         case_id=trace.eval_case_id,
         transcript=Transcript(
             messages=tuple(message for turn in trace.turns for message in _make_messages(turn)),
             token_usage=_make_token_usage(tokens),
+            cost_usd=cost if isinstance(cost, int | float) else None,
             duration_ms=_find_duration(trace),
         ),
         place=trace.place,
         question=trace.turns[0].user_text if trace.turns else None,
+        leaves_out_question=bool(trace.turns) and not trace.turns[0].user_text_recorded,
         warnings=trace.warnings,
         not_captured=trace.not_captured,
     )

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentci.model.json import Json
 from agentci.model.problem import Place
-from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.model.trace import SubagentRun, ToolCall, ToolResponse, Trace, Turn
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions.registry import is_agent_activity, is_model_call
 from agentci.recordings.telemetry.spans import (
@@ -48,12 +48,15 @@ def pack_trace(trace: Trace) -> bytes:
     turns = [_pack_turn(turn) for turn in trace.turns]
     performance = None if trace.performance is None else _as_dict(trace.performance)
     shared = (trace.key, trace.conversation, trace.eval_case_id)
-    return marshal.dumps((trace.id, shared, performance, turns))
+    subagents = [
+        (run.name, run.call_id, list(map(_pack_turn, run.turns))) for run in trace.subagents
+    ]
+    return marshal.dumps((trace.id, shared, performance, turns, subagents))
 
 
 def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
     """Deserialize a packed trace."""
-    trace_id, shared, performance, turns = marshal.loads(packed)  # noqa: S302 (our own)
+    trace_id, shared, performance, turns, subagents = marshal.loads(packed)  # noqa: S302 (our own)
     key, conversation, eval_case_id = shared
     return Trace(
         id=trace_id,
@@ -63,6 +66,10 @@ def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> T
         place=place,
         eval_case_id=eval_case_id,
         performance=performance,
+        subagents=tuple(
+            SubagentRun(name=name, call_id=call_id, turns=tuple(map(_unpack_turn, own)))
+            for name, call_id, own in subagents
+        ),
         warnings=warnings,
     )
 
@@ -126,12 +133,12 @@ def _pack_turn(turn: Turn) -> _PackedFields:
         *(turn.id, turn.user_text, turn.answer_parts),
         [(call.name, call.args, call.id) for call in turn.tool_calls],
         [(one.name, one.output, one.id, one.failed, one.call_index) for one in turn.tool_responses],
-        *(turn.intermediate_texts, turn.trace_id, turn.span_id),
+        *(turn.intermediate_texts, turn.trace_id, turn.span_id, turn.user_text_recorded),
     )
 
 
 def _unpack_turn(fields: _PackedFields) -> Turn:
-    turn_id, user_text, answer_parts, calls, responses, texts, trace_id, span_id = fields
+    turn_id, user_text, answer_parts, calls, responses, texts, trace_id, span_id, known = fields
     return Turn(
         id=turn_id,
         user_text=user_text,
@@ -144,6 +151,7 @@ def _unpack_turn(fields: _PackedFields) -> Turn:
         intermediate_texts=texts,
         trace_id=trace_id,
         span_id=span_id,
+        user_text_recorded=known,
     )
 
 

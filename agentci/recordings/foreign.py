@@ -1,0 +1,243 @@
+"""Kinds of files that are not read: how to recognise them, and what to do instead."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from agentci.model.json import Json, JsonObject
+
+_SAVE_MESSAGES: Final = "save the agent's message list as JSON (docs/transcripts.md)"
+_USE_OTLP: Final = "export the spans with OTLP"
+
+
+class ForeignKind(Struct, frozen=True, kw_only=True):
+    """A kind of file that is not read.
+
+    Attributes:
+        title: what it is, with an article.
+        hint: what to do.
+    """
+
+    title: str
+    hint: str
+
+
+class _Row(Struct, frozen=True, kw_only=True):
+    kind: ForeignKind
+    matches: Callable[[JsonObject], bool]
+
+
+def _has(*names: str) -> Callable[[JsonObject], bool]:
+    """Return a rule: an object has all of these keys."""
+    return lambda fields: all(name in fields for name in names)
+
+
+def _row(title: str, hint: str, matches: Callable[[JsonObject], bool]) -> _Row:
+    return _Row(kind=ForeignKind(title=title, hint=hint), matches=matches)
+
+
+def _is_langfuse(fields: JsonObject) -> bool:
+    return isinstance(fields.get("type"), str) and (
+        {"traceId", "startTime"} <= fields.keys()
+        or {"trace_id", "start_time", "parent_observation_id"} <= fields.keys()
+    )
+
+
+def _is_langfuse_trace(fields: JsonObject) -> bool:
+    return isinstance(fields.get("observations"), list) and (
+        "trace" in fields or "projectId" in fields
+    )
+
+
+def _is_mlflow(fields: JsonObject) -> bool:
+    info, data = fields.get("info"), fields.get("data")
+    return (
+        isinstance(info, dict)
+        and isinstance(data, dict)
+        and ("trace_id" in info or "request_id" in info)
+        and "spans" in data
+    )
+
+
+def _is_phoenix(fields: JsonObject) -> bool:
+    if "context.span_id" in fields:
+        return True
+    context = fields.get("context")
+    return isinstance(context, dict) and "span_kind" in fields and "trace_id" in context
+
+
+def _is_page_of(rows: Json, matches: Callable[[JsonObject], bool]) -> bool:
+    return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict) and matches(rows[0])
+
+
+def _is_sarif(fields: JsonObject) -> bool:
+    return "runs" in fields and "sarif" in str(fields.get("$schema", "")).lower()
+
+
+def _is_gemini_output(fields: JsonObject) -> bool:
+    return {"response", "stats"} <= fields.keys() and isinstance(fields.get("stats"), dict)
+
+
+_ROWS: Final = (
+    _row(
+        "an export of LangSmith runs",
+        f"{_USE_OTLP} (LANGSMITH_OTEL_ENABLED=true), or {_SAVE_MESSAGES}",
+        _has("run_type", "dotted_order"),
+    ),
+    _row(
+        "an export of LangSmith runs",
+        f"{_USE_OTLP} (LANGSMITH_OTEL_ENABLED=true), or {_SAVE_MESSAGES}",
+        _has("run_type", "parent_run_id", "inputs"),
+    ),
+    _row(
+        "an MLflow trace",
+        f"{_USE_OTLP} (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT), or {_SAVE_MESSAGES}",
+        _is_mlflow,
+    ),
+    _row(
+        "a DataFrame of MLflow traces",
+        f"its inner objects are no longer JSON; {_USE_OTLP}, or {_SAVE_MESSAGES}",
+        lambda fields: (
+            "trace_id" in fields and ("request_preview" in fields or "trace_metadata" in fields)
+        ),
+    ),
+    _row("an export of Langfuse observations", f"{_USE_OTLP}, or {_SAVE_MESSAGES}", _is_langfuse),
+    _row("a Langfuse trace", f"{_USE_OTLP}, or {_SAVE_MESSAGES}", _is_langfuse_trace),
+    _row("an export of Phoenix spans", f"{_USE_OTLP}, or {_SAVE_MESSAGES}", _is_phoenix),
+    _row(
+        "an export of Weave calls",
+        f"{_USE_OTLP}, or {_SAVE_MESSAGES}",
+        _has("op_name", "trace_id", "started_at"),
+    ),
+    _row(
+        "Zipkin JSON",
+        f"{_USE_OTLP}",
+        lambda fields: (
+            {"traceId", "id"} <= fields.keys()
+            and ("localEndpoint" in fields or "remoteEndpoint" in fields)
+        ),
+    ),
+    _row(
+        "the output of Gemini CLI's `--output-format json`, which has no tool calls",
+        "record with `--output-format stream-json`, or use the session file",
+        _is_gemini_output,
+    ),
+    _row(
+        "an ADK test file in its old form: expectations, not a recorded run",
+        "convert it with `AgentEvaluator.migrate_eval_data_to_new_schema`, then use it as"
+        " `eval_set:`",
+        _has("query", "expected_tool_use"),
+    ),
+    _row(
+        "an ADK test file in its old form: expectations, not a recorded run",
+        "convert it with `AgentEvaluator.migrate_eval_data_to_new_schema`, then use it as"
+        " `eval_set:`",
+        _has("name", "data", "initial_session"),
+    ),
+    _row(
+        "OpenTelemetry metrics",
+        "name the file of the traces",
+        lambda fields: "resourceMetrics" in fields or "resource_metrics" in fields,
+    ),
+    _row(
+        "a Playwright report",
+        "name the files of the agent's traces",
+        lambda fields: {"config", "suites"} <= fields.keys() and "stats" in fields,
+    ),
+    _row(
+        "a Jest or Vitest report",
+        "name the files of the agent's traces",
+        _has("numTotalTests", "testResults"),
+    ),
+    _row("a SARIF report", "name the files of the agent's traces", _is_sarif),
+    _row(
+        "results of agentci",
+        "name the files of the agent's traces",
+        _has("schema_version", "decision", "totals"),
+    ),
+    _row(
+        "an HTTP archive (HAR)",
+        "name the files of the agent's traces",
+        lambda fields: isinstance(log := fields.get("log"), dict) and "entries" in log,
+    ),
+    _row("a Chrome trace", "name the files of the agent's traces", _has("traceEvents")),
+    _row(
+        "an Inspect log",
+        f"{_SAVE_MESSAGES} for each sample",
+        lambda fields: {"eval", "samples"} <= fields.keys() and "status" in fields,
+    ),
+    _row(
+        "a batch of OpenAI requests or responses",
+        f"{_SAVE_MESSAGES}",
+        lambda fields: "custom_id" in fields and ("body" in fields or "response" in fields),
+    ),
+)
+
+
+def find_foreign_kind(document: Json) -> ForeignKind | None:
+    """Return what a document is if it is of a kind that is known, but not read."""
+    if isinstance(document, list):
+        document = document[0] if document else None
+    if not isinstance(document, dict):
+        return None
+    for row in _ROWS:
+        if row.matches(document) or _is_page_of(document.get("data"), row.matches):
+            return row.kind
+    return None
+
+
+_NODE_CONSOLE: Final = re.compile(
+    rb"\s*\{\s*(?:resource: \{|traceId: '|instrumentationScope: |name: '|attributes: \{)"
+)
+_PYTHON_REPR: Final = re.compile(
+    rb"\s*[\[{]\s*(?:[\[{]\s*)*'|\s*\[?\s*(?:HumanMessage|AIMessage)\("
+)
+_TEXT_KINDS: Final = (
+    (
+        _NODE_CONSOLE,
+        ForeignKind(
+            title="output of Node's ConsoleSpanExporter, which leaves out deep and long values",
+            hint="export with OTLP instead (@opentelemetry/exporter-trace-otlp-http)",
+        ),
+    ),
+    (
+        re.compile(rb"SQLite format 3\0"),
+        ForeignKind(
+            title="an SQLite database", hint="export the session (`opencode export`, for example)"
+        ),
+    ),
+    (
+        re.compile(rb"PAR1"),
+        ForeignKind(title="a Parquet file", hint="export it as JSON Lines"),
+    ),
+    (
+        re.compile(rb"PK\x03\x04"),
+        ForeignKind(title="a ZIP archive", hint="extract it, and name the files in it"),
+    ),
+    (
+        re.compile(rb"\x28\xb5\x2f\xfd"),
+        ForeignKind(title="compressed with zstd", hint="decompress it with `zstd -d`, or use gzip"),
+    ),
+    (
+        re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE),
+        ForeignKind(title="an HTML page", hint="name the files of the agent's traces"),
+    ),
+    (
+        re.compile(rb"\s*(?:<\?xml\b|<testsuites?\b)"),
+        ForeignKind(title="an XML file", hint="name the files of the agent's traces"),
+    ),
+    (
+        _PYTHON_REPR,
+        ForeignKind(
+            title="Python values printed with `print` or `str`, not JSON",
+            hint="write them with `json.dump`",
+        ),
+    ),
+)
+
+
+def find_text_kind(head: bytes) -> ForeignKind | None:
+    """Return what content that is not JSON is, if its first bytes tell."""
+    return next((kind for pattern, kind in _TEXT_KINDS if pattern.match(head)), None)

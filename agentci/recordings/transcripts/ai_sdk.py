@@ -1,0 +1,129 @@
+"""Messages of Vercel's AI SDK: ``UIMessage`` and ``ModelMessage``."""
+
+from typing import Final
+
+from agentci.model.json import Json, JsonObject
+from agentci.recordings.telemetry.json_input import iterate_objects
+from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.transcripts.message_list import MessageListBuilder
+from agentci.recordings.transcripts.openai_chat import describe_role
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.values import as_object, as_text, join_text
+
+_TOOL_PREFIX: Final = "tool-"
+_FAILED_STATES: Final = ("output-error", "output-denied")
+_DONE_STATES: Final = ("output-available", "result")
+
+
+def is_ui_message(message: JsonObject) -> bool:
+    """Return whether a message can only be a ``UIMessage``."""
+    if "role" not in message:
+        return False
+    if isinstance(message.get("toolInvocations"), list):
+        return True
+    return isinstance(message.get("parts"), list) and all(
+        isinstance(part.get("type"), str) for part in iterate_objects(message.get("parts"))
+    )
+
+
+def add_ui_message(run: MessageListBuilder, message: JsonObject) -> None:
+    """Add one ``UIMessage``; a tool part holds the call and its result."""
+    role, parts = message.get("role"), message.get("parts")
+    if role == "user":
+        run.add_question(parts if isinstance(parts, list) else message.get("content"))
+    elif role == "assistant":
+        if isinstance(parts, list):
+            _add_ui_parts(run.turns, parts)
+        else:
+            for invocation in iterate_objects(message.get("toolInvocations")):
+                _add_invocation(run.turns, invocation, invocation.get("toolName"))
+            run.turns.add_text(join_text(message.get("content")))
+    elif role not in ("system", "data"):
+        raise DocumentFormatError(f"a message has {describe_role(role)}")
+
+
+def _add_ui_parts(turns: TurnBuilder, parts: list[Json]) -> None:
+    texts: list[str] = []
+    for part in iterate_objects(parts):
+        kind = part.get("type")
+        if kind == "text" and (text := as_text(part.get("text"))):
+            texts.append(text)
+            continue
+        name: Json = None
+        if kind == "tool-invocation":
+            part = as_object(part.get("toolInvocation"))  # noqa: PLW2901 (its fields are those of a part)
+            name = part.get("toolName")
+        elif kind == "dynamic-tool":
+            name = part.get("toolName")
+        elif isinstance(kind, str) and kind.startswith(_TOOL_PREFIX):
+            name = kind.removeprefix(_TOOL_PREFIX)
+        elif kind != "step-start":
+            continue
+        turns.add_text("\n".join(texts))
+        texts.clear()
+        if kind != "step-start":
+            _add_invocation(turns, part, name)
+    turns.add_text("\n".join(texts))
+
+
+def _add_invocation(turns: TurnBuilder, fields: JsonObject, name: Json) -> None:
+    """Add a call and its result, as SDK 5 and later name them, or SDK 4."""
+    call_id, state = fields.get("toolCallId"), fields.get("state")
+    args = fields.get("input", fields.get("args", fields.get("rawInput")))
+    turns.add_call(name, args, call_id)
+    if state in _DONE_STATES:
+        turns.add_result(call_id, fields.get("output", fields.get("result")))
+    elif state in _FAILED_STATES:
+        turns.add_result(call_id, fields.get("errorText"), failed=True)
+
+
+def is_model_message(message: JsonObject) -> bool:
+    """Return whether a message can only be a ``ModelMessage``."""
+    return "role" in message and any(
+        part.get("type") in ("tool-call", "tool-result")
+        for part in iterate_objects(message.get("content"))
+    )
+
+
+def add_model_message(run: MessageListBuilder, message: JsonObject) -> None:
+    """Add one ``ModelMessage`` (``CoreMessage`` in SDK 4)."""
+    role, content = message.get("role"), message.get("content")
+    if role == "user":
+        run.add_question(content)
+    elif role in ("assistant", "tool"):
+        if isinstance(content, str):
+            run.turns.add_text(content)
+        else:
+            _add_model_parts(run.turns, content)
+    elif role != "system":
+        raise DocumentFormatError(f"a message has {describe_role(role)}")
+
+
+def _add_model_parts(turns: TurnBuilder, content: Json) -> None:
+    texts: list[str] = []
+    for part in iterate_objects(content):
+        kind = part.get("type")
+        if kind == "text" and (text := as_text(part.get("text"))):
+            texts.append(text)
+        elif kind == "tool-call":
+            turns.add_text("\n".join(texts))
+            texts.clear()
+            args = part.get("input", part.get("args"))
+            turns.add_call(part.get("toolName"), args, part.get("toolCallId"))
+        elif kind == "tool-result":
+            _add_model_result(turns, part)
+    turns.add_text("\n".join(texts))
+
+
+def _add_model_result(turns: TurnBuilder, part: JsonObject) -> None:
+    call_id, failed = part.get("toolCallId"), part.get("isError") is True
+    if "output" not in part:
+        turns.add_result(call_id, part.get("result"), failed=failed)
+        return
+    output = part.get("output")
+    kind = as_object(output).get("type")
+    if not isinstance(output, dict) or not isinstance(kind, str):
+        turns.add_result(call_id, output, failed=failed)
+        return
+    value = output.get("reason") if kind == "execution-denied" else output.get("value")
+    turns.add_result(call_id, value, failed=kind.startswith("error") or kind == "execution-denied")

@@ -1,0 +1,97 @@
+"""Messages of Anthropic's Messages API, also inside the files of Claude Code."""
+
+from typing import Final
+
+from agentci.model.json import Json, JsonObject
+from agentci.recordings.telemetry.json_input import iterate_objects
+from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.transcripts.message_list import MessageListBuilder
+from agentci.recordings.transcripts.openai_chat import add_calls, describe_role
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.values import as_text, is_text_part, join_text
+
+_CALL_TYPES: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
+_THOUGHT_TYPES: Final = ("thinking", "redacted_thinking")
+_RESULT_ENDING: Final = "tool_result"
+_SILENT_ROLES: Final = ("system", "developer")
+
+
+def is_marked(message: JsonObject) -> bool:
+    """Return whether a message can only be of this format."""
+    return any(
+        _is_call(block) or _is_result(block) or block.get("type") in _THOUGHT_TYPES
+        for block in iterate_objects(message.get("content"))
+    )
+
+
+def add_message(run: MessageListBuilder, message: JsonObject) -> None:
+    """Add one message."""
+    role, content = message.get("role"), message.get("content")
+    if role == "user":
+        add_results(run.turns, content)
+        if has_question(content):
+            run.add_question(content)
+    elif role == "assistant":
+        add_answer(run.turns, content, message_id=as_text(message.get("id")))
+        # Libraries that speak to many providers mix both forms.
+        add_calls(run, message)
+        run.add_model(message.get("model"))
+    elif role == "tool":
+        run.turns.add_result(message.get("tool_call_id"), content)
+    elif role not in _SILENT_ROLES:
+        raise DocumentFormatError(f"a message has {describe_role(role)}")
+
+
+def add_answer(turns: TurnBuilder, content: Json, *, message_id: str | None) -> None:
+    """Add the blocks of a message of the model.
+
+    Args:
+        message_id: joins the texts of messages that several records share.
+    """
+    if isinstance(content, str):
+        turns.add_text(content, message_id=message_id)
+        return
+    texts: list[str] = []
+    for block in iterate_objects(content):
+        if _is_call(block) or _is_result(block):
+            turns.add_text("\n".join(texts), message_id=message_id)
+            texts.clear()
+        if _is_call(block):
+            turns.add_call(block.get("name"), block.get("input"), block.get("id"))
+        elif _is_result(block):
+            _add_result(turns, block)
+        elif is_text_part(block) and (text := as_text(block.get("text"))):
+            texts.append(text)
+    turns.add_text("\n".join(texts), message_id=message_id)
+
+
+def add_results(turns: TurnBuilder, content: Json) -> None:
+    """Add the tool results of a user message."""
+    for block in iterate_objects(content):
+        if _is_result(block):
+            _add_result(turns, block)
+
+
+def has_question(content: Json) -> bool:
+    """Return whether a user message holds more than tool results."""
+    if isinstance(content, list):
+        return any(isinstance(block, dict) and not _is_result(block) for block in content) and (
+            join_text(content) is not None or not any(map(_is_result, iterate_objects(content)))
+        )
+    return isinstance(content, str)
+
+
+def _add_result(turns: TurnBuilder, block: JsonObject) -> None:
+    turns.add_result(
+        block.get("tool_use_id"), block.get("content"), failed=block.get("is_error") is True
+    )
+
+
+def _is_call(block: JsonObject) -> bool:
+    kind = block.get("type")
+    return isinstance(kind, str) and kind in _CALL_TYPES
+
+
+def _is_result(block: JsonObject) -> bool:
+    kind = block.get("type")
+    return isinstance(kind, str) and kind.endswith(_RESULT_ENDING) and "tool_use_id" in block

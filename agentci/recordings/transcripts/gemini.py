@@ -1,0 +1,264 @@
+"""Gemini CLI: session files, and the stream of ``--output-format stream-json``."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from agentci.model.json import Json, JsonObject
+from agentci.recordings.json_documents import Document
+from agentci.recordings.telemetry.json_input import iterate_objects
+from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.transcripts.message_list import summarize_warnings
+from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.values import (
+    UsageSum,
+    as_object,
+    as_text,
+    collect_records,
+    collect_runs,
+    find_text,
+    iterate_first_objects,
+    iterate_texts,
+    make_usage,
+)
+
+_CONTEXT: Final = "<session_context>"
+
+
+def is_injected(text: str) -> bool:
+    """Return whether the CLI added a text that a record attributes to the user."""
+    return text.lstrip().startswith(_CONTEXT)
+
+
+def _recognises_session(document: Json) -> bool:
+    return any(
+        isinstance(record.get("sessionId"), str) and "projectHash" in record
+        for record in iterate_first_objects(document)
+    )
+
+
+def _read_session(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
+    history = _History()
+    first_line = collect_records(documents, history)
+    try:
+        yield history.build(first_line)
+    except DocumentFormatError as error:
+        raise DocumentFormatError(str(error), line=first_line) from None
+
+
+class _History:
+    """The messages of a session by id, as its records change them."""
+
+    def __init__(self) -> None:
+        self._header: JsonObject | None = None
+        self._messages: dict[str, JsonObject] = {}
+
+    def add(self, record: JsonObject) -> None:
+        """Apply a record: a header, a message, or a change."""
+        if "projectHash" in record:
+            self._header = self._header or record
+            self._add_messages(record.get("messages"))
+        elif "$set" in record:
+            self._add_messages(as_object(record.get("$set")).get("messages"))
+        elif (start := as_text(record.get("$rewindTo"))) is not None:
+            self._rewind(start)
+        elif as_text(record.get("id")) is not None:
+            self._merge(record)
+
+    def _add_messages(self, messages: Json) -> None:
+        for message in iterate_objects(messages):
+            self._merge(message)
+
+    def _merge(self, message: JsonObject) -> None:
+        """Add a message, or update it: it is written again once its tools have run."""
+        message_id = as_text(message.get("id")) or f"#{len(self._messages)}"
+        before = self._messages.get(message_id, {})
+        changed = dict(message)
+        if changed.get("type") == "message_update":
+            del changed["type"]
+        if before.get("toolCalls") and not changed.get("toolCalls"):
+            # A resumed session repeats its history without the calls.
+            changed.pop("toolCalls", None)
+            changed.pop("content", None)
+        self._messages[message_id] = {**before, **changed}
+
+    def _rewind(self, start: str) -> None:
+        """Remove a message and those after it."""
+        ids = list(self._messages)
+        if start in self._messages:
+            for message_id in ids[ids.index(start) :]:
+                del self._messages[message_id]
+
+    def build(self, line: int) -> TranscriptRun:
+        """Return the run."""
+        turns, usage, models = TurnBuilder(), UsageSum(), dict[str, None]()
+        children: dict[str, str | None] = {}
+        for message_id, message in self._messages.items():
+            if message.get("type") == "user":
+                _add_user(turns, message.get("content"))
+            elif message.get("type") == "gemini":
+                _add_reply(turns, message, children)
+                tokens = as_object(message.get("tokens"))
+                counts = (tokens.get(name) for name in ("input", "output", "cached"))
+                usage.add(message_id, *counts)
+                if model := as_text(message.get("model")):
+                    models[model] = None
+        return TranscriptRun(
+            id=as_text((self._header or {}).get("sessionId")),
+            line=line,
+            turns=turns.build(),
+            child_ids=children,
+            usage=usage.total,
+            models=tuple(sorted(models)),
+            warnings=summarize_warnings(turns.warnings),
+        )
+
+
+def _add_user(turns: TurnBuilder, content: Json) -> None:
+    """Start a turn, unless the message holds only tool results or was added by the CLI."""
+    has_results = False
+    for part in iterate_objects(content):
+        if response := as_object(part.get("functionResponse")):
+            has_results = True
+            call_id = as_text(response.get("id"))
+            if call_id is not None and not turns.has_result(call_id):
+                _add_response(turns, call_id, response)
+    written = [text for text in iterate_texts(content) if not is_injected(text)]
+    if written and any(text.strip() for text in written):
+        turns.start_turn("\n".join(written))
+    elif (
+        isinstance(content, list)
+        and content
+        and not has_results
+        and not list(iterate_texts(content))
+    ):
+        turns.start_turn("")
+
+
+def _add_response(turns: TurnBuilder, call_id: str, response: JsonObject) -> None:
+    value = response.get("response")
+    fields = as_object(value)
+    failed = "error" in fields
+    output = next((fields[name] for name in ("output", "error") if name in fields), value)
+    turns.add_result(call_id, output, failed=failed)
+
+
+def _add_reply(turns: TurnBuilder, message: JsonObject, children: dict[str, str | None]) -> None:
+    content = message.get("content")
+    turns.add_text("\n".join(iterate_texts(content)))
+    calls = list(iterate_objects(message.get("toolCalls")))
+    for call in calls:
+        call_id = as_text(call.get("id"))
+        turns.add_call(call.get("name"), call.get("args"), call_id)
+        _add_call_result(turns, call, call_id)
+        if child := as_text(call.get("agentId")):
+            children[child] = call_id
+    if not calls:
+        for part in iterate_objects(content):
+            if call := as_object(part.get("functionCall")):
+                turns.add_call(call.get("name"), call.get("args"), call.get("id"))
+
+
+def _add_call_result(turns: TurnBuilder, call: JsonObject, call_id: str | None) -> None:
+    result = call.get("result")
+    response = next(
+        (
+            found
+            for part in iterate_objects(result)
+            if (found := as_object(part.get("functionResponse")))
+        ),
+        None,
+    )
+    if call_id is not None and response is not None:
+        _add_response(turns, call_id, response)
+    elif result is not None:
+        turns.add_result(call_id, result, failed=call.get("status") == "error")
+
+
+SESSION: Final = TranscriptReader(recognises=_recognises_session, read=_read_session)
+
+
+def _recognises_stream(document: Json) -> bool:
+    return any(
+        record.get("type") == "init" and isinstance(record.get("session_id"), str)
+        for record in iterate_first_objects(document)
+    )
+
+
+def _read_stream(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
+    for stream, first_line in collect_runs(documents, _GeminiStream, _find_start):
+        yield stream.build(first_line)
+
+
+def _find_start(record: JsonObject) -> str | None:
+    return as_text(record.get("session_id")) if record.get("type") == "init" else None
+
+
+class _GeminiStream:
+    """The records of a stream, in which answers come in pieces."""
+
+    def __init__(self) -> None:
+        self._turns = TurnBuilder()
+        self._answer: list[str] = []
+        self._init: JsonObject = {}
+        self._stats: JsonObject | None = None
+        self._warnings: list[str] = []
+
+    def add(self, record: JsonObject) -> None:
+        """Add a record."""
+        kind = record.get("type")
+        if kind == "message" and record.get("role") == "assistant":
+            self._answer += iterate_texts(record.get("content"))
+            return
+        self._end_answer()
+        if kind == "init":
+            self._init = self._init or record
+        elif kind == "message" and record.get("role") == "user":
+            self._turns.start_turn("\n".join(iterate_texts(record.get("content"))))
+        elif kind == "tool_use":
+            name, args = record.get("tool_name"), record.get("parameters")
+            self._turns.add_call(name, args, record.get("tool_id"))
+        elif kind == "tool_result":
+            self._add_result(record)
+        else:
+            self._note_end(record)
+
+    def _add_result(self, record: JsonObject) -> None:
+        output = record.get("output")
+        if output is None:
+            output = find_text(as_object(record.get("error")), "message")
+        failed = record.get("status") == "error"
+        self._turns.add_result(record.get("tool_id"), output, failed=failed)
+
+    def _note_end(self, record: JsonObject) -> None:
+        if record.get("type") == "error":
+            text = find_text(record, "message") or "unknown"
+            self._warnings.append(f"Gemini CLI reported: {text[:200]}")
+        elif record.get("type") == "result":
+            self._stats = as_object(record.get("stats"))
+            if record.get("status") != "success":
+                self._warnings.append("the run ended with an error")
+
+    def _end_answer(self) -> None:
+        self._turns.add_text("".join(self._answer))
+        self._answer.clear()
+
+    def build(self, line: int) -> TranscriptRun:
+        """Return the run."""
+        self._end_answer()
+        if self._stats is None:
+            self._warnings.append("the stream has no `result` at its end: the run was interrupted")
+        stats, model = self._stats or {}, as_text(self._init.get("model"))
+        return TranscriptRun(
+            id=as_text(self._init.get("session_id")),
+            line=line,
+            turns=self._turns.build(),
+            usage=make_usage(
+                stats.get("input_tokens"), stats.get("output_tokens"), stats.get("cached")
+            ),
+            models=(model,) if model else (),
+            warnings=summarize_warnings([*self._warnings, *self._turns.warnings]),
+        )
+
+
+STREAM: Final = TranscriptReader(recognises=_recognises_stream, read=_read_stream)

@@ -1,0 +1,60 @@
+"""Collects the run of a message list."""
+
+from typing import Final
+
+from agentci._util.text.format import format_count
+from agentci.model.json import Json
+from agentci.recordings.transcripts.transcript_run import TranscriptRun
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.values import UsageSum, join_text
+
+MAX_WARNINGS: Final = 5
+
+
+class MessageListBuilder:
+    """The turns, tokens and models of one message list.
+
+    Attributes:
+        cost_usd: the sum of recorded costs; None if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.turns = TurnBuilder()
+        self.usage = UsageSum()
+        self.cost_usd: float | None = None
+        self._models: set[str] = set()
+
+    def add_question(self, content: Json) -> None:
+        """Start a turn with the content of a user message; images and sound have no text."""
+        self.turns.start_turn(join_text(content) or "")
+
+    def add_model(self, name: Json) -> None:
+        """Note the model of a message."""
+        if isinstance(name, str) and name:
+            self._models.add(name)
+
+    def add_cost(self, cost: float | None) -> None:
+        """Add the cost of a message, in US dollars."""
+        if cost is not None:
+            self.cost_usd = (self.cost_usd or 0) + cost
+
+    def build(self, line: int, run_id: str | None = None) -> TranscriptRun:
+        """Return the run."""
+        return TranscriptRun(
+            id=run_id,
+            line=line,
+            turns=self.turns.build(),
+            usage=self.usage.total,
+            models=tuple(sorted(self._models)),
+            cost_usd=self.cost_usd,
+            warnings=summarize_warnings(self.turns.warnings),
+        )
+
+
+def summarize_warnings(warnings: list[str]) -> tuple[str, ...]:
+    """Return the first warnings, and how many others there are."""
+    unique = list(dict.fromkeys(warnings))
+    if len(unique) <= MAX_WARNINGS:
+        return tuple(unique)
+    more = format_count(len(unique) - MAX_WARNINGS, "other warning")
+    return (*unique[:MAX_WARNINGS], f"and {more} about this run")

@@ -1,0 +1,205 @@
+"""Reads files that are message lists, or objects with one, whichever library wrote them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from agentci.model.json import Json, JsonObject
+from agentci.recordings.json_documents import Document
+from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.transcripts import (
+    adk,
+    ai_sdk,
+    anthropic_messages,
+    langchain,
+    openai_chat,
+    openai_responses,
+    pydantic_ai,
+)
+from agentci.recordings.transcripts.message_list import MessageListBuilder
+from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
+from agentci.recordings.transcripts.values import as_object
+
+CHAT_ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+
+class MessageFormat(Struct, frozen=True, kw_only=True):
+    """One kind of messages.
+
+    Attributes:
+        is_marked: whether a message can only be of this kind.
+        add: adds a message to a run.
+    """
+
+    is_marked: Callable[[JsonObject], bool]
+    add: Callable[[MessageListBuilder, JsonObject], None]
+
+
+# A list is of the first kind that one of its messages can only be of.
+MESSAGE_FORMATS: Final[Mapping[str, MessageFormat]] = {
+    "langchain-messages": MessageFormat(is_marked=langchain.is_marked, add=langchain.add_message),
+    "pydantic-ai-messages": MessageFormat(
+        is_marked=pydantic_ai.is_marked, add=pydantic_ai.add_message
+    ),
+    "google-genai-contents": MessageFormat(is_marked=adk.is_content, add=adk.add_content),
+    "ai-sdk-ui-messages": MessageFormat(is_marked=ai_sdk.is_ui_message, add=ai_sdk.add_ui_message),
+    "ai-sdk-messages": MessageFormat(
+        is_marked=ai_sdk.is_model_message, add=ai_sdk.add_model_message
+    ),
+    "openai-responses": MessageFormat(
+        is_marked=openai_responses.is_marked, add=openai_responses.add_message
+    ),
+    "anthropic-messages": MessageFormat(
+        is_marked=anthropic_messages.is_marked, add=anthropic_messages.add_message
+    ),
+    "openai-chat": MessageFormat(is_marked=openai_chat.is_marked, add=openai_chat.add_message),
+}
+# Text without tool calls has this form in most of them.
+FALLBACK: Final = "openai-chat"
+_GRAPH_FORMAT: Final = "langchain-messages"
+
+
+def make_reader(name: str) -> TranscriptReader:
+    """Return the reader of one kind of messages."""
+    return TranscriptReader(
+        recognises=lambda document: find_format(document) == name,
+        read=lambda documents: _read_runs(documents, name),
+    )
+
+
+def find_format(document: Json) -> str | None:
+    """Return the kind of messages that a document holds; None if it holds none."""
+    if openai_responses.is_response(document):
+        return "openai-responses"
+    for messages in find_message_lists(document):
+        if found := find_list_format(messages):
+            return found
+    return None
+
+
+def find_list_format(messages: Sequence[Json]) -> str | None:
+    """Return the kind of a list of messages; None if it is none."""
+    objects = [message for message in messages if isinstance(message, dict)]
+    if not objects or len(objects) != len(messages):
+        return None
+    for name, one in MESSAGE_FORMATS.items():
+        if any(map(one.is_marked, objects)):
+            return name
+    return FALLBACK if all(map(_is_plain_message, objects)) else None
+
+
+def _is_plain_message(message: JsonObject) -> bool:
+    role = message.get("role")
+    return isinstance(role, str) and role in CHAT_ROLES and "content" in message
+
+
+def find_message_lists(document: Json) -> Iterator[Sequence[Json]]:
+    """Yield the message lists of a document."""
+    if isinstance(document, list):
+        wrapped = [each for each in document if isinstance(each, list) or _is_wrapper(each)]
+        if wrapped and len(wrapped) == len(document):
+            for each in wrapped:
+                yield from find_message_lists(each)
+        else:
+            yield document
+    elif isinstance(document, dict):
+        found = _find_wrapped(document)
+        if found is not None:
+            yield found
+        elif (updated := langchain.find_updated_messages(document)) is not None:
+            yield updated
+        elif _is_message(document):
+            yield [document]
+
+
+def _is_wrapper(value: Json) -> bool:
+    return isinstance(value, dict) and "role" not in value and _find_wrapped(value) is not None
+
+
+def _find_wrapped(fields: JsonObject) -> Sequence[Json] | None:
+    """Return the messages of a request, a graph's state or its snapshot."""
+    for holder in (fields, as_object(fields.get("values"))):
+        messages = holder.get("messages")
+        if isinstance(messages, list):
+            return messages
+    return None
+
+
+def _is_message(value: JsonObject) -> bool:
+    """Return whether a line is one message of a list with one message per line."""
+    return _is_plain_message(value) or any(one.is_marked(value) for one in MESSAGE_FORMATS.values())
+
+
+def _read_runs(documents: Iterable[Document], name: str) -> Iterator[TranscriptRun]:
+    """Read the runs of a file; single messages, one per line, are one run."""
+    single: list[Json] = []
+    first_line = 0
+    previous: tuple[Sequence[Json], int] | None = None
+    for document in documents:
+        value, line = document.value, document.line
+        if openai_responses.is_response(value):
+            yield _read_response(as_object(value), line)
+            continue
+        if not isinstance(value, list) and _find_wrapped(as_object(value)) is None:
+            single += _read_single(value, name, line)
+            first_line = first_line or line
+            continue
+        for messages in find_message_lists(value):
+            if previous is not None and not _is_next_state(previous[0], messages):
+                yield read_messages(previous[0], name, previous[1])
+            previous = messages, line
+    if previous is not None:
+        yield read_messages(previous[0], name, previous[1])
+    if single:
+        yield read_messages(single, name, first_line)
+
+
+def _read_single(value: Json, name: str, line: int) -> Sequence[Json]:
+    """Return the messages of a line with one message, or with what changed in a graph."""
+    found = next(find_message_lists(value), None)
+    if found is not None:
+        return found
+    if name == _GRAPH_FORMAT and langchain.is_update(value):
+        return ()
+    raise DocumentFormatError("neither a message nor a list of messages", line=line)
+
+
+def _is_next_state(earlier: Sequence[Json], later: Sequence[Json]) -> bool:
+    """Return whether a list is a later state of the same graph, so that it repeats the earlier."""
+    ids = [_find_first_id(messages) for messages in (earlier, later)]
+    return ids[0] is not None and ids[0] == ids[1] and len(later) >= len(earlier)
+
+
+def _find_first_id(messages: Sequence[Json]) -> str | None:
+    first = messages[0] if messages else None
+    return langchain.find_message_id(first) if isinstance(first, dict) else None
+
+
+def read_messages(messages: Sequence[Json], name: str, line: int) -> TranscriptRun:
+    """Read one message list.
+
+    Raises:
+        DocumentFormatError: a message is not of this kind.
+    """
+    own = find_list_format(messages)
+    # Lists of one file may be of different kinds; one with only texts may be of any.
+    run, add = MessageListBuilder(), MESSAGE_FORMATS[name if own in (None, FALLBACK) else own].add
+    for number, message in enumerate(messages, start=1):
+        if not isinstance(message, dict):
+            raise DocumentFormatError(f"message {number} is not an object", line=line)
+        try:
+            add(run, message)
+        except DocumentFormatError as error:
+            raise DocumentFormatError(f"message {number}: {error}", line=line) from None
+    return run.build(line)
+
+
+def _read_response(response: JsonObject, line: int) -> TranscriptRun:
+    run = MessageListBuilder()
+    try:
+        openai_responses.add_response(run, response)
+    except DocumentFormatError as error:
+        raise DocumentFormatError(str(error), line=line) from None
+    response_id = response.get("id")
+    return run.build(line, response_id if isinstance(response_id, str) else None)

@@ -1,0 +1,168 @@
+"""Builds turns from the messages and tool calls of a run, in their order."""
+
+from msgspec import Struct, field
+
+from agentci.model.json import Json
+from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.transcripts.values import as_text, parse_arguments, read_output
+
+
+class _CallDraft(Struct):
+    call: ToolCall
+    response: ToolResponse | None = None
+
+
+class _TextDraft(Struct):
+    text: str
+    message_id: str | None
+    calls_before: int
+
+
+class _TurnDraft(Struct):
+    question: str | None
+    calls: list[_CallDraft] = field(default_factory=list)
+    texts: list[_TextDraft] = field(default_factory=list)
+
+
+class TurnBuilder:
+    """Collects turns: each starts with a text of the user, and ends before the next.
+
+    Attributes:
+        warnings: what could not be assigned.
+    """
+
+    def __init__(self) -> None:
+        self._turns: list[_TurnDraft] = []
+        self._calls: dict[str, _CallDraft] = {}
+        self._is_open = False
+        self.warnings: list[str] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no turn yet."""
+        return not self._turns
+
+    def start_turn(self, question: str | None) -> None:
+        """Start a turn with what the user wrote; None if the format does not record it."""
+        self._turns.append(_TurnDraft(question=question))
+        self._is_open = True
+
+    def end_turn(self) -> None:
+        """End the turn: what follows belongs to a new one."""
+        self._is_open = False
+
+    def drop_idle_turn(self) -> None:
+        """Remove the last turn if the agent did nothing in it."""
+        if self._turns and not self._turns[-1].calls and not self._turns[-1].texts:
+            self._turns.pop()
+            self._is_open = False
+
+    def add_text(self, text: Json, *, message_id: str | None = None) -> None:
+        """Add a text of the agent; texts of one message are joined unless a call is between."""
+        if not isinstance(text, str) or not text.strip():
+            return
+        turn = self._current()
+        last = turn.texts[-1] if turn.texts else None
+        if (
+            last is not None
+            and message_id is not None
+            and last.message_id == message_id
+            and last.calls_before == len(turn.calls)
+        ):
+            last.text += f"\n{text}"
+        else:
+            turn.texts.append(
+                _TextDraft(text=text, message_id=message_id, calls_before=len(turn.calls))
+            )
+
+    def add_call(self, name: Json, args: Json, call_id: Json = None) -> None:
+        """Add a tool call, unless it repeats one that has no result yet.
+
+        Args:
+            args: as recorded; JSON in a string is parsed.
+
+        Raises:
+            DocumentFormatError: if it has no name.
+        """
+        if not isinstance(name, str) or not name:
+            raise DocumentFormatError("a tool call has no name")
+        turn = self._current()
+        own_id = as_text(call_id)
+        draft = _CallDraft(call=ToolCall(name=name, args=parse_arguments(args), id=own_id))
+        if own_id is not None:
+            before = self._calls.get(own_id)
+            if before is not None and before.response is None and before.call == draft.call:
+                return
+            self._calls[own_id] = draft
+        turn.calls.append(draft)
+
+    def replace_call(self, call_id: str, name: Json, args: Json) -> bool:
+        """Update a call that has no result yet; return whether there is one with this id."""
+        draft = self._calls.get(call_id)
+        if draft is None or draft.response is not None or draft.call.name != name:
+            return False
+        draft.call = ToolCall(name=draft.call.name, args=parse_arguments(args), id=call_id)
+        return True
+
+    def add_result(
+        self, call_id: Json, output: Json, *, failed: bool = False, name: str | None = None
+    ) -> None:
+        """Add the result of a tool call, which is found by its id, else by name and position."""
+        draft = self._find_call(call_id, name)
+        if draft is None:
+            shown = call_id if isinstance(call_id, str) else name or "unknown"
+            self.warnings.append(f"a tool result (`{shown[:80]}`) belongs to no tool call")
+            return
+        draft.response = ToolResponse(
+            name=draft.call.name, output=read_output(output), id=draft.call.id, failed=failed
+        )
+
+    def has_result(self, call_id: str) -> bool:
+        """Return whether the call with this id has a result."""
+        draft = self._calls.get(call_id)
+        return draft is not None and draft.response is not None
+
+    def _find_call(self, call_id: Json, name: str | None) -> _CallDraft | None:
+        if isinstance(call_id, str) and call_id:
+            return self._calls.get(call_id)
+        waiting = [
+            each
+            for turn in self._turns[-1:]
+            for each in turn.calls
+            if each.response is None and name in (None, each.call.name)
+        ]
+        return waiting[0] if waiting else None
+
+    def _current(self) -> _TurnDraft:
+        if not self._is_open:
+            self.start_turn(None)
+        return self._turns[-1]
+
+    def build(self) -> tuple[Turn, ...]:
+        """Return the turns."""
+        return tuple(_make_turn(draft, index) for index, draft in enumerate(self._turns, start=1))
+
+
+def _make_turn(draft: _TurnDraft, number: int) -> Turn:
+    last = draft.texts[-1] if draft.texts else None
+    answer = last if last is not None and last.calls_before == len(draft.calls) else None
+    return Turn(
+        id=str(number),
+        user_text=draft.question or "",
+        user_text_recorded=draft.question is not None,
+        answer_parts=() if answer is None else (answer.text,),
+        tool_calls=tuple(each.call for each in draft.calls),
+        tool_responses=tuple(
+            ToolResponse(
+                name=each.response.name,
+                output=each.response.output,
+                id=each.response.id,
+                failed=each.response.failed,
+                call_index=index,
+            )
+            for index, each in enumerate(draft.calls)
+            if each.response is not None
+        ),
+        intermediate_texts=tuple(each.text for each in draft.texts if each is not answer),
+    )
