@@ -69,8 +69,10 @@ _OUTPUT_KEYS: Final = (
     "content",
     "message",
 )
-# Text that Python printed, such as ``ChatMessage(role=...``: not what user or model wrote.
-_PYTHON_OBJECT: Final = re.compile(r"<?[A-Za-z_][\w.]*(?:\((?:\w+=|\)\Z)| object at 0x)")
+# Objects that Python printed, and JSON that was cut: not what user or model wrote.
+_NO_TEXT: Final = re.compile(
+    r"<?[A-Za-z_][\w.]*(?:\((?:\w+=|\)\Z)| object at 0x)|\s*(?:\{\s*\"|\[\s*[\[{\"])"
+)
 
 
 def parse_input_messages(raw: Json) -> SpanMessages:
@@ -145,7 +147,7 @@ def _find_text(value: Json, keys: Sequence[str]) -> str | None:
     if isinstance(value, dict):
         named = (value.get(key) for key in keys)
         value = next((text for text in named if isinstance(text, str) and text), None)
-    if not isinstance(value, str) or _PYTHON_OBJECT.match(value):
+    if not isinstance(value, str) or _NO_TEXT.match(value):
         return None
     return value
 
@@ -236,9 +238,7 @@ def _parse_body(message: JsonObject, role: str) -> Iterator[JsonObject]:
         (message[key] for key in ("parts", "blocks", "content") if message.get(key) is not None),
         None,
     )
-    if role == "tool" and (
-        "tool_call_id" in message or "name" in message or isinstance(content, str)
-    ):
+    if role == "tool":
         yield from _parse_tool_message(message, content)
         return
     blocks = content if isinstance(content, list) else [content]
