@@ -93,7 +93,14 @@ def _validate(options: Options, session: Session) -> int:
     from agentci.cli.commands.validate import validate_configs
 
     form = next(form for form in PROBLEM_FORMATS if form == options["format"])
-    return validate_configs(_get_texts(options["config"]), form, session.services, session.out)
+    eval_sets = _get_texts(options.get("eval-set"))
+    return validate_configs(
+        _get_texts(options["config"]),
+        form,
+        session.services,
+        session.out,
+        eval_set_file=eval_sets[-1] if eval_sets else None,
+    )
 
 
 def _schema(options: Options, session: Session) -> int:

@@ -116,6 +116,7 @@ def make_gate_policy(gate: GateSpec, names: Sequence[str]) -> GatePolicy:
             if name in names
         },
         regression=_make_regression_thresholds(gate),
+        on_removed=gate.on_removed,
     )
 
 

@@ -15,7 +15,7 @@ from agentci.evaluators.fields import (
     optional,
 )
 from agentci.evaluators.judge_config import SharedJudgeSpec
-from agentci.model.choices import GroupBy, OnError, OnSkip, OnTurnMismatch
+from agentci.model.choices import GroupBy, OnEmpty, OnError, OnRemoved, OnSkip, OnTurnMismatch
 from agentci.model.gate import RegressionMode, RegressionOutcome
 from agentci.recordings.registry import AUTO, FORMATS
 
@@ -67,6 +67,9 @@ class ThresholdSpec(PassRateSpec):
         "Whether a skipped check, or an eval case without a recorded run, fails the gate.",
         default="allow",
     )
+    on_empty: OnEmpty = optional(
+        "Whether a required evaluator that evaluated no case fails the gate.", default="fail"
+    )
     on_turn_mismatch: OnTurnMismatch = optional(
         "Whether missing or unexpected turns fail a check regardless of its score.", default="fail"
     )
@@ -89,6 +92,11 @@ class GateSpec(ThresholdSpec):
     )
     fail_on_regression: list[RegressionOutcome] = optional(
         "Comparison outcomes that fail the gate.", default=["fail"]
+    )
+    on_removed: OnRemoved = optional(
+        "Whether a check that passed in the `--baseline` and is not in the run fails the gate, is "
+        "reported as worse, or is allowed if its eval case was removed, too.",
+        default="warn",
     )
     evaluators: dict[str, ThresholdSpec] = optional(
         "Thresholds of single evaluators, by name.", default={}

@@ -1,12 +1,21 @@
 """Compare the results of each evaluator with a baseline, using exact significance tests."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci.gate.check_classes import (
+    AllowedRemovals,
+    ClassifiedCheck,
+    classify_checks,
+    count_classes,
+    find_better_checks,
+    find_worse_checks,
+)
 from agentci.gate.groups import SCORED_STATUSES
 from agentci.gate.significance import (
     P_VALUE_TOLERANCE,
@@ -18,47 +27,80 @@ from agentci.gate.significance import (
 )
 from agentci.gate.statistics import estimate_mean, mean_confidence_interval
 from agentci.model.gate import (
-    ChangedCheck,
+    CheckClasses,
     Comparison,
     ComparisonOutcome,
     EvaluatorComparison,
+    Gate,
     RegressionThresholds,
 )
-from agentci.model.result import CheckResult, Status
+from agentci.model.result import CheckResult
 from agentci.model.values import replace
 
 MIN_SHOWN_P_VALUE: Final = 0.001
 # Allowance for floating-point error in sums of scores.
 SCORE_SUM_TOLERANCE: Final = 1e-9
+NO_THRESHOLDS: Final = RegressionThresholds()
 
 
-class _ResultPair(Struct, frozen=True):
-    before: CheckResult
-    after: CheckResult
-
-
-class _PairedScores(Struct, frozen=True):
-    """An evaluator's comparison, and the changes of its scores by group of cases; none if untested.
+class _PairedScore(Struct, frozen=True):
+    """The scores of a check in both runs.
 
     Attributes:
-        can_drop: the number of groups whose score can drop by more than is allowed.
+        comparable: whether both runs scored it by the same; else its scores are verdicts, 0 or 1.
     """
 
-    comparison: EvaluatorComparison
-    thresholds: RegressionThresholds
-    changes: tuple[tuple[float, ...], ...] = ()
-    can_drop: int = 0
+    group: str
+    before: float
+    after: float
+    comparable: bool = True
+
+
+class _Sample(Struct, frozen=True):
+    """Changes of scores by group of cases, of which one test asks whether the scores dropped."""
+
+    changes: tuple[tuple[float, ...], ...]
+    max_drop: float
 
     @property
     def excess(self) -> list[float]:
         """For each group, the sum of its changes beyond the allowed drop."""
-        return [fsum(each + self.thresholds.max_drop for each in group) for group in self.changes]
+        return [fsum(each + self.max_drop for each in group) for group in self.changes]
+
+    @property
+    def drops(self) -> bool:
+        """Whether the mean score dropped by more than is allowed."""
+        return is_drop(fsum(self.excess), sum(map(len, self.changes)))
+
+
+class _TestedEvaluator(Struct, frozen=True):
+    """An evaluator's comparison and the samples of its tests.
+
+    Attributes:
+        samples: one for each test, if any: the compared checks, and these with all others.
+        shown: the sample of the means, the interval and the power.
+        can_drop: the number of groups whose score can drop by more than is allowed.
+        drops: whether the mean score dropped by more than is allowed if checks that are not
+            comparable only got worse.
+    """
+
+    comparison: EvaluatorComparison
+    thresholds: RegressionThresholds
+    samples: tuple[_Sample, ...] = ()
+    shown: _Sample = _Sample((), 0.0)
+    can_drop: int = 0
+    drops: bool = False
+
+
+def is_drop(excess: float, count: int) -> bool:
+    """Whether a sum of ``count`` changes is below 0 by more than floating-point error."""
+    return excess < -SCORE_SUM_TOLERANCE * count
 
 
 def compare_runs(
     before: Sequence[CheckResult],
     after: Sequence[CheckResult],
-    thresholds: Mapping[str, RegressionThresholds],
+    gates: Sequence[Gate],
     *,
     baseline: str,
 ) -> Comparison:
@@ -67,24 +109,24 @@ def compare_runs(
     Args:
         before: results of the baseline.
         after: results of this run.
-        thresholds: by config; a config without them fails on any significant drop.
+        gates: of this run; a config whose gate has no regression thresholds fails on any
+            significant drop.
         baseline: where the baseline was found, as shown to the user.
     """
-    earlier = {result.id: result for result in before}
-    later = {result.id for result in after}
-    groups: dict[tuple[str, str], list[CheckResult]] = {}
-    for result in after:
-        groups.setdefault((result.config, result.evaluator.name), []).append(result)
-    paired = [
-        _pair_scores(results, earlier, thresholds.get(config, RegressionThresholds()))
-        for (config, _), results in groups.items()
-    ]
-    return Comparison(
-        baseline=baseline,
-        evaluators=_decide_outcomes(paired),
-        added=sum(result.id not in earlier for result in after),
-        removed=sum(result.id not in later for result in before),
+    thresholds = {each.config: each.policy.regression or NO_THRESHOLDS for each in gates}
+    allowed = AllowedRemovals(gates, after)
+    groups: dict[tuple[str, str], list[ClassifiedCheck]] = {}
+    for check in classify_checks(before, after):
+        result = check.either
+        groups.setdefault((result.config, result.evaluator.name), []).append(check)
+    evaluators = _decide_outcomes(
+        [
+            _pair_scores(checks, allowed, thresholds.get(config, NO_THRESHOLDS))
+            for (config, _), checks in groups.items()
+        ]
     )
+    classes = sum((each.classes for each in evaluators), CheckClasses())
+    return Comparison(baseline=baseline, evaluators=evaluators, classes=classes)
 
 
 def describe_outcome(comparison: EvaluatorComparison) -> str:
@@ -92,6 +134,15 @@ def describe_outcome(comparison: EvaluatorComparison) -> str:
     if comparison.outcome == "pass":
         return f"{label_outcome(comparison)}: {comparison.reason}"
     return f"{_OUTCOME_VERBS[comparison.outcome]}: {comparison.reason}"
+
+
+def describe_worse(comparison: EvaluatorComparison) -> str:
+    """Describe the checks that no longer pass: "3 checks got worse (2 failed, 1 skipped)"."""
+    counts = Counter(each.status for each in comparison.worse)
+    parts = [f"{count:,} {status}" for status, count in counts.items()]
+    if changed := sum(each.check_class == "changed" for each in comparison.worse):
+        parts.append(f"the evaluation of {changed:,} changed")
+    return f"{format_count(len(comparison.worse), 'check')} got worse ({', '.join(parts)})"
 
 
 def label_outcome(comparison: EvaluatorComparison) -> str:
@@ -121,130 +172,220 @@ _OUTCOME_LABELS: Final[dict[ComparisonOutcome, str]] = {
 
 
 def _pair_scores(
-    results: Sequence[CheckResult],
-    earlier: Mapping[str, CheckResult],
-    thresholds: RegressionThresholds,
-) -> _PairedScores:
-    """Pair the results of one evaluator with those of the baseline."""
-    known = [_ResultPair(earlier[each.id], each) for each in results if each.id in earlier]
-    unchanged = [pair for pair in known if pair.before.fingerprint == pair.after.fingerprint]
-    pairs = [pair for pair in unchanged if _is_scored(pair)]
+    checks: Sequence[ClassifiedCheck], allowed: AllowedRemovals, thresholds: RegressionThresholds
+) -> _TestedEvaluator:
+    """Compare the checks of one evaluator up to the outcome."""
+    every = [each for check in checks for each in _score_pair(check)]
+    tested, scores = _select_tested(every)
+    result = checks[0].either
     comparison = EvaluatorComparison(
-        config=results[0].config,
-        evaluator=results[0].evaluator.name,
-        required=results[0].evaluator.required,
-        pairs=len(pairs),
-        before=_mean_or_none([_score_or_pass(pair.before) for pair in pairs]),
-        after=_mean_or_none([_score_or_pass(pair.after) for pair in pairs]),
-        regressions=tuple(_find_changes(pairs, "passed", "failed")),
-        improvements=tuple(_find_changes(pairs, "failed", "passed")),
+        config=result.config,
+        evaluator=result.evaluator.name,
+        required=result.evaluator.required,
+        classes=count_classes(checks),
+        pairs=len(scores),
+        before=_mean_or_none([each.before for each in scores]),
+        after=_mean_or_none([each.after for each in scores]),
+        worse=tuple(find_worse_checks(checks, allowed)),
+        better=tuple(find_better_checks(checks)),
         p_value=None,
         outcome="pass",
         reason="",
     )
-    if not pairs:
-        reason = _explain_no_pairs(known, unchanged)
+    if not scores:
+        reason = _explain_no_pairs(comparison)
         comparison = replace(comparison, outcome="non-comparable", reason=reason)
-        return _PairedScores(comparison, thresholds)
-    changes: dict[str, list[float]] = {}
-    worst: dict[str, float] = {}
-    for pair in pairs:
-        before, group = _score_or_pass(pair.before), pair.after.case.group
-        changes.setdefault(group, []).append(_score_or_pass(pair.after) - before)
-        worst[group] = worst.get(group, 0.0) + thresholds.max_drop - before
-    groups = tuple(map(tuple, changes.values()))
-    interval = mean_confidence_interval(groups, low=-1.0)
-    comparison = replace(comparison, groups=len(groups))
+        return _TestedEvaluator(comparison, thresholds)
+    shown = _make_sample(scores, thresholds.max_drop)
+    interval = mean_confidence_interval(shown.changes, low=-1.0)
+    comparison = replace(comparison, groups=len(shown.changes))
     if interval is not None:
         comparison = replace(comparison, change_low=interval.low, change_high=interval.high)
-    can_drop = sum(each < -SCORE_SUM_TOLERANCE for each in worst.values())
-    return _PairedScores(comparison, thresholds, groups, can_drop)
+    return _TestedEvaluator(
+        comparison,
+        thresholds,
+        samples=tuple(_make_sample(each, thresholds.max_drop) for each in tested),
+        shown=shown,
+        can_drop=_count_droppable(scores, thresholds.max_drop),
+        drops=_drops_without_gains(scores, thresholds.max_drop),
+    )
 
 
-def _decide_outcomes(paired: Sequence[_PairedScores]) -> tuple[EvaluatorComparison, ...]:
+def _score_pair(check: ClassifiedCheck) -> Iterator[_PairedScore]:
+    """Yield the scores of a check that both runs have and at least one scored."""
+    before, after = check.before, check.after
+    if before is None or after is None:
+        return
+    group = after.case.group
+    if check.check_class == "compared":
+        yield _PairedScore(group, _score_or_pass(before), _score_or_pass(after))
+    elif before.status in SCORED_STATUSES or after.status in SCORED_STATUSES:
+        earlier, later = (float(each.status == "passed") for each in (before, after))
+        yield _PairedScore(group, earlier, later, comparable=False)
+
+
+def _select_tested(
+    scores: Sequence[_PairedScore],
+) -> tuple[Sequence[Sequence[_PairedScore]], Sequence[_PairedScore]]:
+    """Select the scores of each test, and the scores whose means are shown.
+
+    Checks that are not comparable are shown only if one of them got worse: that others kept their
+    verdicts, or have one again, is no evidence about the scores. Whether they are tested does not
+    depend on the direction of their changes, which keeps the error rate.
+    """
+    comparable = [each for each in scores if each.comparable]
+    others = [each for each in scores if not each.comparable and each.before != each.after]
+    shown = scores if any(each.after < each.before for each in others) else comparable
+    tested = [comparable, scores] if comparable and others else [shown]
+    return tested, shown
+
+
+def _make_sample(scores: Sequence[_PairedScore], max_drop: float) -> _Sample:
+    changes: dict[str, list[float]] = {}
+    for each in scores:
+        changes.setdefault(each.group, []).append(each.after - each.before)
+    return _Sample(tuple(map(tuple, changes.values())), max_drop)
+
+
+def _count_droppable(scores: Sequence[_PairedScore], max_drop: float) -> int:
+    worst: dict[str, float] = {}
+    for each in scores:
+        worst[each.group] = worst.get(each.group, 0.0) + max_drop - each.before
+    return sum(each < -SCORE_SUM_TOLERANCE for each in worst.values())
+
+
+def _drops_without_gains(scores: Sequence[_PairedScore], max_drop: float) -> bool:
+    changes = (
+        each.after - each.before if each.comparable else min(0.0, each.after - each.before)
+        for each in scores
+    )
+    return is_drop(fsum(each + max_drop for each in changes), len(scores))
+
+
+def _decide_outcomes(tested: Sequence[_TestedEvaluator]) -> tuple[EvaluatorComparison, ...]:
     """Decide each outcome; p-values of evaluators that share a gate are adjusted together."""
-    p_values = [sign_flip_p_value(each.excess) for each in paired]
+    p_values = [_compute_p_value(each.samples) for each in tested]
     families: dict[str, list[int]] = {}
-    for index, each in enumerate(paired):
-        if each.changes and each.comparison.required:
+    for index, each in enumerate(tested):
+        if each.samples and each.comparison.required:
             families.setdefault(each.comparison.config, []).append(index)
-    tests = [1] * len(paired)
+    tests = [1] * len(tested)
     for family in families.values():
         adjusted = holm_adjust([p_values[index] for index in family])
         for index, p_value in zip(family, adjusted, strict=True):
             p_values[index], tests[index] = p_value, len(family)
     return tuple(
-        _decide_outcome(each, p_value, tests=count) if each.changes else each.comparison
-        for each, p_value, count in zip(paired, p_values, tests, strict=True)
+        _decide_outcome(each, p_value, tests=count * len(each.samples))
+        if each.samples
+        else each.comparison
+        for each, p_value, count in zip(tested, p_values, tests, strict=True)
     )
 
 
-def _decide_outcome(paired: _PairedScores, p_value: float, *, tests: int) -> EvaluatorComparison:
+def _compute_p_value(samples: Sequence[_Sample]) -> float:
+    """The smallest p-value of all samples, by Bonferroni's correction."""
+    p_values = [sign_flip_p_value(each.excess) for each in samples]
+    return min(1.0, len(p_values) * min(p_values, default=1.0))
+
+
+def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> EvaluatorComparison:
     """Decide the outcome of one evaluator.
 
     Args:
         tests: the number of tests that ``p_value`` was adjusted for.
     """
-    thresholds, comparison = paired.thresholds, paired.comparison
+    thresholds, comparison = tested.thresholds, tested.comparison
     # Holm's method compares the smallest p-value with alpha divided by the number of tests.
     alpha = (1 - thresholds.confidence) / tests
     needed = min_groups_for_significance(alpha)
-    if len(paired.changes) < needed and thresholds.mode == "detect":
+    if comparison.groups < needed and thresholds.mode == "detect":
         unit = "case" if comparison.groups == comparison.pairs else "group"
         found = f"{format_count(comparison.groups, unit)} in both runs"
         reason = f"{found}; at least {needed} are needed"
         return replace(comparison, outcome="insufficient-data", reason=reason)
-    comparison = replace(comparison, p_value=p_value)
-    bound, estimate = 1.0, estimate_mean(paired.changes, low=-1.0)
-    if estimate is not None:
-        bound = min(1.0, -estimate.bounds(max(0.5, thresholds.confidence))[0])
-        drop = thresholds.max_drop + detectable_drop(estimate.error, min(0.5, alpha))
-        comparison = replace(comparison, detectable_drop=min(1.0, drop))
+    comparison = _add_power(replace(comparison, p_value=p_value), tested, alpha)
     before, after = format_distinct(comparison.before or 0.0, comparison.after or 0.0)
-    scores, cases = f"mean score {before} -> {after}", format_count(comparison.pairs, "case")
-    shown_p, excess = _format_p_value(p_value), paired.excess
-    drops = fsum(excess) < -SCORE_SUM_TOLERANCE * comparison.pairs
+    scores, cases = f"mean score {before} -> {after}", _format_tested(comparison)
+    shown_p, drops = _format_p_value(p_value), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         return replace(comparison, outcome="fail", reason=f"{scores} ({cases}, {shown_p})")
-    if thresholds.mode == "prove":
-        if bound > thresholds.max_drop + SCORE_SUM_TOLERANCE:
-            reason = f"{scores} ({cases}), a drop of up to {format_number(bound)} is not excluded"
-            return replace(comparison, outcome="inconclusive", reason=reason)
-    elif drops:
-        if paired.can_drop < needed:
-            more = f"; only {format_count(paired.can_drop, 'case')} can drop, {needed} are needed"
-        else:
-            count = estimate_groups_needed(excess, alpha)
-            more = "" if count is None else f"; needs about {format_count(count, 'case')}"
-        reason = f"{scores} ({cases}), not significant ({shown_p}){more}"
-        return replace(comparison, outcome="inconclusive", reason=reason)
-    return replace(comparison, outcome="pass", reason=f"{scores} ({cases})")
+    scores = f"{scores} ({cases})"
+    bound = _bound_drop(tested) if thresholds.mode == "prove" else 0.0
+    if bound > thresholds.max_drop + SCORE_SUM_TOLERANCE:
+        reason = f"{scores}, a drop of up to {format_number(bound)} is not excluded"
+    elif drops and thresholds.mode == "detect":
+        more = _explain_cases_needed(tested, needed, alpha)
+        reason = f"{scores}, not significant ({shown_p}){more}"
+    elif tested.drops:
+        reason = f"{scores}, but checks got worse that only others whose evaluation changed offset"
+    elif removed := sum(each.status == "removed" for each in comparison.worse):
+        reason = f"{scores}, but {_format_removed(removed)}"
+        return replace(comparison, outcome="non-comparable", reason=reason)
+    else:
+        return replace(comparison, outcome="pass", reason=scores)
+    return replace(comparison, outcome="inconclusive", reason=reason)
+
+
+def _add_power(
+    comparison: EvaluatorComparison, tested: _TestedEvaluator, alpha: float
+) -> EvaluatorComparison:
+    estimate = estimate_mean(tested.shown.changes, low=-1.0)
+    if estimate is None:
+        return comparison
+    drop = tested.thresholds.max_drop + detectable_drop(estimate.error, min(0.5, alpha))
+    return replace(comparison, detectable_drop=min(1.0, drop))
+
+
+def _bound_drop(tested: _TestedEvaluator) -> float:
+    """The largest drop of any sample that is not excluded."""
+    estimates = [estimate_mean(each.changes, low=-1.0) for each in tested.samples]
+    confidence = max(0.5, tested.thresholds.confidence)
+    return max(1.0 if each is None else min(1.0, -each.bounds(confidence)[0]) for each in estimates)
+
+
+def _explain_cases_needed(tested: _TestedEvaluator, needed: int, alpha: float) -> str:
+    if tested.can_drop < needed:
+        return f"; only {format_count(tested.can_drop, 'case')} can drop, {needed} are needed"
+    count = estimate_groups_needed(tested.shown.excess, alpha)
+    return "" if count is None else f"; needs about {format_count(count, 'case')}"
+
+
+def _format_tested(comparison: EvaluatorComparison) -> str:
+    """Format the number of tested checks: "20 cases, 8 changed"."""
+    classes = comparison.classes
+    others = {
+        "changed": classes.changed,
+        "newly skipped": classes.newly_skipped,
+        "newly errored": classes.newly_errored,
+        "newly scored": classes.newly_scored,
+    }
+    parts = [f"{count:,} {name}" for name, count in others.items() if count]
+    return ", ".join(
+        [
+            format_count(comparison.pairs, "case"),
+            *(parts if comparison.pairs > classes.compared else ()),
+        ]
+    )
+
+
+def _format_removed(count: int) -> str:
+    verb = "was" if count == 1 else "were"
+    return f"{format_count(count, 'check')} that passed {verb} removed"
 
 
 def _format_p_value(p_value: float) -> str:
     return "p < 0.001" if p_value < MIN_SHOWN_P_VALUE else f"p = {format_number(p_value)}"
 
 
-def _explain_no_pairs(known: Sequence[_ResultPair], unchanged: Sequence[_ResultPair]) -> str:
-    if not known:
-        return "the baseline has none of its checks"
-    if not unchanged:
+def _explain_no_pairs(comparison: EvaluatorComparison) -> str:
+    classes = comparison.classes
+    if removed := sum(each.status == "removed" for each in comparison.worse):
+        return _format_removed(removed)
+    if classes.changed:
         return "the evaluator or its eval cases changed"
-    return "no check passed or failed in both runs"
-
-
-def _find_changes(
-    pairs: Sequence[_ResultPair], before: Status, after: Status
-) -> Iterator[ChangedCheck]:
-    for pair in pairs:
-        if (pair.before.status, pair.after.status) == (before, after):
-            yield ChangedCheck(
-                case=pair.after.case.id, before=pair.before.score, after=pair.after.score
-            )
-
-
-def _is_scored(pair: _ResultPair) -> bool:
-    return pair.before.status in SCORED_STATUSES and pair.after.status in SCORED_STATUSES
+    if classes.newly_skipped or classes.newly_errored or classes.newly_scored or classes.unscored:
+        return "no check passed or failed in both runs"
+    return "the baseline has none of its checks" if classes.added else "its checks were removed"
 
 
 def _score_or_pass(result: CheckResult) -> float:

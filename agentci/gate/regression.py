@@ -2,24 +2,30 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agentci.gate.comparison import describe_outcome
-from agentci.gate.rules import GateReason
-from agentci.model.gate import Comparison, ComparisonOutcome, Gate, RegressionThresholds
+from agentci.gate.comparison import describe_outcome, describe_worse
+from agentci.gate.rules import GateReason, ReasonKind
+from agentci.model.gate import (
+    Comparison,
+    ComparisonOutcome,
+    EvaluatorComparison,
+    Gate,
+    RegressionThresholds,
+)
 
 NO_BASELINE = "no baseline found; `max_regression` needs one"
-# Outcomes that neither show nor exclude a drop.
-UNDECIDED = ("inconclusive", "insufficient-data")
 
 
 def find_regression_reasons(
     comparison: Comparison | None, gates: Sequence[Gate]
 ) -> Iterator[GateReason]:
-    """List the regressions that fail the gate, and those that are only reported.
+    """List what got worse than the baseline: what fails the gate, and what is only reported.
+
+    Checks that no longer pass are reported in any case; outcomes only with regression thresholds.
 
     Args:
-        gates: the gates of all configs; a gate without regression thresholds adds no reason.
+        gates: the gates of all configs.
     """
-    by_config = find_regression_thresholds(gates)
+    by_config = {gate.config: gate.policy.regression for gate in gates if gate.policy.regression}
     if comparison is None or comparison.not_comparable:
         text = NO_BASELINE if comparison is None else comparison.not_comparable
         yield from _make_overall_reason(by_config, "non-comparable", text)
@@ -27,15 +33,33 @@ def find_regression_reasons(
     if comparison.stale:
         yield from _make_overall_reason(by_config, "stale", comparison.stale)
     several = len({each.config for each in comparison.evaluators}) > 1
+    strict = {gate.config for gate in gates if gate.policy.on_removed == "fail"}
     for each in comparison.evaluators:
-        thresholds = by_config.get(each.config)
-        if thresholds is None or each.outcome == "pass":
-            continue
-        unproven = thresholds.mode == "prove" and each.outcome in UNDECIDED
-        fails = each.required and (unproven or each.outcome in thresholds.fail_on)
         prefix = f"{each.config}: " if several else ""
-        text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
-        yield GateReason("failed" if fails else "remark", text)
+        thresholds = by_config.get(each.config)
+        if thresholds is not None and each.outcome != "pass":
+            fails = each.required and _fails_gate(each, thresholds)
+            text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
+            yield GateReason(_failing_kind(each) if fails else "remark", text)
+        if each.worse:
+            removed = any(change.status == "removed" for change in each.worse)
+            fails = each.required and removed and each.config in strict
+            text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
+            yield GateReason("failed" if fails else "remark", text)
+
+
+def _fails_gate(compared: EvaluatorComparison, thresholds: RegressionThresholds) -> bool:
+    if thresholds.mode == "prove" and compared.outcome != "pass":
+        # Nothing can be shown about an evaluator that the baseline does not have.
+        added = compared.classes.added
+        return compared.outcome != "non-comparable" or compared.classes.total > added
+    return compared.outcome in thresholds.fail_on
+
+
+def _failing_kind(compared: EvaluatorComparison) -> ReasonKind:
+    """Errors alone do not show that the agent got worse."""
+    statuses = {each.status for each in compared.worse}
+    return "errored" if statuses == {"errored"} else "failed"
 
 
 def _make_overall_reason(
@@ -45,9 +69,3 @@ def _make_overall_reason(
     if by_config:
         fails = any(outcome in each.fail_on for each in by_config.values())
         yield GateReason("failed" if fails else "remark", text)
-
-
-def find_regression_thresholds(gates: Sequence[Gate]) -> dict[str, RegressionThresholds]:
-    """The regression thresholds by config, for the configs that set them."""
-    policies = ((gate.config, gate.policy.regression) for gate in gates)
-    return {config: thresholds for config, thresholds in policies if thresholds is not None}

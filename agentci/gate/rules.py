@@ -109,10 +109,23 @@ def _find_empty_gates(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
             reason = NO_REQUIRED_EVALUATED if advisory_scored else NOTHING_EVALUATED
             yield GateReason("nothing", f"{gate.prefix}{reason}")
         else:
-            own = {group.prefix: group for group in (*gate.rate_groups[1:], *gate.score_groups[1:])}
-            for group in own.values():
-                if group.results and not group.with_status(*SCORED_STATUSES, "errored"):
-                    yield GateReason("nothing", f"{group.prefix}{NOTHING_EVALUATED}")
+            yield from _find_empty_evaluators(gate)
+
+
+def _find_empty_evaluators(gate: ConfigGate) -> Iterator[GateReason]:
+    """Report required evaluators whose checks were all skipped.
+
+    Those that need a secret which this workflow does not have are only reported as skipped.
+    """
+    for group in gate.policy_groups:
+        by_name: dict[str, list[CheckResult]] = {}
+        for result in group.results:
+            by_name.setdefault(result.evaluator.name, []).append(result)
+        for name, results in by_name.items():
+            if all(each.status == "skipped" and not each.unavailable for each in results):
+                text = f"{gate.prefix}{name} evaluated no case{_format_shared_reason(results)}"
+                fails = group.threshold.on_empty == "fail"
+                yield GateReason("nothing" if fails else "remark", text)
 
 
 def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:

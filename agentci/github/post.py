@@ -306,8 +306,10 @@ def _differs_from_baseline(comparison: Comparison | None) -> bool:
     """Whether the result differs from the baseline's; True if that is unknown."""
     if comparison is None or comparison.not_comparable:
         return True
-    changed = (each.regressions or each.improvements for each in comparison.evaluators)
-    return bool(comparison.added or comparison.removed or any(changed))
+    if any(each.worse or each.better for each in comparison.evaluators):
+        return True
+    same = comparison.classes.compared + comparison.classes.unscored
+    return same < comparison.classes.total
 
 
 def print_annotations(report: Report, settings: Settings, workflow: Workflow, out: TextIO) -> None:

@@ -153,6 +153,7 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
         group: shared by cases that are not independent: the id of an eval case, a dataset row or a
             conversation; else the case's own id.
         unmatched_reason, missing_run_reason: as in ``Case``.
+        not_captured: as in ``Trace``.
         recording: place of the recorded run.
         dialogue: one entry per turn.
         warnings: what was guessed or dropped while reading the run.
@@ -165,14 +166,17 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
     eval_case_id: str | None = None
     unmatched_reason: str | None = None
     missing_run_reason: str | None = None
+    not_captured: str = ""
     recording: Place
     dialogue: tuple[DialogueTurn, ...] = ()
     warnings: tuple[str, ...] = ()
     performance: str | None = None
 
     @property
-    def no_turns_reason(self) -> str:
-        """Why a case without dialogue cannot be evaluated."""
+    def unusable_reason(self) -> str:
+        """Why no evaluator can evaluate the case; empty if it can be evaluated."""
         if self.missing_run_reason is not None:
             return self.missing_run_reason
-        return f"No agent turns found in trace `{self.trace_id}`; {READ_CONVENTIONS}"
+        if not self.dialogue:
+            return f"No agent turns found in trace `{self.trace_id}`; {READ_CONVENTIONS}"
+        return self.not_captured

@@ -13,7 +13,11 @@ MATCH_TYPES: Final[tuple[MatchType, ...]] = get_args(MatchType)
 # How the gate treats errored checks, skipped checks, and missing or unexpected turns.
 OnError: TypeAlias = Literal["fail", "warn"]
 OnSkip: TypeAlias = Literal["fail", "allow"]
+# How the gate treats a required evaluator that evaluated no case.
+OnEmpty: TypeAlias = Literal["fail", "allow"]
 OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
+# How the gate treats checks that passed in the baseline and are not in this run.
+OnRemoved: TypeAlias = Literal["fail", "warn", "allow"]
 
 # Whether the requirements.txt next to a program is installed for it.
 RequirementsMode: TypeAlias = Literal["auto", "none"]

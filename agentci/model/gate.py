@@ -1,11 +1,13 @@
 """Gate thresholds, and the comparison of a run with a baseline."""
 
 from collections.abc import Mapping
+from operator import add
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct, field
+from msgspec.structs import astuple
 
-from agentci.model.choices import OnError, OnSkip, OnTurnMismatch
+from agentci.model.choices import OnEmpty, OnError, OnRemoved, OnSkip, OnTurnMismatch
 
 ComparisonOutcome: TypeAlias = Literal[
     "pass", "fail", "inconclusive", "insufficient-data", "non-comparable", "stale"
@@ -16,6 +18,18 @@ RegressionOutcome: TypeAlias = Literal[
 ]
 # Whether the gate fails if a larger drop is shown, or unless a larger drop is excluded.
 RegressionMode: TypeAlias = Literal["detect", "prove"]
+CheckClass: TypeAlias = Literal[
+    "compared",
+    "changed",
+    "newly_skipped",
+    "newly_errored",
+    "newly_scored",
+    "unscored",
+    "added",
+    "removed",
+]
+# The status of a check in this run; "removed" if only the baseline has it.
+ChangedStatus: TypeAlias = Literal["passed", "failed", "errored", "skipped", "removed"]
 COMPARISON_OUTCOMES: Final[tuple[ComparisonOutcome, ...]] = get_args(ComparisonOutcome)
 
 
@@ -37,25 +51,65 @@ class RegressionThresholds(Struct, frozen=True, kw_only=True):
     fail_on: tuple[RegressionOutcome, ...] = ("fail",)
 
 
-class ChangedCheck(Struct, frozen=True, kw_only=True):
-    """A check that passed in one run and failed in the other.
+class CheckClasses(Struct, frozen=True):
+    """The number of checks of two runs, by class; each check is in exactly one.
+
+    Attributes:
+        compared: passed or failed in both runs, evaluated by the same.
+        changed: in both runs, but what it is evaluated by changed (its fingerprint differs).
+        newly_skipped, newly_errored: skipped or errored now, but not in the baseline.
+        newly_scored: passed or failed now, but skipped or errored in the baseline.
+        unscored: skipped in both runs, or errored in both.
+        added, removed: only in this run, or only in the baseline.
+    """
+
+    compared: int = 0
+    changed: int = 0
+    newly_skipped: int = 0
+    newly_errored: int = 0
+    newly_scored: int = 0
+    unscored: int = 0
+    added: int = 0
+    removed: int = 0
+
+    def __add__(self, other: "CheckClasses") -> "CheckClasses":
+        return CheckClasses(*map(add, astuple(self), astuple(other)))
+
+    @property
+    def total(self) -> int:
+        """The number of checks of all classes."""
+        return sum(astuple(self))
+
+
+class CheckChange(Struct, frozen=True, kw_only=True):
+    """A check that passed in one run and did not in the other.
 
     Attributes:
         before, after: its scores; None for a run without one.
+        status: in this run.
+        check_class: its class in ``CheckClasses``.
     """
 
     case: str
     before: float | None
     after: float | None
+    status: ChangedStatus
+    check_class: CheckClass = "compared"
 
 
 class EvaluatorComparison(Struct, frozen=True, kw_only=True):
-    """The checks of one evaluator that were scored in both runs.
+    """The checks of one evaluator in both runs.
+
+    Checks of other classes than ``compared`` take part in the test if any of them passed in only
+    one run; each then has the score 1 if it passed and 0 otherwise.
 
     Attributes:
         config: the config file, as shown to the user.
-        pairs: the number of these checks.
+        classes: the number of its checks by class.
+        pairs: the number of checks that take part in the test.
         before, after: their mean scores; None without any.
+        worse: checks that passed in the baseline and do not pass now, whatever their class.
+        better: compared checks that failed and now pass.
         p_value: of the drop beyond the allowed one; for required evaluators, adjusted for their
             number in the config by Holm's method; None if no test was made.
         reason: the outcome as text.
@@ -69,11 +123,12 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     config: str
     evaluator: str
     required: bool
+    classes: CheckClasses
     pairs: int
     before: float | None
     after: float | None
-    regressions: tuple[ChangedCheck, ...]
-    improvements: tuple[ChangedCheck, ...]
+    worse: tuple[CheckChange, ...]
+    better: tuple[CheckChange, ...]
     p_value: float | None
     outcome: ComparisonOutcome
     reason: str
@@ -88,8 +143,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     Attributes:
         baseline: where it was found, as shown to the user.
+        evaluators: those of this run in its order, then those that only the baseline has.
+        classes: the number of all checks of both runs by class.
         not_comparable: why the runs are not comparable; empty if they are.
-        added, removed: number of checks that only this run has, and that only the baseline has.
         commit: commit of the baseline; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
@@ -97,9 +153,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     baseline: str
     evaluators: tuple[EvaluatorComparison, ...] = ()
+    classes: CheckClasses = CheckClasses()
     not_comparable: str = ""
-    added: int = 0
-    removed: int = 0
     commit: str = ""
     stale: str = ""
 
@@ -118,6 +173,7 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
         on_error: whether an errored check fails the gate or only warns.
         on_skip: whether a skipped check, or an eval case without a matching recorded run, fails
             the gate.
+        on_empty: whether a required evaluator that evaluated no case fails the gate.
         on_turn_mismatch: whether missing or unexpected turns fail a check regardless of its score.
     """
 
@@ -126,6 +182,7 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
     min_score: float | None = None
     on_error: OnError = "fail"
     on_skip: OnSkip = "allow"
+    on_empty: OnEmpty = "fail"
     on_turn_mismatch: OnTurnMismatch = "fail"
 
 
@@ -152,12 +209,15 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
         evaluators: by name; thresholds of that evaluator's checks only.
         cases: None if whole cases are not scored.
         regression: how much worse than a baseline a run may be; None if a comparison is only shown.
+        on_removed: whether checks that passed in the baseline and are not in this run fail the
+            gate, are reported as worse, or may be missing if their cases were removed too.
     """
 
     overall: GateThresholds = field(default_factory=GateThresholds)
     evaluators: Mapping[str, GateThresholds] = field(default_factory=dict)
     cases: CaseThresholds | None = None
     regression: RegressionThresholds | None = None
+    on_removed: OnRemoved = "warn"
 
 
 class Gate(Struct, frozen=True, kw_only=True):
@@ -166,10 +226,10 @@ class Gate(Struct, frozen=True, kw_only=True):
     Attributes:
         config: the config file, as shown to the user.
         evaluators: names of the evaluators, in config order.
-        uncovered: number of eval cases without a matching recorded run.
+        uncovered: ids of the eval cases without a matching recorded run.
     """
 
     config: str
     policy: GatePolicy
     evaluators: tuple[str, ...]
-    uncovered: int = 0
+    uncovered: tuple[str, ...] = ()

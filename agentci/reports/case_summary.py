@@ -16,6 +16,7 @@ def make_case_summary(case: Case) -> CaseSummary:
         eval_case_id=None if expected is None else expected.id,
         unmatched_reason=case.unmatched_reason,
         missing_run_reason=case.missing_run_reason,
+        not_captured=trace.not_captured,
         recording=trace.place,
         dialogue=tuple(excerpt_turn(turn.user_text, turn.final_text) for turn in trace.turns),
         warnings=trace.warnings,

@@ -108,10 +108,10 @@ def _comparison_section(comparison: Comparison) -> sections.Section:
         *(f"- {markdown_prose(remark)}\n" for remark in baseline_text.list_remarks(comparison)),
         *(
             f"- {markdown_code(case)}, {markdown_code(evaluator)}: {markdown_prose(scores)}\n"
-            for case, evaluator, scores in baseline_text.list_regressions(comparison)
+            for case, evaluator, scores in baseline_text.list_worse(comparison)
         ),
     ]
-    regressed = any(each.regressions for each in comparison.evaluators)
+    regressed = any(each.worse for each in comparison.evaluators)
     return sections.Section(
         title="### Worse than the baseline\n\n" if regressed else "### Baseline\n\n",
         noun="line of the comparison",

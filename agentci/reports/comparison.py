@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agentci._util.text.format import format_count, format_number
+from msgspec.structs import asdict
+
+from agentci._util.text.format import format_number
 from agentci.gate.comparison import describe_outcome, label_outcome
-from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
+from agentci.gate.groups import SCORED_STATUSES
+from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.reports.report_format import format_path
 
 COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "change", "worse", "better", "outcome")
@@ -27,15 +30,15 @@ def format_cells(compared: EvaluatorComparison, comparison: Comparison) -> tuple
         _format_score(compared.before),
         _format_score(compared.after),
         _format_interval(compared),
-        f"{len(compared.regressions):,}",
-        f"{len(compared.improvements):,}",
+        f"{len(compared.worse):,}",
+        f"{len(compared.better):,}",
         label_outcome(compared),
     )
 
 
 def format_change(compared: EvaluatorComparison) -> str:
     """Format the change of an evaluator: ``0.9 (1 worse, 0 better; inconclusive)``."""
-    changed = f"{len(compared.regressions):,} worse, {len(compared.improvements):,} better"
+    changed = f"{len(compared.worse):,} worse, {len(compared.better):,} better"
     return f"{_format_score(compared.before)} ({changed}; {label_outcome(compared)})"
 
 
@@ -55,22 +58,38 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     )
     if detectable:
         yield f"drops that are detected with a probability of 80%: {detectable}"
-    if comparison.added:
-        yield f"{format_count(comparison.added, 'check')} only in this run"
-    if comparison.removed:
-        yield f"{format_count(comparison.removed, 'check')} only in the baseline"
+    yield from _list_classes(comparison)
 
 
-def list_regressions(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """Yield checks that passed and now fail: case, evaluator, formatted scores."""
+def _list_classes(comparison: Comparison) -> Iterator[str]:
+    """Yield the number of checks by class: in total, and of evaluators with other than compared."""
+    if not comparison.evaluators:
+        return
+    yield f"checks of both runs: {_format_classes(comparison.classes)}"
+    for each in comparison.evaluators if len(comparison.evaluators) > 1 else ():
+        if each.classes.total > each.classes.compared:
+            yield f"checks of {format_evaluator(each, comparison)}: {_format_classes(each.classes)}"
+
+
+def _format_classes(classes: CheckClasses) -> str:
+    """Format the classes that have checks: ``32 compared, 8 changed``."""
+    counts = asdict(classes).items()
+    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts if count)
+
+
+def list_worse(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
+    """Yield checks that passed and no longer do: case, evaluator, formatted scores."""
     for compared in comparison.evaluators:
-        for each in compared.regressions:
+        for each in compared.worse:
             yield each.case, format_evaluator(compared, comparison), format_scores(each)
 
 
-def format_scores(change: ChangedCheck) -> str:
-    """Format the scores of a check in both runs: ``score 1 -> 0.5``."""
-    return f"score {_format_score(change.before)} -> {_format_score(change.after)}"
+def format_scores(change: CheckChange) -> str:
+    """Format the scores of a check in both runs: ``score 1 -> 0.5``, ``score 1 -> skipped``."""
+    scored = change.status in SCORED_STATUSES
+    after = _format_score(change.after) if scored else change.status
+    changed = "; its evaluation changed" if change.check_class == "changed" else ""
+    return f"score {_format_score(change.before)} -> {after}{changed}"
 
 
 def _format_interval(compared: EvaluatorComparison) -> str:

@@ -151,7 +151,7 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     yield from map(_line, baseline_text.list_remarks(comparison))
     worse = [
         _line(f"worse: {case} > {evaluator}: {scores}")
-        for case, evaluator, scores in baseline_text.list_regressions(comparison)
+        for case, evaluator, scores in baseline_text.list_worse(comparison)
     ]
     yield from truncate.truncate_list(worse, MAX_ITEMS)
 

@@ -141,7 +141,7 @@ def _table(comparison: Comparison) -> str:
 def _render_remarks(comparison: Comparison) -> Iterator[str]:
     for remark in baseline_text.list_remarks(comparison):
         yield f"- {markdown_prose(remark)}\n"
-    for case, evaluator, scores in baseline_text.list_regressions(comparison):
+    for case, evaluator, scores in baseline_text.list_worse(comparison):
         yield (
             f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
             f"{markdown_prose(scores)}\n"

@@ -90,6 +90,7 @@ def _result(result: CheckResult) -> results_json.ResultJson:
         warnings=result.case.warnings,
         seconds=round(result.seconds, 6),
         cached=result.cached,
+        unavailable=result.unavailable,
         trials=convert(result.trials, results_json.TrialsJson | None, from_attributes=True),
         repeats=convert(result.repeats, results_json.RepeatsJson | None, from_attributes=True),
         fingerprint=result.fingerprint,

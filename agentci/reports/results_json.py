@@ -12,8 +12,21 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
-from agentci.model.choices import OnError, OnSkip, OnTurnMismatch, RepeatAggregation
-from agentci.model.gate import ComparisonOutcome, RegressionMode, RegressionOutcome
+from agentci.model.choices import (
+    OnEmpty,
+    OnError,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    RepeatAggregation,
+)
+from agentci.model.gate import (
+    ChangedStatus,
+    CheckClass,
+    ComparisonOutcome,
+    RegressionMode,
+    RegressionOutcome,
+)
 from agentci.model.json import JsonObject
 from agentci.model.problem import Severity
 from agentci.model.result import Status, TrialStrategy
@@ -119,6 +132,9 @@ class ResultJson(_Json):
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
     seconds: float | None
     cached: bool
+    unavailable: Annotated[
+        bool, _about("Skipped because the workflow has no secrets, as pull requests from forks.")
+    ]
     trials: Annotated[TrialsJson | None, _about("Null unless the case was run several times.")]
     repeats: Annotated[RepeatsJson | None, _about("Null unless the evaluator ran several times.")]
     fingerprint: Annotated[str, _about("Digest of the evaluator and the eval case.")]
@@ -234,6 +250,7 @@ class ThresholdsJson(_Json):
     min_score: Share | None
     on_error: OnError
     on_skip: OnSkip
+    on_empty: OnEmpty
     on_turn_mismatch: OnTurnMismatch
 
 
@@ -264,6 +281,9 @@ class PolicyJson(_Json):
         RegressionThresholdsJson | None,
         _about("Null if the comparison with a baseline is only shown."),
     ]
+    on_removed: Annotated[
+        OnRemoved, _about("Treatment of checks that passed in the baseline and are not in the run.")
+    ]
 
 
 class GateJson(_Json):
@@ -272,7 +292,9 @@ class GateJson(_Json):
     config: str
     policy: PolicyJson
     evaluators: Annotated[tuple[str, ...], _about("In config order.")]
-    uncovered: Annotated[Count, _about("Number of eval cases without a matching recorded run.")]
+    uncovered: Annotated[
+        tuple[str, ...], _about("Ids of the eval cases without a matching recorded run.")
+    ]
 
 
 class CostJson(_Json):
@@ -293,25 +315,48 @@ class SpendingJson(_Json):
     saved: Annotated[CostJson, _about("What cached responses would have cost.")]
 
 
+class CheckClassesJson(_Json):
+    """The number of checks of both runs, by class; each check is in exactly one."""
+
+    compared: Annotated[Count, _about("Passed or failed in both runs, evaluated by the same.")]
+    changed: Annotated[
+        Count, _about("In both runs, but what it is evaluated by changed (`fingerprint`).")
+    ]
+    newly_skipped: Annotated[Count, _about("Skipped now, but not in the baseline.")]
+    newly_errored: Annotated[Count, _about("Errored now, but not in the baseline.")]
+    newly_scored: Annotated[
+        Count, _about("Passed or failed now, but skipped or errored in the baseline.")
+    ]
+    unscored: Annotated[Count, _about("Skipped in both runs, or errored in both.")]
+    added: Annotated[Count, _about("Only in this run.")]
+    removed: Annotated[Count, _about("Only in the baseline.")]
+
+
 class ChangeJson(_Json):
-    """A check that passed in one run and failed in the other, with its scores."""
+    """A check that passed in one run and did not in the other, with its scores."""
 
     case: str
     before: float | None
     after: float | None
+    status: Annotated[ChangedStatus, _about("In this run.")]
+    check_class: Annotated[CheckClass, _about("Its class in `classes`.")]
 
 
 class EvaluatorComparisonJson(_Json):
-    """The checks of one evaluator that have a result in both runs."""
+    """The checks of one evaluator in both runs."""
 
     config: str
     evaluator: str
     required: bool
-    pairs: Annotated[Count, _about("Number of these checks.")]
-    before: Annotated[float | None, _about("Mean score in the baseline.")]
-    after: Annotated[float | None, _about("Mean score in this run.")]
-    regressions: Annotated[tuple[ChangeJson, ...], _about("Checks that passed and now fail.")]
-    improvements: Annotated[tuple[ChangeJson, ...], _about("Checks that failed and now pass.")]
+    classes: CheckClassesJson
+    pairs: Annotated[Count, _about("Number of checks that take part in the test.")]
+    before: Annotated[float | None, _about("Their mean score in the baseline.")]
+    after: Annotated[float | None, _about("Their mean score in this run.")]
+    worse: Annotated[
+        tuple[ChangeJson, ...],
+        _about("Checks that passed in the baseline and do not pass now, of any class."),
+    ]
+    better: Annotated[tuple[ChangeJson, ...], _about("Compared checks that failed and now pass.")]
     p_value: Annotated[
         float | None,
         _about(
@@ -338,9 +383,8 @@ class ComparisonJson(_Json):
 
     baseline: Annotated[str, _about("Where the baseline was found.")]
     evaluators: tuple[EvaluatorComparisonJson, ...]
+    classes: Annotated[CheckClassesJson, _about("Of all evaluators.")]
     not_comparable: Annotated[str, _about("Why the runs are not comparable; empty if they are.")]
-    added: Annotated[Count, _about("Number of checks that only this run has.")]
-    removed: Annotated[Count, _about("Number of checks that only the baseline has.")]
     commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
     stale: Annotated[
         str,

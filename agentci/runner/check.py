@@ -17,6 +17,7 @@ from agentci.model.case import Case, CaseSummary
 from agentci.model.judgement import Judgement
 from agentci.model.requests import Skip, Task
 from agentci.model.result import CheckResult, Status
+from agentci.model.values import replace
 from agentci.runner.execute import execute_request
 from agentci.runner.services import Services
 from agentci.runner.transcripts import ExternalCall
@@ -74,8 +75,8 @@ def _evaluate(check: Check, services: Services, calls: list[ExternalCall]) -> Ch
     started = services.clock()
     repetition = check.evaluator.identity.repetition
     try:
-        if not check.case.dialogue:
-            raise EvaluatorError(check.case.no_turns_reason)
+        if reason := check.case.unusable_reason:
+            raise EvaluatorError(reason)
         request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
             return _make_result(check, status="skipped", reason=request.reason)
@@ -84,7 +85,8 @@ def _evaluate(check: Check, services: Services, calls: list[ExternalCall]) -> Ch
         results = list(_run_repeats(check, request, repetition.times, services, calls))
         return aggregate_repeats(results, repetition)
     except SkippedError as error:
-        return _make_result(check, status="skipped", reason=str(error))
+        skipped = _make_result(check, status="skipped", reason=str(error))
+        return replace(skipped, unavailable=True)
     except EvaluatorError as error:
         reason = str(error)
     except MemoryError:

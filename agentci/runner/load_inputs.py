@@ -7,12 +7,13 @@ from typing import Final
 from agentci._util.files import SpooledChunks
 from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
+from agentci._util.text.format import format_count
 from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_chunks, read_file
 from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
-from agentci.model.case import Dataset, EvalCase, EvalSet
+from agentci.model.case import READ_CONVENTIONS, Dataset, EvalCase, EvalSet
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import AUTO, is_recording, read_recording
@@ -92,37 +93,35 @@ def load_eval_set(
             raise
 
 
-def find_coverage_problems(
-    suite: Suite,
-    eval_set: EvalSet | None,
-    uncovered: Sequence[EvalCase] = (),
-    questions: Sequence[str] = (),
-) -> Iterator[Problem]:
-    """Warn of evaluators without expected answers, and of eval cases without a trace.
+def find_expectation_problems(suite: Suite, eval_set: EvalSet | None) -> Iterator[Problem]:
+    """Find evaluators that have no expected turns to compare with.
 
-    Args:
-        uncovered: the eval cases without a trace.
-        questions: the first user messages of the traces without an eval case.
+    It is an error if one of them is required, unless ``gate.on_empty`` allows it.
     """
     comparing = [each.identity for each in suite.evaluators if each.identity.needs_expected]
-    if comparing and eval_set is None:
-        names = ", ".join(identity.name for identity in comparing)
-        yield Problem(
-            message=f"{names} cannot be evaluated without an eval set",
-            place=comparing[0].place,
-            hint="add `eval_set:`, or pass --eval-set",
-            severity="warning",
-        )
-    elif (
-        comparing
-        and eval_set is not None
-        and not any(eval_case.turns for eval_case in eval_set.cases)
-    ):
-        yield Problem(
-            message="no case of the eval set has a turn to compare with",
-            place=eval_set.place,
-            severity="warning",
-        )
+    if not comparing or (eval_set is not None and any(case.turns for case in eval_set.cases)):
+        return
+    allowed = suite.gate.overall.on_empty == "allow"
+    required = any(identity.required for identity in comparing) and not allowed
+    names = ", ".join(dict.fromkeys(identity.name for identity in comparing))
+    yield Problem(
+        message=f"{names} cannot be evaluated without an eval set"
+        if eval_set is None
+        else f"{names} cannot be evaluated: no case of the eval set has a turn to compare with",
+        place=comparing[0].place if eval_set is None else eval_set.place,
+        hint="add `eval_set:`, or pass --eval-set" if eval_set is None else "add eval cases",
+        severity="error" if required else "warning",
+    )
+
+
+def find_uncovered_problems(
+    uncovered: Sequence[EvalCase], questions: Sequence[str]
+) -> Iterator[Problem]:
+    """Warn of eval cases without a trace.
+
+    Args:
+        questions: the first user messages of the traces without an eval case.
+    """
     comparisons = len(uncovered) * len(questions)
     for eval_case in uncovered:
         closest = ""
@@ -191,6 +190,32 @@ def read_recordings(
         except InputError as error:
             problems += error.problems
     return traces, problems
+
+
+def drop_inactive_traces(
+    recorded: Sequence[StoredTrace], *, are_all: bool
+) -> tuple[list[StoredTrace], list[Problem]]:
+    """Drop traces without agent activity, such as those of health checks, and count them.
+
+    Args:
+        are_all: whether all files could be read.
+
+    Raises:
+        InputError: all traces were read, and there are only such traces.
+    """
+    active = {stored.id for stored in recorded if stored.has_activity}
+    kept = [stored for stored in recorded if stored.id in active]
+    dropped = {stored.id: stored.file for stored in recorded if stored.id not in active}
+    if not dropped:
+        return kept, []
+    count = format_count(len(dropped), "trace")
+    place = Place(file=next(iter(dropped.values())))
+    if not kept and are_all:
+        raise InputError.from_message(
+            f"no agent activity in {count}", place=place, hint=f"{READ_CONVENTIONS}; record those"
+        )
+    note = Problem(message=f"{count} without agent activity ignored", place=place, severity="note")
+    return kept, [note]
 
 
 def _find_recordings(

@@ -35,8 +35,10 @@ from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_configs import LoadedSuite, load_suites
 from agentci.runner.load_inputs import (
-    find_coverage_problems,
+    drop_inactive_traces,
+    find_expectation_problems,
     find_input_files,
+    find_uncovered_problems,
     load_eval_set,
     load_suite_dataset,
     read_recordings,
@@ -204,6 +206,8 @@ def _load_inputs(
         recordings: tuple[ResolvedPath, ...] = ()
         try:
             eval_set = load_eval_set(loaded, services.workspace, given=settings.eval_set)
+            found = find_expectation_problems(loaded.suite, eval_set)
+            problems += [each for each in found if each.severity == "error"]
         except InputError as error:
             problems += error.problems
         try:
@@ -237,8 +241,9 @@ def _plan_recordings(
     recorded, broken = read_recordings(
         source.recordings, source.loaded, settings, services, spool=recordings
     )
+    active, ignored = drop_inactive_traces(recorded, are_all=not broken)
     groups = group_traces(
-        recorded,
+        active,
         recordings,
         group_by=settings.group_by or suite.group_by,
         multi_turn_eval_cases=has_multi_turn_case(source.eval_set),
@@ -257,20 +262,20 @@ def _plan_recordings(
         for stored, expected in ((store_case(case, cases), _find_expected(case)),)
         for evaluator in suite.evaluators
     )
-    problems.update(dict.fromkeys((*source.loaded.notices, *broken)))
+    problems.update(dict.fromkeys((*source.loaded.notices, *broken, *ignored)))
     uncovered = matching.unmatched
     questions = dict.fromkeys(
         check.case.dialogue[0].question
         for check in checks
         if uncovered and check.case.dialogue and check.case.eval_case_id is None
     )
-    coverage = find_coverage_problems(suite, source.eval_set, uncovered, tuple(questions))
-    problems.update(dict.fromkeys(coverage))
+    problems.update(dict.fromkeys(find_uncovered_problems(uncovered, tuple(questions))))
+    problems.update(dict.fromkeys(find_expectation_problems(suite, source.eval_set)))
     gate = Gate(
         config=suite.file,
         policy=suite.gate,
         evaluators=tuple(each.identity.name for each in suite.evaluators),
-        uncovered=len(uncovered),
+        uncovered=tuple(each.id for each in uncovered),
     )
     return PlannedSuite(gate=gate, checks=checks)
 

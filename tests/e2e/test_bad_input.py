@@ -200,14 +200,47 @@ def test_trace_that_is_folder_or_pipe_is_rejected(folder: Path) -> None:
     assert ran.results["totals"]["passed"] == 1
 
 
-def test_trace_without_agent_turns_is_an_error(folder: Path) -> None:
-    span = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
-    _write_files(folder, {"http.json": json.dumps([span])})
+HEALTH_CHECK = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
+
+
+def test_traces_without_agent_activity_alone_are_an_error(folder: Path) -> None:
+    _write_files(folder, {"http.json": json.dumps([HEALTH_CHECK])})
     ran = run_agentci(["run", "--traces", "http.json"], cwd=folder)
+    assert ran.code == 2
+    assert "http.json" in ran.out
+    assert "no agent activity in 1 trace" in ran.out
+
+
+def test_trace_without_agent_activity_beside_others_is_ignored_and_counted(folder: Path) -> None:
+    _write_files(folder, {"http.json": json.dumps([HEALTH_CHECK])})
+    ran = run_agentci(["run", "--traces", "http.json", "--traces", "trace.json"], cwd=folder)
+    assert ran.code == 0
+    assert "1 trace without agent activity ignored" in ran.out
+    assert ran.results["totals"]["checks"] == 1
+
+
+def test_unreadable_trace_is_reported_beside_one_without_agent_activity(folder: Path) -> None:
+    _write_files(folder, {"http.json": json.dumps([HEALTH_CHECK]), "broken.json": "{"})
+    ran = run_agentci(["run", "--traces", "http.json", "--traces", "broken.json"], cwd=folder)
+    assert ran.code == 2
+    assert "broken.json:1" in ran.out
+
+
+def test_turn_without_content_is_errored(folder: Path) -> None:
+    span = {
+        "traceId": "1" * 32,
+        "spanId": "1" * 16,
+        "name": "chat",
+        "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
+    }
+    _write_files(folder, {"bare.json": json.dumps([span])})
+    ran = run_agentci(["run", "--traces", "bare.json"], cwd=folder)
     assert ran.code == 3
     [result] = ran.results["results"]
     assert result["status"] == "errored"
-    assert "the GenAI semantic conventions and the attributes of Google's ADK" in result["reason"]
+    assert "The content of the turn was not captured: 1 model call" in result["reason"]
+    assert "gen_ai.request.model" in result["reason"]
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in result["reason"]
 
 
 def test_all_checks_skipped_fails_gate(folder: Path) -> None:

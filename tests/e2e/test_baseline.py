@@ -28,7 +28,7 @@ def test_regression_without_limit_does_not_fail_gate(tmp_path: Path, base: str) 
     assert ran.code == 0
     [trend] = ran.results["comparison"]["evaluators"]
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
-    assert len(trend["regressions"]) == 6
+    assert len(trend["worse"]) == 6
     table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
     assert table[1].split() == [*("own", "6", "1", "0", "-1", "to", "-0.11", "6", "0", "regressed")]
     assert (
@@ -85,12 +85,11 @@ def test_unusable_baseline_fails_gate_only_if_configured(
 def test_checks_in_only_one_run_are_counted(tmp_path: Path, base: str) -> None:
     (tmp_path / "trace5.json").unlink()
     ran = run(tmp_path, "--baseline", base, cases=5)
-    assert (ran.results["comparison"]["removed"], ran.results["comparison"]["added"]) == (1, 0)
-    assert "  1 check only in the baseline\n" in ran.out
-    assert (
-        "1 check only in this run"
-        in run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
-    )
+    classes = ran.results["comparison"]["classes"]
+    assert (classes["compared"], classes["removed"], classes["added"]) == (5, 1, 0)
+    assert "  checks of both runs: 5 compared, 1 removed\n" in ran.out
+    compared = run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
+    assert "checks of both runs: 5 compared, 1 added" in compared
 
 
 def test_interrupted_baseline_is_not_comparable(tmp_path: Path, base: str) -> None:

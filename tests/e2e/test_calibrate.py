@@ -11,7 +11,7 @@ import pytest
 
 from tests._util.http.servers import Answer, Asked, Server, script, serve
 from tests.e2e.judged import JUDGE, KEY, at, scored, write
-from tests.helpers.recordings import otlp
+from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import Ran, run_agentci
 from tests.judges.bench import said
 
@@ -158,7 +158,9 @@ def test_invalid_repeats_error_gives_valid_range(
 def test_broken_trace_is_invalid_input(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_text(
         "evaluators: [{name: tool_trajectory_avg_score, type: builtin}]\ntraces: '*.otlp.json'\n"
+        "eval_set: set.json\n"
     )
+    (tmp_path / "set.json").write_text(eval_set())
     (tmp_path / "a.otlp.json").write_text(otlp())
     (tmp_path / "b.otlp.json").write_text("{")
     ran = calibrate(tmp_path, [label(0, "pass")])

@@ -45,9 +45,21 @@ def _only(ran: Ran) -> Any:
 
 
 class TestGate:
-    def test_metric_without_eval_set_fails_gate(self, tmp_path: Path) -> None:
-        ran = _run(tmp_path, TRAJECTORY)
-        assert (ran.code, _only(ran)["reason"]) == (1, "no eval set provided")
+    def test_metric_without_eval_set_is_invalid(self, tmp_path: Path) -> None:
+        ran = _run(tmp_path, TRAJECTORY, CODE)
+        assert ran.code == 2
+        assert "tool_trajectory_avg_score cannot be evaluated without an eval set" in ran.out
+        allowed = _run(tmp_path, TRAJECTORY, CODE, more="gate: {on_empty: allow}")
+        assert allowed.code == 0
+        assert _statuses(allowed)["tool_trajectory_avg_score"] == "skipped"
+
+    def test_evaluator_that_evaluates_nothing_fails_gate(self, tmp_path: Path) -> None:
+        declines = 'print(\'{"status": "NOT_EVALUATED", "score": 0}\')'
+        ran = _run(tmp_path, TRAJECTORY, CODE, program=declines, eval_cases=eval_set())
+        assert ran.code == 1
+        assert "mine evaluated no case" in ran.out
+        allowed: dict[str, Any] = {"program": declines, "eval_cases": eval_set()}
+        assert _run(tmp_path, TRAJECTORY, CODE, more="gate: {on_empty: allow}", **allowed).code == 0
 
     def test_traces_without_matching_eval_case_fail_gate(self, tmp_path: Path) -> None:
         traces = {"trace-1.json": otlp("Who?", trace=1), "trace-2.json": otlp("Why?", trace=2)}
@@ -56,8 +68,10 @@ class TestGate:
         assert "no matching eval case" in ran.out
 
     def test_skipped_check_fails_gate_if_configured(self, tmp_path: Path) -> None:
-        assert _run(tmp_path, TRAJECTORY, CODE).code == 0
-        assert _run(tmp_path, TRAJECTORY, CODE, more="gate: {on_skip: fail}").code == 1
+        traces = {"trace-1.json": otlp(), "trace-2.json": otlp("Who?", trace=2)}
+        given: dict[str, Any] = {"eval_cases": eval_set(), "traces": traces}
+        assert _run(tmp_path, TRAJECTORY, CODE, **given).code == 0
+        assert _run(tmp_path, TRAJECTORY, CODE, more="gate: {on_skip: fail}", **given).code == 1
 
     def test_eval_case_without_trace_fails_gate_if_configured(self, tmp_path: Path) -> None:
         eval_cases = json.loads(eval_set())

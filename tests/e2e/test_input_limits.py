@@ -58,7 +58,11 @@ def test_eval_set_that_takes_too_much_memory_is_an_error(tmp_path: Path, command
 def test_trace_that_takes_too_much_memory_does_not_hide_others(tmp_path: Path) -> None:
     (tmp_path / "good.json").write_text(otlp())
     (tmp_path / "large.json").write_text(f'{{"resourceSpans": [{"[]," * 3_000_000}1]}}')
-    config = {"traces": "*.json", "evaluators": [METRIC]}
+    config = {
+        "traces": "*.json",
+        "evaluators": [METRIC],
+        "gate": {"on_empty": "allow"},  # there is no eval set
+    }
     code, shown = _run(tmp_path, "run", config, "0.05")
     assert code == 2
     assert _message("large.json", "memory") in shown

@@ -11,7 +11,7 @@ import pytest
 
 from agentci.cli.main import run_command
 from agentci.runner.services import Interruption
-from tests.helpers.recordings import otlp
+from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import ROOT, make_session
 from tests.helpers.waiting import find_processes, is_running, wait_until
 
@@ -64,9 +64,11 @@ def test_signal_ends_child_processes_and_writes_partial_results(
 
 def test_signal_while_reading_traces_writes_incomplete_report(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
+    (tmp_path / "set.json").write_text(eval_set())
     interruption = _WhileReading()
     session = make_session(tmp_path, {}, interruption=interruption)
-    arguments = ["run", "--metric", "response_match_score", "--traces", "trace.json"]
+    given = ["--traces", "trace.json", "--eval-set", "set.json"]
+    arguments = ["run", "--metric", "response_match_score", *given]
     assert run_command(arguments, session) == 130
     assert not interruption.is_immediate_allowed
     report = json.loads((tmp_path / "agentci-results" / "results.json").read_text())

@@ -56,7 +56,9 @@ def test_answer_is_compared_with_expected_answer(tmp_path: Path) -> None:
 
 
 def test_check_without_eval_set_is_skipped(tmp_path: Path) -> None:
-    judged = grade(tmp_path, {"type": "text_similarity", "evaluation_metric": "bleu"})
+    grader = {"type": "text_similarity", "evaluation_metric": "bleu"}
+    assert grade(tmp_path, grader).code == 2
+    judged = grade(tmp_path, grader, gate={"on_empty": "allow"})
     [result] = judged.results
     assert (judged.code, result["status"], result["reason"]) == (
         1,

@@ -1,5 +1,6 @@
 """Plans (dry runs), and warnings about valid input with surprising results."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,18 @@ class TestMissingEvalSet:
     @pytest.mark.parametrize("command", ["run", "validate", "plan"])
     def test_missing_eval_set_is_reported_at_evaluator(self, folder: Path, command: str) -> None:
         ran = run_agentci([command], cwd=folder)
-        [line] = _lines(ran, "tool_trajectory_avg_score cannot be evaluated without an eval set")
+        assert ran.code == 2
+        shown = [*ran.out.splitlines(), *map(str, ran.problems)]
+        text = "tool_trajectory_avg_score cannot be evaluated without an eval set"
+        [line] = [line for line in shown if text in line]
         assert "eval_config.yaml:2" in line
 
     def test_eval_set_option_suppresses_warning(self, folder: Path) -> None:
         ran = run_agentci(["run", "--eval-set", "golden.json"], cwd=folder)
         assert (ran.code, _lines(ran, "without an eval set")) == (0, [])
+
+    def test_eval_set_option_of_validate_suppresses_error(self, folder: Path) -> None:
+        assert run_agentci(["validate", "--eval-set", "golden.json"], cwd=folder).code == 0
 
     def test_programs_do_not_require_eval_set(self, folder: Path) -> None:
         (folder / "eval_config.yaml").write_text(f"{CODE}traces: trace.json\n")
@@ -42,6 +49,7 @@ class TestMissingEvalSet:
     def test_empty_eval_set_is_reported(self, folder: Path) -> None:
         (folder / "golden.json").write_text('{"eval_set_id": "x", "eval_cases": []}')
         ran = run_agentci(["run", "--eval-set", "golden.json"], cwd=folder)
+        assert ran.code == 2
         assert _lines(ran, "no case of the eval set has a turn")
 
 
@@ -75,13 +83,18 @@ class TestPlan:
         assert ran.out == run_agentci(["plan"], cwd=folder).out
 
     def test_plan_shows_skipped_and_errored_checks(self, folder: Path) -> None:
-        (folder / "http.json").write_text('[{"traceId": "1", "spanId": "1", "name": "GET /"}]')
-        ran = run_agentci(["plan", "--traces", "*.json"], cwd=folder)
-        assert _lines(ran, "skip: no eval set provided")
-        assert _lines(ran, "error: No agent turns found in trace")
+        span = {"traceId": "1", "spanId": "1", "attributes": {"gen_ai.operation.name": "chat"}}
+        (folder / "bare.json").write_text(json.dumps([span]))
+        (folder / "other.json").write_text(otlp("Who?", trace=2))
+        given = [
+            word for name in ("trace", "bare", "other") for word in ("--traces", f"{name}.json")
+        ]
+        ran = run_agentci(["plan", *given, "--eval-set", "golden.json"], cwd=folder)
+        assert _lines(ran, "skip: no matching eval case")
+        assert _lines(ran, "error: The content of the turn was not captured")
 
     def test_plan_reports_unreadable_traces(self, folder: Path) -> None:
-        ran = run_agentci(["plan", "--traces", "ev.py"], cwd=folder)
+        ran = run_agentci(["plan", "--traces", "ev.py", "--eval-set", "golden.json"], cwd=folder)
         assert ran.code == 2
         assert _lines(ran, "ev.py:1")
 

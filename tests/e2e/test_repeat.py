@@ -330,7 +330,7 @@ def test_invalid_repeat_in_config_is_rejected(
 
 
 def test_default_repeat_skips_deterministic_evaluators(tmp_path: Path) -> None:
-    builtin = {"name": "response_match_score", "type": "builtin"}
+    builtin = {"name": "response_match_score", "type": "builtin", "required": False}
     with dice(tmp_path, {"a": FLIPS}) as thrown:
         evaluators = [builtin, entry(thrown)]
         judged = judge(tmp_path, evaluators=evaluators, defaults={"repeat": 3})

@@ -483,7 +483,7 @@ class TestForeignReports:
             pytest.param(
                 ["gates", 0, "policy", "overall", "min_pass_rate"], 2, id="pass rate of 2"
             ),
-            pytest.param(["gates", 0, "uncovered"], -1, id="negative count"),
+            pytest.param(["gates", 0, "uncovered"], -1, id="a count for names"),
             pytest.param(["shard", "index"], 4, id="shard 4 of 3"),
             pytest.param(["shard", "total"], 257, id="257 shards"),
             pytest.param(["shard", "plan_digest"], "x", id="invalid digest"),

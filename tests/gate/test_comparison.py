@@ -6,8 +6,10 @@ from agentci.gate.comparison import compare_runs, describe_outcome
 from agentci.gate.regression import NO_BASELINE, find_regression_reasons
 from agentci.gate.rules import GateReason
 from agentci.model.case import CaseSummary
+from agentci.model.choices import OnRemoved
 from agentci.model.gate import (
-    ChangedCheck,
+    CheckChange,
+    CheckClasses,
     Comparison,
     ComparisonOutcome,
     EvaluatorComparison,
@@ -59,20 +61,29 @@ def results(*scores: float, evaluator: str = "tone") -> list[CheckResult]:
     return [result(index, score, evaluator=evaluator) for index, score in enumerate(scores)]
 
 
+def gates(
+    regression: RegressionThresholds | None = None,
+    *,
+    on_removed: OnRemoved = "warn",
+    uncovered: tuple[str, ...] = (),
+) -> list[Gate]:
+    policy = GatePolicy(regression=regression, on_removed=on_removed)
+    return [Gate(config=CONFIG, policy=policy, evaluators=("tone",), uncovered=uncovered)]
+
+
 def trend(
     before: list[CheckResult],
     after: list[CheckResult],
     thresholds: RegressionThresholds | None = None,
 ) -> EvaluatorComparison:
-    by_config = {} if thresholds is None else {CONFIG: thresholds}
-    [found] = compare_runs(before, after, by_config, baseline="base").evaluators
+    [found] = compare_runs(before, after, gates(thresholds), baseline="base").evaluators
     return found
 
 
-def test_status_changes_are_listed_as_regressions_and_improvements() -> None:
+def test_status_changes_are_listed_as_worse_and_better() -> None:
     found = trend(results(1, 0.2, 1, 1, 1), results(0.25, 0.75, 1, 1, 1))
-    assert found.regressions == (ChangedCheck(case="c0", before=1, after=0.25),)
-    assert found.improvements == (ChangedCheck(case="c1", before=0.2, after=0.75),)
+    assert found.worse == (CheckChange(case="c0", before=1, after=0.25, status="failed"),)
+    assert found.better == (CheckChange(case="c1", before=0.2, after=0.75, status="passed"),)
     assert [found.before, found.after] == pytest.approx([0.84, 0.8])
 
 
@@ -142,7 +153,7 @@ def test_p_value_is_corrected_for_many_evaluators() -> None:
     ]
     single = trend(results(*[1] * 8), results(*[0] * 7, 1))
     assert (single.outcome, single.p_value) == ("fail", 1 / 128)
-    fourth = compare_runs(before, after, {}, baseline="base").evaluators[3]
+    fourth = compare_runs(before, after, (), baseline="base").evaluators[3]
     assert (fourth.outcome, fourth.p_value) == ("inconclusive", 10 / 128)
 
 
@@ -158,7 +169,7 @@ def _compare_evaluators(
             before.append(same)
             broken = replace(same, status="failed", judgement=Judgement(score=0.0, passed=False))
             after.append(same if number else broken)
-    return compare_runs(before, after, {}, baseline="base").evaluators
+    return compare_runs(before, after, (), baseline="base").evaluators
 
 
 @pytest.mark.parametrize(
@@ -217,7 +228,7 @@ def test_prove_mode_passes_only_if_a_larger_drop_is_excluded(
     gate = Gate(config=CONFIG, policy=GatePolicy(regression=thresholds), evaluators=("tone",))
     comparison = Comparison(baseline="base", evaluators=(found,))
     kinds = [each.kind for each in find_regression_reasons(comparison, [gate])]
-    assert kinds == ([] if outcome == "pass" else ["failed"])
+    assert kinds == [] if outcome == "pass" else kinds[0] == "failed"
 
 
 def test_runs_of_one_case_are_one_observation() -> None:
@@ -259,7 +270,9 @@ def test_comparison_has_interval_and_detectable_drop() -> None:
             "the evaluator or its eval cases changed",
         ),
         ([result(0, None, status="errored")], results(1), "no check passed or failed in both runs"),
-        (results(1), [result(0, None, status="skipped")], "no check passed or failed in both runs"),
+        (results(0), [result(0, None, status="skipped")], "no check passed or failed in both runs"),
+        (results(0), [], "its checks were removed"),
+        (results(1), [], "1 check that passed was removed"),
     ],
 )
 def test_changed_or_missing_checks_are_not_comparable(
@@ -282,16 +295,190 @@ def test_checks_without_scores_are_compared_by_status() -> None:
 
 
 def test_added_and_removed_checks_are_counted() -> None:
-    found = compare_runs(results(1, 1, 1), results(1, evaluator="other"), {}, baseline="base")
-    assert (found.added, found.removed) == (1, 3)
+    found = compare_runs(results(1, 1, 1), results(1, evaluator="other"), (), baseline="base")
+    assert found.classes == CheckClasses(added=1, removed=3)
+    assert [each.evaluator for each in found.evaluators] == ["other", "tone"]
+
+
+def changed(*scores: float, evaluator: str = "tone") -> list[CheckResult]:
+    """Like ``results``, evaluated by another version of the evaluator."""
+    return [replace(each, fingerprint="new") for each in results(*scores, evaluator=evaluator)]
+
+
+def unscored(status: Status, count: int) -> list[CheckResult]:
+    return [result(index, None, status=status) for index in range(count)]
+
+
+class TestClasses:
+    """Each check of either run is in exactly one class."""
+
+    @pytest.mark.parametrize(
+        ("before", "after", "expected"),
+        [
+            (results(1, 0), results(0, 1), CheckClasses(compared=2)),
+            (results(1, 1), changed(1, 0), CheckClasses(changed=2)),
+            (results(1), unscored("skipped", 1), CheckClasses(newly_skipped=1)),
+            (results(1), unscored("errored", 1), CheckClasses(newly_errored=1)),
+            (unscored("skipped", 1), unscored("errored", 1), CheckClasses(newly_errored=1)),
+            (unscored("errored", 1), unscored("skipped", 1), CheckClasses(newly_skipped=1)),
+            (unscored("errored", 1), results(0), CheckClasses(newly_scored=1)),
+            (unscored("skipped", 2), unscored("skipped", 2), CheckClasses(unscored=2)),
+            (results(1), results(1, 1), CheckClasses(compared=1, added=1)),
+            (results(1, 1), results(1), CheckClasses(compared=1, removed=1)),
+            (results(1), [], CheckClasses(removed=1)),
+        ],
+    )
+    def test_class_depends_on_both_results(
+        self, before: list[CheckResult], after: list[CheckResult], expected: CheckClasses
+    ) -> None:
+        comparison = compare_runs(before, after, (), baseline="base")
+        assert comparison.classes == comparison.evaluators[0].classes == expected
+
+    def test_counts_of_all_classes_cover_both_runs(self) -> None:
+        before = [*results(1, 1, 0, 1, 1), *results(1, 1, evaluator="other")]
+        skipped = result(3, None, status="skipped")
+        after = [*results(1), *changed(1, 0)[1:], skipped, *results(1, evaluator="new")]
+        comparison = compare_runs(before, after, (), baseline="base")
+        ids = {each.id for each in (*before, *after)}
+        assert comparison.classes.total == len(ids) == 8
+
+
+class TestWorse:
+    """Checks that passed in the baseline and do not pass now."""
+
+    def test_edited_expectations_do_not_hide_a_drop(self) -> None:
+        """8 of 20 checks fail now, and what these are evaluated by changed."""
+        after = [*changed(*[0] * 8), *results(*[1] * 20)[8:]]
+        found = trend(results(*[1] * 20), after)
+        assert found.outcome == "fail"
+        assert found.reason == "mean score 1 -> 0.6 (20 cases, 8 changed, p = 0.008)"
+        assert len(found.worse) == 8
+        assert {each.check_class for each in found.worse} == {"changed"}
+
+    @pytest.mark.parametrize(
+        ("after", "reason"),
+        [
+            (
+                changed(*[0] * 12, *[1] * 28),
+                "mean score 1 -> 0.7 (40 cases, 40 changed, p < 0.001)",
+            ),
+            (
+                [*changed(*[0] * 12), *results(*[1] * 40)[12:]],
+                "mean score 1 -> 0.7 (40 cases, 12 changed, p < 0.001)",
+            ),
+            (
+                [*unscored("skipped", 34), *results(*[1] * 40)[34:]],
+                "mean score 1 -> 0.15 (40 cases, 34 newly skipped, p < 0.001)",
+            ),
+            (
+                [*unscored("errored", 34), *results(*[1] * 40)[34:]],
+                "mean score 1 -> 0.15 (40 cases, 34 newly errored, p < 0.001)",
+            ),
+        ],
+        ids=["all changed", "some changed", "skipped", "errored"],
+    )
+    def test_checks_that_no_longer_pass_are_a_drop(
+        self, after: list[CheckResult], reason: str
+    ) -> None:
+        found = trend(results(*[1] * 40), after)
+        assert (found.outcome, found.reason) == ("fail", reason)
+
+    def test_one_changed_check_that_fails_is_never_a_pass(self) -> None:
+        found = trend(results(*[1] * 20), [*changed(0), *results(*[1] * 20)[1:]])
+        assert found.outcome == "inconclusive"
+        assert [each.case for each in found.worse] == ["c0"]
+
+    def test_better_changed_checks_do_not_hide_worse_ones(self) -> None:
+        """The edit of 10 failing checks lets them pass, while 10 others get worse."""
+        before = results(*[1] * 10, *[0] * 10)
+        after = [*results(*[0] * 10), *changed(*[1] * 20)[10:]]
+        assert trend(before, after).outcome == "fail"
+        found = trend(before, changed(*[0] * 10, *[1] * 10))
+        assert found.outcome == "inconclusive"
+        assert found.reason == (
+            "mean score 0.5 -> 0.5 (20 cases, 20 changed), but checks got worse that only others "
+            "whose evaluation changed offset"
+        )
+
+    def test_changed_checks_that_still_pass_are_no_evidence(self) -> None:
+        found = trend(results(*[1] * 40), changed(*[1] * 40))
+        assert (found.outcome, found.pairs) == ("non-comparable", 0)
+        assert found.reason == "the evaluator or its eval cases changed"
+
+    def test_errors_of_the_baseline_are_no_low_scores(self) -> None:
+        before = [*unscored("errored", 10), *results(*[1] * 20)[10:]]
+        found = trend(before, results(*[1] * 20))
+        assert (found.outcome, found.before, found.after, found.pairs) == ("pass", 1, 1, 10)
+
+    def test_changed_check_without_a_score_of_its_own_is_worse(self) -> None:
+        """A higher threshold changes the verdict, not the score."""
+        after = [replace(each, status="failed") for each in changed(*[1] * 20)]
+        assert trend(results(*[1] * 20), after).outcome == "fail"
+
+    def test_only_errors_are_no_failure_of_the_agent(self) -> None:
+        thresholds = RegressionThresholds()
+        after = unscored("errored", 20)
+        comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
+        first, _ = find_regression_reasons(comparison, gates(thresholds))
+        assert first.kind == "errored"
+
+
+class TestRemoved:
+    """Checks that passed in the baseline and are not in this run."""
+
+    BEFORE = results(*[1] * 20)
+    AFTER = BEFORE[:18]
+
+    @pytest.mark.parametrize(
+        ("on_removed", "kinds"), [("warn", ["remark"]), ("fail", ["failed"]), ("allow", [])]
+    )
+    def test_removed_check_is_worse_unless_allowed(
+        self, on_removed: OnRemoved, kinds: list[str]
+    ) -> None:
+        own = gates(on_removed=on_removed)
+        comparison = compare_runs(self.BEFORE, self.AFTER, own, baseline="base")
+        [found] = comparison.evaluators
+        assert [each.kind for each in find_regression_reasons(comparison, own)] == kinds
+        assert found.classes == CheckClasses(compared=18, removed=2)
+        assert [each.case for each in found.worse] == (["c18", "c19"] if kinds else [])
+        assert found.outcome == ("non-comparable" if kinds else "pass")
+
+    def test_removed_check_without_a_recorded_run_is_worse(self) -> None:
+        own = gates(on_removed="allow", uncovered=("c18",))
+        [found] = compare_runs(self.BEFORE, self.AFTER, own, baseline="base").evaluators
+        assert [each.case for each in found.worse] == ["c18"]
+        assert found.reason == "mean score 1 -> 1 (18 cases), but 1 check that passed was removed"
+
+    def test_removed_evaluator_is_worse_while_its_cases_remain(self) -> None:
+        before = [*self.BEFORE, *results(1, 1, 0, evaluator="other")]
+        own = gates(on_removed="allow")
+        _, other = compare_runs(before, self.BEFORE, own, baseline="base").evaluators
+        assert (other.evaluator, other.outcome) == ("other", "non-comparable")
+        assert other.reason == "2 checks that passed were removed"
+        assert {each.status for each in other.worse} == {"removed"}
+
+    def test_failed_check_may_be_removed(self) -> None:
+        [found] = compare_runs(
+            [*self.AFTER, result(18, 0)], self.AFTER, gates(), baseline="base"
+        ).evaluators
+        assert (found.outcome, found.worse) == ("pass", ())
+
+    def test_prove_mode_needs_checks_that_were_in_the_baseline(self) -> None:
+        prove = gates(RegressionThresholds(max_drop=0.5, mode="prove"))
+        for before, after, kinds in (
+            (results(*[1] * 9), changed(*[1] * 9), ["failed"]),
+            ([], results(*[1] * 9), ["remark"]),
+        ):
+            comparison = compare_runs(before, after, prove, baseline="base")
+            assert [each.kind for each in find_regression_reasons(comparison, prove)] == kinds
 
 
 class TestRegressionReasons:
     GATE = Gate(
         config=CONFIG, policy=GatePolicy(regression=RegressionThresholds()), evaluators=("tone",)
     )
-    WORSE = compare_runs(results(*[1] * 5), results(*[0] * 5), {}, baseline="base")
-    UNSURE = compare_runs(results(1), results(0), {}, baseline="base")
+    WORSE = compare_runs(results(*[1] * 5), results(*[0] * 5), (), baseline="base")
+    UNSURE = compare_runs(results(1), results(0), (), baseline="base")
 
     def reasons(self, comparison: Comparison | None, **policy: object) -> list[GateReason]:
         thresholds = RegressionThresholds(**policy)  # type: ignore[arg-type]  # fields of a struct
@@ -299,22 +486,21 @@ class TestRegressionReasons:
         return list(find_regression_reasons(comparison, [gate]))
 
     def test_regression_fails_gate(self) -> None:
-        [reason] = self.reasons(self.WORSE)
-        assert reason == GateReason(
-            "failed",
-            "tone regressed: mean score 1 -> 0 (5 cases, p = 0.031)",
-        )
+        assert self.reasons(self.WORSE) == [
+            GateReason("failed", "tone regressed: mean score 1 -> 0 (5 cases, p = 0.031)"),
+            GateReason("remark", "tone: 5 checks got worse (5 failed)"),
+        ]
 
     def test_insufficient_data_fails_gate_only_if_configured(self) -> None:
-        [reason] = self.reasons(self.UNSURE)
+        reason, _ = self.reasons(self.UNSURE)
         assert reason.kind == "remark"
-        [reason] = self.reasons(self.UNSURE, fail_on=("insufficient-data",))
+        reason, _ = self.reasons(self.UNSURE, fail_on=("insufficient-data",))
         assert reason.kind == "failed"
 
     def test_advisory_evaluator_regression_does_not_fail_gate(self) -> None:
         after = [result(index, 0, required=False) for index in range(5)]
-        [reason] = self.reasons(compare_runs(results(*[1] * 5), after, {}, baseline="base"))
-        assert reason.kind == "remark"
+        reasons = self.reasons(compare_runs(results(*[1] * 5), after, (), baseline="base"))
+        assert {reason.kind for reason in reasons} == {"remark"}
 
     @pytest.mark.parametrize(
         ("comparison", "why"),
@@ -326,14 +512,12 @@ class TestRegressionReasons:
         assert self.reasons(comparison) == [GateReason("remark", why)]
         assert self.reasons(comparison, fail_on=("non-comparable",)) == [GateReason("failed", why)]
 
-    def test_no_regression_thresholds_give_no_reasons(self) -> None:
+    def test_without_thresholds_worse_checks_are_only_reported(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())
-        assert (
-            list(find_regression_reasons(self.WORSE, [gate]))
-            == list(find_regression_reasons(None, [gate]))
-            == []
-        )
+        [reason] = find_regression_reasons(self.WORSE, [gate])
+        assert reason == GateReason("remark", "tone: 5 checks got worse (5 failed)")
+        assert list(find_regression_reasons(None, [gate])) == []
 
     def test_unchanged_scores_give_no_reasons(self) -> None:
-        same = compare_runs(results(*[1] * 5), results(*[1] * 5), {}, baseline="base")
+        same = compare_runs(results(*[1] * 5), results(*[1] * 5), (), baseline="base")
         assert self.reasons(same) == []

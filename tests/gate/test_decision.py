@@ -382,7 +382,7 @@ class TestEvaluatorThresholds:
     def test_evaluator_with_only_skipped_checks_fails(self) -> None:
         results = [*_results(skipped=2, evaluator="tone"), *_results(passed=1)]
         decision = _decide(results, evaluators=TONE)
-        assert (decision.exit_code, decision.reasons[0]) == (1, "tone: no check was evaluated")
+        assert (decision.exit_code, decision.reasons[0]) == (1, "tone evaluated no case")
 
     def test_threshold_of_evaluator_without_checks_is_ignored(self) -> None:
         assert _decide(

@@ -12,10 +12,11 @@ import pytest
 from agentci.gate.comparison import compare_runs
 from agentci.gate.statistics import mean_confidence_interval
 from agentci.model.case import CaseSummary
-from agentci.model.gate import RegressionThresholds
+from agentci.model.gate import Gate, GatePolicy, RegressionThresholds
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
 from agentci.model.result import CheckResult
+from agentci.model.values import replace
 from tests.helpers.support import ROOT
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,9 @@ CONFIG = "e.yaml"
 PLACE = Place(file=CONFIG, line=1)
 
 
-def _result(evaluator: int, group: int, number: int, score: float) -> CheckResult:
+def _result(
+    evaluator: int, group: int, number: int, score: float, *, edited: bool = False
+) -> CheckResult:
     name = f"e{evaluator}"
     return CheckResult(
         id=f"{name} {group} {number}",
@@ -39,8 +42,17 @@ def _result(evaluator: int, group: int, number: int, score: float) -> CheckResul
         ),
         status="passed" if score >= 0.5 else "failed",
         judgement=Judgement(score=score, passed=score >= 0.5),
-        fingerprint="f",
+        fingerprint="new" if edited else "f",
     )
+
+
+def _add_errors(
+    results: list[CheckResult], share: float, source: random.Random
+) -> list[CheckResult]:
+    return [
+        replace(each, status="errored", judgement=None) if source.random() < share else each
+        for each in results
+    ]
 
 
 # The pass rates of a case in both runs: independent of each other, with a mean drop.
@@ -66,12 +78,21 @@ def _failing_share(
     groups: int,
     size: int,
     evaluators: int,
+    edited: float = 0.0,
+    errors: float = 0.0,
 ) -> float:
-    """The share of runs in which any evaluator has the outcome ``fail``."""
+    """The share of runs in which any evaluator has the outcome ``fail``.
+
+    Args:
+        edited: share of the groups whose evaluation changes without an effect.
+        errors: share of the checks that error in each run.
+    """
+    gate = Gate(config=CONFIG, policy=GatePolicy(regression=thresholds), evaluators=())
     source = random.Random(f"{rates} {drop} {groups} {size} {evaluators}".partition(" at ")[0])
     failed = 0
     for _ in range(RUNS):
-        before, after = [], []
+        before: list[CheckResult] = []
+        after: list[CheckResult] = []
         for evaluator in range(evaluators):
             for group in range(groups):
                 earlier, later = rates(source, drop)
@@ -79,8 +100,11 @@ def _failing_share(
                     score = float(source.random() < earlier)
                     before.append(_result(evaluator, group, number, score))
                     score = float(source.random() < later)
-                    after.append(_result(evaluator, group, number, score))
-        comparison = compare_runs(before, after, {CONFIG: thresholds}, baseline="base")
+                    is_edited = group < edited * groups
+                    after.append(_result(evaluator, group, number, score, edited=is_edited))
+        if errors:
+            before, after = (_add_errors(each, errors, source) for each in (before, after))
+        comparison = compare_runs(before, after, [gate], baseline="base")
         failed += any(each.outcome == "fail" for each in comparison.evaluators)
     return failed / RUNS
 
@@ -94,6 +118,14 @@ FALSE_ALARMS: Final[Sequence[tuple[str, Rates, float, int, int, int]]] = (
     ("allowed drop of 0.05, 300 cases", _flaky, 0.05, 300, 1, 1),
     ("allowed drop of 0.05, 100 cases that break", _steady, 0.05, 100, 1, 1),
     ("allowed drop of 0.05, 20 cases with 5 runs each", _flaky, 0.05, 20, 5, 1),
+)
+
+# Likewise, with the shares of edited groups and of errored checks.
+NOT_COMPARABLE: Final[Sequence[tuple[str, float, int, float, float]]] = (
+    ("nothing changed, 40 cases, half of them edited", 0.0, 40, 0.5, 0.0),
+    ("nothing changed, 40 cases, all of them edited", 0.0, 40, 1.0, 0.0),
+    ("nothing changed, 40 cases, 10 % errors in each run", 0.0, 40, 0.0, 0.1),
+    ("allowed drop of 0.05, 100 cases, half edited, 10 % errors", 0.05, 100, 0.5, 0.1),
 )
 
 
@@ -161,6 +193,19 @@ def test_docs_state_measured_error_rates(pytestconfig: pytest.Config) -> None:
         )
         for name, rates, drop, groups, size, evaluators in FALSE_ALARMS
     }
+    alarms |= {
+        name: _failing_share(
+            _flaky,
+            drop,
+            RegressionThresholds(max_drop=drop),
+            groups=groups,
+            size=1,
+            evaluators=1,
+            edited=edited,
+            errors=errors,
+        )
+        for name, drop, groups, edited, errors in NOT_COMPARABLE
+    }
     covered = {
         name: _covering_share(draw, mean, groups, low) for name, draw, mean, groups, low in COVERAGE
     }
@@ -188,10 +233,11 @@ def test_passing_a_broken_agent_is_rare_in_prove_mode() -> None:
     """A true drop of twice the allowed one passes in at most 5 % of runs."""
     source = random.Random(1)
     thresholds = RegressionThresholds(max_drop=0.05, mode="prove")
+    gate = Gate(config=CONFIG, policy=GatePolicy(regression=thresholds), evaluators=())
     passed = 0
     for _ in range(RUNS):
         before = [_result(0, number, 0, 1.0) for number in range(60)]
         after = [_result(0, number, 0, float(source.random() < 0.95)) for number in range(60)]
-        comparison = compare_runs(before, after, {CONFIG: thresholds}, baseline="base")
+        comparison = compare_runs(before, after, [gate], baseline="base")
         passed += comparison.evaluators[0].outcome == "pass"
     assert passed / RUNS <= 0.05 + NOISE

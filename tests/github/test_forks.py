@@ -14,6 +14,7 @@ import yaml
 
 from agentci.cli.action import run_action
 from agentci.cli.commands.comment import MAX_COMMENT_REPORT_BYTES
+from agentci.model.gate import CheckClasses
 from tests.github.api.description import NEEDS_DESCRIPTION
 from tests.github.bench import HEAD, PULL, Bench, pull_request, workflow_run
 from tests.helpers.runner import commands_in, read_output_file
@@ -220,14 +221,16 @@ class TestUntrustedReport:
         problem = {"severity": "error", "message": hostile, "hint": hostile, "place": None}
         trend = {"config": document["results"][0]["config"], "evaluator": hostile}
         trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
-        trend |= {"regressions": [{"case": hostile, "before": 1, "after": 0}], "improvements": []}
+        worse = {"case": hostile, "before": 1, "after": 0, "status": "failed"}
+        trend |= {"worse": [{**worse, "check_class": "compared"}], "better": []}
         trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
         trend |= {"change_low": None, "change_high": None}
         comparison = {"baseline": hostile, "not_comparable": hostile, "evaluators": [trend]}
-        counts = {"added": 0, "removed": 0}
+        classes = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
+        trend |= classes
         comparison |= {"commit": hostile, "stale": hostile}
         _changed(
-            fork, results=document["results"], problems=[problem], comparison=comparison | counts
+            fork, results=document["results"], problems=[problem], comparison=comparison | classes
         )
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies

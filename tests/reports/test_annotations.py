@@ -261,7 +261,8 @@ class TestSkippedEvaluator:
     )
 
     def test_fully_skipped_evaluator_has_warning_with_reasons(self) -> None:
-        [command] = _read(make_report(self.RESULTS))
+        failed, command = _read(make_report(self.RESULTS))
+        assert failed.properties["title"] == "Quality gate failed"
         assert command == Command(
             "warning",
             "no matching eval case (2 cases: a, b)\ndeclined: … price (1 case: c)",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
+from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.problem import Problem
 from agentci.model.result import Report, Status
 from agentci.model.values import replace
@@ -17,11 +17,12 @@ TREND = EvaluatorComparison(
     config="evals/eval_config.yaml",
     evaluator="response_quality",
     required=True,
+    classes=CheckClasses(compared=3, added=3),
     pairs=3,
     before=0.9,
     after=0.8,
-    regressions=(ChangedCheck(case="cancels", before=0.9, after=0.6999),),
-    improvements=(),
+    worse=(CheckChange(case="cancels", before=0.9, after=0.6999, status="failed"),),
+    better=(),
     p_value=0.25,
     outcome="inconclusive",
     reason="mean score 0.95 -> 0.7 (3 cases), not significant (p = 0.25)",
@@ -38,7 +39,7 @@ def _compared(comparison: Comparison) -> Report:
 
 
 def test_comment_matches_snapshot(golden: Golden) -> None:
-    compared = Comparison(baseline="base/results.json", evaluators=(TREND,), added=3)
+    compared = Comparison(baseline="base/results.json", evaluators=(TREND,), classes=TREND.classes)
     golden("comment.md", _render(_compared(compared)))
 
 

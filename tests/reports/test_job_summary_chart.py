@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from agentci.model.gate import Comparison, EvaluatorComparison
+from agentci.model.gate import CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import Report
 from agentci.model.values import replace
 from agentci.reports.job_summary import MAX_BARS, SummaryReport, render_chart
@@ -53,11 +53,12 @@ def beside(report: Report, *trends: tuple[str, float | None, float | None]) -> R
             config=CONFIG,
             evaluator=name,
             required=True,
+            classes=CheckClasses(compared=1),
             pairs=1,
             before=before,
             after=after,
-            regressions=(),
-            improvements=(),
+            worse=(),
+            better=(),
             p_value=None,
             outcome="pass",
             reason="",

@@ -47,6 +47,7 @@ def test_result_keys_keep_documented_order() -> None:
         "file",
         "warnings",
         "weight",
+        "unavailable",
         "trials",
         "repeats",
         "fingerprint",
@@ -145,7 +146,7 @@ def test_gates_include_all_thresholds() -> None:
     own = GatePolicy(
         overall=GateThresholds(min_score=0.5), evaluators={"tone": GateThresholds(on_error="warn")}
     )
-    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=2)
+    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=("c", "d"))
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     thresholds = {
         "min_pass_rate": 1.0,
@@ -153,18 +154,20 @@ def test_gates_include_all_thresholds() -> None:
         "min_score": None,
         "on_error": "fail",
         "on_skip": "allow",
+        "on_empty": "fail",
         "on_turn_mismatch": "fail",
     }
     assert json.loads(text_of(REPORT, report))["gates"] == [
         {
             "config": "a.yaml",
             "evaluators": ["tone", "b"],
-            "uncovered": 2,
+            "uncovered": ["c", "d"],
             "policy": {
                 "overall": {**thresholds, "min_score": 0.5},
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
                 "cases": None,
                 "regression": None,
+                "on_removed": "warn",
             },
         }
     ]

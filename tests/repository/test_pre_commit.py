@@ -17,7 +17,7 @@ from tests.helpers.support import ROOT
 
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"
 HOOK: Any = yaml.safe_load(MANIFEST.read_text())[0]
-GOOD = "evaluators:\n  - {name: tool_trajectory_avg_score, type: builtin}\n"
+GOOD = "evaluators:\n  - {name: tool_trajectory_avg_score, type: builtin, required: false}\n"
 NAMES = (
     *("agentci.yaml", "eval_config.yaml", "evals/eval_config.yaml", "evals/agentci.yaml"),
     *(".agentci/a.yaml", ".agentci/.a.yaml", ".agentci/b/a.yaml", "evals/.agentci/a.yaml"),

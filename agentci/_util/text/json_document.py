@@ -199,17 +199,11 @@ def read_json(data: bytes, *, file: str) -> JsonDocument:
     if not text.strip():
         raise InputError.from_message("the file is empty", place=Place(file=file))
     try:
-        value: Json = json.loads(
-            text,
-            object_pairs_hook=_make_object,
-            parse_constant=_parse_finite,
-            parse_float=_parse_finite,
-            parse_int=_parse_int,
-        )
+        value: Json = STRICT_DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise InputError(_make_problems(error, JsonDocument(file=file, text=text))) from None
     document = JsonDocument(file=file, text=text, value=value)
-    if r"\u" in text and (halved := _find_token(text, _has_lone_surrogate)):
+    if halved := _find_lone_surrogate(text):
         message = "an escape is an unpaired surrogate, not a whole character"
         raise InputError.from_message(message, place=document.find_offset_place(halved.start()))
     return document
@@ -244,6 +238,24 @@ def _parse_finite(text: str) -> float:
 def _parse_int(text: str) -> int:
     _parse_finite(text)
     return int(text)
+
+
+# Raises ValueError for duplicate keys and for numbers that are not finite floats.
+STRICT_DECODER: Final = JSONDecoder(
+    object_pairs_hook=_make_object,
+    parse_constant=_parse_finite,
+    parse_float=_parse_finite,
+    parse_int=_parse_int,
+)
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether an escape in valid JSON is an unpaired surrogate."""
+    return _find_lone_surrogate(text) is not None
+
+
+def _find_lone_surrogate(text: str) -> re.Match[str] | None:
+    return _find_token(text, _has_lone_surrogate) if r"\u" in text else None
 
 
 def _make_problems(error: ValueError | RecursionError, document: JsonDocument) -> list[Problem]:

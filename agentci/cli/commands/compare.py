@@ -6,7 +6,6 @@ from typing import TextIO
 from agentci._util.text.escape import flatten_line, neutralize_commands
 from agentci._util.workspace import Workspace
 from agentci.gate.comparison import compare_runs
-from agentci.gate.regression import find_regression_thresholds
 from agentci.github.baseline.read import read_baseline_report
 from agentci.model.result import Report
 from agentci.reports.console import comparison_lines
@@ -18,10 +17,10 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
     Raises:
         InputError: one of the reports is invalid.
     """
-    before, after = (read_baseline_report(named, workspace) for named in (base, head))
-    comparison = compare_runs(
-        before.results, after.results, find_regression_thresholds(after.gates), baseline=base
+    before, after = (
+        read_baseline_report(named, workspace, outcomes_only=True) for named in (base, head)
     )
+    comparison = compare_runs(before.results, after.results, after.gates, baseline=base)
     lines = [
         *comparison_lines(comparison),
         *_find_incomplete_warnings(base, before),

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentci._util.files import prepare_output_folder
 from agentci._util.input_limits import limit_input
-from agentci._util.workspace import Workspace, is_folder, read_file
+from agentci._util.workspace import Workspace, is_folder
 from agentci.cli.publish import publish_crash, publish_input_problems, publish_report
 from agentci.cli.session import Session
 from agentci.config.discovery import find_matching_paths
@@ -18,7 +18,7 @@ from agentci.github.baseline.compare import compare_with_baseline
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.reports.merge.merge import merge_reports
-from agentci.reports.merge.read import read_report
+from agentci.reports.merge.read import read_report_file
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME, ReportFile
 
 REPORT_PATHS_HINT: Final = (
@@ -91,10 +91,10 @@ def _read_report_files(given: Sequence[str], workspace: Workspace) -> list[Repor
     for name, path in files.items():
         try:
             with limit_input(name):
-                data = read_file(
-                    workspace.resolve_given(path), name=name, limit_bytes=MAX_REPORT_BYTES
+                report = read_report_file(
+                    workspace.resolve_given(path), file=name, limit_bytes=MAX_REPORT_BYTES
                 )
-                parts.append(ReportFile(file=name, report=read_report(data, file=name)))
+                parts.append(ReportFile(file=name, report=report))
         except InputError as error:
             problems += error.problems
     if problems:

@@ -63,8 +63,8 @@ def _describe_check(check: Check, settings: Settings) -> str:
     agent = None if check.case_trials is None else check.case_trials.agent
     if not check.case.dialogue and agent is not None and not settings.fetch_settings.offline:
         return _describe_agent_run(agent)
-    if not check.case.dialogue:
-        return f"error: {check.case.no_turns_reason}"
+    if reason := check.case.unusable_reason:
+        return f"error: {reason}"
     try:
         request = check.evaluator.ask(check.load())
     except EvaluatorError as error:

@@ -180,7 +180,7 @@ def _make_decision(
     return decide(
         groups,
         problems=plan.problems,
-        uncovered=sum(gate.uncovered for gate in plan.gates),
+        uncovered=sum(len(gate.uncovered) for gate in plan.gates),
         complete=complete,
         fail_on=settings.fail_on,
         also=tuple(find_regression_reasons(comparison, plan.gates)),

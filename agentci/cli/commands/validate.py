@@ -14,26 +14,35 @@ from agentci.model.requests import RequiredService
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.reports.problems import render_problems
 from agentci.runner.load_configs import LoadedSuite, find_refused_variables, load_suite
-from agentci.runner.load_inputs import find_coverage_problems, load_eval_set, load_suite_dataset
+from agentci.runner.load_inputs import find_expectation_problems, load_eval_set, load_suite_dataset
 from agentci.runner.load_outputs import find_named_outputs
 from agentci.runner.services import Services
 
 
 def validate_configs(
-    configs: Sequence[str], form: ProblemFormat, services: Services, out: TextIO
+    configs: Sequence[str],
+    form: ProblemFormat,
+    services: Services,
+    out: TextIO,
+    *,
+    eval_set_file: str | None = None,
 ) -> int:
-    """Print all problems of all configs; the exit code is 0 without errors."""
+    """Print all problems of all configs; the exit code is 0 without errors.
+
+    Args:
+        eval_set_file: as ``--eval-set`` of ``run``.
+    """
     paths, missing = find_configs(configs, services.workspace)
     problems = [*missing]
     for path in paths:
         try:
             loaded = load_suite(path, Overrides(), services)
-            eval_set = load_eval_set(loaded, services.workspace)
+            eval_set = load_eval_set(loaded, services.workspace, given=eval_set_file)
             load_suite_dataset(loaded, services.workspace, carries_runs=not loaded.suite.traces)
             problems += _find_missing_outputs(loaded)
             problems += find_refused_variables(loaded.suite, services.variables)
             problems += _find_model_problems(loaded)
-            problems += [*loaded.notices, *find_coverage_problems(loaded.suite, eval_set)]
+            problems += [*loaded.notices, *find_expectation_problems(loaded.suite, eval_set)]
         except InputError as error:
             problems += error.problems
     out.write(render_problems(problems, form, files=len(paths)))

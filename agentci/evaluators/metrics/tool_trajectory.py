@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from reprlib import Repr
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -87,32 +87,51 @@ def _compare(actual: Turn, expected: Turn, match_type: str) -> _Comparison:
 
     A recorded call without arguments has ``{}``; a bare argument is wrapped. Expected calls stay
     unchanged: missing arguments there equal no recorded call, as in agentevals 0.11.0.
+
+    Raises:
+        EvaluatorError: it depends on arguments that were not recorded.
     """
     made = tuple(ToolCall(name=call.name, args=call.named_args) for call in actual.tool_calls)
     matches, order = MATCHERS[match_type]
+    is_match = matches(made, expected.tool_calls, _are_equal)
+    if not is_match and matches(actual.tool_calls, expected.tool_calls, _may_be_equal):
+        unknown = next(call.name for call in actual.tool_calls if call.args is None)
+        raise EvaluatorError(
+            f"the arguments of {unknown} were not recorded; turn on content capture in the "
+            "instrumentation of the tools"
+        )
     return _Comparison(
         turn_id=actual.id,
         actual=made,
         expected=expected.tool_calls,
         order=order if len(expected.tool_calls) > 1 else "",
-        is_match=matches(made, expected.tool_calls),
+        is_match=is_match,
     )
 
 
-def _match_exactly(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> bool:
-    return len(made) == len(expected) and all(map(_are_equal, made, expected))
+Equality: TypeAlias = Callable[[ToolCall, ToolCall], bool]
 
 
-def _match_in_order(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> bool:
+def _match_exactly(
+    made: Sequence[ToolCall], expected: Sequence[ToolCall], are_equal: Equality
+) -> bool:
+    return len(made) == len(expected) and all(map(are_equal, made, expected))
+
+
+def _match_in_order(
+    made: Sequence[ToolCall], expected: Sequence[ToolCall], are_equal: Equality
+) -> bool:
     rest = iter(made)
-    return all(any(_are_equal(call, each) for call in rest) for each in expected)
+    return all(any(are_equal(call, each) for call in rest) for each in expected)
 
 
-def _match_in_any_order(made: Sequence[ToolCall], expected: Sequence[ToolCall]) -> bool:
+def _match_in_any_order(
+    made: Sequence[ToolCall], expected: Sequence[ToolCall], are_equal: Equality
+) -> bool:
     check_comparison_count(len(made), len(expected))
     rest = list(made)
     for each in expected:
-        found = next((i for i, call in enumerate(rest) if _are_equal(call, each)), None)
+        found = next((i for i, call in enumerate(rest) if are_equal(call, each)), None)
         if found is None:
             return False
         del rest[found]
@@ -124,7 +143,14 @@ def _are_equal(made: ToolCall, expected: ToolCall) -> bool:
     return made.name == expected.name and made.args == expected.args
 
 
-Matcher = Callable[[Sequence[ToolCall], Sequence[ToolCall]], bool]
+def _may_be_equal(actual: ToolCall, expected: ToolCall) -> bool:
+    """Compare, where arguments that were not recorded may have been any."""
+    if actual.args is None:
+        return actual.name == expected.name and expected.args is not None
+    return _are_equal(ToolCall(name=actual.name, args=actual.named_args), expected)
+
+
+Matcher: TypeAlias = Callable[[Sequence[ToolCall], Sequence[ToolCall], Equality], bool]
 
 # The function for each match type, and what it adds to the message of a miss.
 MATCHERS: Mapping[str, tuple[Matcher, str]] = {

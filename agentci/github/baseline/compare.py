@@ -7,7 +7,6 @@ from agentci._util.workspace import Workspace
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.comparison import compare_runs
-from agentci.gate.regression import find_regression_thresholds
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison, Gate
@@ -44,9 +43,7 @@ def compare_with_baseline(
         return Comparison(baseline=PULL_REQUEST_BASE, not_comparable=f"baseline not found: {error}")
     found = earlier.found
     name = f"{shorten_commit(found.commit)}, {found.where}"
-    compared = compare_runs(
-        found.report.results, results, find_regression_thresholds(gates), baseline=name
-    )
+    compared = compare_runs(found.report.results, results, gates, baseline=name)
     return replace(compared, commit=found.commit, stale=earlier.stale)
 
 
@@ -54,14 +51,12 @@ def _compare_with_file(
     named: str, results: Sequence[CheckResult], gates: Sequence[Gate], workspace: Workspace
 ) -> Comparison:
     try:
-        report = read_baseline_report(named, workspace)
+        report = read_baseline_report(named, workspace, outcomes_only=True)
     except InputError as error:
         return Comparison(
             baseline=named, not_comparable=f"baseline not readable: {error.problems[0]}"
         )
     if reason := explain_incomplete(report):
         return Comparison(baseline=named, not_comparable=f"baseline not comparable: it {reason}")
-    compared = compare_runs(
-        report.results, results, find_regression_thresholds(gates), baseline=named
-    )
+    compared = compare_runs(report.results, results, gates, baseline=named)
     return replace(compared, commit=report.commit)

@@ -135,7 +135,7 @@ class BaselineSearch:
         try:
             file = f"{REPORT_NAME} of {where}"
             with limit_input(file, size=len(content)):
-                report = read_report(content, file=file)
+                report = read_report(content, file=file, outcomes_only=True)
         except InputError as error:
             self._add_miss(str(error.problems[0]))
             return None

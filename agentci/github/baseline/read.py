@@ -1,17 +1,24 @@
 """Read the report of an earlier run."""
 
 from agentci._util.input_limits import limit_input
-from agentci._util.workspace import Workspace, is_file, is_folder, read_file
+from agentci._util.workspace import Workspace, is_file, is_folder
 from agentci.errors import InputError
 from agentci.model.result import Report
-from agentci.reports.merge.read import read_report
+from agentci.reports.merge.read import read_report_file
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
 
 
 def read_baseline_report(
-    named: str, workspace: Workspace, *, limit_bytes: int = MAX_REPORT_BYTES
+    named: str,
+    workspace: Workspace,
+    *,
+    limit_bytes: int = MAX_REPORT_BYTES,
+    outcomes_only: bool = False,
 ) -> Report:
     """Read ``results.json``, or that of a folder.
+
+    Args:
+        outcomes_only: leave out what only explains the results, to compare with them.
 
     Raises:
         InputError: it does not exist, is too large, or has another version.
@@ -25,7 +32,9 @@ def read_baseline_report(
     name = workspace.display_path(path)
     found = workspace.resolve_given(path)
     with limit_input(name):
-        return read_report(read_file(found, name=name, limit_bytes=limit_bytes), file=name)
+        return read_report_file(
+            found, file=name, limit_bytes=limit_bytes, outcomes_only=outcomes_only
+        )
 
 
 def explain_incomplete(report: Report) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci._util.text import truncate
+from agentci._util.text.format import format_count
+from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions.registry import GENAI, Convention
 from agentci.recordings.telemetry.span_views import SpanView
 from agentci.recordings.telemetry.tool_calls import EMPTY_VALUES, ToolInvocation
@@ -23,26 +25,41 @@ def explain_missing_content(
         uses: the tool calls of each turn.
         views: all spans of the turns.
     """
+    # As agentevals 0.11.0 does, where it reads the convention.
+    shared = all(one.in_agentevals for view in views for one in view.conventions)
     missing = [
         number
         for number, (turn, used) in enumerate(zip(turns, uses, strict=True), start=1)
-        if (turn.calls or used) and _lacks_content(turn, used)
+        if (turn.calls or used) and _lacks_content(turn, used, question_suffices=shared)
     ]
     if not missing:
         return ""
     numbers = ", ".join(truncate.truncate_list([str(each) for each in missing], MAX_NAMES))
     place = f"turn {numbers} of {len(turns)}" if len(turns) > 1 else "the turn"
+    calls = sum(len(turns[number - 1].calls) for number in missing)
+    tools = sum(len(uses[number - 1]) for number in missing)
+    found = [format_count(calls, "model call")] if calls else []
+    found += [format_count(tools, "tool call")] if tools else []
     convention = _find_producer(views)
     return (
-        f"The content of {place} was not captured ({convention.title}: "
-        f"{_list_scopes(views)}); {convention.capture}"
+        f"The content of {place} was not captured: {' and '.join(found)} without messages "
+        f"({convention.title}: {_list_scopes(views)}; found: {_list_attributes(views)}); "
+        f"{convention.capture}"
     )
 
 
-def _lacks_content(turn: PartialTurn, used: Sequence[ToolInvocation]) -> bool:
-    """Whether neither an answer nor any other output was recorded, though nothing failed."""
+def _lacks_content(
+    turn: PartialTurn, used: Sequence[ToolInvocation], *, question_suffices: bool
+) -> bool:
+    """Whether neither an answer nor any other output was recorded.
+
+    Args:
+        question_suffices: a turn with a question and no output is an agent that did not answer.
+    """
     answer = turn.answer.text if turn.answer is not None else None
-    if answer or turn.intermediate_texts or (turn.failed and turn.question):
+    if answer or turn.intermediate_texts:
+        return False
+    if turn.question and (turn.failed or question_suffices):
         return False
     return all(use.arguments in EMPTY_VALUES and use.result in EMPTY_VALUES for use in used)
 
@@ -60,3 +77,10 @@ def _list_scopes(views: Sequence[SpanView]) -> str:
         if view.span.scope
     )
     return ", ".join(truncate.truncate_list(list(named), MAX_NAMES)) or "no scope"
+
+
+def _list_attributes(views: Sequence[SpanView]) -> str:
+    """List what was recorded instead of content."""
+    names = {name for view in views for name in view.span.attributes}
+    listed = sorted(names - {semconv.OPERATION_NAME})
+    return ", ".join(truncate.truncate_list(listed, MAX_NAMES)) or "no attributes"

@@ -16,7 +16,7 @@ from agentci.model.json import Json
 from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.conventions.registry import is_model_call
+from agentci.recordings.telemetry.conventions.registry import is_agent_activity, is_model_call
 from agentci.recordings.telemetry.spans import (
     LogRecord,
     RejectedSpan,
@@ -170,6 +170,7 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
         warnings: about spans of the file that were rejected.
         may_have_session: whether one of its spans names a session.
         is_model_call: whether its roots are model calls, without a span around them.
+        has_activity: whether one of its spans records work of an agent.
     """
 
     id: str
@@ -178,6 +179,7 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     may_have_session: bool
     is_model_call: bool = False
+    has_activity: bool = True
 
 
 def store_traces(
@@ -191,6 +193,7 @@ def store_traces(
     chunks: defaultdict[str, list[int]] = defaultdict(list)
     sessions: dict[str, bool] = {}
     model_calls: dict[str, bool] = {}
+    active: set[str] = set()
     rejected: Counter[str] = Counter()
     # Spans of one trace are mostly adjacent, so only one trace is held in memory at a time.
     for trace_id, run in groupby(_drop_rejected(records, rejected), key=attrgetter("trace_id")):
@@ -204,6 +207,8 @@ def store_traces(
             model_calls[trace_id] = model_calls.get(trace_id, True) and all(
                 is_model_call(span) for span in spans if span.parent_id is None
             )
+            if trace_id not in active and any(map(is_agent_activity, spans)):
+                active.add(trace_id)
     rejections = tuple(_format_rejection(why, count) for why, count in sorted(rejected.items()))
     return tuple(
         StoredTrace(
@@ -213,6 +218,7 @@ def store_traces(
             warnings=rejections,
             may_have_session=may_have_session,
             is_model_call=model_calls[trace_id],
+            has_activity=trace_id in active,
         )
         for trace_id, may_have_session in sessions.items()
     ), rejections

@@ -131,7 +131,7 @@ def _find_changes(report: Report) -> Mapping[tuple[str, str, str], JsonObject]:
     return {
         (compared.config, compared.evaluator, each.case): {"before": each.before}
         for compared in comparisons
-        for each in (*compared.regressions, *compared.improvements)
+        for each in (*compared.worse, *compared.better)
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 from agentci._util.text import truncate
-from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
+from agentci.model.gate import CheckChange, Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report, Status
 from agentci.reports import comparison as baseline_text
 from agentci.reports.html.charts import make_change_chart, make_histogram
@@ -105,9 +105,7 @@ def _make_comparison_row(compared: EvaluatorComparison, comparison: Comparison) 
 def _regressions(
     comparison: Comparison, ids: Mapping[tuple[str, str, str], str]
 ) -> Iterator[Markup]:
-    changes = [
-        (compared, each) for compared in comparison.evaluators for each in compared.regressions
-    ]
+    changes = [(compared, each) for compared in comparison.evaluators for each in compared.worse]
     if not changes:
         return
     yield tag("h3", "Worse than the baseline")
@@ -124,7 +122,7 @@ def _regressions(
 def _regression(
     evaluator: str,
     compared: EvaluatorComparison,
-    each: ChangedCheck,
+    each: CheckChange,
     ids: Mapping[tuple[str, str, str], str],
 ) -> Markup:
     name = f"{each.case} \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {evaluator}"

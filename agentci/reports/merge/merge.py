@@ -223,7 +223,7 @@ def merge_reports(
         decision=decide(
             group_results_by_policy(gates, results),
             problems=problems,
-            uncovered=sum(gate.uncovered for gate in gates),
+            uncovered=sum(len(gate.uncovered) for gate in gates),
             complete=True,
             fail_on=fail_on,
             also=tuple(find_regression_reasons(comparison, gates)),

@@ -1,34 +1,23 @@
 """Read ``results.json`` back into a report."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from msgspec import ValidationError, convert
 
-from agentci._util.text import json_text, truncate
+from agentci._util.text import truncate
 from agentci._util.text.json_document import JsonDocument, read_json
+from agentci._util.text.json_stream import read_large_object
 from agentci._util.text.suggest import quote_name
+from agentci._util.workspace import CHUNK_BYTES, ResolvedPath, read_chunks
 from agentci.errors import InputError
-from agentci.model.case import CaseSummary
-from agentci.model.gate import Comparison, Gate
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place, Problem
-from agentci.model.result import (
-    CheckResult,
-    Decision,
-    JudgeSpending,
-    ModelCost,
-    Provenance,
-    RepeatRecord,
-    Report,
-    Totals,
-    TrialRecord,
-)
-from agentci.model.shard import Shard, ShardInfo
-from agentci.model.values import replace
+from agentci.model.problem import Problem
+from agentci.model.result import Report
 from agentci.reports import results_json
-from agentci.reports.case_summary import excerpt_turn
+from agentci.reports.merge.report_parts import MissingCaseError, ReportParts
 from agentci.version import __version__
 
 MAX_MESSAGE_CHARACTERS: Final = 300
@@ -43,13 +32,62 @@ _ERROR: Final = re.compile(
 _STEP: Final = re.compile(r"\[([0-9]+)\]|([a-z_]+)")
 
 
-def read_report(data: bytes, *, file: str) -> Report:
+def read_report(data: bytes, *, file: str, outcomes_only: bool = False) -> Report:
     """Read a report that the same version of agentci wrote.
 
     Its texts are untrusted. Of traces, it has only what reports show.
 
+    Args:
+        file: its name, for messages.
+        outcomes_only: leave out what only explains the results, to compare with them.
+
     Raises:
         InputError: the data is not such a report; names the first wrong value and its line.
+    """
+    view = memoryview(data)
+    starts = range(0, len(data), CHUNK_BYTES)
+    return _read(
+        lambda: (bytes(view[start : start + CHUNK_BYTES]) for start in starts),
+        file,
+        partial(ReportParts, outcomes_only=outcomes_only),
+    )
+
+
+def read_report_file(
+    path: ResolvedPath, *, file: str, limit_bytes: int, outcomes_only: bool = False
+) -> Report:
+    """Read a report like ``read_report``, one part of the file at a time.
+
+    Raises:
+        InputError: it is missing, too large or not such a report.
+    """
+    chunks = partial(read_chunks, path, name=file, limit_bytes=limit_bytes)
+    return _read(chunks, file, partial(ReportParts, outcomes_only=outcomes_only))
+
+
+def _read(
+    read_bytes: Callable[[], Iterable[bytes]], file: str, make_parts: Callable[[], ReportParts]
+) -> Report:
+    with suppress(ValueError, RecursionError):  # also of msgspec; explained below
+        parts = make_parts()
+        members = read_large_object(
+            read_bytes(),
+            {
+                "results": lambda item: parts.add_result(convert(item, results_json.ResultJson)),
+                "cases": lambda item: parts.add_case(convert(item, results_json.CaseJson)),
+            },
+        )
+        read = convert(members, results_json.ResultsJson)
+        if read.tool.version == __version__:
+            return parts.make_report(read)
+    return _read_whole(b"".join(read_bytes()), file, make_parts())
+
+
+def _read_whole(data: bytes, file: str, parts: ReportParts) -> Report:
+    """Read a report with the whole document in memory, for messages with places.
+
+    Raises:
+        InputError: as ``read_report``.
     """
     document = read_json(data, file=file)
     _check_author(document)
@@ -57,19 +95,17 @@ def read_report(data: bytes, *, file: str) -> Report:
         read = convert(document.value, results_json.ResultsJson)
     except ValidationError as error:
         raise InputError([_make_problem(str(error), document)]) from None
-    return Report(
-        complete=read.complete,
-        decision=convert(read.decision, Decision, from_attributes=True),
-        totals=convert(read.totals, Totals, from_attributes=True),
-        results=tuple(_results(read, document)),
-        problems=convert(read.problems, tuple[Problem, ...], from_attributes=True),
-        provenance=convert(read.provenance, tuple[Provenance, ...], from_attributes=True),
-        gates=convert(read.gates, tuple[Gate, ...], from_attributes=True),
-        shard_info=None if read.shard is None else _shard_info(read.shard),
-        spending=tuple(map(_spending, read.judges)),
-        comparison=convert(read.comparison, Comparison | None, from_attributes=True),
-        commit=read.commit or "",
-    )
+    for result in read.results:
+        parts.add_result(result)
+    for case in read.cases:
+        parts.add_case(case)
+    try:
+        return parts.make_report(read)
+    except MissingCaseError as error:
+        raise InputError.from_message(
+            f"the case {quote_name(error.case)} of a result is not in `cases`",
+            place=document.find_place(("results", error.index, "case")),
+        ) from None
 
 
 def _check_author(document: JsonDocument) -> None:
@@ -107,90 +143,4 @@ def _make_problem(error: str, document: JsonDocument) -> Problem:
         message=truncate.short(f"{at}{message[:1].lower()}{message[1:]}", MAX_MESSAGE_CHARACTERS),
         place=document.find_place(steps),
         hint=OTHER_BUILD_HINT,
-    )
-
-
-def _results(read: results_json.ResultsJson, document: JsonDocument) -> Iterator[CheckResult]:
-    cases = {
-        (each.id, each.trace, each.eval_case, each.file): _case(each)
-        for each in reversed(read.cases)
-    }
-    for index, each in enumerate(read.results):
-        case = cases.get((each.case, each.trace, each.eval_case, each.file))
-        if case is None:
-            raise InputError.from_message(
-                f"the case {quote_name(each.case)} of a result is not in `cases`",
-                place=document.find_place(("results", index, "case")),
-            )
-        yield _result(each, case)
-
-
-def _result(read: results_json.ResultJson, case: CaseSummary) -> CheckResult:
-    return CheckResult(
-        id=read.id,
-        config=read.config,
-        # Two configs may read the same trace with different warnings.
-        case=replace(case, warnings=read.warnings),
-        evaluator=EvaluatorIdentity(
-            name=read.evaluator,
-            type=read.type,
-            criterion=read.criterion,
-            threshold=read.threshold,
-            required=read.required,
-            place=Place(file=read.place.file, line=read.place.line, column=read.place.column),
-            weight=read.weight,
-        ),
-        status=read.status,
-        judgement=Judgement(
-            score=read.score,
-            passed={"passed": True, "failed": False}.get(read.status),
-            reason=read.reason,
-            turn_scores=read.turn_scores,
-            hits=read.hits,
-            misses=read.misses,
-            reasoning=read.reasoning,
-            details=read.details,
-        ),
-        reason=read.reason,
-        seconds=read.seconds or 0.0,
-        cached=read.cached,
-        trials=convert(read.trials, TrialRecord | None, from_attributes=True),
-        repeats=convert(read.repeats, RepeatRecord | None, from_attributes=True),
-        fingerprint=read.fingerprint,
-    )
-
-
-def _case(read: results_json.CaseJson) -> CaseSummary:
-    return CaseSummary(
-        id=read.id,
-        trace_id=read.trace,
-        group=read.group,
-        eval_case_id=read.eval_case,
-        unmatched_reason=read.unmatched_reason,
-        recording=Place(file=read.file),
-        dialogue=tuple(excerpt_turn(each.user, each.answer) for each in read.turns),
-        warnings=read.warnings,
-        performance=None if read.performance is None else json_text.dumps(read.performance),
-    )
-
-
-def _spending(read: results_json.SpendingJson) -> JudgeSpending:
-    return JudgeSpending(
-        config=read.config,
-        spent=_cost(read.spent),
-        saved=_cost(read.saved),
-        priced=read.spent.usd is not None and read.saved.usd is not None,
-    )
-
-
-def _cost(read: results_json.CostJson) -> ModelCost:
-    return ModelCost(calls=read.calls, tokens=read.tokens, usd=read.usd or 0.0)
-
-
-def _shard_info(read: results_json.ShardJson) -> ShardInfo:
-    return ShardInfo(
-        shard=Shard(index=read.index, total=read.total),
-        plan_digest=read.plan_digest,
-        checks=read.checks,
-        shard_keys=read.shard_keys,
     )

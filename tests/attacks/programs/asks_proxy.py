@@ -1,4 +1,4 @@
-"""Sends raw requests to the proxy of a judge's model, and knocks at other doors."""
+"""Sends raw requests to the proxy of a judge's model, and connects to other ports."""
 
 import json
 import os
@@ -49,14 +49,14 @@ def can_connect(host, number):
 
 
 answers = {name: ask(request) for name, request in REQUESTS.items()}
-doors = {"another port": can_connect("127.0.0.1", int(sys.argv[1])), "another host": can_connect("1.1.1.1", port)}
+others = {"another port": can_connect("127.0.0.1", int(sys.argv[1])), "another host": can_connect("1.1.1.1", port)}
 idle = []
-for _ in range(40):
+for _ in range(20):
     try:
         idle.append(socket.create_connection(("127.0.0.1", port), timeout=5))
         idle[-1].send(b"G")
     except OSError:
         break
-answers["beside 40 idle connections"] = ask(REQUESTS["right token"], seconds=120)
-found = json.dumps({"answers": answers, "doors": doors})
+answers["beside 20 idle connections"] = ask(REQUESTS["right token"], seconds=120)
+found = json.dumps({"answers": answers, "others": others})
 print(json.dumps({"score": 1, "hits": [], "misses": [], "reasoning": found}))

@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from agentci._util.text.json_text import dumps_for_html
 from agentci.model.case import DialogueTurn
-from agentci.model.gate import ChangedCheck, Comparison, EvaluatorComparison
+from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import (
     CallPayload,
     CheckResult,
@@ -53,11 +53,12 @@ def make_trend(**others: Any) -> EvaluatorComparison:
             "config": CONFIG,
             "evaluator": "response_quality",
             "required": True,
+            "classes": CheckClasses(compared=2),
             "pairs": 2,
             "before": 0.9,
             "after": 0.6,
-            "regressions": (ChangedCheck(case="cancels", before=0.95, after=0.6999),),
-            "improvements": (),
+            "worse": (CheckChange(case="cancels", before=0.95, after=0.6999, status="failed"),),
+            "better": (),
             "p_value": None,
             "outcome": "fail",
             "reason": "the mean score fell by 0.3",
@@ -74,7 +75,7 @@ def compared(report: Report, *trends: EvaluatorComparison, **others: Any) -> Rep
 
 def full_report() -> Report:
     """A report with every feature of the page."""
-    report = compared(mixed_report(), make_trend(), added=1)
+    report = compared(mixed_report(), make_trend(), classes=CheckClasses(compared=2, added=1))
     trials = TrialRecord(
         strategy="mean",
         trials=(

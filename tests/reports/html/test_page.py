@@ -130,9 +130,9 @@ class TestBaseline:
         assert [each.get("before") for each in checks] == [None, None, 0.95, None, None, None]
 
     def test_change_picture_shows_direction(self) -> None:
-        better = make_trend(evaluator="tone", after=0.95, regressions=(), outcome="pass")
-        same = make_trend(evaluator="brief", after=0.9, regressions=(), outcome="pass")
-        unknown = make_trend(evaluator="other", before=None, regressions=())
+        better = make_trend(evaluator="tone", after=0.95, worse=(), outcome="pass")
+        same = make_trend(evaluator="brief", after=0.9, worse=(), outcome="pass")
+        unknown = make_trend(evaluator="other", before=None, worse=())
         report = compared(mixed_report(), make_trend(), better, same, unknown)
         pictures = tree_of(report).find_class("change")
         assert [each.find("title").text for each in pictures] == [

@@ -36,7 +36,7 @@ GATES = st.tuples(
                 evaluators=st.dictionaries(st.sampled_from(["tone", "other"]), THRESHOLDS),
             ),
             evaluators=st.just(("tone",)),
-            uncovered=st.integers(0, 2),
+            uncovered=st.sampled_from([(), ("c",), ("c", "d")]),
         )
         for config in CONFIGS
     )

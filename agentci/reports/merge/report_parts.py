@@ -1,0 +1,207 @@
+"""Assemble a report from the parts of ``results.json``, in the order in which they are read."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec import convert
+from msgspec.structs import astuple
+
+from agentci._util.text.json_text import EncodedObject, dumps
+from agentci.model.case import CaseSummary
+from agentci.model.gate import Comparison, Gate
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place, Problem
+from agentci.model.result import (
+    CheckResult,
+    Decision,
+    JudgeSpending,
+    ModelCost,
+    Provenance,
+    RepeatRecord,
+    Report,
+    Totals,
+    TrialRecord,
+)
+from agentci.model.shard import Shard, ShardInfo
+from agentci.model.values import replace
+from agentci.reports import results_json
+from agentci.reports.case_summary import excerpt_turn
+
+T = TypeVar("T", bound=Hashable)
+
+
+class MissingCaseError(ValueError):
+    """The case of a result is not in the report."""
+
+    def __init__(self, index: int, case: str) -> None:
+        super().__init__(index, case)
+        self.index = index
+        self.case = case
+
+
+class _CaseKey(NamedTuple):
+    """What identifies a case in a report, and the warnings of one config about it."""
+
+    id: str
+    trace: str
+    eval_case: str | None
+    file: str
+    warnings: tuple[str, ...]
+
+
+_NO_EXPLANATION: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("turn_scores", "hits", "misses", "warnings"), ()),
+    **dict.fromkeys(("reason", "reasoning", "trials", "repeats")),
+    "details": {},
+    "seconds": None,
+}
+_UNKNOWN_CASE: Final = CaseSummary(id="", trace_id="", group="", recording=Place(file=""))
+
+
+class ReportParts:
+    """Results and cases of one report; equal parts of results share memory.
+
+    Args:
+        outcomes_only: leave out what only explains the results.
+    """
+
+    def __init__(self, *, outcomes_only: bool) -> None:
+        self._outcomes_only = outcomes_only
+        self._results: list[CheckResult] = []
+        self._case_keys: list[_CaseKey] = []
+        self._cases: dict[tuple[str, str, str | None, str], CaseSummary] = {}
+        self._cases_of_results: dict[_CaseKey, CaseSummary] = {}
+        self._shared: dict[Hashable, Any] = {}
+
+    def add_result(self, read: results_json.ResultJson) -> None:
+        """Add a result, whose case may follow later."""
+        if self._outcomes_only:
+            read = replace(read, **_NO_EXPLANATION)
+        key = _CaseKey(read.case, read.trace, read.eval_case, read.file, read.warnings)
+        self._case_keys.append(self._share(key))
+        self._results.append(
+            CheckResult(
+                id=read.id,
+                config=self._share(read.config),
+                case=_UNKNOWN_CASE,
+                evaluator=self._share(_evaluator(read)),
+                status=read.status,
+                judgement=self._make_judgement(read),
+                reason=read.reason,
+                seconds=read.seconds or 0.0,
+                cached=read.cached,
+                unavailable=read.unavailable,
+                trials=convert(read.trials, TrialRecord | None, from_attributes=True),
+                repeats=convert(read.repeats, RepeatRecord | None, from_attributes=True),
+                fingerprint=self._share(read.fingerprint),
+            )
+        )
+
+    def add_case(self, read: results_json.CaseJson) -> None:
+        """Add a case; the first one with its key counts."""
+        if self._outcomes_only:
+            read = replace(read, turns=(), turn_count=0, warnings=(), performance=None)
+        key = (read.id, read.trace, read.eval_case, read.file)
+        self._cases.setdefault(key, _case(read))
+
+    def make_report(self, read: results_json.ResultsJson) -> Report:
+        """Make the report; ``read`` has its other parts.
+
+        Raises:
+            MissingCaseError: the case of a result was not added.
+        """
+        for index, key in enumerate(self._case_keys):
+            case = self._find_case(key, index)
+            self._results[index] = replace(self._results[index], case=case)
+        return Report(
+            complete=read.complete,
+            decision=convert(read.decision, Decision, from_attributes=True),
+            totals=convert(read.totals, Totals, from_attributes=True),
+            results=tuple(self._results),
+            problems=convert(read.problems, tuple[Problem, ...], from_attributes=True),
+            provenance=convert(read.provenance, tuple[Provenance, ...], from_attributes=True),
+            gates=convert(read.gates, tuple[Gate, ...], from_attributes=True),
+            shard_info=None if read.shard is None else _shard_info(read.shard),
+            spending=tuple(map(_spending, read.judges)),
+            comparison=convert(read.comparison, Comparison | None, from_attributes=True),
+            commit=read.commit or "",
+        )
+
+    def _find_case(self, key: _CaseKey, index: int) -> CaseSummary:
+        found = self._cases_of_results.get(key)
+        if found is None:
+            case = self._cases.get(key[:4])
+            if case is None:
+                raise MissingCaseError(index, key.id)
+            # Two configs may read the same trace with different warnings.
+            found = self._cases_of_results[key] = replace(case, warnings=key.warnings)
+        return found
+
+    def _make_judgement(self, read: results_json.ResultJson) -> Judgement:
+        judgement = Judgement(
+            score=read.score,
+            passed={"passed": True, "failed": False}.get(read.status),
+            reason=read.reason,
+            turn_scores=read.turn_scores,
+            hits=read.hits,
+            misses=read.misses,
+            reasoning=read.reasoning,
+            details=EncodedObject(read.details) if read.details else {},
+        )
+        if read.details:
+            return judgement
+        found: Judgement = self._shared.setdefault(astuple(judgement)[:-1], judgement)
+        return found
+
+    def _share(self, value: T) -> T:
+        """Return an equal value that was added before, if any."""
+        found: T = self._shared.setdefault(value, value)
+        return found
+
+
+def _evaluator(read: results_json.ResultJson) -> EvaluatorIdentity:
+    return EvaluatorIdentity(
+        name=read.evaluator,
+        type=read.type,
+        criterion=read.criterion,
+        threshold=read.threshold,
+        required=read.required,
+        place=Place(file=read.place.file, line=read.place.line, column=read.place.column),
+        weight=read.weight,
+    )
+
+
+def _case(read: results_json.CaseJson) -> CaseSummary:
+    return CaseSummary(
+        id=read.id,
+        trace_id=read.trace,
+        group=read.group,
+        eval_case_id=read.eval_case,
+        unmatched_reason=read.unmatched_reason,
+        recording=Place(file=read.file),
+        dialogue=tuple(excerpt_turn(each.user, each.answer) for each in read.turns),
+        warnings=read.warnings,
+        performance=None if read.performance is None else dumps(read.performance),
+    )
+
+
+def _spending(read: results_json.SpendingJson) -> JudgeSpending:
+    return JudgeSpending(
+        config=read.config,
+        spent=_cost(read.spent),
+        saved=_cost(read.saved),
+        priced=read.spent.usd is not None and read.saved.usd is not None,
+    )
+
+
+def _cost(read: results_json.CostJson) -> ModelCost:
+    return ModelCost(calls=read.calls, tokens=read.tokens, usd=read.usd or 0.0)
+
+
+def _shard_info(read: results_json.ShardJson) -> ShardInfo:
+    return ShardInfo(
+        shard=Shard(index=read.index, total=read.total),
+        plan_digest=read.plan_digest,
+        checks=read.checks,
+        shard_keys=read.shard_keys,
+    )
