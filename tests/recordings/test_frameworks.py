@@ -69,7 +69,7 @@ def test_recording_reads_as_the_turns_that_happened(path: Path, expected: list[A
     ]
 
 
-def test_crash_of_an_agent_is_a_warning() -> None:
+def test_crashed_agent_is_reported() -> None:
     (trace,) = read(FOLDER / "openai-agents-mlflow" / "twoturn.jsonl.gz")
     (turn,) = trace.turns
     assert (turn.tool_calls, turn.final_text) == ((), None)

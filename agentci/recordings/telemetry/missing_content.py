@@ -25,12 +25,12 @@ def explain_missing_content(
         uses: the tool calls of each turn.
         views: all spans of the turns.
     """
-    # As agentevals 0.11.0 does, where it reads the convention.
-    shared = all(one.in_agentevals for view in views for one in view.conventions)
+    # An empty message was recorded: the model really said nothing.
+    has_output = any(semconv.OUTPUT_MESSAGES in view.span.attributes for view in views)
     missing = [
         number
         for number, (turn, used) in enumerate(zip(turns, uses, strict=True), start=1)
-        if (turn.calls or used) and _lacks_content(turn, used, question_suffices=shared)
+        if (turn.calls or used) and _lacks_content(turn, used, question_suffices=has_output)
     ]
     if not missing:
         return ""

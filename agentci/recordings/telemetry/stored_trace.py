@@ -169,8 +169,8 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
         chunks: numbers of its chunks of spans and log records, in the file's order.
         warnings: about spans of the file that were rejected.
         may_have_session: whether one of its spans names a session.
-        is_model_call: whether its roots are model calls, without a span around them.
         has_activity: whether one of its spans records work of an agent.
+        is_model_call: whether its roots are model calls, without a span around them.
     """
 
     id: str
@@ -178,8 +178,8 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
     chunks: tuple[int, ...]
     warnings: tuple[str, ...]
     may_have_session: bool
-    is_model_call: bool = False
     has_activity: bool = True
+    is_model_call: bool = False
 
 
 def store_traces(
@@ -192,8 +192,8 @@ def store_traces(
     """
     chunks: defaultdict[str, list[int]] = defaultdict(list)
     sessions: dict[str, bool] = {}
-    model_calls: dict[str, bool] = {}
     active: set[str] = set()
+    model_calls: dict[str, bool] = {}
     rejected: Counter[str] = Counter()
     # Spans of one trace are mostly adjacent, so only one trace is held in memory at a time.
     for trace_id, run in groupby(_drop_rejected(records, rejected), key=attrgetter("trace_id")):
@@ -204,11 +204,11 @@ def store_traces(
                 find_identifier((span.resource for span in spans), semconv.SESSION_NAME) is not None
             )
             sessions[trace_id] = named or sessions.get(trace_id, False)
+            if trace_id not in active and any(map(is_agent_activity, spans)):
+                active.add(trace_id)
             model_calls[trace_id] = model_calls.get(trace_id, True) and all(
                 is_model_call(span) for span in spans if span.parent_id is None
             )
-            if trace_id not in active and any(map(is_agent_activity, spans)):
-                active.add(trace_id)
     rejections = tuple(_format_rejection(why, count) for why, count in sorted(rejected.items()))
     return tuple(
         StoredTrace(
@@ -217,8 +217,8 @@ def store_traces(
             chunks=tuple(chunks[trace_id]),
             warnings=rejections,
             may_have_session=may_have_session,
-            is_model_call=model_calls[trace_id],
             has_activity=trace_id in active,
+            is_model_call=model_calls[trace_id],
         )
         for trace_id, may_have_session in sessions.items()
     ), rejections
