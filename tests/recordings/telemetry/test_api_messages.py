@@ -245,6 +245,18 @@ def test_printed_objects_and_cut_json_are_no_question(raw: Any) -> None:
     assert api_messages.parse_input_messages(raw) == ()
 
 
+def test_autogen_messages_have_the_role_of_their_source() -> None:
+    raw = [
+        {"type": "TextMessage", "source": "user", "content": "hi"},
+        {"type": "TextMessage", "source": "weather_agent", "content": "done"},
+    ]
+    found = api_messages.parse_input_messages(raw)
+    assert [(one.role, one.content.text) for one in found] == [
+        ("user", "hi"),
+        ("assistant", "done"),
+    ]
+
+
 def test_unknown_object_is_only_a_fallback() -> None:
     found = api_messages.parse_input_messages({"user_id": "u-42"})
     assert (extract_text(found), extract_fallback_text(found)) == (None, '{"user_id": "u-42"}')

@@ -183,13 +183,15 @@ def _is_message(value: JsonObject) -> bool:
 
 
 def unwrap_message(value: JsonObject) -> JsonObject:
-    """Return the message in LangChain's and LlamaIndex's serialized forms."""
+    """Return the message in the serialized forms of LangChain, AutoGen and events."""
     names = value.get("id")
     if isinstance(inner := value.get("kwargs"), dict) and value.get("type") == "constructor":
         name = names[-1] if isinstance(names, list) and names else None
         return {"type": name, **inner} if isinstance(name, str) else inner
     if isinstance(inner := value.get("data"), dict) and value.get("type") in _KNOWN_ROLES:
         return {"type": value["type"], **inner}
+    if isinstance(source := value.get("source"), str) and "type" in value:
+        return {**value, "role": "user" if source == "user" else "assistant"}  # AutoGen
     if isinstance(inner := value.get("message"), dict) and (
         isinstance(value.get("event.name"), str)
     ):
