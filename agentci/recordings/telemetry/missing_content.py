@@ -25,12 +25,10 @@ def explain_missing_content(
         uses: the tool calls of each turn.
         views: all spans of the turns.
     """
-    # An empty message was recorded: the model really said nothing.
-    has_output = any(semconv.OUTPUT_MESSAGES in view.span.attributes for view in views)
     missing = [
         number
         for number, (turn, used) in enumerate(zip(turns, uses, strict=True), start=1)
-        if (turn.calls or used) and _lacks_content(turn, used, question_suffices=has_output)
+        if (turn.calls or used) and _lacks_content(turn, used, views)
     ]
     if not missing:
         return ""
@@ -49,19 +47,20 @@ def explain_missing_content(
 
 
 def _lacks_content(
-    turn: PartialTurn, used: Sequence[ToolInvocation], *, question_suffices: bool
+    turn: PartialTurn, used: Sequence[ToolInvocation], views: Sequence[SpanView]
 ) -> bool:
-    """Whether neither an answer nor any other output was recorded.
-
-    Args:
-        question_suffices: a turn with a question and no output is an agent that did not answer.
-    """
+    """Whether neither an answer nor any other output was recorded."""
     answer = turn.answer.text if turn.answer is not None else None
     if answer or turn.intermediate_texts:
         return False
-    if turn.question and (turn.failed or question_suffices):
+    if any(use.arguments not in EMPTY_VALUES or use.result not in EMPTY_VALUES for use in used):
         return False
-    return all(use.arguments in EMPTY_VALUES and use.result in EMPTY_VALUES for use in used)
+    return not turn.question or not (turn.failed or _has_empty_output(views))
+
+
+def _has_empty_output(views: Sequence[SpanView]) -> bool:
+    """Whether an output was recorded, so that the model really said nothing."""
+    return any(semconv.OUTPUT_MESSAGES in view.span.attributes for view in views)
 
 
 def _find_producer(views: Sequence[SpanView]) -> Convention:

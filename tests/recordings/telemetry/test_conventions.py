@@ -101,6 +101,30 @@ def test_model_calls_below_any_span_are_one_turn(call: Any) -> None:
     assert performance["tokens"]["total_prompt"] == 10
 
 
+@pytest.mark.parametrize(
+    "around", [{}, {"openinference.span.kind": "CHAIN"}, {"mlflow.spanType": text("CHAIN")}]
+)
+def test_agents_below_a_span_without_messages_are_turns(around: Any) -> None:
+    agents = [
+        span(
+            name,
+            {"openinference.span.kind": "AGENT", "input.value": name, "output.value": "done"},
+            under="root",
+            at=at,
+        )
+        for name, at in (("first", (0, 10)), ("second", (20, 30)))
+    ]
+    found = trace(span("root", around), *agents)
+    assert [one.user_text for one in found.turns] == ["first", "second"]
+
+
+def test_agents_below_a_workflow_are_one_turn() -> None:
+    around = {"openinference.span.kind": "CHAIN", "input.value": "hi", "output.value": "done"}
+    inner = span("a", {"openinference.span.kind": "AGENT", "input.value": "x"}, under="root")
+    found = turn(span("root", around), inner)
+    assert (found.user_text, found.final_text) == ("hi", "done")
+
+
 def test_openllmetry_tool_without_a_name_is_named_by_its_span() -> None:
     found = turn(
         span("w", {"traceloop.span.kind": "workflow"}),
