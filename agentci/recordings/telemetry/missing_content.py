@@ -59,7 +59,7 @@ def _lacks_content(
 
 
 def _has_empty_output(views: Sequence[SpanView]) -> bool:
-    """Whether an output was recorded, so that the model really said nothing."""
+    """Whether an output was recorded, so that the model really returned nothing."""
     return any(semconv.OUTPUT_MESSAGES in view.span.attributes for view in views)
 
 
