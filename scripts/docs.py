@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from agentci.config.options import OPTIONS, Option
+from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, Convention
 from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
 from scripts.config_reference import config_reference
 
@@ -43,6 +44,9 @@ def generated() -> Mapping[Path, str]:
         ROOT / "action.yml": action,
         ROOT / "docs/action.md": _replaced(ROOT / "docs/action.md", lists),
         ROOT / "docs/configuration.md": _replaced(ROOT / "docs/configuration.md", reference),
+        ROOT / "docs/traces.md": _replaced(
+            ROOT / "docs/traces.md", {"conventions": conventions_table}
+        ),
         ROOT / "docs/transcripts.md": _replaced(
             ROOT / "docs/transcripts.md", {"formats": transcript_formats}
         ),
@@ -87,6 +91,30 @@ def transcript_formats() -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     return "\n".join([*head, *rows])
+
+
+def conventions_table() -> str:
+    """Return what is read of the telemetry of each instrumentation, as a Markdown table."""
+    rows = [
+        f"| {one.title} | {_list_signs(one)} | {one.reads} | {one.capture} |"
+        f" {'yes' if one.in_agentevals else 'no'} |"
+        for one in CONVENTIONS
+    ]
+    return "\n".join(
+        [
+            "| Convention | recognised by | read | without content | in agentevals 0.11.0 |",
+            "| --- | --- | --- | --- | --- |",
+            *sorted(rows, key=str.lower),
+        ]
+    )
+
+
+def _list_signs(convention: Convention) -> str:
+    """Return what a convention is recognised by: starts and names of attributes, and scopes."""
+    names = [f"`{one}*`" for one in convention.prefixes]
+    names += [f"`{one}`" for one in sorted(convention.attributes)]
+    scopes = [f"`{one}*`" if one.endswith(".") else f"`{one}`" for one in convention.scopes]
+    return ", ".join([*names, *(["scope " + ", ".join(scopes)] if scopes else [])])
 
 
 def _options() -> list[Option]:

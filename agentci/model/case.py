@@ -160,7 +160,8 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 READ_CONVENTIONS: Final = (
-    "agentci reads the GenAI semantic conventions and the attributes of Google's ADK"
+    "agentci reads GenAI, OpenInference, Vercel AI SDK, Langfuse, LangSmith, MLflow and other "
+    "conventions, see docs/traces.md"
 )
 
 

@@ -238,7 +238,8 @@ def test_turn_without_content_is_errored(folder: Path) -> None:
     assert ran.code == 3
     [result] = ran.results["results"]
     assert result["status"] == "errored"
-    assert "The content of the turn was not captured (OpenTelemetry GenAI" in result["reason"]
+    assert "The content of the turn was not captured: 1 model call" in result["reason"]
+    assert "gen_ai.request.model" in result["reason"]
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in result["reason"]
 
 

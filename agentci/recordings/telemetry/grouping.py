@@ -144,7 +144,8 @@ def _find_conversation_key(spans: Sequence[Span]) -> _ConversationKey | None:
         return _ConversationKey(text=session, is_session=True)
     for name in SESSION_ATTRIBUTES:
         if shared := find_identifier([*attributes, *resources], name):
-            return _ConversationKey(text=shared, is_session=False)
+            # Langfuse and MLflow write JSON text.
+            return _ConversationKey(text=shared.strip('"') or shared, is_session=False)
     return None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci._util.text import truncate
+from agentci._util.text.format import format_count
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions.registry import GENAI, Convention
 from agentci.recordings.telemetry.span_views import SpanView
@@ -24,32 +25,42 @@ def explain_missing_content(
         uses: the tool calls of each turn.
         views: all spans of the turns.
     """
-    # An empty message was recorded: the model really said nothing.
-    has_output = any(semconv.OUTPUT_MESSAGES in view.span.attributes for view in views)
     missing = [
         number
         for number, (turn, used) in enumerate(zip(turns, uses, strict=True), start=1)
-        if (turn.calls or used)
-        and not (turn.question and has_output)
-        and _lacks_content(turn, used)
+        if (turn.calls or used) and _lacks_content(turn, used, views)
     ]
     if not missing:
         return ""
     numbers = ", ".join(truncate.truncate_list([str(each) for each in missing], MAX_NAMES))
     place = f"turn {numbers} of {len(turns)}" if len(turns) > 1 else "the turn"
+    calls = sum(len(turns[number - 1].calls) for number in missing)
+    tools = sum(len(uses[number - 1]) for number in missing)
+    found = [format_count(calls, "model call")] if calls else []
+    found += [format_count(tools, "tool call")] if tools else []
     convention = _find_producer(views)
     return (
-        f"The content of {place} was not captured ({convention.title}: "
-        f"{_list_scopes(views)}); {convention.capture}"
+        f"The content of {place} was not captured: {' and '.join(found)} without messages "
+        f"({convention.title}: {_list_scopes(views)}; found: {_list_attributes(views)}); "
+        f"{convention.capture}"
     )
 
 
-def _lacks_content(turn: PartialTurn, used: Sequence[ToolInvocation]) -> bool:
-    """Whether neither an answer nor any other output was recorded, though nothing failed."""
+def _lacks_content(
+    turn: PartialTurn, used: Sequence[ToolInvocation], views: Sequence[SpanView]
+) -> bool:
+    """Whether neither an answer nor any other output was recorded."""
     answer = turn.answer.text if turn.answer is not None else None
-    if answer or turn.intermediate_texts or (turn.failed and turn.question):
+    if answer or turn.intermediate_texts:
         return False
-    return all(use.arguments in EMPTY_VALUES and use.result in EMPTY_VALUES for use in used)
+    if any(use.arguments not in EMPTY_VALUES or use.result not in EMPTY_VALUES for use in used):
+        return False
+    return not turn.question or not (turn.failed or _has_empty_output(views))
+
+
+def _has_empty_output(views: Sequence[SpanView]) -> bool:
+    """Whether an output was recorded, so that the model really returned nothing."""
+    return any(semconv.OUTPUT_MESSAGES in view.span.attributes for view in views)
 
 
 def _find_producer(views: Sequence[SpanView]) -> Convention:
@@ -65,3 +76,10 @@ def _list_scopes(views: Sequence[SpanView]) -> str:
         if view.span.scope
     )
     return ", ".join(truncate.truncate_list(list(named), MAX_NAMES)) or "no scope"
+
+
+def _list_attributes(views: Sequence[SpanView]) -> str:
+    """List what was recorded instead of content."""
+    names = {name for view in views for name in view.span.attributes}
+    listed = sorted(names - {semconv.OPERATION_NAME})
+    return ", ".join(truncate.truncate_list(listed, MAX_NAMES)) or "no attributes"

@@ -53,6 +53,9 @@ class TestGroupKeys:
             pytest.param({CONVERSATION: "x" * 257, SESSION: "s"}, {}, "s", id="too long"),
             pytest.param({CONVERSATION: "x" * 256}, {}, "x" * 256, id="maximum length"),
             pytest.param({CONVERSATION: " "}, {}, "t", id="blank"),
+            pytest.param({"langsmith.metadata.thread_id": "x"}, {}, "x", id="langsmith"),
+            pytest.param({"langfuse.trace.metadata.thread_id": '"x"'}, {}, "x", id="json text"),
+            pytest.param({"ai.telemetry.metadata.sessionId": "x"}, {}, "x", id="vercel"),
         ],
     )
     def test_group_key_follows_precedence(self, attributes: Any, resource: Any, key: str) -> None:

@@ -69,8 +69,10 @@ _OUTPUT_KEYS: Final = (
     "content",
     "message",
 )
-# Text that Python printed, such as ``ChatMessage(role=...``: not what user or model wrote.
-_PYTHON_OBJECT: Final = re.compile(r"<?[A-Za-z_][\w.]*(?:\((?:\w+=|\)\Z)| object at 0x)")
+# Objects that Python printed, and JSON that was cut: not what user or model wrote.
+_NO_TEXT: Final = re.compile(
+    r"<?[A-Za-z_][\w.]*(?:\((?:\w+=|\)\Z)| object at 0x)|\s*(?:\{\s*\"|\[\s*[\[{\"])"
+)
 
 
 def parse_input_messages(raw: Json) -> SpanMessages:
@@ -145,7 +147,7 @@ def _find_text(value: Json, keys: Sequence[str]) -> str | None:
     if isinstance(value, dict):
         named = (value.get(key) for key in keys)
         value = next((text for text in named if isinstance(text, str) and text), None)
-    if not isinstance(value, str) or _PYTHON_OBJECT.match(value):
+    if not isinstance(value, str) or _NO_TEXT.match(value):
         return None
     return value
 
@@ -181,13 +183,15 @@ def _is_message(value: JsonObject) -> bool:
 
 
 def unwrap_message(value: JsonObject) -> JsonObject:
-    """Return the message in LangChain's and LlamaIndex's serialized forms."""
+    """Return the message in the serialized forms of LangChain, AutoGen and events."""
     names = value.get("id")
     if isinstance(inner := value.get("kwargs"), dict) and value.get("type") == "constructor":
         name = names[-1] if isinstance(names, list) and names else None
         return {"type": name, **inner} if isinstance(name, str) else inner
     if isinstance(inner := value.get("data"), dict) and value.get("type") in _KNOWN_ROLES:
         return {"type": value["type"], **inner}
+    if isinstance(source := value.get("source"), str) and "type" in value:
+        return {**value, "role": "user" if source == "user" else "assistant"}  # AutoGen
     if isinstance(inner := value.get("message"), dict) and (
         isinstance(value.get("event.name"), str)
     ):
@@ -236,9 +240,7 @@ def _parse_body(message: JsonObject, role: str) -> Iterator[JsonObject]:
         (message[key] for key in ("parts", "blocks", "content") if message.get(key) is not None),
         None,
     )
-    if role == "tool" and (
-        "tool_call_id" in message or "name" in message or isinstance(content, str)
-    ):
+    if role == "tool":
         yield from _parse_tool_message(message, content)
         return
     blocks = content if isinstance(content, list) else [content]

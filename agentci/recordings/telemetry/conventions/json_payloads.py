@@ -19,17 +19,13 @@ def make_layer(
 ) -> SourceLayer:
     """Make the layer of a model call, a tool call, or a step around them.
 
-    A step without messages is not a turn of its own, unless it is the root.
+    A step without messages, such as a span around several turns, is no workflow.
     """
     if kind == "tool":
         return _make_tool_layer(span, given, returned, values)
     inputs = api_messages.parse_input_messages(given)
     outputs = api_messages.parse_output_messages(returned)
-    if (
-        kind == "workflow"
-        and span.parent_id is not None
-        and not (has_content(inputs) or has_content(outputs))
-    ):
+    if kind == "workflow" and not (has_content(inputs) or has_content(outputs)):
         kind = "other"
     return SourceLayer(kind=kind, values=values, input=inputs, output=outputs)
 

@@ -56,7 +56,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     ):
         kind = _find_kind_without_answer(span, inputs)
     if kind == "workflow" and not (has_content(inputs) or has_content(outputs)):
-        kind = "workflow" if span.parent_id is None else "other"
+        kind = "other"  # a step without messages, or a span around several turns
     yield SourceLayer(kind=kind, values=values, input=inputs, output=outputs)
 
 

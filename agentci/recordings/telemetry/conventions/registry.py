@@ -14,6 +14,7 @@ from agentci.recordings.telemetry.source_layer import SourceLayer
 from agentci.recordings.telemetry.spans import Span, SpanEvent, classify_span
 
 GENAI: Final = "genai"
+# Spans of these kinds are work of an agent; others are health checks, databases or set-up.
 ACTIVE_KINDS: Final = frozenset({"agent", "workflow", "inference", "tool"})
 
 
@@ -53,6 +54,7 @@ class Convention(Struct, frozen=True, kw_only=True):
     model_call: tuple[str, frozenset[Json]] | None = None
     capture: str = "record inputs and outputs"
     has_reader: bool = True
+    in_agentevals: bool = False
 
     def has_scope(self, scope: str) -> bool:
         """Return whether a span of this instrumentation scope is read by it."""
@@ -86,6 +88,7 @@ CONVENTIONS: Final = (
     ),
     Convention(
         name=GENAI,
+        in_agentevals=True,
         title="OpenTelemetry GenAI",
         reads="current and former attributes, span events, log records",
         prefixes=("gen_ai.",),
@@ -96,6 +99,7 @@ CONVENTIONS: Final = (
     ),
     Convention(
         name="adk",
+        in_agentevals=True,
         title="Google ADK",
         reads="`gcp.vertex.agent.*` beside GenAI",
         prefixes=("gcp.vertex.agent.",),
@@ -105,6 +109,7 @@ CONVENTIONS: Final = (
     ),
     Convention(
         name="indexed",
+        in_agentevals=True,
         title="OpenLLMetry's indexed attributes",
         reads="`gen_ai.prompt.N.*` and `gen_ai.completion.N.*`",
         prefixes=(semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX),
@@ -212,6 +217,7 @@ CONVENTIONS: Final = (
         scopes=("agent_framework",),
         capture="set ENABLE_SENSITIVE_DATA=true",
         has_reader=False,
+        in_agentevals=True,
     ),
     Convention(
         name="semantic_kernel",
@@ -221,6 +227,7 @@ CONVENTIONS: Final = (
         capture="set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true "
         "and export log records",
         has_reader=False,
+        in_agentevals=True,
     ),
     Convention(
         name="autogen",
@@ -229,6 +236,7 @@ CONVENTIONS: Final = (
         scopes=("autogen-core", "autogen."),
         capture="it records no content; instrument the model's client, too",
         has_reader=False,
+        in_agentevals=True,
     ),
 )
 
@@ -287,7 +295,7 @@ def find_conventions(span: Span) -> Sequence[Convention]:
 
 
 def is_agent_activity(span: Span) -> bool:
-    """Return whether a span records work of an agent, and no health check or set-up."""
+    """Return whether a span records work of an agent, also if no turn can be read from it."""
     kind = classify_span(span)
     if kind in ACTIVE_KINDS or (kind == "none" and semconv.REQUEST_MODEL in span.attributes):
         return True

@@ -30,7 +30,9 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
         yield SourceLayer(
             kind="tool",
             values={
-                semconv.TOOL_NAME: attributes.get("traceloop.entity.name"),
+                semconv.TOOL_NAME: attributes.get("traceloop.entity.name")
+                or attributes.get(semconv.TOOL_NAME)
+                or span.name.removesuffix(".tool"),
                 semconv.TOOL_ARGUMENTS: tool_values.decode_tool_arguments(recorded),
                 semconv.TOOL_RESULT: tool_values.decode_tool_output(
                     returned if result is None else _unwrap(result, "output")
