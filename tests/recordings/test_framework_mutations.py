@@ -12,8 +12,7 @@ import pytest
 from agentci._util.files import SpooledChunks
 from agentci.errors import RecordingError
 from agentci.recordings.registry import read_recording
-from agentci.recordings.telemetry.conversion import convert_to_trace
-from agentci.recordings.telemetry.grouping import group_traces
+from agentci.recordings.runs import convert_run, group_runs
 
 FOLDER = Path(__file__).parent / "frameworks"
 VALUES: list[Any] = [None, [], {}, "", 0, -1, True, "[", "{}", "[[]]", "null", [[{}]], "x" * 50]
@@ -45,8 +44,8 @@ def mutate(value: Any, source: random.Random) -> Any:
 def read_tool_names(data: bytes) -> set[str]:
     spool = SpooledChunks()
     stored = read_recording([data], file="run.jsonl", spool=spool)
-    groups = group_traces(stored, spool, group_by="auto", multi_turn_eval_cases=True)
-    traces = [convert_to_trace(group, spool) for group in groups]
+    groups = group_runs(stored, spool, group_by="auto", multi_turn_eval_cases=True)
+    traces = [convert_run(group, spool) for group in groups]
     return {call.name for trace in traces for turn in trace.turns for call in turn.tool_calls}
 
 
