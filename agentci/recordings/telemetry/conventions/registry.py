@@ -241,6 +241,15 @@ CONVENTIONS: Final = (
 )
 
 
+# Those that hold whole messages, and are not read if they are too long.
+MESSAGE_ATTRIBUTES: Final = (
+    *(semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, "input.value", "output.value"),
+    *("gen_ai.prompt", "gen_ai.completion", "ai.prompt", "ai.prompt.messages"),
+    *("langfuse.observation.input", "langfuse.observation.output", "mlflow.spanInputs"),
+    *("mlflow.spanOutputs", "traceloop.entity.input", "traceloop.entity.output"),
+)
+
+
 def _join_names() -> AttributeNames:
     exact: set[str] = set()
     prefixes: set[str] = set()
