@@ -185,6 +185,7 @@ class TestCommentCondition:
             "repos/compare-commits-with-basehead",
             "actions/list-workflow-runs",
             "repos/list-commits",
+            "git/get-tree",
         }
         bench.evaluate("--comment", "changed", "--baseline", "base")
         assert "baseline not found" in bench.bodies[0]

@@ -10,6 +10,7 @@ from agentci.model.json import Json
 from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions.registry import (
+    MESSAGE_ATTRIBUTES,
     Convention,
     find_conventions,
     load_reader,
@@ -173,7 +174,7 @@ def make_span_views(tree: SpanTree) -> tuple[SpanView, ...]:
 def find_unread_attributes(tree: SpanTree) -> Iterator[str]:
     """Yield a warning for each message attribute that is too long to be read."""
     for span in tree.spans:
-        for name in (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES):
+        for name in MESSAGE_ATTRIBUTES:
             if exceeds_messages_limit(span.attributes.get(name)):
                 size = MAX_MESSAGES_CHARS // 2**20
                 yield f"span {span.id}: {name} is longer than {size} MiB and was not read"

@@ -268,7 +268,7 @@ def running_hub() -> Iterator[Hub]:
     with serve(hub.answer) as api, serve(hub.answer_file) as files:
         hub.url, hub.files_url = api.url, files.url
         yield hub
-    assert hub.wrong == []
+    assert not hub.wrong, hub.wrong
 
 
 def limited(status: int = 403, **headers: str) -> Answer:

@@ -7,6 +7,7 @@ import pytest
 
 from agentci.recordings.telemetry.conventions import api_messages, tool_values
 from agentci.recordings.telemetry.messages import (
+    MAX_MESSAGES_CHARS,
     SpanMessages,
     extract_fallback_text,
     extract_text,
@@ -153,6 +154,13 @@ CONVERSATIONS: dict[str, Any] = {
 }
 
 
+CONVERSATIONS["functions"] = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": TEXT}},
+    {"role": "function", "name": "f", "content": "sunny"},
+]
+
+
 def read_conversation(found: SpanMessages) -> Any:
     return (
         extract_text(find_last_user_messages(found)),
@@ -243,6 +251,23 @@ def test_last_answer_is_read_in_every_form(raw: Any) -> None:
 )
 def test_printed_objects_and_cut_json_are_no_question(raw: Any) -> None:
     assert api_messages.parse_input_messages(raw) == ()
+
+
+def test_text_input_of_a_request_is_the_question() -> None:
+    found = api_messages.parse_input_messages({"model": "m", "messages": [], "input": "hi"})
+    assert extract_text(found) == "hi"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["[" * 20 + "]" * 20, json.dumps([{"role": "user", "content": "x" * MAX_MESSAGES_CHARS}])],
+)
+def test_deep_and_long_values_have_no_text(raw: str) -> None:
+    assert extract_text(api_messages.parse_input_messages(raw)) is None
+
+
+def test_broken_object_is_empty() -> None:
+    assert api_messages.parse_object("{") == {}
 
 
 def test_autogen_messages_have_the_role_of_their_source() -> None:

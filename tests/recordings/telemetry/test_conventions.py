@@ -11,6 +11,8 @@ from agentci.recordings.telemetry.conventions.registry import (
     find_conventions,
     is_agent_activity,
 )
+from agentci.recordings.telemetry.messages import MAX_MESSAGES_CHARS
+from agentci.recordings.telemetry.semconv import MAX_KNOWN_NAMES, AttributeNames
 from agentci.recordings.telemetry.spans import Span
 from tests.recordings.telemetry.recorder import span, trace, turn
 
@@ -192,6 +194,29 @@ def test_helper_that_calls_no_model_is_no_model_call() -> None:
     performance: Any = found.performance
     assert performance["counts"]["llm_calls"] == 1
     assert [one.final_text for one in found.turns] == ["done"]
+
+
+def test_function_call_of_openinference_is_read() -> None:
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "llm.output_messages.0.message.function_call_name": "f",
+        "llm.output_messages.0.message.function_call_arguments_json": text({"a": 1}),
+        "llm.output_messages.x.message.role": "assistant",
+    }
+    (call,) = turn(span("root"), span("c", attributes, under="root")).tool_calls
+    assert (call.name, call.args) == ("f", {"a": 1})
+
+
+def test_names_beyond_those_remembered_are_still_found() -> None:
+    names = AttributeNames(frozenset({"a"}))
+    assert not any(names.has(f"b{number}") for number in range(MAX_KNOWN_NAMES + 1))
+    assert names.has("a")
+
+
+def test_message_that_is_too_long_is_reported() -> None:
+    attributes = {"openinference.span.kind": "CHAIN", "input.value": "x" * (MAX_MESSAGES_CHARS + 1)}
+    found = trace(span("root", attributes), span("c", {"openinference.span.kind": "LLM"}))
+    assert "span root: input.value is longer than 4 MiB and was not read" in found.warnings
 
 
 @pytest.mark.parametrize(

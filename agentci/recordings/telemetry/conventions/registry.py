@@ -243,6 +243,13 @@ CONVENTIONS: Final = (
 
 # Attributes of agents in conventions that are not read: their traces are errors, not ignored.
 UNREAD_PREFIXES: Final = ("llm.", "braintrust.", "haystack.", "lmnr.", "promptflow.", "weave.")
+# Attributes that hold whole messages, and are not read if they are too long.
+MESSAGE_ATTRIBUTES: Final = (
+    *(semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, "input.value", "output.value"),
+    *("gen_ai.prompt", "gen_ai.completion", "ai.prompt", "ai.prompt.messages"),
+    *("langfuse.observation.input", "langfuse.observation.output", "mlflow.spanInputs"),
+    *("mlflow.spanOutputs", "traceloop.entity.input", "traceloop.entity.output"),
+)
 
 
 def _join_names() -> AttributeNames:
