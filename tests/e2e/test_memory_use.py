@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.recordings import otlp
+from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import ROOT, Ran, run_agentci
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,13 @@ code = main()
 print(peak, file=sys.stderr)
 sys.exit(code)
 """
-ARGUMENTS = ("run", "--metric", "tool_trajectory_avg_score", "--traces")
+METRIC = ("--metric", "tool_trajectory_avg_score", "--eval-set", "eval_set.json")
+ARGUMENTS = ("run", *METRIC, "--traces")
+
+
+@pytest.fixture(autouse=True)
+def expected_turns(tmp_path: Path) -> None:
+    (tmp_path / "eval_set.json").write_text(eval_set())
 
 
 def _write(folder: Path, count: int, *, lines: bool) -> str:
@@ -50,6 +56,8 @@ def _peak_bytes(folder: Path, traces: str) -> int:
         text=True,
         check=False,
     )
+    results = json.loads((folder / "agentci-results" / "results.json").read_text())
+    assert results["totals"]["checks"] > 0
     return int(ran.stderr.splitlines()[-1]) * 1024
 
 

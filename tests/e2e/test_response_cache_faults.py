@@ -15,7 +15,7 @@ from agentci.model.requests import ProgramOutput
 from agentci.runner.response_cache.inspect import inspect_responses
 from agentci.runner.response_cache.store import SELECT_ROWS, ResponseRow, parse_row
 from tests.e2e.cached_runs import configure, run, write_program
-from tests.helpers.recordings import otlp
+from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import ROOT, cache_of, run_agentci
 from tests.helpers.waiting import find_processes, wait_until
 
@@ -164,7 +164,9 @@ def test_cache_in_checkout_causes_no_note_without_caching(tmp_path: Path) -> Non
 
 def test_metrics_create_no_cache_folder(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(otlp())
-    run_agentci(["run", "--metric", "response_match_score", "--traces", "trace.json"], cwd=tmp_path)
+    (tmp_path / "set.json").write_text(eval_set())
+    given = ["--traces", "trace.json", "--eval-set", "set.json"]
+    assert run_agentci(["run", "--metric", "response_match_score", *given], cwd=tmp_path).code == 0
     assert not cache_of(tmp_path).exists()
 
 
