@@ -11,6 +11,12 @@ from agentci.recordings.telemetry.span_views import SpanView
 from agentci.recordings.telemetry.tool_calls import EMPTY_VALUES, ToolInvocation
 from agentci.recordings.telemetry.turns import PartialTurn
 
+# Attributes with JSON that holds what a model returned, and how such JSON ends.
+OUTPUT_ATTRIBUTES: Final = (
+    *(semconv.OUTPUT_MESSAGES, "ai.response.toolCalls", "mlflow.spanOutputs"),
+    *("gen_ai.completion", "langfuse.observation.output"),
+)
+JSON_ENDS: Final = {"[": "]", "{": "}"}
 MAX_NAMES: Final = 5
 
 
@@ -25,6 +31,8 @@ def explain_missing_content(
         uses: the tool calls of each turn.
         views: all spans of the turns.
     """
+    if cut := _find_cut_output(views):
+        return cut
     missing = [
         number
         for number, (turn, used) in enumerate(zip(turns, uses, strict=True), start=1)
@@ -61,6 +69,20 @@ def _lacks_content(
 def _has_empty_output(views: Sequence[SpanView]) -> bool:
     """Whether an output was recorded, so that the model really returned nothing."""
     return any(semconv.OUTPUT_MESSAGES in view.span.attributes for view in views)
+
+
+def _find_cut_output(views: Sequence[SpanView]) -> str:
+    """Name a span whose output is the beginning of JSON, which exporters with a limit record."""
+    for view in views:
+        for name in OUTPUT_ATTRIBUTES:
+            value = view.span.attributes.get(name)
+            end = JSON_ENDS.get(value[:1]) if isinstance(value, str) else None
+            if end is not None and not str(value).rstrip().endswith(end):
+                return (
+                    f"{name} of span {view.span.id} was cut off and cannot be read; raise "
+                    "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+                )
+    return ""
 
 
 def _find_producer(views: Sequence[SpanView]) -> Convention:

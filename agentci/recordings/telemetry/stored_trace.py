@@ -47,7 +47,7 @@ def pack_trace(trace: Trace) -> bytes:
     """Serialize a trace for ``unpack_trace``, without ``place`` and ``warnings``."""
     turns = [_pack_turn(turn) for turn in trace.turns]
     performance = None if trace.performance is None else _as_dict(trace.performance)
-    shared = (trace.key, trace.conversation, trace.eval_case_id)
+    shared = (trace.key, trace.conversation, trace.eval_case_id, trace.not_captured)
     subagents = [
         (run.name, run.call_id, list(map(_pack_turn, run.turns))) for run in trace.subagents
     ]
@@ -57,7 +57,7 @@ def pack_trace(trace: Trace) -> bytes:
 def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
     """Deserialize a packed trace."""
     trace_id, shared, performance, turns, subagents = marshal.loads(packed)  # noqa: S302 (our own)
-    key, conversation, eval_case_id = shared
+    key, conversation, eval_case_id, not_captured = shared
     return Trace(
         id=trace_id,
         key=key,
@@ -71,6 +71,7 @@ def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> T
             for name, call_id, own in subagents
         ),
         warnings=warnings,
+        not_captured=not_captured,
     )
 
 

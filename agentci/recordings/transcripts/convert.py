@@ -1,9 +1,11 @@
 """Converts the runs of transcripts to traces."""
 
+from collections.abc import Sequence
+
 from agentci.model.case import QUESTION_NOT_RECORDED
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place
-from agentci.model.trace import Trace
+from agentci.model.trace import Trace, Turn
 from agentci.recordings.transcripts.transcript_run import TranscriptRun
 
 
@@ -26,6 +28,18 @@ def make_trace(run: TranscriptRun, *, file: str, own_id: str) -> Trace:
         performance=summarize_performance(run),
         subagents=run.subagents,
         warnings=tuple(sorted(warnings)),
+        not_captured=_explain_missing_answer(run.turns),
+    )
+
+
+def _explain_missing_answer(turns: Sequence[Turn]) -> str:
+    """Say that the agent did nothing in its last turn, which is no answer; empty if it did."""
+    last = turns[-1] if turns else None
+    if last is None or last.answer_parts or last.intermediate_texts or last.tool_calls:
+        return ""
+    return (
+        f"The recording ends before the agent answered: turn {len(turns)} has no text and no tool "
+        "call of the agent; record the run to its end"
     )
 
 

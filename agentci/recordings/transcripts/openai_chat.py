@@ -39,7 +39,13 @@ def add_message(run: MessageListBuilder, message: JsonObject) -> None:
 
 
 def add_calls(run: MessageListBuilder, message: JsonObject) -> None:
-    """Add the tool calls of a message."""
+    """Add the tool calls of a message.
+
+    Raises:
+        DocumentFormatError: they are not a list, so that a call could be lost.
+    """
+    if not isinstance(message.get("tool_calls", []), list | None):
+        raise DocumentFormatError("`tool_calls` of a message is not a list")
     for call in iterate_objects(message.get("tool_calls")):
         function, custom = as_object(call.get("function")), as_object(call.get("custom"))
         if custom and not function:

@@ -38,11 +38,6 @@ class TurnBuilder:
         self._is_open = False
         self.warnings: list[str] = []
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no turn yet."""
-        return not self._turns
-
     def start_turn(self, question: str | None) -> None:
         """Start a turn with what the user wrote; None if the format does not record it."""
         self._turns.append(_TurnDraft(question=question))

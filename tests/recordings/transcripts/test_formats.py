@@ -108,12 +108,67 @@ class TestMessageLists:
                 {"role": "assistant", "tool_calls": [tool_call(name="")]},
                 "message 2: a tool call has no name",
             ),
+            (
+                {"role": "assistant", "content": None, "tool_calls": tool_call()},
+                "message 2: `tool_calls` of a message is not a list",
+            ),
         ],
     )
     def test_unreadable_message_is_refused(self, message: Any, expected: str) -> None:
         problem = problem_of([ASK, message])
         assert problem.message == expected
         assert "trace_format" in (problem.hint or "")
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "Ho"}],
+            },
+            {
+                "role": "assistant",
+                "content": [{"type": "tool-call", "toolName": "f", "toolCallId": "c", "input": {}}],
+            },
+            {"role": "assistant", "parts": [{"type": "text", "text": "Ho"}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}],
+            },
+            {
+                "lc": 1,
+                "type": "constructor",
+                "id": ["AIMessage"],
+                "kwargs": {"type": "ai", "content": "Ho"},
+            },
+        ],
+        ids=["responses", "ai-sdk", "ai-sdk-ui", "anthropic", "langchain"],
+    )
+    def test_system_message_begins_no_turn(self, answer: dict[str, Any]) -> None:
+        system: dict[str, Any] = {"role": "system", "content": "Be brief."}
+        asked: dict[str, Any] = ASK
+        if "parts" in answer:
+            system, asked = (
+                {**each, "parts": [{"type": "text", "text": "Hi"}]} for each in (system, ASK)
+            )
+        if "lc" in answer:
+            system, asked = (
+                {**answer, "kwargs": {"type": kind, "content": "Hi"}}
+                for kind in ("system", "human")
+            )
+        assert only_turn([system, asked, answer]).user_text == "Hi"
+
+    def test_result_in_the_form_of_openai_beside_anthropic_blocks_is_read(self) -> None:
+        use = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+        result = {"role": "tool", "tool_call_id": "c", "content": "7"}
+        turn = only_turn([ASK, {"role": "assistant", "content": [use]}, result])
+        assert results_of(turn) == ["7"]
+
+    def test_unknown_role_beside_anthropic_blocks_is_refused(self) -> None:
+        use = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+        messages = [ASK, {"role": "assistant", "content": [use]}, {"role": "robot", "content": "x"}]
+        assert "a message has the unknown role `robot`" in problem_of(messages).message
 
     def test_one_list_per_line_is_one_run_per_line(self) -> None:
         found = read_text(lines({"messages": [ASK], "tools": []}, {"messages": [ASK]}))
@@ -436,6 +491,18 @@ class TestClaudeCode:
         assert trace.turns[0].final_text is None
         assert trace.warnings == ("Claude Code reported an error: API Error: 500",)
 
+    def test_synthetic_text_is_no_answer(self) -> None:
+        text = [{"type": "text", "text": "No response requested."}]
+        trace = read_one(
+            self.record("user", "Hi"), self.record("assistant", text, model="<synthetic>")
+        )
+        assert (trace.turns[0].final_text, trace.warnings) == (None, ())
+
+    def test_subagent_record_without_id_is_read(self) -> None:
+        asked = {**self.record("user", "A", isSidechain=True), "uuid": None}
+        trace = read_one(self.record("user", "Hi"), asked)
+        assert [run.turns[0].user_text for run in trace.subagents] == ["A"]
+
     def test_parallel_subagents_are_kept_apart_by_their_chains(self) -> None:
         first = self.record("user", "A", isSidechain=True)
         second = self.record("user", "B", isSidechain=True)
@@ -574,6 +641,7 @@ class TestCodex:
             ("Chunk ID: 1\nProcess exited with code 1\nOutput:\n", True),
             ("Process exited with code 0\nOutput:\nProcess exited with code 1\n", False),
             ("Exit code: 3\nWall time: 0 seconds", True),
+            ('{"output": broken', False),
         ],
     )
     def test_exit_code_says_whether_a_command_failed(self, output: str, failed: bool) -> None:
@@ -657,6 +725,17 @@ class TestCopilot:
         turn = only_turn(self.event("user.message", content="Hi"), {**piece, "ephemeral": True})
         assert turn.final_text is None
 
+    def test_subagent_is_a_call_of_the_stream(self) -> None:
+        spawn = {"id": "1", "type": "collab_tool_call", "tool": "spawn_agent", "prompt": "Look"}
+        trace = read_one(
+            {"type": "thread.started", "thread_id": "t"},
+            {"type": "item.completed", "item": spawn},
+            {"type": "item.updated", "item": {"id": "2", "type": "agent_message", "text": "H"}},
+            {"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": "Ho"}},
+        )
+        assert calls_of(trace.turns[0]) == [("spawn_agent", {"prompt": "Look"})]
+        assert trace.turns[0].final_text == "Ho"
+
 
 class TestGemini:
     HEADER: ClassVar[dict[str, Any]] = {"sessionId": "s", "projectHash": "h", "kind": "main"}
@@ -717,6 +796,27 @@ class TestGemini:
         )
         assert turn.user_text == "Again"
 
+    def test_rewind_to_an_unknown_message_changes_nothing(self) -> None:
+        asked = self.user("1", {"text": "Hi"})
+        assert only_turn(self.HEADER, asked, {"$rewindTo": "9"}).user_text == "Hi"
+
+    def test_call_without_a_result_has_none(self) -> None:
+        call = {**self.call(), "result": None}
+        asked = self.user("1", {"text": "Hi"})
+        turn = only_turn(self.HEADER, asked, self.reply("2", toolCalls=[call]))
+        assert (calls_of(turn), results_of(turn)) == ([("f", {})], [None])
+
+    def test_error_of_a_streamed_tool_is_its_result(self) -> None:
+        call = {"type": "tool_use", "tool_name": "f", "tool_id": "c", "parameters": {}}
+        error = {"status": "error", "error": {"message": "no"}}
+        turn = only_turn(
+            {"type": "init", "session_id": "s"},
+            {"type": "message", "role": "user", "content": "Hi"},
+            call,
+            {"type": "tool_result", "tool_id": "c", **error},
+        )
+        assert (results_of(turn), failed_of(turn)) == (["no"], [True])
+
     def test_updated_message_is_merged(self) -> None:
         turn = only_turn(
             self.HEADER,
@@ -738,6 +838,17 @@ class TestGemini:
 class TestOpenCode:
     def message(self, role: str, *parts: Any, **info: Any) -> dict[str, Any]:
         return {"info": {"role": role, "id": "m", **info}, "parts": list(parts)}
+
+    def test_error_of_a_message_is_a_warning(self) -> None:
+        text = {"type": "text", "text": "Hi"}
+        failed = self.message(
+            "assistant", {**text, "synthetic": True}, error={"name": "ProviderAuthError"}
+        )
+        trace = read_one(
+            {"info": {"id": "ses_1"}, "messages": [self.message("user", text), failed]}
+        )
+        assert trace.turns[0].final_text is None
+        assert trace.warnings == ("OpenCode reported an error: ProviderAuthError",)
 
     def test_synthetic_text_and_compaction_are_no_turns(self) -> None:
         text = {"type": "text", "text": "Hi"}
@@ -887,6 +998,24 @@ class TestAtif:
         )
         [run] = trace.subagents
         assert (run.name, run.call_id, run.turns[0].final_text) == ("a", "x", "Sub")
+
+    def test_reference_without_an_id_belongs_to_no_call(self) -> None:
+        reference = {"source_call_id": "x", "subagent_trajectory_ref": [{}]}
+        embedded: dict[str, Any] = {}
+        for _ in range(12):
+            embedded = {**self.trajectory(self.agent("Sub")), "subagent_trajectories": [embedded]}
+        trace = read_one(
+            self.trajectory(
+                self.agent(calls="x", results=[reference]), subagent_trajectories=[embedded]
+            )
+        )
+        assert {run.call_id for run in trace.subagents} == {None}
+
+    def test_continued_run_is_a_warning(self) -> None:
+        trace = read_one(self.trajectory(self.agent("Ho"), continued_trajectory_ref="next.json"))
+        assert (
+            "the run continues in another trajectory, which is a case of its own" in trace.warnings
+        )
 
 
 @pytest.mark.parametrize(

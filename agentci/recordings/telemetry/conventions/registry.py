@@ -132,7 +132,8 @@ CONVENTIONS: Final = (
             ("llm.input_messages.", "llm.output_messages.", "llm.token_count."),
         ),
         session=("session.id",),
-        capture="unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their like",
+        capture="unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
+        "OPENINFERENCE_HIDE_* variables",
     ),
     Convention(
         name="vercel_ai",
