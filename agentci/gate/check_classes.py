@@ -120,11 +120,23 @@ def find_worse_checks(
 def find_better_checks(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
     """Yield the compared checks that failed and now pass."""
     for check in checks:
-        before, after = check.before, check.after
-        if check.check_class != "compared" or before is None or after is None:
-            continue
-        if before.status == "failed" and after.status == "passed":
+        if _is_gain(check) and not _has_passed(check.stored):
             yield _make_change(check)
+
+
+def count_contradicted(checks: Iterable[ClassifiedCheck]) -> int:
+    """Count the checks that got better only by a change of their evaluator.
+
+    They passed in the baseline, fail there if they are evaluated again, and pass now.
+    """
+    return sum(_is_gain(check) and _has_passed(check.stored) for check in checks)
+
+
+def _is_gain(check: ClassifiedCheck) -> bool:
+    before, after = check.before, check.after
+    if check.check_class != "compared" or before is None or after is None:
+        return False
+    return before.status == "failed" and after.status == "passed"
 
 
 def _has_passed(*results: CheckResult | None) -> bool:

@@ -14,6 +14,7 @@ from agentci.gate.check_classes import (
     UncoveredCases,
     classify_checks,
     count_classes,
+    count_contradicted,
     find_better_checks,
     find_worse_checks,
 )
@@ -90,6 +91,7 @@ class _TestedEvaluator(Struct, frozen=True):
         comparable_drops: whether the mean score of the compared checks dropped.
         drops: whether the mean score dropped by more than is allowed if checks that are not
             comparable only got worse.
+        contradicted: the number of checks that got better only by a change of the evaluator.
     """
 
     comparison: EvaluatorComparison
@@ -100,6 +102,7 @@ class _TestedEvaluator(Struct, frozen=True):
     can_drop: int = 0
     comparable_drops: bool = False
     drops: bool = False
+    contradicted: int = 0
 
 
 def is_drop(excess: float, count: int) -> bool:
@@ -162,9 +165,9 @@ def describe_worse(comparison: EvaluatorComparison) -> str:
     counts = Counter(each.status for each in comparison.worse)
     parts = [f"{count:,} {status}" for status, count in counts.items()]
     if changed := sum(each.check_class == "changed" for each in comparison.worse):
-        parts.append(f"the evaluation of {changed:,} changed")
+        parts.append(f"{changed:,} with a changed evaluator or eval case")
     if failing := sum(each.fails_before for each in comparison.worse):
-        parts.append(f"{failing:,} also in the baseline if evaluated as now")
+        parts.append(f"{failing:,} also failing in the baseline with the current evaluators")
     return f"{format_count(len(comparison.worse), 'check')} got worse ({', '.join(parts)})"
 
 
@@ -242,6 +245,7 @@ def _pair_scores(
             [each for each in scores if each.comparable], thresholds.max_drop
         ).drops,
         drops=_drops_without_gains(scores, thresholds.max_drop),
+        contradicted=count_contradicted(checks),
     )
 
 
@@ -363,13 +367,25 @@ def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> 
         more = _explain_cases_needed(tested, needed, alpha)
         reason = f"{scores}, not significant ({shown_p}){more}"
     elif tested.drops:
-        reason = f"{scores}, but checks got worse that only others whose evaluation changed offset"
-    elif removed := sum(each.status == "removed" for each in comparison.worse):
-        reason = f"{scores}, but {_format_removed(removed)}"
+        reason = f"{scores}, but some checks got worse, offset only by checks that changed"
+    elif lost := _explain_lost_comparison(tested):
+        reason = f"{scores}, but {lost}"
         return replace(comparison, outcome="non-comparable", reason=reason)
     else:
         return replace(comparison, outcome="pass", reason=scores)
     return replace(comparison, outcome="inconclusive", reason=reason)
+
+
+def _explain_lost_comparison(tested: _TestedEvaluator) -> str:
+    """Say why means that did not drop are no evidence of it; empty if they are."""
+    if tested.contradicted:
+        count = format_count(tested.contradicted, "check")
+        return (
+            f"the changed evaluator contradicts the baseline: {count} passed there, fail there "
+            "now, and pass in this run"
+        )
+    removed = sum(each.status == "removed" for each in tested.comparison.worse)
+    return _format_removed(removed) if removed else ""
 
 
 def _add_power(

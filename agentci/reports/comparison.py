@@ -58,7 +58,7 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
         if each.detectable_drop is not None
     )
     if detectable:
-        yield f"drops that are detected with a probability of 80%: {detectable}"
+        yield f"smallest drops that would be detected with 80% probability: {detectable}"
     yield from _list_classes(comparison)
 
 
@@ -99,9 +99,9 @@ def format_scores(change: CheckChange) -> str:
     """Format the scores of a check in both runs: ``score 1 -> 0.5``, ``score 1 -> skipped``."""
     scored = change.status in SCORED_STATUSES
     after = _format_score(change.after) if scored else change.status
-    changed = "; its evaluation changed" if change.check_class == "changed" else ""
+    changed = "; its evaluator or eval case changed" if change.check_class == "changed" else ""
     if change.fails_before:
-        changed = "; also in the baseline if evaluated as now"
+        changed = "; the baseline also fails with the current evaluators"
     return f"score {_format_score(change.before)} -> {after}{changed}"
 
 

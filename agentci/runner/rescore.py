@@ -1,9 +1,8 @@
 """Evaluate the recorded runs of a baseline again, with the evaluators of this run.
 
 The result of a check in the baseline is not comparable if its evaluator or eval case has changed
-since. If the recorded runs of the baseline are at hand, the check is evaluated on them as it is in
-this run: with its evaluators, eval sets and thresholds, in the same sandbox, and with what is left
-of the same budgets.
+since. If the recorded runs of the baseline are available, the check is evaluated on them as in this
+run: with the same evaluators, eval sets, thresholds, sandbox and remaining budget.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +24,9 @@ from agentci.runner.run_checks import run_checks
 from agentci.runner.services import Services
 
 MAX_REASONS: Final = 2
-AGENT_RUNS: Final = "an agent makes the runs, or there are several of a case"
+AGENT_RUNS: Final = "the config runs the agent, or has several trials per case"
 OTHER_RUNS: Final = "the recorded runs at that commit are not those of the baseline"
-OTHER_ROWS: Final = "the rows changed that hold the answers, too"
+OTHER_ROWS: Final = "the rows hold both the expectations and the answers, and changed"
 INTERRUPTED: Final = "the run was interrupted"
 
 

@@ -208,7 +208,9 @@ class TestDatasets:
         self.write(root, context="Bern", answer="Rome")
         ran = run(root)
         assert compared(ran)["classes"]["changed"] == CASES
-        assert compared(ran)["not_rescored"].endswith("the rows changed that hold the answers, too")
+        assert compared(ran)["not_rescored"].endswith(
+            "the rows hold both the expectations and the answers, and changed"
+        )
 
 
 class TestEvalFiles:

@@ -129,6 +129,13 @@ class TestCaseScore:
         assert [each.judgement and each.judgement.score for each in (first, second)] == [0.0, 0.0]
         assert compute_case_scores([first, second]) == {"books_a_flight": 0.5}
 
+    def test_check_without_score_does_not_count(self) -> None:
+        unscored = make_result("passed")
+        assert unscored.judgement is None or unscored.judgement.score is None
+        assert compute_case_scores([unscored, make_result("failed", 0.5)]) == {
+            "books_a_flight": 0.5
+        }
+
     def test_case_score_is_mean_of_evaluator_means(self) -> None:
         results = [_combined([0.2, 0.4], "mean"), _result(0.7, evaluator="other")]
         assert compute_case_scores(results) == {"books_a_flight": pytest.approx(0.5)}

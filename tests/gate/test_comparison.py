@@ -396,8 +396,8 @@ class TestWorse:
         found = trend(before, changed(*[0] * 10, *[1] * 10))
         assert found.outcome == "inconclusive"
         assert found.reason == (
-            "mean score 0.5 -> 0.5 (20 cases, 20 changed), but checks got worse that only others "
-            "whose evaluation changed offset"
+            "mean score 0.5 -> 0.5 (20 cases, 20 changed), but some checks got worse, offset only "
+            "by checks that changed"
         )
 
     def test_changed_checks_that_still_pass_are_no_evidence(self) -> None:
@@ -549,3 +549,17 @@ class TestRegressionReasons:
     def test_unchanged_scores_give_no_reasons(self) -> None:
         same = compare_runs(results(*[1] * 5), results(*[1] * 5), (), baseline="base")
         assert self.reasons(same) == []
+
+
+def test_checks_that_pass_only_by_a_changed_evaluator_are_no_improvement() -> None:
+    """An inverted evaluator fails the baseline's runs, which had passed, and passes the new."""
+    scores = [0.0] * 10
+    [found] = compare_runs(
+        results(*scores),
+        results(*[1.0] * 10),
+        gates(),
+        baseline="main",
+        stored=results(*[1.0] * 10),
+    ).evaluators
+    assert (found.outcome, found.better) == ("non-comparable", ())
+    assert "the changed evaluator contradicts the baseline: 10 checks passed there" in found.reason
