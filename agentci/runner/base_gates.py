@@ -57,12 +57,13 @@ def load_base_gates(
         config = loaded.suite.file
         try:
             gates.append(_make_gate(loaded, moved, base))
-            if config in known:
-                before = _find_run_files(loaded, moved, base)
-                after = _find_run_files(known[config], settings, services)
-                more_runs[config] = before.count_changed(after) - after.count_changed(before)
         except InputError as error:
             notes.append(_make_note(config, error))
+            continue
+        if config in known:
+            before = _find_run_files(loaded, moved, base)
+            after = _find_run_files(known[config], settings, services)
+            more_runs[config] = before.count_changed(after) - after.count_changed(before)
     return BaseGates(gates=tuple(gates), notes=tuple(notes), more_runs=more_runs)
 
 
@@ -150,7 +151,11 @@ class _RunFiles(Struct, frozen=True, kw_only=True):
         policy = replace(suite.gate, overall=replace(suite.gate.overall, on_empty="allow"))
         suite = replace(suite, eval_set=None, dataset=None, gate=policy)
         loaded = replace(self.loaded, suite=suite)
-        return plan_suites([loaded], settings, self.services).gates[0].recorded_runs or 0
+        try:
+            plan = plan_suites([loaded], settings, self.services)
+        except InputError:
+            return 0  # the changed files hold no recorded run
+        return plan.gates[0].recorded_runs or 0
 
 
 def _find_run_files(loaded: LoadedSuite, settings: Settings, services: Services) -> _RunFiles:

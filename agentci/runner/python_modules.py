@@ -64,7 +64,9 @@ class ReachedModules:
 
     def _find(self, imported: ModuleImport, file: Path) -> Iterator[tuple[Path, Names]]:
         """Find the files of an import, each with the names that are used of it."""
-        folders = (file.parents[imported.level - 1],) if imported.level else self._folders
+        level = imported.level
+        # A slice, as there may be more dots than folders.
+        folders = file.parents[level - 1 : level] if level else self._folders
         for folder in folders:
             found = [*self._find_in(folder, imported)]
             if found:

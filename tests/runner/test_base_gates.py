@@ -113,6 +113,14 @@ class TestRecordedRuns:
         assert load(base, head).more_runs == {"agentci.yaml": 3}
         assert load(head, base).more_runs == {"agentci.yaml": -3}
 
+    def test_added_health_check_makes_no_note(self, base: Path, head: Path) -> None:
+        write(base)
+        write(head)
+        span = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "GET /", "attributes": []}
+        (head / "t9.json").write_text(json.dumps([span]))
+        found = load(base, head)
+        assert (found.more_runs, found.notes) == ({"agentci.yaml": 0}, ())
+
     def test_files_of_equal_size_are_not_read(self, base: Path, head: Path) -> None:
         write(base, traces=2)
         write(head, traces=2)

@@ -123,6 +123,11 @@ def test_invalid_module_counts_as_a_whole(folder: Path, text: str) -> None:
     assert digest(folder, "own.py", function="one") != before
 
 
+def test_relative_import_beyond_the_root_is_ignored(folder: Path) -> None:
+    (folder / "own.py").write_text(f"from {'.' * 60} import words\n")
+    assert len(digest(folder, "own.py")) == 1
+
+
 def test_binary_module_counts_as_a_whole(folder: Path) -> None:
     (folder / "own.py").write_bytes(b"\xff1")
     before = digest(folder, "own.py")

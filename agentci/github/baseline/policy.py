@@ -170,7 +170,7 @@ def compare_with_results(
     else:
         base = _find_stored(commit, settings, services, workflow)
     # The base's policy cannot decide any more, so that what it requires is not met.
-    return compare_policies(base, gates, gates)
+    return replace(compare_policies(base, gates, gates), decided_by_base=())
 
 
 def _find_stored(
