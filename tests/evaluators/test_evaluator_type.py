@@ -18,6 +18,7 @@ from agentci.evaluators.fields import Entry
 from agentci.evaluators.judge_config import JudgeSettings
 from agentci.model.case import Case, EvalCase, Expectation
 from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.judges import JudgeConfig, ModelSettings, RequiredJudge
 from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.requests import ProgramOutput, Skip
@@ -147,3 +148,13 @@ def test_plugin_failure_names_the_plugin(method: str, answer: object, complaint:
 def test_plugin_with_invalid_attributes_is_rejected(answers: dict[str, object]) -> None:
     with pytest.raises(TypeError, match="returned a"):
         foreign(**answers)
+
+
+def test_plugin_evaluator_is_defined_by_its_judge() -> None:
+    def define(model: str) -> Any:
+        settings = ModelSettings(provider="openai", model=model, base_url="https://x/v1")
+        judge = RequiredJudge(judge=JudgeConfig(settings=settings), name="a", place=PLACE)
+        return foreign(needs=(judge,)).definition["needs"]
+
+    assert define("m") == define("m")
+    assert define("m") != define("n")

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher, has_multi_turn_case
+from agentci.evaluators.agentevals.match_eval_case import (
+    EvalCaseMatcher,
+    has_multi_turn_case,
+    supply_questions,
+)
 from agentci.model.case import Case, EvalCase, EvalSet
 from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
@@ -35,6 +39,13 @@ def choose(traces: Sequence[Trace], eval_set: EvalSet | None) -> tuple[list[Case
     matching = EvalCaseMatcher(eval_set, has_one_trace=len(traces) == 1)
     cases = [matching.make_case(trace) for trace in traces]
     return cases, [eval_case.id for eval_case in matching.unmatched]
+
+
+def test_turn_beyond_the_eval_case_gets_no_question() -> None:
+    turn = Turn(id="", user_text="", user_text_recorded=False)
+    trace = Trace(id="t", key="t", turns=(turn,), place=PLACE)
+    assert supply_questions(trace, []) == trace
+    assert [each.user_text for each in supply_questions(trace, ["Hi"]).turns] == ["Hi"]
 
 
 def chosen(trace: Trace, *eval_cases: EvalCase) -> str | None:
