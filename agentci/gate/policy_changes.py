@@ -304,10 +304,10 @@ def _compare_evaluators(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     """Compare the settings of all evaluators; equal changes of several cases become one."""
     found: dict[Difference, list[str]] = {}
     weighted = base.policy.cases is not None or head.policy.cases is not None
-    cases = _list_compared_cases(base, head)
+    cases = _match_compared_cases(base, head)
     before, after = _SettingsByCase(base), _SettingsByCase(head)
-    for case in cases:
-        later = after.find(case)
+    for case, later_case in cases.items():
+        later = after.find(later_case)
         for name, own in before.find(case).items():
             other = later.get(name)
             if other is None:
@@ -321,11 +321,32 @@ def _compare_evaluators(base: Gate, head: Gate) -> Iterator[PolicyChange]:
             yield _make_change(base, difference, () if len(names) == len(cases) else names)
 
 
-def _list_compared_cases(base: Gate, head: Gate) -> list[str]:
-    """The cases of both commits if evaluators belong to cases; else one empty name."""
+def _match_compared_cases(base: Gate, head: Gate) -> Mapping[str, str]:
+    """Match the cases of both commits if evaluators belong to cases; else one empty name."""
     if any(each.cases for gate in (base, head) for each in gate.settings):
-        return [case for case in base.eval_cases if case in head.eval_cases]
-    return [""]
+        return match_cases(base.eval_cases, head.eval_cases)
+    return {"": ""}
+
+
+def match_cases(base: Mapping[str, str], head: Mapping[str, str]) -> Mapping[str, str]:
+    """Map the ids of the base's cases to ids of the head's; one that is in neither is left out.
+
+    A case that was renamed has the same digest.
+
+    Args:
+        base, head: digests of the cases by id.
+    """
+    renamed: dict[str, list[str]] = {}
+    for case, digest in head.items():
+        if case not in base:
+            renamed.setdefault(digest, []).append(case)
+    matched: dict[str, str] = {}
+    for case, digest in base.items():
+        if case in head:
+            matched[case] = case
+        elif found := renamed.get(digest):
+            matched[case] = found.pop(0)
+    return matched
 
 
 class _SettingsByCase:

@@ -9,6 +9,7 @@ from agentci._util.text import json_text
 from agentci.config.suite import EvalFileCase, Suite
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.settings import NEUTRAL, apply_settings, read_settings
+from agentci.gate.policy_changes import match_cases
 from agentci.model.case import Dataset, EvalSet
 from agentci.model.gate import Gate
 from agentci.model.json import Json
@@ -61,8 +62,12 @@ def make_gate(
     )
 
 
-def apply_base_settings(suite: Suite, base: Gate) -> Suite:
-    """Return the suite with the settings that evaluators have in the base commit."""
+def apply_base_settings(suite: Suite, base: Gate, head: Gate) -> Suite:
+    """Return the suite with the settings that evaluators have in the base commit.
+
+    Args:
+        head: the gate of the suite.
+    """
     shared = {each.name: each for each in base.settings if not each.cases}
     own = {(case, each.name): each for each in base.settings for case in each.cases}
 
@@ -73,16 +78,19 @@ def apply_base_settings(suite: Suite, base: Gate) -> Suite:
 
     if suite.eval_cases is None:
         return replace(suite, evaluators=tuple(map(change, suite.evaluators)))
+    matched = match_cases(base.eval_cases, head.eval_cases)
+    former_ids = {case: former for former, case in matched.items()}
     known: dict[tuple[int, int], ComparableEvaluator] = {}
     cases: list[EvalFileCase] = []
     for each in suite.eval_cases:
         changed: list[ComparableEvaluator] = []
+        case = former_ids.get(each.eval_case.id, "")
         for evaluator in each.evaluators:
-            named = (each.eval_case.id, evaluator.identity.name)
+            named = (case, evaluator.identity.name)
             settings = own.get(named) or shared.get(named[1])
             key = (id(evaluator), id(settings))
             # Cases that share an evaluator go on sharing it.
-            changed.append(known.setdefault(key, change(evaluator, each.eval_case.id)))
+            changed.append(known.setdefault(key, change(evaluator, case)))
         cases.append(replace(each, evaluators=tuple(changed)))
     distinct = {id(each): each for case in cases for each in case.evaluators}
     return replace(suite, evaluators=tuple(distinct.values()), eval_cases=tuple(cases))

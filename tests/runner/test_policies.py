@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentci.config.overrides import Overrides
+from agentci.gate.policy_changes import find_policy_changes
 from agentci.model.gate import Gate
 from agentci.model.values import replace
 from agentci.runner.load_configs import LoadedSuite, load_suite
@@ -105,8 +106,8 @@ class TestThresholdOfEachType:
 
     def test_base_settings_make_the_evaluator_of_the_base(self, tmp_path: Path, entry: Any) -> None:
         base, gate = describe(tmp_path, config(raised(entry)))
-        head, _ = describe(tmp_path, config({**entry, "required": False}))
-        applied = apply_base_settings(head.suite, gate)
+        head, head_gate = describe(tmp_path, config({**entry, "required": False}))
+        applied = apply_base_settings(head.suite, gate, head_gate)
         assert normalize(applied.evaluators) == normalize(base.suite.evaluators)
 
 
@@ -126,8 +127,8 @@ class TestThresholdOfEachAssertion:
         strict = {**entry, "min_score": 0.6, "weight": 2}
         base, gate = describe(tmp_path, eval_file(case(assertions=[strict])))
         loose = {**entry, "min_score": 0.4, "required": False}
-        head, _ = describe(tmp_path, eval_file(case(assertions=[loose])))
-        applied = apply_base_settings(head.suite, gate)
+        head, head_gate = describe(tmp_path, eval_file(case(assertions=[loose])))
+        applied = apply_base_settings(head.suite, gate, head_gate)
         assert normalize(applied.evaluators) == normalize(base.suite.evaluators)
         assert applied.eval_cases is not None
         assert applied.eval_cases[0].evaluators == applied.evaluators
@@ -274,5 +275,23 @@ def test_evaluator_of_several_cases_stays_shared(tmp_path: Path) -> None:
     content = eval_file(case(), case("b"), assertions=[shared])
     loaded, gate = describe(tmp_path, content)
     base = replace(gate, settings=(replace(gate.settings[0], threshold=0.9),))
-    [evaluator] = apply_base_settings(loaded.suite, base).evaluators
+    [evaluator] = apply_base_settings(loaded.suite, base, gate).evaluators
     assert evaluator.identity.threshold == 0.9
+
+
+def test_renamed_case_keeps_the_settings_of_the_base(tmp_path: Path) -> None:
+    entry = {"name": "safe", "type": "contains", "value": "x"}
+    strict = {**entry, "required": True, "min_score": 0.9}
+    _, base = describe(tmp_path, eval_file(case("refund", assertions=[strict]), case("greet")))
+    loose = {**entry, "min_score": 0.1}
+    loaded, head = describe(
+        tmp_path, eval_file(case("refund-1", assertions=[loose]), case("greet"))
+    )
+    applied = apply_base_settings(loaded.suite, base, head)
+    assert [
+        each.identity.threshold for each in applied.evaluators if each.identity.name == "safe"
+    ] == [0.9]
+    changes = {each.subject: each.names for each in find_policy_changes([base], [head])}
+    assert changes["threshold of safe"] == ("refund",)
+    _, removed = describe(tmp_path, eval_file(case("refund-1"), case("greet")))
+    assert "safe" in {each.subject for each in find_policy_changes([base], [removed])}

@@ -102,8 +102,9 @@ class PolicyCheck:
         return compare_policies(replace(self._base, found=found), own, gates)
 
     def _apply_base(self, loaded: LoadedSuite, base: Gate) -> LoadedSuite:
-        policy = apply_base_policy(base, self._head[loaded.suite.file])
-        suite = apply_base_settings(replace(loaded.suite, gate=policy), base)
+        head = self._head[loaded.suite.file]
+        suite = replace(loaded.suite, gate=apply_base_policy(base, head))
+        suite = apply_base_settings(suite, base, head)
         return replace(loaded, suite=suite)
 
     def _find_base(self, suites: Sequence[LoadedSuite]) -> BasePolicy | None:
