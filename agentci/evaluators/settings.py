@@ -23,7 +23,7 @@ THRESHOLD_FIELDS: Final = {
 }
 # Fields with values that have a threshold.
 NESTED_FIELDS: Final = ("threshold", "aggregator", "code_judge", "evaluator")
-SCALED_THRESHOLD_FIELD: Final = "bar"
+SCALED_THRESHOLD_FIELD: Final = "prompt_threshold"
 # The threshold in a grader of OpenAI's Evals API, on its own scale.
 SERVICE_THRESHOLD_KEY: Final = "pass_threshold"
 MATCH_TYPE_OPTION: Final = "match_type"
@@ -90,9 +90,9 @@ def _apply(value: Any, settings: EvaluatorSettings) -> Any:
     if {"metric", "options"} <= {*fields} and settings.match_type is not None:
         changes["options"] = {MATCH_TYPE_OPTION: settings.match_type}
     if "identity" in fields and isinstance(identity := value.identity, EvaluatorIdentity):
-        bar = changes.get(SCALED_THRESHOLD_FIELD)
-        share = settings.threshold if bar is None else bar.score(bar.threshold)
-        if bar is not None or None not in (share, identity.threshold):
+        scaled = changes.get(SCALED_THRESHOLD_FIELD)
+        share = settings.threshold if scaled is None else scaled.score(scaled.threshold)
+        if scaled is not None or None not in (share, identity.threshold):
             identity = replace(identity, threshold=share, criterion=settings.criterion)
         changes["identity"] = replace(
             identity,
@@ -112,7 +112,7 @@ def _set_thresholds(value: Any, threshold: float) -> dict[str, Any]:
     if isinstance(criterion, dict) and SERVICE_THRESHOLD_KEY in criterion:
         scaled = value.low + threshold * (value.high - value.low)
         changes["criterion"] = {**criterion, SERVICE_THRESHOLD_KEY: scaled}
-    bar = getattr(value, SCALED_THRESHOLD_FIELD, None)
-    if bar is not None and not isinstance(bar.threshold, bool):
-        changes[SCALED_THRESHOLD_FIELD] = replace(bar, threshold=threshold)
+    scaled = getattr(value, SCALED_THRESHOLD_FIELD, None)
+    if scaled is not None and not isinstance(scaled.threshold, bool):
+        changes[SCALED_THRESHOLD_FIELD] = replace(scaled, threshold=threshold)
     return changes

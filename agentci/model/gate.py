@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from operator import add
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import astuple
@@ -39,7 +39,6 @@ CheckClass: TypeAlias = Literal[
 ]
 # The status of a check in this run; "removed" if only the baseline has it.
 ChangedStatus: TypeAlias = Literal["passed", "failed", "errored", "skipped", "removed"]
-COMPARISON_OUTCOMES: Final[tuple[ComparisonOutcome, ...]] = get_args(ComparisonOutcome)
 
 
 class RegressionThresholds(Struct, frozen=True, kw_only=True):

@@ -90,7 +90,7 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
 
     identity: EvaluatorIdentity
     template: str
-    bar: PromptThreshold
+    prompt_threshold: PromptThreshold
     judge: RequiredJudge
 
     @property
@@ -101,12 +101,12 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
     @property
     def definition(self) -> Definition:
         """See ``ComparableEvaluator``."""
-        unbounded = self.bar.scale == UNBOUNDED
+        unbounded = self.prompt_threshold.scale == UNBOUNDED
         return {
             "type": self.identity.type,
             "prompt": self.template,
-            "threshold": self.bar.threshold,
-            "scale": None if unbounded else self.bar.scale,
+            "threshold": self.prompt_threshold.threshold,
+            "scale": None if unbounded else self.prompt_threshold.scale,
             "judge": define_judge(self.judge.judge),
             **define_repeat(self.identity),
         }
@@ -142,13 +142,15 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
         value = verdict.value
         if isinstance(value, str):
             raise TypeError(f"expected a number or a boolean, got the label {value}")
-        return make_prompt_judgement(value, verdict.representative_verdict.reason, self.bar)
+        return make_prompt_judgement(
+            value, verdict.representative_verdict.reason, self.prompt_threshold
+        )
 
     def _make_request(self, responses: Sequence[Response]) -> AskModel:
         [response] = responses
         try:
             template = parse_filled_template(check_response(response, ProgramOutput))
-            prompt = make_question_from_template(*template, self.bar.form)
+            prompt = make_question_from_template(*template, self.prompt_threshold.form)
         except EvaluatorError as error:
             raise EvaluatorError(f"Evaluator `{self.identity.name}`: {error}") from None
         return AskModel(prompt=prompt, judge=self.judge.judge)
@@ -187,14 +189,18 @@ def _is_named_value(value: Json) -> bool:
             return False
 
 
-def make_prompt_judgement(value: JudgeValue, reason: str, bar: PromptThreshold) -> Judgement:
+def make_prompt_judgement(
+    value: JudgeValue, reason: str, prompt_threshold: PromptThreshold
+) -> Judgement:
     """Make a judgement from a judge model's value."""
-    passed = bar.is_passed_by(value)
+    passed = prompt_threshold.is_passed_by(value)
     said = str(value).lower() if isinstance(value, bool) else format_number(value)
     return Judgement(
-        score=bar.score(value),
+        score=prompt_threshold.score(value),
         passed=passed,
-        misses=() if passed else (f"the judge returned {said}, required: {bar.description}",),
+        misses=()
+        if passed
+        else (f"the judge returned {said}, required: {prompt_threshold.description}",),
         reasoning=reason or None,
         details={RESULT: value},
     )
@@ -207,7 +213,7 @@ def build_prompt(entry: PromptEntry, context: EvaluatorContext) -> PromptEvaluat
         InputError: the prompt's file is missing, the template is invalid, or no judge model is
             configured.
     """
-    bar = make_prompt_threshold(entry.threshold, entry.scale)
+    prompt_threshold = make_prompt_threshold(entry.threshold, entry.scale)
     place = context.find_place("prompt")
     template = entry.prompt
     if is_prompt_path(template):
@@ -219,7 +225,7 @@ def build_prompt(entry: PromptEntry, context: EvaluatorContext) -> PromptEvaluat
     judge_place = context.find_place("judge" if entry.judge is not None else "type")
     evaluator = make_prompt_evaluator(
         template,
-        bar,
+        prompt_threshold,
         place=context.place,
         judge=context.judges.require(entry.judge, name=entry.name, place=judge_place),
     )
@@ -228,20 +234,22 @@ def build_prompt(entry: PromptEntry, context: EvaluatorContext) -> PromptEvaluat
 
 
 def make_prompt_evaluator(
-    template: str, bar: PromptThreshold, *, place: Place, judge: RequiredJudge
+    template: str, prompt_threshold: PromptThreshold, *, place: Place, judge: RequiredJudge
 ) -> PromptEvaluator:
     """Make the evaluator for ``template``, with the name in ``judge``."""
     return PromptEvaluator(
         identity=EvaluatorIdentity(
             name=judge.name,
             type="prompt",
-            criterion=bar.description,
-            threshold=None if isinstance(bar.threshold, bool) else bar.score(bar.threshold),
+            criterion=prompt_threshold.description,
+            threshold=None
+            if isinstance(prompt_threshold.threshold, bool)
+            else prompt_threshold.score(prompt_threshold.threshold),
             required=True,
             place=place,
         ),
         template=template,
-        bar=bar,
+        prompt_threshold=prompt_threshold,
         judge=judge,
     )
 

@@ -38,16 +38,18 @@ ROW = DatasetRow(id="r", query="Weather?", columns={"context": "c", "response": 
 CASE = Case(id="c", trace=Trace(id="t", key="t", turns=(TURN,), place=PLACE), dataset_row=ROW)
 
 
-def _evaluator(bar: PromptThreshold) -> PromptEvaluator:
+def _evaluator(prompt_threshold: PromptThreshold) -> PromptEvaluator:
     identity = EvaluatorIdentity(
         name="kind",
         type="prompt",
-        criterion=bar.description,
+        criterion=prompt_threshold.description,
         threshold=None,
         required=True,
         place=PLACE,
     )
-    return PromptEvaluator(identity=identity, template="{{ response }}", bar=bar, judge=JUDGE)
+    return PromptEvaluator(
+        identity=identity, template="{{ response }}", prompt_threshold=prompt_threshold, judge=JUDGE
+    )
 
 
 RATED = _evaluator(make_prompt_threshold(3))
@@ -87,7 +89,7 @@ class TestAsk:
         asked = RATED.ask(CASE).then((_filled(),))
         assert isinstance(asked, AskModel)
         assert asked.judge == JUDGE.judge
-        assert asked.prompt.schema == RATED.bar.form
+        assert asked.prompt.schema == RATED.prompt_threshold.form
         assert asked.prompt.user.startswith("A: <untrusted")
         assert RATED.needs == (JUDGE,)
 
@@ -144,7 +146,7 @@ def test_verdict_passes_if_it_meets_threshold(
 
 
 @pytest.mark.parametrize(
-    ("bar", "value", "score"),
+    ("prompt_threshold", "value", "score"),
     [
         (make_prompt_threshold(3), 4.0, None),
         (make_prompt_threshold(3.5), 4.0, None),
@@ -158,9 +160,9 @@ def test_verdict_passes_if_it_meets_threshold(
     ],
 )
 def test_score_is_set_only_for_known_scale(
-    bar: PromptThreshold, value: bool | float, score: float | None
+    prompt_threshold: PromptThreshold, value: bool | float, score: float | None
 ) -> None:
-    assert make_prompt_judgement(value, "", bar).score == score
+    assert make_prompt_judgement(value, "", prompt_threshold).score == score
 
 
 def test_threshold_type_selects_answer_schema() -> None:
@@ -175,7 +177,7 @@ def test_threshold_type_selects_answer_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "value", "bar", "miss"),
+    ("threshold", "value", "criterion", "miss"),
     [
         (3, 2.0, "result >= 3", "the judge returned 2, required: result >= 3"),
         (0.5, 0.25, "result >= 0.5", "the judge returned 0.25, required: result >= 0.5"),
@@ -184,10 +186,13 @@ def test_threshold_type_selects_answer_schema() -> None:
     ],
 )
 def test_miss_reports_returned_value_and_criterion(
-    threshold: bool | float, value: bool | float, bar: str, miss: str
+    threshold: bool | float, value: bool | float, criterion: str, miss: str
 ) -> None:
     evaluator = _evaluator(make_prompt_threshold(threshold))
-    assert (evaluator.identity.criterion, evaluator.read(_ruling(value)).misses) == (bar, (miss,))
+    assert (evaluator.identity.criterion, evaluator.read(_ruling(value)).misses) == (
+        criterion,
+        (miss,),
+    )
 
 
 def test_unexpected_verdict_is_a_type_error() -> None:
