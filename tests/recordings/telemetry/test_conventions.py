@@ -10,6 +10,7 @@ from agentci.recordings.telemetry.conventions.registry import (
     SPAN_ATTRIBUTES,
     find_conventions,
     is_agent_activity,
+    is_model_call,
 )
 from agentci.recordings.telemetry.messages import MAX_MESSAGES_CHARS
 from agentci.recordings.telemetry.semconv import MAX_KNOWN_NAMES, AttributeNames
@@ -28,6 +29,18 @@ RESULT = {"role": "tool", "tool_call_id": "1", "content": "42"}
 
 def text(value: Any) -> str:
     return json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("openinference.span.kind", "llm"),
+        ("langsmith.span.kind", "LLM"),
+        ("langfuse.observation.type", "GENERATION"),
+    ],
+)
+def test_kind_of_a_model_call_is_recognised_in_any_case(name: str, kind: str) -> None:
+    assert is_model_call(span("call", {name: kind}))
 
 
 def logfire_call(name: str, inputs: Any, output: Any, at: tuple[int, int]) -> Span:

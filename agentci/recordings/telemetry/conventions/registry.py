@@ -36,7 +36,7 @@ class Convention(Struct, frozen=True, kw_only=True):
         read: what it reads beside ``attributes``; None for all with its prefixes.
         scopes: names of instrumentation scopes, or their starts if they end with a dot.
         session: attributes that hold the id of a conversation.
-        model_call: an attribute, and its values on the span of a model call.
+        model_call: an attribute, and its values on the span of a model call, in upper case.
         capture: what to do if content was not recorded.
         has_reader: whether a module reads it; if not, its spans follow GenAI, and only the way to
             content differs.
@@ -169,7 +169,7 @@ CONVENTIONS: Final = (
     Convention(
         name="langsmith",
         title="LangSmith OTel",
-        model_call=("langsmith.span.kind", frozenset({"llm"})),
+        model_call=("langsmith.span.kind", frozenset({"LLM"})),
         reads="`gen_ai.prompt` and `gen_ai.completion` as JSON",
         prefixes=("langsmith.",),
         attributes=frozenset({"gen_ai.prompt", "gen_ai.completion"}),
@@ -182,7 +182,7 @@ CONVENTIONS: Final = (
     Convention(
         name="langfuse",
         title="Langfuse",
-        model_call=("langfuse.observation.type", frozenset({"generation"})),
+        model_call=("langfuse.observation.type", frozenset({"GENERATION"})),
         reads="observations: generation, tool, agent, chain, span",
         prefixes=("langfuse.",),
         read=AttributeNames(
@@ -250,6 +250,8 @@ MESSAGE_ATTRIBUTES: Final = (
     *("gen_ai.prompt", "gen_ai.completion", "ai.prompt", "ai.prompt.messages"),
     *("langfuse.observation.input", "langfuse.observation.output", "mlflow.spanInputs"),
     *("mlflow.spanOutputs", "traceloop.entity.input", "traceloop.entity.output"),
+    *("events", "all_messages_events", "pydantic_ai.all_messages", "raw_input", "response"),
+    *("request_data", "response_data", "ai.response.toolCalls"),
 )
 
 
@@ -281,7 +283,7 @@ _MODEL_CALLS: Final = tuple(one.model_call for one in CONVENTIONS if one.model_c
 def is_model_call(span: Span) -> bool:
     """Return whether a span is a model call, without reading its content."""
     return classify_span(span) == "inference" or any(
-        isinstance(value := span.attributes.get(name), str) and value in values
+        isinstance(value := span.attributes.get(name), str) and value.upper() in values
         for name, values in _MODEL_CALLS
     )
 
