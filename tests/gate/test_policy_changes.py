@@ -406,3 +406,9 @@ class TestMergedRuns:
 
     def test_without_comparisons_there_is_none(self) -> None:
         assert merge_policies([None, None]) is None
+
+
+def test_cases_are_matched_by_id_then_by_digest() -> None:
+    base = {"a": "1", "b": "2", "c": "2", "d": "3"}
+    head = {"a": "9", "x": "2", "y": "2", "z": "4"}
+    assert policy_changes.match_cases(base, head) == {"a": "a", "b": "x", "c": "y"}
