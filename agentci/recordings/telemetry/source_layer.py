@@ -1,6 +1,6 @@
 """What one convention says about a span."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -24,3 +24,15 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     input: SpanMessages = ()
     output: SpanMessages = ()
     failed: bool = False
+
+
+def select_values(
+    attributes: Mapping[str, Json], sources: Mapping[str, Sequence[str]]
+) -> dict[str, Json]:
+    """Return values by GenAI name, each from the first of its ``sources`` that is recorded."""
+    return {
+        name: attributes[source]
+        for name, own in sources.items()
+        for source in reversed(own)
+        if attributes.get(source) is not None
+    }

@@ -22,8 +22,8 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     """Read indexed attributes, such as ``gen_ai.prompt.0.content``."""
     attributes = span.attributes
     yield SourceLayer(
-        input=_parse_indexed_messages(_group_by_index(attributes, semconv.PROMPT_PREFIX)),
-        output=_parse_indexed_messages(_group_by_index(attributes, semconv.COMPLETION_PREFIX)),
+        input=_parse_indexed_messages(group_by_index(attributes, semconv.PROMPT_PREFIX)),
+        output=_parse_indexed_messages(group_by_index(attributes, semconv.COMPLETION_PREFIX)),
     )
 
 
@@ -37,15 +37,18 @@ def _make_indexed_message(fields: IndexedFields) -> JsonObject:
     if role == "tool":
         answer = make_response_part(fields.get("tool_call_id"), fields.get("name"), content)
         return {"role": role, "parts": [answer]}
-    calls: list[Json] = list(_group_by_index(fields, "tool_calls."))
+    calls: list[Json] = list(group_by_index(fields, "tool_calls."))
     return {"role": role, "parts": [*parse_parts(content), *parse_tool_call_parts(calls)]}
 
 
-def _group_by_index(attributes: Mapping[str, Json], prefix: str) -> list[IndexedFields]:
-    """Collect the fields below ``<prefix><number>.``, sorted by number."""
+def group_by_index(
+    attributes: Mapping[str, Json], prefix: str, inner: str = ""
+) -> list[IndexedFields]:
+    """Collect the fields below ``<prefix><number>.<inner>``, sorted by number."""
     found: dict[int, IndexedFields] = {}
     for name, value in attributes.items():
-        number, _, field = name.removeprefix(prefix).partition(".")
-        if name.startswith(prefix) and number.isdecimal() and field:
-            found.setdefault(int(number[:9]), {})[field] = value
+        if name.startswith(prefix):
+            number, _, field = name[len(prefix) :].partition(".")
+            if number.isdecimal() and field and field.startswith(inner):
+                found.setdefault(int(number[:9]), {})[field[len(inner) :]] = value
     return [found[number] for number in sorted(found)]

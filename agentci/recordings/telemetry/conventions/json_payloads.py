@@ -1,12 +1,13 @@
 """Makes a layer of what platforms record as two JSON values, the input and the output."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages, tool_values
 from agentci.recordings.telemetry.messages import has_content
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.source_layer import SourceLayer, select_values
 from agentci.recordings.telemetry.spans import OperationKind, Span
 
 
@@ -32,21 +33,15 @@ def make_layer(
 
 def make_usage(raw: Json) -> dict[str, Json]:
     """Read token counts under the names that platforms use."""
-    usage = api_messages.parse_object(raw)
-    return {
-        name: usage[key]
-        for name, keys in _USAGE_KEYS
-        for key in reversed(keys)
-        if usage.get(key) is not None
-    }
+    return select_values(api_messages.parse_object(raw), _USAGE_KEYS)
 
 
-_USAGE_KEYS = (
-    (semconv.INPUT_TOKENS, ("input_tokens", "prompt_tokens", "input")),
-    (semconv.OUTPUT_TOKENS, ("output_tokens", "completion_tokens", "output")),
-    (semconv.CACHE_READ_TOKENS, ("cache_read_input_tokens", "input_cache_read")),
-    (semconv.CACHE_WRITE_TOKENS, ("cache_creation_input_tokens", "input_cache_creation")),
-)
+_USAGE_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    semconv.INPUT_TOKENS: ("input_tokens", "prompt_tokens", "input"),
+    semconv.OUTPUT_TOKENS: ("output_tokens", "completion_tokens", "output"),
+    semconv.CACHE_READ_TOKENS: ("cache_read_input_tokens", "input_cache_read"),
+    semconv.CACHE_WRITE_TOKENS: ("cache_creation_input_tokens", "input_cache_creation"),
+}
 
 
 def _make_tool_layer(

@@ -6,8 +6,9 @@ from typing import Final
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages, tool_values
+from agentci.recordings.telemetry.conventions.indexed import group_by_index
 from agentci.recordings.telemetry.messages import SpanMessages, has_content
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.source_layer import SourceLayer, select_values
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
@@ -32,12 +33,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     """Read a span with ``openinference.span.kind``."""
     attributes = span.attributes
     kind = _find_kind(span)
-    values: dict[str, Json] = {
-        name: attributes[source]
-        for name, sources in _VALUES.items()
-        for source in reversed(sources)
-        if attributes.get(source) is not None
-    }
+    values = select_values(attributes, _VALUES)
     if reason := attributes.get("llm.finish_reason"):
         values[semconv.FINISH_REASONS] = [reason]
     given, returned = attributes.get("input.value"), attributes.get("output.value")
@@ -117,16 +113,3 @@ def _make_message(fields: Mapping[str, Json]) -> JsonObject:
 
 def _make_block(fields: Mapping[str, Json]) -> JsonObject:
     return {"type": fields.get("type", "text"), **fields}
-
-
-def group_by_index(
-    attributes: Mapping[str, Json], prefix: str, inner: str
-) -> list[dict[str, Json]]:
-    """Collect the fields below ``<prefix><number>.<inner>``, sorted by number."""
-    found: dict[int, dict[str, Json]] = {}
-    for name, value in attributes.items():
-        if name.startswith(prefix):
-            number, _, field = name[len(prefix) :].partition(".")
-            if number.isdecimal() and field.startswith(inner):
-                found.setdefault(int(number[:9]), {})[field[len(inner) :]] = value
-    return [found[number] for number in sorted(found)]

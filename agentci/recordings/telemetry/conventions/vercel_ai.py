@@ -6,7 +6,7 @@ from typing import Final
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.source_layer import SourceLayer, select_values
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
@@ -39,12 +39,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     """Read a span of the AI SDK."""
     attributes = span.attributes
     kind = _find_kind(attributes.get("ai.operationId"))
-    values: dict[str, Json] = {
-        name: attributes[source]
-        for name, sources in _VALUES.items()
-        for source in reversed(sources)
-        if attributes.get(source) is not None
-    }
+    values = select_values(attributes, _VALUES)
     if reason := attributes.get("ai.response.finishReason"):
         values[semconv.FINISH_REASONS] = [reason]
     prompt = attributes.get("ai.prompt.messages") or attributes.get("ai.prompt")
