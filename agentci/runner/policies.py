@@ -71,27 +71,28 @@ def apply_base_settings(suite: Suite, base: Gate, head: Gate) -> Suite:
     shared = {each.name: each for each in base.settings if not each.cases}
     own = {(case, each.name): each for each in base.settings for case in each.cases}
 
+    known: dict[tuple[int, int], ComparableEvaluator] = {}
+
     def change(evaluator: ComparableEvaluator, case: str = "") -> ComparableEvaluator:
         name = evaluator.identity.name
         settings = own.get((case, name)) or shared.get(name)
-        return evaluator if settings is None else apply_settings(evaluator, settings)
+        if settings is None:
+            return evaluator
+        # Cases that share an evaluator go on sharing it.
+        key = (id(evaluator), id(settings))
+        if key not in known:
+            known[key] = apply_settings(evaluator, settings)
+        return known[key]
 
     if suite.eval_cases is None:
         return replace(suite, evaluators=tuple(map(change, suite.evaluators)))
     matched = match_cases(base.eval_cases, head.eval_cases)
     former_ids = {case: former for former, case in matched.items()}
-    known: dict[tuple[int, int], ComparableEvaluator] = {}
     cases: list[EvalFileCase] = []
     for each in suite.eval_cases:
-        changed: list[ComparableEvaluator] = []
-        case = former_ids.get(each.eval_case.id, "")
-        for evaluator in each.evaluators:
-            named = (case, evaluator.identity.name)
-            settings = own.get(named) or shared.get(named[1])
-            key = (id(evaluator), id(settings))
-            # Cases that share an evaluator go on sharing it.
-            changed.append(known.setdefault(key, change(evaluator, case)))
-        cases.append(replace(each, evaluators=tuple(changed)))
+        former_id = former_ids.get(each.eval_case.id, "")
+        changed = tuple(change(evaluator, former_id) for evaluator in each.evaluators)
+        cases.append(replace(each, evaluators=changed))
     distinct = {id(each): each for case in cases for each in case.evaluators}
     return replace(suite, evaluators=tuple(distinct.values()), eval_cases=tuple(cases))
 
