@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
 
+_NAME_TRACES: Final = "name the files of the agent's traces"
 _SAVE_MESSAGES: Final = "save the agent's message list as JSON (docs/transcripts.md)"
 _USE_OTLP: Final = "export the spans with OTLP"
 
@@ -113,7 +114,7 @@ _ROWS: Final = (
     ),
     _row(
         "Zipkin JSON",
-        f"{_USE_OTLP}",
+        _USE_OTLP,
         lambda fields: (
             {"traceId", "id"} <= fields.keys()
             and ("localEndpoint" in fields or "remoteEndpoint" in fields)
@@ -143,26 +144,26 @@ _ROWS: Final = (
     ),
     _row(
         "a Playwright report",
-        "name the files of the agent's traces",
+        _NAME_TRACES,
         lambda fields: {"config", "suites"} <= fields.keys() and "stats" in fields,
     ),
     _row(
         "a Jest or Vitest report",
-        "name the files of the agent's traces",
+        _NAME_TRACES,
         _has("numTotalTests", "testResults"),
     ),
-    _row("a SARIF report", "name the files of the agent's traces", _is_sarif),
+    _row("a SARIF report", _NAME_TRACES, _is_sarif),
     _row(
         "results of agentci",
-        "name the files of the agent's traces",
+        _NAME_TRACES,
         _has("schema_version", "decision", "totals"),
     ),
     _row(
         "an HTTP archive (HAR)",
-        "name the files of the agent's traces",
+        _NAME_TRACES,
         lambda fields: isinstance(log := fields.get("log"), dict) and "entries" in log,
     ),
-    _row("a Chrome trace", "name the files of the agent's traces", _has("traceEvents")),
+    _row("a Chrome trace", _NAME_TRACES, _has("traceEvents")),
     _row(
         "an Inspect log",
         f"{_SAVE_MESSAGES} for each sample",
@@ -170,7 +171,7 @@ _ROWS: Final = (
     ),
     _row(
         "a batch of OpenAI requests or responses",
-        f"{_SAVE_MESSAGES}",
+        _SAVE_MESSAGES,
         lambda fields: "custom_id" in fields and ("body" in fields or "response" in fields),
     ),
 )
@@ -222,11 +223,11 @@ _TEXT_KINDS: Final = (
     ),
     (
         re.compile(rb"\s*(?:<!doctype html|<html)", re.IGNORECASE),
-        ForeignKind(title="an HTML page", hint="name the files of the agent's traces"),
+        ForeignKind(title="an HTML page", hint=_NAME_TRACES),
     ),
     (
         re.compile(rb"\s*(?:<\?xml\b|<testsuites?\b)"),
-        ForeignKind(title="an XML file", hint="name the files of the agent's traces"),
+        ForeignKind(title="an XML file", hint=_NAME_TRACES),
     ),
     (
         _PYTHON_REPR,

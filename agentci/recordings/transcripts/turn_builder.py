@@ -4,6 +4,7 @@ from msgspec import Struct, field
 
 from agentci.model.json import Json
 from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.values import replace
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.values import as_text, parse_arguments, read_output
 
@@ -149,13 +150,7 @@ def _make_turn(draft: _TurnDraft, number: int) -> Turn:
         answer_parts=() if answer is None else (answer.text,),
         tool_calls=tuple(each.call for each in draft.calls),
         tool_responses=tuple(
-            ToolResponse(
-                name=each.response.name,
-                output=each.response.output,
-                id=each.response.id,
-                failed=each.response.failed,
-                call_index=index,
-            )
+            replace(each.response, call_index=index)
             for index, each in enumerate(draft.calls)
             if each.response is not None
         ),
