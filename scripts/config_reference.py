@@ -22,7 +22,10 @@ JUDGES = {"judge": "SharedJudgeSpec", "judge.auth": "AuthSpec", "judge.price": "
 
 
 def config_reference(schema: Schema) -> str:
-    """Write a section per mapping; rows that several evaluator types share are listed once."""
+    """Write a section per mapping; rows that several evaluator types share are listed once.
+
+    Checks and graders are on pages of their own.
+    """
     definitions = schema["$defs"]
     types = {
         definitions[name]["properties"]["type"]["const"]: definitions[name]
@@ -39,8 +42,6 @@ def config_reference(schema: Schema) -> str:
     for name, part in types.items():
         own = [row for row in _rows(part, definitions) if row not in shared]
         sections.append(_section(f"Evaluators of `type: {name}`", part["description"], own))
-        sections += _grader_sections(part["properties"].get("grader", {}), definitions)
-    sections.append(_check_section(schema["properties"]["checks"]["items"], definitions))
     gate = _named(schema["properties"]["gate"]["$ref"])
     sections.append(_definition_section("`gate`", gate, definitions))
     sections += [
@@ -49,45 +50,65 @@ def config_reference(schema: Schema) -> str:
     return "\n\n".join(sections)
 
 
-def _check_section(items: Schema, definitions: Schema) -> str:
+def checks_reference(schema: Schema) -> str:
     """List the checks with their values, then the options of their long form."""
-    short, *long = items["anyOf"]
-    rows = [(f"`{name}`", *_short_row(each)) for name, each in short["properties"].items()]
+    definitions = schema["$defs"]
+    _, *long = schema["properties"]["checks"]["items"]["anyOf"]
+    lines: list[str] = []
     users: dict[Row, list[str]] = {}
     for each in long:
         part = definitions[_named(each["$ref"])]
-        [name, *_] = _list_choices(part["properties"]["check"])
+        names = _list_choices(part["properties"]["check"])
+        shown = ", ".join(f"`{name}`" for name in names)
+        meaning = part["description"].replace("see docs/checks.md", "see [below](#trajectory)")
+        lines.append(f"- {shown}: {meaning} {part['properties']['value']['description']}")
         for row in _rows(part, definitions):
             if row[0] not in ("`check`", "`value`"):
-                users.setdefault(row, []).append(name)
-    listed = _section("`checks`", "One key is the short form: `- NAME: VALUE`.", rows)
-    options = _shared_section("Long form of checks", users, len(long))
-    return f"{listed}\n\n{options}"
-
-
-def _short_row(value: Schema) -> tuple[str, str, str]:
-    return _kind(value), "", value["description"]
+                users.setdefault(row, []).append(names[0])
+    listed = "\n".join(lines)
+    return f"{listed}\n\n{_shared_section('Options of the long form', users, len(long))}"
 
 
 def _list_choices(part: Schema) -> Sequence[str]:
     return part.get("enum") or [part["const"]]
 
 
-def _grader_sections(grader: Schema, definitions: Schema) -> Iterator[str]:
-    """Write a section per grader of ``type: openai_eval``; shared rows are listed once, before."""
-    mapping = grader.get("discriminator", {}).get("mapping", {})
-    graders = {each: definitions[_named(reference)] for each, reference in mapping.items()}
-    rows = {each: list(_rows(part, definitions)) for each, part in graders.items()}
+def graders_reference(schema: Schema) -> str:
+    """Write a section per grader of ``type: openai_eval``; shared rows are listed once, last."""
+    definitions = schema["$defs"]
+    graders = {
+        name: definitions[_named(reference)]
+        for name, reference in _grader_mapping(definitions).items()
+    }
+    rows = {name: list(_rows(part, definitions)) for name, part in graders.items()}
     users: dict[Row, list[str]] = {}
-    for each, own in rows.items():
+    for name, own in rows.items():
         for row in own:
-            users.setdefault(row, []).append(each)
+            users.setdefault(row, []).append(name)
     shared = {row: names for row, names in users.items() if len(names) > 1}
-    if shared:
-        yield _shared_section("Fields of several graders", shared, len(graders))
-    for each, part in graders.items():
-        own = [row for row in rows[each] if row not in shared]
-        yield _section(f"`grader` of `type: {each}`", part["description"], own)
+    sections = [
+        _section(
+            f"`{name}`",
+            part["description"],
+            [row for row in rows[name] if row not in shared],
+            "###",
+        )
+        for name, part in graders.items()
+    ]
+    title = "Fields of several graders"
+    return "\n\n".join([*sections, _shared_section(title, shared, len(graders), "###")])
+
+
+def _grader_mapping(definitions: Schema) -> Mapping[str, str]:
+    """Return the graders by type, with references to their definitions."""
+    [mapping] = (
+        grader["discriminator"]["mapping"]
+        for part in definitions.values()
+        if part.get("properties", {}).get("type", {}).get("const") == "openai_eval"
+        and (grader := part["properties"]["grader"])
+    )
+    found: Mapping[str, str] = mapping
+    return found
 
 
 def _definition_section(title: str, name: str, definitions: Schema) -> str:
@@ -95,16 +116,18 @@ def _definition_section(title: str, name: str, definitions: Schema) -> str:
     return _section(title, part["description"], _rows(part, definitions))
 
 
-def _section(title: str, description: str, rows: Iterable[Row]) -> str:
-    return f"## {title}\n{description}\n\n" + "\n".join(map(_format_row, rows))
+def _section(title: str, description: str, rows: Iterable[Row], level: str = "##") -> str:
+    return f"{level} {title}\n{description}\n\n" + "\n".join(map(_format_row, rows))
 
 
-def _shared_section(title: str, shared: Mapping[Row, Sequence[str]], types: int) -> str:
+def _shared_section(
+    title: str, shared: Mapping[Row, Sequence[str]], types: int, level: str = "##"
+) -> str:
     """List rows of several types, grouped by these types."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row, names in shared.items():
         groups.setdefault(tuple(names), []).append(row)
-    text = f"## {title}\n"
+    text = f"{level} {title}\n"
     for names, rows in groups.items():
         listed = "All types" if len(names) == types else ", ".join(f"`{each}`" for each in names)
         text += f"\n{listed}:\n\n" + "\n".join(map(_format_row, rows)) + "\n"

@@ -14,7 +14,7 @@ from agentci.config.options import OPTIONS, Option
 from agentci.recordings.exports.table import EXPORT_FORMATS
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, Convention
 from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
-from scripts.config_reference import config_reference
+from scripts.config_reference import checks_reference, config_reference, graders_reference
 from scripts.framework_pages import PAGES, frameworks_table, render_page
 
 ROOT = Path(__file__).parent.parent
@@ -50,6 +50,12 @@ def generated() -> Mapping[Path, str]:
         ROOT / "action.yml": action,
         ROOT / "docs/action.md": _replaced(ROOT / "docs/action.md", lists),
         ROOT / "docs/configuration.md": _replaced(ROOT / "docs/configuration.md", reference),
+        ROOT / "docs/checks.md": _replaced(
+            ROOT / "docs/checks.md", {"checks": lambda: checks_reference(schema)}
+        ),
+        ROOT / "docs/openai-graders.md": _replaced(
+            ROOT / "docs/openai-graders.md", {"graders": lambda: graders_reference(schema)}
+        ),
         ROOT / "docs/agentevals.md": _replaced(
             ROOT / "docs/agentevals.md", {"unread": conventions_beyond_agentevals}
         ),

@@ -40,7 +40,7 @@ class Page:
         complete: recordings that are read completely.
         without_content: recordings without the switches.
         also: other ways that were recorded, each with its recording.
-        notes: further rows of the table.
+        notes: further items of the list.
     """
 
     name: str
@@ -349,24 +349,24 @@ _AGENTS = {
 
 def render_page(page: Page) -> str:
     """Return a page as Markdown."""
-    rows = "\n".join(f"| {name} | {value} |" for name, value in _list_rows(page))
+    rows = "\n".join(f"- {name}: {value}" for name, value in _list_rows(page))
     return f"""\
 # {page.title}
 
+[Record the agent](../recording.md) without telemetry \
+([example](../../examples/agents/{_AGENTS[page.name]})):
 ```
 {_find_command(page)}
 ```
-[records the agent](../recording.md) \
-[without telemetry](../../examples/agents/{_AGENTS[page.name]}). To export its own:
+Or export its own telemetry:
 
-| | |
-| --- | --- |
 {rows}
 
 ```{page.language}
 {page.code.strip()}
 ```
-[Export the spans to a file](README.md), and check it with [`agentci show`](../show.md).
+[Export the spans to a file](README.md#export-to-a-file), and check it with \
+[`agentci show`](../show.md).
 """
 
 
@@ -379,17 +379,13 @@ def _find_command(page: Page) -> str:
 
 def _list_rows(page: Page) -> Iterator[tuple[str, str]]:
     yield "Packages", page.packages
-    yield "Variables", page.variables or "none"
-    yield "Content", page.content
+    if page.variables:
+        yield "Variables", page.variables
+    if page.content != ON:
+        yield "Content", page.content
     yield "Conversations are joined by", page.conversation
-    yield (
-        "Complete recording",
-        ", ".join(f"`{name}`" for name in page.complete),
-    )
-    for name, recording in page.also:
-        yield f"Also complete: {name}", f"`{recording}`"
-    for name in page.without_content:
-        yield "Recording without content", f"`{name}`"
+    if page.also:
+        yield "Also complete", "; ".join(name for name, _ in page.also)
     yield from page.notes
 
 

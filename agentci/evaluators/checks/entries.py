@@ -89,7 +89,9 @@ class MaxTokensEntry(CheckEntry):
     """Most tokens that the model calls may use."""
 
     check: Literal["max_tokens"] = Field(description=CHECK)
-    value: Amount | TokenLimitsSpec = Field(description="A limit on all tokens, or several limits.")
+    value: Amount | TokenLimitsSpec = Field(
+        description="A number, or `{total, input, output, per: run/turn/call}`."
+    )
 
 
 class MaxCostEntry(CheckEntry):
@@ -107,7 +109,7 @@ class MaxToolCallsEntry(CheckEntry):
 
     check: Literal["max_tool_calls"] = Field(description=CHECK)
     value: Amount | Annotated[dict[Text, Amount], Field(min_length=1)] = Field(
-        description="A limit on all calls, or limits by tool, with `*` and `?`."
+        description="A number, or `{TOOL: number}`."
     )
 
 
@@ -115,14 +117,14 @@ class MaxModelCallsEntry(CheckEntry):
     """Most calls of a model."""
 
     check: Literal["max_model_calls"] = Field(description=CHECK)
-    value: Amount = Field(description="The limit.")
+    value: Amount = Field(description="A number.")
 
 
 class MaxRepeatsEntry(CheckEntry):
-    """How often a tool may be called with the same arguments."""
+    """How often a tool may be called with equal arguments."""
 
     check: Literal["max_repeats"] = Field(description=CHECK)
-    value: Annotated[int, Field(ge=1, le=10**6)] = Field(description="The limit.")
+    value: Annotated[int, Field(ge=1, le=10**6)] = Field(description="A number.")
     tools: Names | None = optional("The only tools that count, with `*` and `?`.")
 
 
@@ -130,7 +132,7 @@ class NoToolErrorsEntry(CheckEntry):
     """No tool fails."""
 
     check: Literal["no_tool_errors"] = Field(description=CHECK)
-    value: On = Field(default=True, description="Always true.")
+    value: On = Field(default=True, description="`true`.")
     allow: Amount = optional("Number of errors that are allowed.", default=0)
     tools: Names | None = optional("The only tools that count, with `*` and `?`.")
     recovered: bool = optional(
@@ -144,7 +146,7 @@ class RequiredToolsEntry(CheckEntry):
     check: Literal["required_tools"] = Field(description=CHECK)
     value: (
         Names | Annotated[dict[Text, Annotated[int, Field(ge=1, le=10**6)]], Field(min_length=1)]
-    ) = Field(description="Tools, with `*` and `?`, or how often each must be called at least.")
+    ) = Field(description="A list, or `{TOOL: minimum}`.")
     threshold: Share = optional("Share of the tools that must be called.", default=1.0)
 
 
@@ -153,8 +155,7 @@ class ForbiddenToolsEntry(CheckEntry):
 
     check: Literal["forbidden_tools"] = Field(description=CHECK)
     value: Annotated[list[JsonValue], Field(min_length=1)] = Field(
-        description="Tools, with `*` and `?`, or calls as in `forbidden` of a trajectory, with "
-        "`args`, `before` and `after`."
+        description="Names, or calls as in `forbidden` of a trajectory."
     )
 
 
@@ -162,13 +163,13 @@ class AllowedToolsEntry(CheckEntry):
     """The only tools that may be called."""
 
     check: Literal["allowed_tools"] = Field(description=CHECK)
-    value: list[Text] = Field(description="Tools, with `*` and `?`.")
+    value: list[Text] = Field(description="Names.")
 
 
 class TextCheckEntry(CheckEntry):
     """Fields of the checks that look for texts."""
 
-    value: Texts = Field(description="A text, or a list of texts.")
+    value: Texts = Field(description="Text or texts.")
     ignore_case: bool = optional("Whether upper and lower case are equal.", default=False)
 
 
@@ -177,7 +178,7 @@ OF_ANSWERS: Final = "What is looked at; `answers` are those of all turns."
 
 
 class ContainsEntry(TextCheckEntry):
-    """All of the texts are in the answer."""
+    """All of the texts are in the answer; `icontains` ignores case."""
 
     check: Literal["contains", "icontains"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWER, default="answer")
@@ -223,7 +224,7 @@ class MatchesEntry(CheckEntry):
     """All of the patterns are found in the answer."""
 
     check: Literal["matches"] = Field(description=CHECK)
-    value: Texts = Field(description="An RE2 pattern, or a list of them; flags as `(?i)`.")
+    value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
     full: bool = optional("Whether the pattern must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWER, default="answer")
 
@@ -232,7 +233,7 @@ class NotMatchesEntry(CheckEntry):
     """None of the patterns is found in any answer."""
 
     check: Literal["not_matches"] = Field(description=CHECK)
-    value: Texts = Field(description="An RE2 pattern, or a list of them; flags as `(?i)`.")
+    value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
     full: bool = optional("Whether the pattern must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWERS, default="answers")
 
@@ -242,7 +243,7 @@ class JsonSchemaEntry(CheckEntry):
 
     check: Literal["json_schema"] = Field(description=CHECK)
     value: On | Text | dict[str, JsonValue] = Field(
-        description="A JSON Schema, a file with one, or `true` for any JSON."
+        description="Schema, file, or `true` for any JSON."
     )
     fence: Literal["allow", "refuse", "require"] = optional(
         "Whether the JSON may or must be in a fenced code block.", default="allow"
@@ -260,14 +261,14 @@ class MaxWordsEntry(CheckEntry):
     """How many words the answer may have."""
 
     check: Literal["max_words"] = Field(description=CHECK)
-    value: Amount | LengthSpec = Field(description="The highest number, or both limits.")
+    value: Amount | LengthSpec = Field(description="A number, or `{min, max}`.")
 
 
 class MaxCharsEntry(CheckEntry):
     """How many characters the answer may have."""
 
     check: Literal["max_chars"] = Field(description=CHECK)
-    value: Amount | LengthSpec = Field(description="The highest number, or both limits.")
+    value: Amount | LengthSpec = Field(description="A number, or `{min, max}`.")
 
 
 class SecretsSpec(StrictModel):
@@ -287,7 +288,7 @@ class NoSecretsEntry(CheckEntry):
     """No key, token or password is in answers or tool arguments."""
 
     check: Literal["no_secrets"] = Field(description=CHECK)
-    value: On | SecretsSpec = Field(description="`true`, or what is searched.")
+    value: On | SecretsSpec = Field(description="`true`, or `{rules, ignore, of, env}`.")
 
 
 class TrajectoryCheckEntry(CheckEntry):
@@ -295,5 +296,5 @@ class TrajectoryCheckEntry(CheckEntry):
 
     check: Literal["trajectory"] = Field(description=CHECK)
     value: list[JsonValue] | dict[str, JsonValue] = Field(
-        description="Expected calls, or a mapping with `calls` and options."
+        description="Calls, or a mapping with `calls` and options."
     )
