@@ -83,15 +83,20 @@ def action_inputs() -> str:
 
 
 def inputs_list() -> str:
-    """Return the inputs as a Markdown list."""
-    rows = [("config", f"{CONFIG_HELP} One per line.", "")]
+    """Return the inputs that users set as a Markdown list."""
+    lines = [f"- `config` (list): {CONFIG_HELP}"]
     for option in _options():
-        text = f"{option.help}{' One per line.' if option.repeats else ''}{_choices(option)}"
-        rows.append((option.name, text, _default(option)))
-    return "\n".join(
-        f"- `{name}`{f' (default `{default}`)' if default else ''}: {text}"
-        for name, text, default in rows
-    )
+        if option.help.endswith("do not set it."):
+            continue
+        default = _default(option)
+        facts = [
+            "list" if option.repeats else "",
+            "/".join(f"`{choice}`" for choice in option.choices),
+            f"default `{default}`" if default else "",
+        ]
+        shown = ", ".join(filter(None, facts))
+        lines.append(f"- `{option.name}`{f' ({shown})' if shown else ''}: {option.help}")
+    return "\n".join(lines)
 
 
 def outputs_list(outputs: Mapping[str, Mapping[str, str]]) -> str:
@@ -162,12 +167,6 @@ def _input(name: str, description: str, default: str) -> list[str]:
         f"    description: {json.dumps(description, ensure_ascii=False)}",
         f'    default: "{default}"',
     ]
-
-
-def _choices(option: Option) -> str:
-    return f" One of {', '.join(f'`{choice}`' for choice in option.choices)}." * bool(
-        option.choices
-    )
 
 
 def _default(option: Option) -> str:

@@ -116,7 +116,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "trace-format",
-        "Format of the traces: `auto`, `jaeger-json` or `otlp-json`.",
+        "Format of the traces, as `trace_format` of configs; default: detected.",
         metavar="FORMAT",
     ),
     Option(
