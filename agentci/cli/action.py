@@ -9,10 +9,11 @@ from agentci._util.text.suggest import quote_name
 from agentci.cli.commands.run import run
 from agentci.cli.process import run_in_process
 from agentci.cli.publish import publish_input_problems
-from agentci.cli.session import Session, allow_caches, allow_variables
+from agentci.cli.session import Session, allow_caches, allow_variables, restrict_agents
 from agentci.config.options import OPTIONS, REPORT_OPTIONS
 from agentci.config.settings import (
     Settings,
+    parse_allow_agents,
     parse_env_allow,
     parse_evaluator_caches,
     parse_settings,
@@ -58,6 +59,7 @@ def run_action(inputs: Mapping[str, str], session: Session, environ: Mapping[str
         _reject_list_syntax({name: values[name] for name in values if name in repeated})
         settings = parse_settings(values[CONFIG_INPUT], values)
         session = allow_variables(session, parse_env_allow(values))
+        session = restrict_agents(session, allowed=parse_allow_agents(values))
         session = allow_caches(session, parse_evaluator_caches(values))
         if reports := values[MERGE_INPUT]:
             _reject_unrelated_inputs(inputs, MERGE_INPUT, REPORT_OPTIONS)

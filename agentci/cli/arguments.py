@@ -81,7 +81,7 @@ PLAN_OPTIONS: Final = (
         "tag",
         "shard",
     ),
-    *("env-allow", "evaluator-cache", "offline"),
+    *("env-allow", "allow-agents", "evaluator-cache", "offline"),
 )
 
 MAX_REPEATS: Final = 99

@@ -7,11 +7,12 @@ from typing import Final, TypeAlias
 
 from agentci.cli.arguments import make_parser, parse_arguments
 from agentci.cli.process import run_in_process
-from agentci.cli.session import Session, allow_caches, allow_variables
+from agentci.cli.session import Session, allow_caches, allow_variables, restrict_agents
 from agentci.config.options import OPTIONS
 from agentci.config.settings import (
     FetchSettings,
     Settings,
+    parse_allow_agents,
     parse_env_allow,
     parse_evaluator_caches,
     parse_fetch_settings,
@@ -41,6 +42,7 @@ def run_command(arguments: Sequence[str] | None, session: Session) -> int:
     options = parse_arguments(make_parser(next(iter(words), "")), words)
     given = _list_given_options(options)
     session = allow_variables(session, parse_env_allow(given))
+    session = restrict_agents(session, allowed=parse_allow_agents(given))
     session = allow_caches(session, parse_evaluator_caches(given))
     if options.get("watch"):
         from agentci.cli.watch import run_again_on_changes

@@ -6,6 +6,7 @@ from typing import Final, TextIO
 from msgspec import Struct
 
 from agentci._util.http.client import HttpClient
+from agentci.github.events import explain_agent_refusal
 from agentci.github.workflow import Workflow
 from agentci.model.values import replace
 from agentci.runner.services import Services
@@ -39,6 +40,12 @@ def allow_variables(session: Session, names: Sequence[str]) -> Session:
         return session
     services = session.services
     return replace(session, services=replace(services, variables=services.variables.allow(names)))
+
+
+def restrict_agents(session: Session, *, allowed: bool) -> Session:
+    """The session, in which agents run only in the sandbox unless the workflow ``allowed`` more."""
+    refusal = explain_agent_refusal(session.workflow.context, allowed=allowed)
+    return replace(session, services=replace(session.services, agent_refusal=refusal))
 
 
 def allow_caches(session: Session, folders: Mapping[str, str]) -> Session:

@@ -158,6 +158,11 @@ OPTIONS: tuple[Option, ...] = (
         repeats=True,
     ),
     Option(
+        "allow-agents",
+        "In GitHub Actions, let the commands of eval files (`target`) run outside of the sandbox; "
+        "never for pull requests from forks.",
+    ),
+    Option(
         "evaluator-cache",
         "Folder outside of the checkout that the `cache_dirs` of evaluators may name, as "
         "`NAME=DIR`; programs read it, and find its path in the variable `NAME`.",

@@ -178,6 +178,19 @@ def parse_env_allow(values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return names
 
 
+def parse_allow_agents(values: Mapping[str, Sequence[str]]) -> bool:
+    """Parse whether agents of eval files may run outside of the sandbox, by option name.
+
+    Raises:
+        InputError: the value is neither true nor false.
+    """
+    given = _OptionReader(values)
+    allowed = given.switch("allow-agents")
+    if given.problems:
+        raise InputError(given.problems)
+    return allowed
+
+
 def parse_evaluator_caches(values: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
     """Parse the folders that entries may open to programs: by variable, the path as given.
 

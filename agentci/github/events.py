@@ -250,6 +250,27 @@ def find_missing_secrets_reason(github: GitHubContext) -> str:
     return explain_missing_secrets(read_event(github), github.actor)
 
 
+AGENTS_OF_FORKS: Final = "for pull requests from forks, agents run only in the sandbox"
+AGENTS_WITHOUT_CONSENT: Final = (
+    "the workflow does not allow agents to run outside of the sandbox (input `allow-agents: true`)"
+)
+
+
+def explain_agent_refusal(github: GitHubContext, *, allowed: bool) -> str:
+    """Why agents of eval files run only in the sandbox; empty if they may also run outside.
+
+    Outside of workflows the user who starts agentci allows it.
+
+    Args:
+        allowed: by the workflow.
+    """
+    if not github.active:
+        return ""
+    if read_event(github).from_fork:
+        return AGENTS_OF_FORKS
+    return "" if allowed else AGENTS_WITHOUT_CONSENT
+
+
 # More than GitHub's limit for payloads.
 MAX_EVENT_BYTES: Final = 32 * 1024**2
 

@@ -10,6 +10,7 @@ from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.config.variables import ConfigVariables
 from agentci.errors import InterruptionError
 from agentci.execution.registry import Executors
+from agentci.model.program import Agent
 from agentci.remote.programs import ProgramTable
 from agentci.remote.run_sources import Sources
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # Contents are read only for reports, so that most of them may be in a file.
 CONTENT_MEMORY_BYTES: Final = 1024**2
+AGENT_OFFLINE: Final = "agents do not run with --offline"
+SANDBOX_HINT: Final = "record the output, or set `sandbox: true` in the `target`"
 
 
 class Interruption:
@@ -74,6 +77,7 @@ class Services:
         sources: where remote evaluators come from.
         cache_folder: the default folder of the cache.
         repository: identifies the repository whose responses and baselines are in the cache.
+        agent_refusal: why agents of eval files run only in the sandbox; empty if also outside.
         ready_programs: the programs that were fetched or installed.
         judges: by budget id.
         embedding_clients: by budget id.
@@ -100,6 +104,7 @@ class Services:
     processors: int
     variables: ConfigVariables = field(default_factory=lambda: ConfigVariables({}), repr=False)
     evaluator_caches: Mapping[str, ResolvedPath] = field(default_factory=dict)
+    agent_refusal: str = ""
     ready_programs: ProgramTable = field(default_factory=ProgramTable)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
     embedding_clients: "Mapping[str, EmbeddingComparer]" = field(default_factory=dict)
@@ -111,3 +116,11 @@ class Services:
         default_factory=lambda: SpooledChunks(memory_bytes=CONTENT_MEMORY_BYTES)
     )
     interruption: Interruption = field(default_factory=Interruption)
+
+    def explain_agent_refusal(self, agent: Agent, *, offline: bool) -> str:
+        """Why the agent of an eval file does not run; empty if it does."""
+        if offline:
+            return AGENT_OFFLINE
+        if agent.sandboxed or not self.agent_refusal:
+            return ""
+        return f"{self.agent_refusal}; {SANDBOX_HINT}"

@@ -16,6 +16,7 @@ from agentci.errors import EvaluatorError, InputError
 from agentci.gate.aggregation import TOLERANCE, aggregate_trials, compute_case_scores
 from agentci.model.gate import Gate, GatePolicy
 from agentci.model.problem import Problem
+from agentci.model.program import Agent
 from agentci.model.result import CheckResult
 from agentci.model.values import replace
 from agentci.recordings.agentv.recorded_run import RecordedRun
@@ -143,9 +144,13 @@ class TrialSequence(Struct, kw_only=True):
 
 
 def make_trial_sequences(
-    checks: Iterable[Check], gates: Iterable[Gate], *, runs_agents: bool
+    checks: Iterable[Check], gates: Iterable[Gate], *, runs_agent: Callable[[Agent], bool]
 ) -> tuple[TrialSequence, ...]:
-    """The trials of all cases that have any, in the order of their checks."""
+    """The trials of all cases that have any, in the order of their checks.
+
+    Args:
+        runs_agent: whether an agent makes the runs that are not recorded.
+    """
     policies = {gate.config: gate.policy for gate in gates}
     sequences: dict[load_outputs.CaseTrials, TrialSequence] = {}
     for check in checks:
@@ -153,17 +158,18 @@ def make_trial_sequences(
         if case_trials is None:
             continue
         if case_trials not in sequences:
+            agent = case_trials.agent
+            runs = agent is not None and runs_agent(agent)
             sequences[case_trials] = TrialSequence(
                 case_trials=case_trials,
                 policy=policies[check.config],
-                pending=deque(case_trials.list_attempts(runs_agent=runs_agents)),
+                pending=deque(case_trials.list_attempts(runs_agent=runs)),
                 runs=dict(case_trials.recorded),
             )
         sequences[case_trials].checks.append(check)
     return tuple(sequences.values())
 
 
-AGENT_OFFLINE: Final = f"{load_outputs.NO_RUN}, and agents do not run with --offline"
 AGENT_NOT_STARTED: Final = "interrupted before the agent was run"
 
 
@@ -190,7 +196,7 @@ class TrialRunner(Struct, kw_only=True):
     def run(self, plan: Plan) -> Outcome:
         """Run all checks of ``plan``, round by round: one attempt of each case per round."""
         checks = plan.checks
-        sequences = make_trial_sequences(checks, plan.gates, runs_agents=not self.offline)
+        sequences = make_trial_sequences(checks, plan.gates, runs_agent=self._runs_agent)
         others = [check for check in checks if check.case_trials is None]
         found: dict[str, CheckResult] = {}
         bug: Exception | None = None
@@ -255,12 +261,17 @@ class TrialRunner(Struct, kw_only=True):
 
     def _should_run_agent(self, sequence: TrialSequence) -> bool:
         """Whether to run the agent; if not, the reason is recorded."""
-        if sequence.case_trials.agent is not None and not self.offline:
-            return True
-        sequence.failures[sequence.pending[0]] = (
-            load_outputs.NO_RUN if sequence.case_trials.agent is None else AGENT_OFFLINE
-        )
+        agent, failure = sequence.case_trials.agent, load_outputs.NO_RUN
+        if agent is not None:
+            refusal = self.services.explain_agent_refusal(agent, offline=self.offline)
+            if not refusal:
+                return True
+            failure = f"{failure}, and {refusal}"
+        sequence.failures[sequence.pending[0]] = failure
         return False
+
+    def _runs_agent(self, agent: Agent) -> bool:
+        return not self.services.explain_agent_refusal(agent, offline=self.offline)
 
     def _run_agent(self, sequence: TrialSequence) -> None:
         from agentci.runner.agent import run_agent  # noqa: PLC0415 (most runs do not need it)

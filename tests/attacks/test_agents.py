@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from tests._util.http.servers import Answer, Asked, serve
 from tests.attacks.attack import attack
@@ -167,3 +168,45 @@ def test_links_lead_no_recording_out_of_workspace(make_job: MakeJob) -> None:
             assert secret not in job.read_all_output(ran)
         job.remove()
     assert codes == dict.fromkeys(PLACES, 2)
+
+
+STARTS = "touch ../started; echo hi"
+# Each way in which an eval file can name a command as its agent.
+AGENTS: Mapping[str, Mapping[str, Any]] = {
+    "target": {"target": {"command": STARTS}},
+    "execution": {"execution": {"target": {"provider": "cli", "command_template": STARTS}}},
+    "asks for no sandbox": {"target": {"command": STARTS, "sandbox": False}},
+    "provider": {"providers": [{"id": "cli", "command": STARTS}], "prompts": ["{{ input }}"]},
+    "list": {"execution": {"target": "own"}},
+    "list by a case": {"target": "own"},
+}
+LIST = json.dumps({"targets": [{"name": "own", "provider": "cli", "command": STARTS}]})
+
+
+def read_start(job: Job, agent: Mapping[str, Any], inputs: Mapping[str, str]) -> tuple[int, bool]:
+    """The exit code of a step whose eval file has this agent, and whether the agent ran."""
+    job.write({".agentv/targets.yaml": LIST})
+    job.write_eval({"name": "has", "type": "contains", "value": "hi"}, **agent)
+    (job.workspace / "a.outputs.jsonl").unlink()
+    ran = job.run("a.eval.yaml", inputs={"annotations": "none", **inputs})
+    return ran.code, (job.top / "started").exists()
+
+
+@attack("N9", "container")
+def test_agent_of_eval_file_does_not_run_without_consent_of_workflow(make_job: MakeJob) -> None:
+    found = {name: read_start(make_job(), agent, {}) for name, agent in AGENTS.items()}
+    assert found == dict.fromkeys(AGENTS, (3, False))
+    allowed = {"allow-agents": "true"}
+    assert read_start(make_job(), AGENTS["target"], allowed) == (0, True)
+
+
+@attack("N10", "container")
+def test_agent_of_fork_runs_only_in_sandbox(make_job: MakeJob) -> None:
+    fork = {"head": {"repo": {"full_name": "me/r"}}, "base": {"repo": {"full_name": "o/r"}}}
+    found = []
+    for sandbox in (False, True):
+        job = make_job()
+        job.write_event(fork)
+        agent = {"target": {"command": STARTS, "sandbox": sandbox}}
+        found.append(read_start(job, agent, {"allow-agents": "true"}))
+    assert found == [(3, False), (0, False)]

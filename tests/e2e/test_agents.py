@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.e2e.steps import run_step
 from tests.helpers.support import ROOT, Ran, run_agentci
 from tests.helpers.waiting import wait_until
 
@@ -321,7 +322,7 @@ class TestAgentNotRun:
         assert "a, says_it: run the agent (agent {PROMPT}) for at most 20 s; evaluate\n" in out
         assert "b, says_it: evaluate without a call\n" in out
         out = run_agentci(["plan", "x.eval.yaml", "--offline"], cwd=folder).out
-        assert "a, says_it: error: this case has no recorded output\n" in out
+        assert "a, says_it: error: this case has no recorded output, and agents do not run" in out
 
     def test_missing_output_files_are_config_errors(self, folder: Path) -> None:
         _file(folder, "a", outputs=["gone.jsonl", "lost.jsonl"])
@@ -401,3 +402,54 @@ def _with_variable(variable: str) -> list[str]:
         if variable.encode() in environ:
             found.append(process.name)
     return found
+
+
+def write_event(folder: Path, head: str) -> dict[str, str]:
+    """The environment of a workflow step for a pull request from the repository ``head``."""
+    repositories = {"head": {"repo": {"full_name": head}}, "base": {"repo": {"full_name": "o/r"}}}
+    (folder / "event.json").write_text(json.dumps({"pull_request": repositories}))
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_WORKSPACE": str(folder),
+        "GITHUB_EVENT_NAME": "pull_request",
+        "GITHUB_EVENT_PATH": str(folder / "event.json"),
+    }
+
+
+class TestConsentOfWorkflow:
+    @pytest.mark.parametrize(
+        ("head", "options", "reason"),
+        [
+            ("o/r", [], "the workflow does not allow agents to run outside of the sandbox"),
+            ("me/r", ["--allow-agents"], "for pull requests from forks, agents run only in"),
+        ],
+    )
+    def test_agent_does_not_run_outside_of_sandbox(
+        self, folder: Path, head: str, options: list[str], reason: str
+    ) -> None:
+        _file(folder, "a", "b", execution={"trials": {"count": 2}})
+        (folder / "a.output.json").write_text("it")
+        ran = _run(folder, *options, **write_event(folder, head))
+        assert (ran.code, _runs(folder)) == (3, [])
+        assert _statuses(ran) == {"a": "passed", "b": "errored"}
+        assert f"this case has no recorded output, and {reason}" in ran.out
+        planned = ["plan", "x.eval.yaml", *options]
+        out = run_agentci(planned, cwd=folder, environ=write_event(folder, head)).out
+        assert f"b, says_it: error: this case has no recorded output, and {reason}" in out
+
+    def test_agent_runs_where_the_workflow_allows_it(self, folder: Path) -> None:
+        _file(folder, "a")
+        ran = _run(folder, "--allow-agents", **write_event(folder, "o/r"))
+        assert (ran.code, _runs(folder)) == (0, ["a"])
+
+    def test_agent_in_sandbox_needs_no_consent(self, folder: Path) -> None:
+        _file(folder, "a", target={"command": ["echo", "it"], "sandbox": True})
+        assert _run(folder, **write_event(folder, "me/r")).code == 0
+
+    @pytest.mark.parametrize(("given", "code"), [("true", 0), ("false", 3), ("yes", 2)])
+    def test_input_of_the_action_allows_agents(self, folder: Path, given: str, code: int) -> None:
+        _file(folder, "a")
+        event = write_event(folder, "o/r")
+        step = run_step(folder, event, config="x.eval.yaml", allow_agents=given)
+        assert step.code == code, step.log
+        assert ("allow-agents must be true or false" in step.log) == (code == 2)

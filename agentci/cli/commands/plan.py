@@ -42,10 +42,8 @@ def show_plan(settings: Settings, services: Services, out: TextIO) -> int:
     for check in plan.checks:
         place = check.evaluator.identity.place
         name = check.evaluator.identity.name
-        line = (
-            f"{place}: {check.case.id}, {name}: "
-            f"{_describe_check(check, settings)}{_describe_repetition(check)}"
-        )
+        description = _describe_check(check, settings, services)
+        line = f"{place}: {check.case.id}, {name}: {description}{_describe_repetition(check)}"
         out.write(f"{escape_for_log_line(line)}\n")
     out.write(f"{_format_check_count(plan)}\n")
     out.write(render_problems(plan.problems, "text") if plan.problems else "")
@@ -59,14 +57,17 @@ def _format_check_count(plan: Plan) -> str:
     return f"{count} of {len(plan.shard_info.checks):,} in {plan.shard_info.shard}"
 
 
-def _describe_check(check: Check, settings: Settings) -> str:
+def _describe_check(check: Check, settings: Settings, services: Services) -> str:
     if check.read_result is not None:
         return f"read the result of {check.evaluator.identity.type}"
     agent = None if check.case_trials is None else check.case_trials.agent
-    if not check.case.dialogue and agent is not None and not settings.fetch_settings.offline:
-        return _describe_agent_run(agent)
+    refusal = ""
+    if not check.case.dialogue and agent is not None:
+        refusal = services.explain_agent_refusal(agent, offline=settings.fetch_settings.offline)
+        if not refusal:
+            return _describe_agent_run(agent)
     if reason := check.case.unusable_reason:
-        return f"error: {reason}"
+        return f"error: {reason}, and {refusal}" if refusal else f"error: {reason}"
     try:
         request = check.evaluator.ask(check.load())
     except EvaluatorError as error:
