@@ -56,9 +56,6 @@ def generated() -> Mapping[Path, str]:
         ROOT / "docs/openai-graders.md": _replaced(
             ROOT / "docs/openai-graders.md", {"graders": lambda: graders_reference(schema)}
         ),
-        ROOT / "docs/agentevals.md": _replaced(
-            ROOT / "docs/agentevals.md", {"unread": conventions_beyond_agentevals}
-        ),
         ROOT / "docs/traces.md": _replaced(
             ROOT / "docs/traces.md",
             {"conventions": conventions_table, "exports": exports_table},
@@ -127,25 +124,16 @@ def exports_table() -> str:
 def conventions_table() -> str:
     """Return what is read of the telemetry of each instrumentation, as a Markdown table."""
     rows = [
-        f"| {one.title} | {_list_signs(one)} | {one.reads} | {one.capture} |"
+        f"| {one.title} | {_list_signs(one)} | {one.capture} |"
         f" {'yes' if one.in_agentevals else 'no'} |"
         for one in CONVENTIONS
     ]
     return "\n".join(
         [
-            "| Convention | recognised by | read | without content | in agentevals 0.11.0 |",
-            "| --- | --- | --- | --- | --- |",
+            "| Convention | recognised by | to record content | in agentevals 0.11.0 |",
+            "| --- | --- | --- | --- |",
             *sorted(rows, key=str.lower),
         ]
-    )
-
-
-def conventions_beyond_agentevals() -> str:
-    """Return which conventions agentevals does not read, as an item of a list."""
-    names = sorted((one.title for one in CONVENTIONS if not one.in_agentevals), key=str.lower)
-    return (
-        f"- Also read, and not by agentevals 0.11.0: {', '.join(names)}, and "
-        "[transcripts](transcripts.md). There, results cannot be compared with agentevals'."
     )
 
 

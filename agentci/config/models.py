@@ -64,8 +64,8 @@ class PassRateSpec(StrictModel):
 
     min_pass_rate: Share = optional("Share of checks that must pass.", default=1.0)
     pass_rate_confidence: Confidence | None = optional(
-        "Confidence, such as 0.95, with which the pass rate of all similar cases must "
-        "reach `min_pass_rate`; default: only this run's pass rate must."
+        "Confidence, such as 0.95, with which the pass rate of all similar cases must reach "
+        "`min_pass_rate`; default: only that of this run."
     )
 
     @model_validator(mode="after")
@@ -103,8 +103,8 @@ class GateSpec(ThresholdSpec):
     """Thresholds for the gate to pass."""
 
     max_regression: Share | None = optional(
-        "Allowed drop of an evaluator's mean score below the `--baseline`; if not "
-        "set, a comparison never fails the gate."
+        "Allowed drop of an evaluator's mean score below the `--baseline`; if not set, a drop "
+        "never fails the gate."
     )
     regression_confidence: AnyConfidence = optional(
         "Confidence with which a larger drop is significant, or excluded.", default=0.95
@@ -118,8 +118,8 @@ class GateSpec(ThresholdSpec):
         "Comparison outcomes that fail the gate.", default=["fail"]
     )
     on_loosened: OnLoosened = optional(
-        "Whether a policy that is looser than the base commit's fails the gate; the base commit's "
-        "value decides.",
+        "Whether a policy looser than the base commit's fails the gate; the base commit's value "
+        "decides.",
         default="warn",
     )
     policy: PolicySource = optional(
@@ -128,7 +128,7 @@ class GateSpec(ThresholdSpec):
         default="head",
     )
     on_removed: OnRemoved = optional(
-        "Whether a check that passed in the `--baseline` and is not in the run fails the gate, is "
+        "Whether a check that passed in the `--baseline` and is missing fails the gate, is "
         "reported as worse, or is allowed if its eval case was removed, too.",
         default="warn",
     )
@@ -208,7 +208,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     evaluators: list[JsonValue] = Field(
         default=[],
         min_length=1,
-        description="Evaluators for every case, in the order of the reports; may be left out with "
+        description="Evaluators of every case, in the order of the reports; optional with "
         "`checks` or `results`.",
     )
     checks: list[JsonValue] = Field(
@@ -218,7 +218,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         "docs/checks.md.",
     )
     prices: Prices = optional(
-        "Prices in US dollars per million tokens, by model, with `*` and `?`, for `max_cost`.",
+        "US dollars per million tokens, by model (with `*` and `?`), for `max_cost`.",
         default={},
     )
     results: Text | list[Text | ResultsEntry] = optional(
@@ -226,15 +226,14 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     )
     defaults: dict[str, JsonValue] = optional("Default values of evaluators' fields.", default={})
     traces: Text | list[Text | TracesEntry] = optional(
-        "Recorded runs: paths or globs, or entries that also name the eval case or select traces.",
+        "Recorded runs: paths, globs, or entries that also name the eval case or select traces.",
         default=[],
     )
     group_by: GroupBy | None = optional(
         "Whether a case is one trace, or all traces of a conversation."
     )
     eval_set: Text | Annotated[list[Text], Field(min_length=1)] | None = optional(
-        "Eval cases with expected answers and tool calls: paths or globs of ADK eval sets and of "
-        "YAML files as in docs/eval-cases.md."
+        "Eval cases: paths or globs of ADK eval sets and of YAML files as in docs/eval-cases.md."
     )
     dataset: Text | None = optional(
         "JSON Lines file with questions and other columns for graders; without "

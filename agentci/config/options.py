@@ -50,8 +50,8 @@ class Option(Struct, frozen=True):
 OPTIONS: tuple[Option, ...] = (
     Option(
         "record",
-        "Command that runs the agent, which is recorded and then evaluated, instead of the "
-        "`traces` of the configs; words as in a shell, `{input}` for the input of a case.",
+        "Command that runs the agent to record and evaluate, instead of `traces` of the "
+        "configs; words as in a shell, `{input}` for a case's input.",
         metavar="COMMAND",
         input_only=True,
     ),
@@ -63,8 +63,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "replay",
-        "Answer the agent from the earlier recording, without a model or a key: `true`, or "
-        "`fallback` to ask the model for what is not in it.",
+        "Answer the agent from the recording, without a model or a key: `true`, or `fallback` "
+        "to ask the model for what is missing.",
         metavar="MODE",
         default="false",
         input_only=True,
@@ -91,8 +91,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "results",
-        "Result files of other tools to evaluate, relative to the working directory, on their own "
-        "or with the given configs, whose `results` they replace.",
+        "Result files of other tools, relative to the working directory, on their own or in "
+        "place of `results` of the given configs.",
         metavar="GLOB",
         repeats=True,
     ),
@@ -152,8 +152,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "env-allow",
-        "Environment variable that configs may name; `*` stands for any characters. By default, "
-        "configs may name no secrets in GitHub Actions, and any variable elsewhere.",
+        "Environment variable that configs may name; `*` stands for any characters. Default: in "
+        "GitHub Actions no secrets, elsewhere any variable.",
         metavar="NAME",
         repeats=True,
     ),
@@ -164,8 +164,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "evaluator-cache",
-        "Folder outside of the checkout that the `cache_dirs` of evaluators may name, as "
-        "`NAME=DIR`; programs read it, and find its path in the variable `NAME`.",
+        "Folder outside of the checkout, as `NAME=DIR`, that `cache_dirs` of evaluators may "
+        "name; the variable `NAME` has its path.",
         metavar="NAME=DIR",
         repeats=True,
     ),
@@ -177,14 +177,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "jobs",
-        "Number of checks to run in parallel; default: the number of processors. `record` runs "
-        "one case at a time by default.",
+        "Number of parallel checks; default: the number of processors, for `record` 1.",
         metavar="N",
     ),
     Option(
         "shard",
-        "Run one part of the checks: `2/5` is the second of five. `auto` takes the "
-        "position of the job in its matrix. See `merge`.",
+        "Run one part of the checks: `2/5` is the second of five, `auto` that of the job in its "
+        "matrix. See `merge`.",
         metavar="I/N",
     ),
     Option(
@@ -203,8 +202,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "merge",
-        "Reports to merge instead of running checks: all shards of a run, or runs of "
-        "different configs. `results.json` files, folders or globs.",
+        "Reports to merge instead of running checks, of all shards or of different configs: "
+        "`results.json` files, folders or globs.",
         metavar="REPORT",
         repeats=True,
         input_only=True,
@@ -237,8 +236,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "fail-on",
-        "What fails the gate: nothing (`never`), only errored checks (`error`), or "
-        "failed and errored checks (`failed`).",
+        "What fails the gate: nothing, only errored checks, or failed and errored checks.",
         choices=FAIL_ON_CHOICES,
         default="failed",
     ),
@@ -256,15 +254,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "evaluator-io",
-        "Include raw evaluator input and output in `report.html` for failed checks, all "
-        "checks, or none.",
+        "Include raw evaluator input and output in `report.html` for failed, all or no checks.",
         choices=CALL_SCOPES,
         default="failed",
     ),
     Option(
         "content",
-        "What reports keep of recorded runs: up to 8 MiB, worst cases first (`budget`), all "
-        "(`full`), or no text (`none`).",
+        "What reports keep of recorded runs: up to 8 MiB, worst cases first; all; or no text.",
         choices=CONTENT_LIMITS,
         default="budget",
     ),
@@ -283,14 +279,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "emit-otel",
-        "OTLP endpoint that an OpenTelemetry event per check is sent to (`/v1/logs` is appended), "
-        "with the headers of `OTEL_EXPORTER_OTLP_HEADERS`.",
+        "OTLP endpoint for an event per check (`/v1/logs` is appended), with the headers of "
+        "`OTEL_EXPORTER_OTLP_HEADERS`.",
         metavar="URL",
     ),
     Option(
         "comment",
-        "When to comment on the pull request: after every run, when the result changed,"
-        " or when the gate failed. Later runs update the comment.",
+        "When to create or update a comment on the pull request: after every run, when the "
+        "result changed, or when the gate failed.",
         choices=COMMENT_MODES,
         default="never",
     ),
@@ -319,8 +315,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "comment-report",
-        "Report of another run to comment on instead of running checks, `results.json` "
-        "or its folder: for pull requests from forks.",
+        "Report of another run, `results.json` or its folder, to comment on instead of running "
+        "checks: for forks.",
         metavar="REPORT",
         input_only=True,
     ),

@@ -150,7 +150,7 @@ class RepeatableEntry(StrictModel):
         "Number of runs per case, for evaluators whose results vary.", default=1
     )
     repeat_by: RepeatAggregation = optional(
-        "A check passes by the `majority` of the runs, or by the `mean` of their scores.",
+        "Whether the `majority` of the runs, or the `mean` of their scores, decides.",
         default="majority",
     )
 

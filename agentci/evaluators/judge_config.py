@@ -124,8 +124,8 @@ class JudgeSpec(StrictModel):
     """The judge model and its settings; omitted fields are taken from the top-level `judge`."""
 
     provider: ProviderName | None = optional(
-        "API of the model: `openai` for every service with Chat Completions; `command` "
-        "for a program."
+        "API of the model; `openai` for every service with Chat Completions, `command` for a "
+        "program."
     )
     model: Text | None = optional("Name of the model, or of the Azure deployment. No default.")
     embedding_model: Text | None = optional(
@@ -135,13 +135,13 @@ class JudgeSpec(StrictModel):
     api_version: Text | None = optional("Version of Azure's dated API or of Anthropic's API.")
     api_key_env: VariableName | None = Field(
         default=None,
-        description="Environment variable with the API key; default: the provider's usual one "
-        "(`OPENAI_API_KEY`, ...), or none if `base_url` is set.",
+        description="Environment variable with the API key; default: the provider's usual one, "
+        "or none if `base_url` is set.",
     )
     auth: AuthSpec | None = optional("Authentication in GitHub Actions without an API key.")
     command: Annotated[list[Text], Field(min_length=1)] | None = optional(
-        "Program and arguments, for `command`. It reads the prompt from stdin or from "
-        "an argument with `{prompt}`, and prints the response."
+        "Program and arguments, for `command`: it reads the prompt from stdin or an argument "
+        "with `{prompt}`, and prints the response."
     )
     samples: Samples | None = optional(
         "Number of responses per case; default 1. The majority counts, or the median of numbers."

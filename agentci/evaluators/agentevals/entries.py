@@ -52,25 +52,23 @@ class ProcessEntry(RepeatableEntry, Entry):
         examples=["python:3.12-slim"],
     )
     requirements: RequirementsMode = optional(
-        "Whether a Python program gets the packages of the `requirements.txt` in its folder.",
+        "Whether a Python program gets the packages of `requirements.txt` in its folder.",
         default="auto",
     )
     allow_source: bool = Field(
         default=False,
-        description="Whether packages of `requirements.txt` without a wheel are built from source, "
-        "which runs their build scripts in the sandbox.",
+        description="Whether packages without a wheel are built, which runs their build scripts "
+        "in the sandbox.",
     )
     env: list[VariableName] = Field(
         default=[],
-        description="Names of environment variables to pass to the program besides the default "
-        "ones, without wildcards.",
+        description="Names of further environment variables for the program, without wildcards.",
         examples=[["JUDGE_API_KEY"]],
     )
     cache_dirs: list[VariableName] = Field(
         default=[],
-        description="Folders with models that the program may read, by the names that "
-        "`evaluator-cache` of the workflow gives them; it finds the path in the variable of that "
-        "name.",
+        description="Folders that the program may read, by their names in `evaluator-cache` of "
+        "the workflow; the variable of that name has the path.",
         examples=[["HF_HUB_CACHE"]],
     )
     memory_mb: Count = optional("Memory limit per process, in MiB.", default=DEFAULT_MEMORY_MB)
@@ -78,8 +76,8 @@ class ProcessEntry(RepeatableEntry, Entry):
         "Limit on concurrent processes and threads.", default=DEFAULT_PROCESSES
     )
     isolation: IsolationMode = optional(
-        "How a Python program starts: as a `fork` of an interpreter with preloaded "
-        "modules, or as a new process (`spawn`), which is slower.",
+        "How a Python program starts: as a `fork` of an interpreter with preloaded modules, or "
+        "as a new process (`spawn`, slower).",
         default="fork",
     )
     cache: Cached = False
@@ -157,17 +155,16 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
         "Minimum score of a case to pass; by default the config's, or 0.5."
     )
     trajectory_match_type: MatchType | None = optional(
-        "EXACT: same calls, same order; IN_ORDER: other calls may come between; "
-        "ANY_ORDER: also in another order."
+        "EXACT: the same calls in order; IN_ORDER: others may come between; ANY_ORDER: in any "
+        "order."
     )
     subagents: bool = optional(
-        "Whether tool calls of sub-agents count, each after the call that started its agent "
+        "Whether calls of sub-agents count, after the call that started them "
         "(`tool_trajectory_avg_score`).",
         default=False,
     )
     ignore_args: bool = optional(
-        "Whether only the names of tool calls are compared, as in ADK 2.13 "
-        "(`tool_trajectory_avg_score`).",
+        "Whether only names of tools are compared, as in ADK 2.13 (`tool_trajectory_avg_score`).",
         default=False,
     )
     on_turn_mismatch: OnTurnMismatch | None = optional(

@@ -70,7 +70,7 @@ class MaxLatencyEntry(CheckEntry):
 
 
 class MaxDurationEntry(CheckEntry):
-    """Longest time from the start of the first turn to the end of the last one."""
+    """Longest time from the start of the first turn to the end of the last."""
 
     check: Literal["max_duration"] = Field(description=CHECK)
     value: Duration = Field(description="Such as `5s`, `800ms` or `1m30s`.")

@@ -41,12 +41,10 @@ class Convention(Struct, frozen=True, kw_only=True):
         capture: what to do if content was not recorded.
         has_reader: whether a module reads it; if not, its spans follow GenAI, and only the way to
             content differs.
-        reads: what is read, for the documentation.
     """
 
     name: str
     title: str
-    reads: str
     prefixes: tuple[str, ...] = ()
     attributes: frozenset[str] = frozenset()
     read: AttributeNames | None = None
@@ -69,7 +67,6 @@ CONVENTIONS: Final = (
     Convention(
         name="strands",
         title="Strands Agents",
-        reads="events with Bedrock content blocks, beside GenAI",
         scopes=("strands.telemetry.tracer", "strands.", "strands-agents"),
         read=AttributeNames(frozenset({"gen_ai.tool.status"})),
         capture="set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
@@ -77,7 +74,6 @@ CONVENTIONS: Final = (
     Convention(
         name="traceloop",
         title="Traceloop OpenLLMetry",
-        reads="`traceloop.*` beside GenAI",
         prefixes=("traceloop.",),
         read=AttributeNames(frozenset({"traceloop.span.kind"}), ("traceloop.entity.",)),
         session=(
@@ -91,7 +87,6 @@ CONVENTIONS: Final = (
         name=GENAI,
         in_agentevals=True,
         title="OpenTelemetry GenAI",
-        reads="current and former attributes, span events, log records",
         prefixes=(GENAI_PREFIX,),
         read=semconv.SPAN_ATTRIBUTES,
         session=("gen_ai.conversation.id", "session.id"),
@@ -102,7 +97,6 @@ CONVENTIONS: Final = (
         name="adk",
         in_agentevals=True,
         title="Google ADK",
-        reads="`gcp.vertex.agent.*` beside GenAI",
         prefixes=("gcp.vertex.agent.",),
         scopes=("gcp.vertex.agent",),
         capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (EVENT_ONLY if "
@@ -112,7 +106,6 @@ CONVENTIONS: Final = (
         name="indexed",
         in_agentevals=True,
         title="OpenLLMetry's indexed attributes",
-        reads="`gen_ai.prompt.N.*` and `gen_ai.completion.N.*`",
         prefixes=(semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX),
         capture="set TRACELOOP_TRACE_CONTENT=true",
     ),
@@ -120,7 +113,6 @@ CONVENTIONS: Final = (
         name="openinference",
         title="OpenInference",
         model_call=("openinference.span.kind", frozenset({"LLM"})),
-        reads="spans of kind LLM, TOOL, AGENT and CHAIN",
         prefixes=("openinference.",),
         read=AttributeNames(
             frozenset(
@@ -139,7 +131,6 @@ CONVENTIONS: Final = (
     Convention(
         name="vercel_ai",
         title="Vercel AI SDK 4 to 6",
-        reads="`ai.*`: loops, model calls, tool calls",
         prefixes=("ai.",),
         read=AttributeNames(
             frozenset({"ai.operationId", "ai.model.id", "ai.prompt", "ai.prompt.messages"}),
@@ -152,7 +143,6 @@ CONVENTIONS: Final = (
     Convention(
         name="logfire",
         title="Logfire, Pydantic AI",
-        reads="JSON lists of events and messages, `tool_arguments`, `tool_response`",
         prefixes=("pydantic_ai.",),
         scopes=("pydantic-ai", "logfire."),
         attributes=frozenset({"all_messages_events"}),
@@ -171,7 +161,6 @@ CONVENTIONS: Final = (
         name="langsmith",
         title="LangSmith OTel",
         model_call=("langsmith.span.kind", frozenset({"LLM"})),
-        reads="`gen_ai.prompt` and `gen_ai.completion` as JSON",
         prefixes=("langsmith.",),
         attributes=frozenset({"gen_ai.prompt", "gen_ai.completion"}),
         read=AttributeNames(
@@ -184,7 +173,6 @@ CONVENTIONS: Final = (
         name="langfuse",
         title="Langfuse",
         model_call=("langfuse.observation.type", frozenset({"GENERATION"})),
-        reads="observations: generation, tool, agent, chain, span",
         prefixes=("langfuse.",),
         read=AttributeNames(
             frozenset({"langfuse.observation.metadata.tool_call_id"}),
@@ -205,7 +193,6 @@ CONVENTIONS: Final = (
         name="mlflow",
         title="MLflow Tracing",
         model_call=("mlflow.spanType", frozenset({'"CHAT_MODEL"', '"LLM"'})),
-        reads="spans of type CHAT_MODEL, LLM, TOOL, AGENT and CHAIN",
         prefixes=("mlflow.",),
         read=AttributeNames(
             frozenset({"mlflow.chat.tokenUsage", "mlflow.llm.model", "mlflow.llm.cost"}),
@@ -216,7 +203,6 @@ CONVENTIONS: Final = (
     Convention(
         name="agent_framework",
         title="Microsoft Agent Framework",
-        reads="GenAI",
         scopes=("agent_framework",),
         capture="set ENABLE_SENSITIVE_DATA=true",
         has_reader=False,
@@ -225,7 +211,6 @@ CONVENTIONS: Final = (
     Convention(
         name="anthropic_sdk",
         title="Anthropic SDK",
-        reads="GenAI",
         scopes=("com.anthropic.sdk.",),
         capture="set ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content",
         has_reader=False,
@@ -234,7 +219,6 @@ CONVENTIONS: Final = (
     Convention(
         name="semantic_kernel",
         title="Semantic Kernel",
-        reads="GenAI, with log records",
         scopes=("semantic_kernel.",),
         capture="set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true "
         "and export log records",
@@ -244,7 +228,6 @@ CONVENTIONS: Final = (
     Convention(
         name="autogen",
         title="AutoGen core",
-        reads="GenAI; it records no content",
         scopes=("autogen-core", "autogen."),
         capture="it records no content; add openinference-instrumentation-autogen-agentchat",
         has_reader=False,
