@@ -29,8 +29,11 @@ JOB: Final[Mapping[str, Any]] = {
 
 
 def workflows() -> dict[str, str]:
-    """Every workflow in the documents by its location; partial workflows are completed."""
-    found = {}
+    """Every workflow in documents and examples by location; partial ones are completed."""
+    found = {
+        f"examples-{path.name}": path.read_text().replace(ACTION, PINNED)
+        for path in sorted(ROOT.glob("examples/workflows/*.yml"))
+    }
     for document in DOCUMENTS:
         for number, snippet in enumerate(snippets(document, "yaml"), 1):
             whole = _whole(yaml.safe_load(snippet), snippet)

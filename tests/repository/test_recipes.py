@@ -1,4 +1,4 @@
-"""Recipes in the documents: checked by linters, and run if this machine can."""
+"""Recipes in documents and examples: checked by linters, and run if this machine can."""
 
 import json
 import os
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 BIN = Path(sys.executable).parent
 XSD = etree.XMLSchema(file=str(ROOT / "tests/reports/data/junit-10.xsd"))
-MINIMUM = 14  # workflows in the documents; fewer means that they are no longer found
+MINIMUM = 14  # workflows in documents and examples; fewer means that they are no longer found
 
 Shell: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -151,7 +151,7 @@ class TestJenkinsPipeline:
 
 
 class TestMonorepo:
-    """The two scripts of the monorepo recipe, in a repository with two agents."""
+    """The scripts of the workflow for monorepos, in a repository with two agents."""
 
     @pytest.mark.parametrize(
         ("changed", "agents"),
@@ -212,7 +212,7 @@ class TestMonorepo:
         return found
 
     def test_every_agent_has_its_own_gate(self, shell: Shell, tmp_path: Path) -> None:
-        (config,) = re.findall(r"config: (agents/\*\S+)", RECIPES.read_text())
+        (config,) = re.findall(r"config: (agents/\*[^\s`]+)", RECIPES.read_text())
         for agent in ("refunds", "search"):
             shutil.copytree(
                 tmp_path / "checkout/evals", tmp_path / "checkout/agents" / agent / "evals"
