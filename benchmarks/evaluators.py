@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.workspace import trust_path
-from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
-from agentci.execution.child_process.prefork_client import (
+from agentci.execution.environment_variables import make_child_environment
+from agentci.execution.executor_api import ProgramJob, SandboxPolicy
+from agentci.execution.launcher_client import (
+    LAUNCHER_POOL,
     find_job_imports,
     find_prefork_interpreter,
 )
-from agentci.execution.child_process.supervised_process import start_program
-from agentci.execution.environment_variables import make_child_environment
-from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.runtimes.python import find_preloadable_imports
 from agentci.execution.sandbox import Sandbox, SandboxBuilder
+from agentci.execution.supervised_process import start_program
 from benchmarks.processes import run_in_turns
 from benchmarks.recordings import write_recordings
 

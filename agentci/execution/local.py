@@ -15,29 +15,6 @@ from typing import Final
 from agentci._util.text import truncate
 from agentci.errors import EvaluatorError
 from agentci.execution.child import kernel
-from agentci.execution.child_process.launcher_client import (
-    LAUNCHER_POOL,
-    PREFORK_STREAMS,
-    LauncherClient,
-)
-from agentci.execution.child_process.orphan_processes import (
-    MARK_VARIABLE,
-    become_subreaper,
-    kill_children,
-    kill_marked_processes,
-)
-from agentci.execution.child_process.pipes import ChildPipes, OutputBuffer
-from agentci.execution.child_process.prefork_client import (
-    PreforkInterpreter,
-    find_job_imports,
-    find_prefork_interpreter,
-    make_interpreter_job,
-)
-from agentci.execution.child_process.supervised_process import (
-    LauncherLostError,
-    SupervisedProcess,
-    start_program,
-)
 from agentci.execution.executor_api import (
     INTERRUPTED,
     NO_SANDBOX,
@@ -45,7 +22,26 @@ from agentci.execution.executor_api import (
     ProgramTimeoutError,
     SandboxPolicy,
 )
+from agentci.execution.launcher_client import (
+    LAUNCHER_POOL,
+    PREFORK_STREAMS,
+    LauncherClient,
+    PreforkInterpreter,
+    find_job_imports,
+    find_prefork_interpreter,
+    make_interpreter_job,
+)
+from agentci.execution.pipes import ChildPipes, OutputBuffer
 from agentci.execution.sandbox import Sandbox, SandboxBuilder
+from agentci.execution.supervised_process import (
+    MARK_VARIABLE,
+    LauncherLostError,
+    SupervisedProcess,
+    become_subreaper,
+    kill_children,
+    kill_marked_processes,
+    start_program,
+)
 from agentci.model.requests import ProgramOutput
 
 # How long to wait for remaining output after the program has ended while one of its background

@@ -133,7 +133,7 @@ def _make_local() -> Executor:
 
 
 def _make_docker(variables: Mapping[str, str]) -> Executor:
-    from agentci.execution.docker.executor import (  # noqa: PLC0415 (most runs need no engine)
+    from agentci.execution.docker import (  # noqa: PLC0415 (most runs need no engine)
         DockerExecutor,
     )
 

@@ -1,26 +1,24 @@
-"""Build the sandbox for one run of one program: a policy as this machine can apply it."""
+"""Build the sandbox for one run of one program: a policy as this machine can apply it.
+
+That includes the paths that the program may read: the system, its interpreter, the tools on PATH.
+"""
 
 import os
+import re
 import secrets
+import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-from agentci._util.workspace import restore_path
-from agentci.execution.allowed_paths import (
-    find_program,
-    find_unreadable,
-    make_read_rules,
-    resolve_named_path,
-)
-from agentci.execution.child import landlock, seccomp
-from agentci.execution.child.apply_sandbox import NOBODY_USER
-from agentci.execution.child.landlock import PathRule
+from agentci._util.workspace import ResolvedPath, find_link_out, restore_path
+from agentci.execution.child import apply_sandbox, seccomp
+from agentci.execution.child.apply_sandbox import NOBODY_USER, SHARED_MEMORY, PathRule
 from agentci.execution.child.messages import Message
-from agentci.execution.child.private_memory import SHARED_MEMORY
 from agentci.execution.executor_api import (
     MEBIBYTE,
     NO_LANDLOCK_WARNING,
@@ -28,6 +26,269 @@ from agentci.execution.executor_api import (
     SandboxPolicy,
     make_resource_limits,
 )
+
+
+def find_unreadable(paths: Iterable[str | ResolvedPath]) -> str | None:
+    """Return the first of ``paths`` that not every user can read; None if all are readable.
+
+    A missing path counts as readable: starting the program reports it.
+    """
+    return next((str(path) for path in paths if not _is_open(str(path))), None)
+
+
+@lru_cache(maxsize=1024)
+def _is_open(path: str) -> bool:
+    # Check a link's own folders as well as its target's: a user of the link passes through both.
+    named = Path(path).absolute()
+    try:
+        ways = {named, named.resolve()}
+        return all(_is_readable(way) and all(map(_is_enterable, way.parents)) for way in ways)
+    except (OSError, RuntimeError):  # RuntimeError: a symlink loop, up to Python 3.12
+        return True
+
+
+def _is_readable(path: Path) -> bool:
+    mode = path.stat().st_mode
+    return bool(mode & stat.S_IROTH) and (not stat.S_ISDIR(mode) or bool(mode & stat.S_IXOTH))
+
+
+@lru_cache(maxsize=1024)
+def _is_enterable(folder: Path) -> bool:
+    return bool(folder.stat().st_mode & stat.S_IXOTH)
+
+
+SYSTEM_FOLDERS: Final = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/gnu", "/snap", "/home/linuxbrew",
+    "/proc", "/sys/bus", "/sys/class", "/sys/devices", "/sys/fs/cgroup", "/sys/kernel/mm",
+    "/run/systemd/resolve", "/run/current-system",
+)  # fmt: skip
+OPT_FOLDER: Final = Path("/opt")
+# A GitHub runner's folder holds one of these, next to the credentials of the runner and of the job.
+RUNNER_MARKERS: Final = (".runner", "*/.runner")
+# Listed one by one: root could read all of /etc, including shadow and the keys of the host and of
+# its services.
+ETC_FILES: Final = (
+    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
+    "fonts", "gai.conf", "group", "host.conf", "hostname", "hosts", "inputrc", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release",
+    "machine-id", "magic", "mime.types", "networks", "nsswitch.conf", "openssl", "os-release",
+    "passwd", "perl", "pki/ca-trust", "pki/java", "pki/nssdb", "pki/tls/cert.pem", "pki/tls/certs",
+    "pki/tls/openssl.cnf", "pki/trust", "profile", "protocols", "resolv.conf", "services", "shells",
+    "ssl/ca-bundle.pem", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+)  # fmt: skip
+# Folders below /etc where distributions keep interpreter settings, one per version.
+INTERPRETER_SETTINGS: Final = ("java*", "python3*", "R")
+DEVICE_NAMES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+
+# Folders below a home where version managers keep interpreters.
+VERSION_MANAGERS: Final = frozenset(
+    {".asdf", ".bun", ".deno", ".fnm", ".nodenv", ".nvm", ".pyenv", ".rye", ".volta"}
+)
+DOT_LOCAL_FOLDERS: Final = ("bin", "lib", "share/mise", "share/pnpm", "share/uv")
+BIN_SIBLINGS: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
+INTERPRETER: Final = re.compile(
+    r"(bun|deno|java|julia|lua|node|nodejs|perl|php|pypy|python|R|Rscript|ruby)[0-9.]*t?"
+)
+# How many files and folders are checked before a folder counts as closed to other users.
+MAX_ENTRIES: Final = 10_000
+
+PATH_VARIABLES: Final = ("PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+CERTIFICATE_VARIABLES: Final = (
+    "SSL_CERT_DIR", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
+)  # fmt: skip
+
+# Too broad to allow as a whole, even where a setting names one of them.
+BROAD_FOLDERS: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (names a folder only)
+
+
+def find_program(named: str) -> str:
+    """Return an executable file named by absolute path; empty if it is none."""
+    is_program = Path(named).is_absolute() and Path(named).is_file() and os.access(named, os.X_OK)
+    return named if is_program else ""
+
+
+def make_read_rules(
+    programs: tuple[str, ...],
+    environment: Mapping[str, str],
+    readable: Iterable[ResolvedPath] = (),
+    *,
+    workspace: Path | None = None,
+    privileged: bool = False,
+) -> tuple[PathRule, ...]:
+    """Make the read rules for a program run with ``environment``.
+
+    Args:
+        programs: the program, and the interpreter that it names itself, as in a shebang line.
+        readable: more files and folders to allow.
+        workspace: real path of the folder that a pull request can change, readable as a whole. A
+            path that a link in it leads elsewhere gives no rule.
+        privileged: whether only the rules keep the program from files that are closed to others.
+            Then ``programs`` and ``environment`` add what every user can read, and the interpreters
+            of agentci, of PATH and of version managers.
+    """
+    known = (*PATH_VARIABLES, *CERTIFICATE_VARIABLES, "PATH", "HOME")
+    seen = tuple((name, environment[name]) for name in known if name in environment)
+    rules = _make_rules(programs, seen, tuple(sys.path), workspace, privileged)
+    covered = set() if workspace is None else {str(workspace)} - BROAD_FOLDERS
+    more = {str(path) for path in readable} - BROAD_FOLDERS
+    return (
+        *rules,
+        *(
+            (os.fsencode(path), apply_sandbox.READ_RIGHTS)
+            for path in sorted(more)
+            if not _is_below(path, covered)
+        ),
+    )
+
+
+def list_without_runners(folder: Path) -> list[str]:
+    """Return the folder; where it contains a GitHub runner, its entries except the runner's."""
+    runners = {path for name in RUNNER_MARKERS for path in folder.glob(f"*/{name}")}
+    if not runners:
+        return [str(folder)]
+    homes = {each for path in runners for each in path.parents}
+    return sorted(str(path) for path in folder.iterdir() if path not in homes)
+
+
+@lru_cache(maxsize=256)
+def _make_rules(
+    programs: tuple[str, ...],
+    seen: tuple[tuple[str, str], ...],
+    of_our_python: tuple[str, ...],
+    workspace: Path | None,
+    privileged: bool,  # noqa: FBT001 (private; passed by its only caller)
+) -> tuple[PathRule, ...]:
+    environment = dict(seen)
+    folders = _split_paths(environment.get("PATH", ""))
+    home = environment.get("HOME", "")
+    homes = (home, os.path.realpath(home)) if len(home) > 1 else ()
+    system = (
+        *SYSTEM_FOLDERS,
+        *list_without_runners(OPT_FOLDER),
+        *(f"/etc/{name}" for name in ETC_FILES),
+        *(str(path) for name in INTERPRETER_SETTINGS for path in Path("/etc").glob(name)),
+        *(of_our_python if sys.executable in programs else ()),
+        *(path for each in programs for path in _list_trusted(each, folders, homes, workspace)),
+    )
+    named = (
+        *(path for folder in folders for path in _list_siblings(folder, homes)),
+        *(path for name in PATH_VARIABLES for path in _split_paths(environment.get(name, ""))),
+        *(environment[name] for name in CERTIFICATE_VARIABLES if name in environment),
+        *(path for each in programs for path in _list_program(each, homes, workspace)),
+    )
+    trusted, others = (
+        {real for path in paths if (real := resolve_named_path(path, workspace))}
+        for paths in (system, named)
+    )
+    if privileged:
+        top = (*_drop_nested(trusted), *_list_managed(home, workspace))
+        others = {each for each in others if _is_below(each, top) or not _holds_closed(each)}
+    paths = {*trusted, *others} - {*BROAD_FOLDERS, *homes}
+    if workspace is not None:
+        paths |= {str(workspace)} - BROAD_FOLDERS
+    return (
+        *((os.fsencode(path), apply_sandbox.READ_RIGHTS) for path in _drop_nested(paths)),
+        *((f"/dev/{name}".encode(), apply_sandbox.DEVICE_RIGHTS) for name in DEVICE_NAMES),
+    )
+
+
+def _list_trusted(
+    program: str, folders: Sequence[str], homes: Sequence[str], workspace: Path | None
+) -> Iterable[str]:
+    """List what a program needs that agentci or the user chose, not a pull request."""
+    ours = os.path.realpath(sys.executable)
+    if os.path.realpath(program) == ours:
+        chosen = {ours, program} if program == sys.executable else {ours}
+        return [path for each in chosen for path in _list_siblings(str(Path(each).parent), homes)]
+    if str(Path(program).parent) in folders and not _is_inside(program, workspace):
+        return _list_program(program, homes, workspace)
+    return ()
+
+
+def _list_program(program: str, homes: Sequence[str], workspace: Path | None) -> Iterator[str]:
+    """List the real file of a program, and the folders beside an interpreter.
+
+    A pull request chooses its programs, also by links. So folders are listed only beside programs
+    that are interpreters by their name, outside of the workspace.
+    """
+    real = os.path.realpath(program)
+    yield real
+    linked = str(Path(os.path.realpath(Path(program).parent), Path(program).name))
+    for each in {linked, real}:
+        folder, name = Path(each).parent, Path(each).name
+        is_interpreter = folder.name == "bin" and INTERPRETER.fullmatch(name)
+        if is_interpreter and not _is_inside(each, workspace):
+            yield from _list_siblings(str(folder), homes)
+
+
+def _is_inside(program: str, workspace: Path | None) -> bool:
+    folder = Path(os.path.realpath(Path(program).parent))
+    return workspace is not None and folder.is_relative_to(workspace)
+
+
+@lru_cache(maxsize=1024)
+def resolve_named_path(path: str, workspace: Path | None) -> str:
+    """Resolve an absolute path; empty if it is relative, or a link in ``workspace`` leads out."""
+    if not path.startswith("/"):
+        return ""
+    real = os.path.realpath(path)
+    if real == path or workspace is None:
+        return real
+    return "" if find_link_out(Path(path), Path(real), workspace) else real
+
+
+def _list_siblings(folder: str, homes: Iterable[str]) -> Iterable[str]:
+    """Return the paths that programs in ``folder`` are likely to need."""
+    for home in homes:
+        if folder.startswith(f"{home}/"):
+            first = folder.removeprefix(f"{home}/").partition("/")[0]
+            if first in VERSION_MANAGERS:
+                return [f"{home}/{first}"]
+            if first == ".local":
+                return [f"{home}/.local/{name}" for name in DOT_LOCAL_FOLDERS]
+    if Path(folder).name != "bin":
+        return [folder]
+    return [folder, *(str(Path(folder).with_name(name)) for name in BIN_SIBLINGS)]
+
+
+def _list_managed(home: str, workspace: Path | None) -> Iterator[str]:
+    """List the folders that hold only what version managers have installed."""
+    names = (*VERSION_MANAGERS, *(f".local/{each}" for each in DOT_LOCAL_FOLDERS if "/" in each))
+    found = (resolve_named_path(f"{home}/{name}", workspace) for name in names if len(home) > 1)
+    return filter(None, found)
+
+
+@lru_cache(maxsize=1024)
+def _holds_closed(path: str) -> bool:
+    """Whether a file, or one in a folder, is missing or closed to others, or there are too many."""
+    if not (Path(path).exists() and _is_open(path)):
+        return True
+    entries = Path(path).rglob("*") if Path(path).is_dir() else iter(())
+    try:
+        return any(
+            count >= MAX_ENTRIES or not (entry.is_symlink() or _is_readable(entry))
+            for count, entry in enumerate(entries)
+        )
+    except OSError:
+        return True
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def _drop_nested(paths: Iterable[str]) -> list[str]:
+    """Drop paths below another of ``paths``: each rule adds to every program's start time."""
+    found: list[str] = []
+    for path in sorted(paths, key=lambda path: path.split("/")):
+        if not found or not path.startswith(f"{found[-1]}/"):
+            found.append(path)
+    return found
+
+
+def _split_paths(paths: str) -> list[str]:
+    return [path for path in paths.split(os.pathsep) if path]
+
 
 TMP_FOLDERS: Final = ("/tmp", "/var/tmp")  # noqa: S108 (each program gets its own folder there)
 PROCESSORS: Final = os.cpu_count() or 1
@@ -215,11 +476,11 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
     def _rules(
         self, read_rules: Iterable[PathRule], writable: Iterable[Path], *, shares_memory: bool
     ) -> list[PathRule]:
-        everything = landlock.compute_rights(self.capabilities["landlock"])
+        everything = apply_sandbox.compute_rights(self.capabilities["landlock"])
         return [
             *read_rules,
             *((os.fsencode(path), everything) for path in writable),
-            *([(SHARED_MEMORY, landlock.PLAIN_FILE_RIGHTS)] if shares_memory else ()),
+            *([(SHARED_MEMORY, apply_sandbox.PLAIN_FILE_RIGHTS)] if shares_memory else ()),
         ]
 
     def _filter(self, sandbox_policy: SandboxPolicy, *, as_root: bool) -> bytes | None:
@@ -238,7 +499,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             yield NO_LANDLOCK_WARNING
         if not self.capabilities["filters"]:
             yield NO_SECCOMP_WARNING
-        elif port is not None and self.capabilities["landlock"] < landlock.PORTS_SINCE:
+        elif port is not None and self.capabilities["landlock"] < apply_sandbox.PORTS_SINCE:
             yield ALL_PORTS_WARNING
         shared = user is None or user == NOBODY_USER
         if user is None and self.capabilities["root"]:

@@ -7,9 +7,8 @@ from pathlib import Path
 from agentci._util.workspace import ResolvedPath, is_folder
 from agentci.config.variables import RESERVED_HINT, is_reserved
 from agentci.errors import InputError
-from agentci.execution.allowed_paths import BROAD_FOLDERS
 from agentci.execution.environment_variables import is_harmless
-from agentci.execution.sandbox import TMP_FOLDERS
+from agentci.execution.sandbox import BROAD_FOLDERS, TMP_FOLDERS
 from agentci.model.problem import Problem
 from agentci.runner.services import Services
 

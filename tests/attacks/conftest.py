@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agentci.execution.child.landlock import find_landlock_version
+from agentci.execution.child.apply_sandbox import find_landlock_version
 from agentci.execution.sandbox import SIGNALS_SINCE
 from tests.attacks.job import Job, Mode
 from tests.helpers.support import ROOT

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.docker.container import OWNER_LABEL, make_owner_label
-from agentci.execution.docker.executor import DockerExecutor
+from agentci.execution.docker import OWNER_LABEL, DockerExecutor, make_owner_label
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.model.requests import ProgramOutput
 from tests.container.engine import BASE_IMAGE, ROOT, RunImage, output_of

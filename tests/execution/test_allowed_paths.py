@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from agentci._util.workspace import trust_path
-from agentci.execution.allowed_paths import (
+from agentci.execution.sandbox import (
     CERTIFICATE_VARIABLES,
     PATH_VARIABLES,
     find_program,

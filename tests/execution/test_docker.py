@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.docker.container import (
+from agentci.execution.docker import (
     MAX_ARCHIVE_BYTES,
     MAX_ARCHIVE_FILES,
+    DockerClient,
+    DockerExecutor,
     FolderArchives,
     has_owner_ended,
     make_owner_label,
@@ -22,8 +24,6 @@ from agentci.execution.docker.container import (
     select_variables,
     translate_command,
 )
-from agentci.execution.docker.engine import DockerClient
-from agentci.execution.docker.executor import DockerExecutor
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput

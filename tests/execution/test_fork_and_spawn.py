@@ -17,9 +17,9 @@ import pytest
 
 from agentci._util.workspace import trust_path
 from agentci.errors import EvaluatorError
-from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
+from agentci.execution.launcher_client import LAUNCHER_POOL
 from agentci.execution.local import LocalExecutor
 from agentci.execution.runtimes.python import find_preloadable_imports
 from tests.helpers.support import EVALUATORS

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from agentci._util.workspace import trust_path
-from agentci.execution.child_process import launcher_client, supervised_process
-from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
+from agentci.execution import launcher_client, supervised_process
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
+from agentci.execution.launcher_client import LAUNCHER_POOL
 from agentci.execution.local import LocalExecutor
 from agentci.model.requests import ProgramOutput
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS

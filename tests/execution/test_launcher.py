@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.child_process.launcher_client import LAUNCHER_POOL
-from agentci.execution.child_process.prefork_client import PreforkInterpreter
 from agentci.execution.executor_api import SandboxPolicy
+from agentci.execution.launcher_client import LAUNCHER_POOL, PreforkInterpreter
 from agentci.execution.local import LocalExecutor
 from tests.execution.conftest import Marked
 from tests.helpers.support import EVALUATORS, ROOT

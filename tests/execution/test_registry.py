@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
-from agentci.execution.docker.executor import DockerExecutor
+from agentci.execution.docker import DockerExecutor
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import EXECUTOR_GROUP, Executors, PluginExecutor

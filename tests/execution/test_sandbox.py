@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from agentci._util.workspace import trust_path
-from agentci.execution.allowed_paths import list_without_runners
 from agentci.execution.child import seccomp
-from agentci.execution.child.apply_sandbox import FIRST_USER, NOBODY_USER
-from agentci.execution.child.private_memory import SHARED_MEMORY
+from agentci.execution.child.apply_sandbox import FIRST_USER, NOBODY_USER, SHARED_MEMORY
 from agentci.execution.executor_api import NO_LANDLOCK_WARNING, NOT_LINUX_WARNING, SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.sandbox import (
@@ -24,6 +22,7 @@ from agentci.execution.sandbox import (
     TRUNCATE_WARNING,
     Sandbox,
     SandboxBuilder,
+    list_without_runners,
 )
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 

@@ -27,9 +27,8 @@ from types import ModuleType
 from typing import Final, TypeAlias
 
 from agentci.execution.child import kernel, privileges
-from agentci.execution.child.launcher import LauncherServer, open_channel
 from agentci.execution.child.messages import Message
-from agentci.execution.child.supervisor import BecameProgram
+from agentci.execution.child.supervisor import BecameProgram, LauncherServer, open_channel
 
 # Every starting Python looks for these on its search path.
 STARTUP_MODULES: Final = frozenset({"sitecustomize", "usercustomize"})

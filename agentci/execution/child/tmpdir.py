@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from agentci.execution.child.private_memory import SHARED_MEMORY
+from agentci.execution.child.apply_sandbox import SHARED_MEMORY
 
 FOLDERS: Final = (b"home", b"tmp")
 # Removal takes about a second, at any depth; on a loaded machine with a slow disk, half a minute.

@@ -1,4 +1,4 @@
-"""The commands that make and fill an environment with uv or pip, and the runner for them.
+"""Run uv or pip, with the user's settings: make and fill an environment, resolve requirements.
 
 Build scripts of packages are untrusted code, so installers run in the sandbox, and without
 ``allow_source`` they install only wheels, which are not built. A wheel's code could still run where
@@ -8,27 +8,113 @@ another Python, without ``site``.
 
 import json
 import os
+import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from agentci._util.files import FOLDER_MODE, set_mode
 from agentci._util.text import truncate
-from agentci._util.workspace import Workspace
-from agentci.errors import EvaluatorError
-from agentci.execution.environments.installer_settings import (
-    find_local_sources,
-    find_settings,
-    make_private_environment,
-    read_home_files,
+from agentci._util.workspace import ResolvedPath, Workspace, read_file
+from agentci.errors import EvaluatorError, InputError
+from agentci.execution.child.tmpdir import remove_tmpdir
+from agentci.execution.environments.requirements import (
+    Requirements,
+    check_lockable,
+    find_base_python,
+    is_locked_line,
+    list_wanted_lines,
+    normalize_name,
 )
-from agentci.execution.environments.key import find_base_python
 from agentci.execution.executor_api import Executor, ProgramTimeoutError, SandboxPolicy
+
+# Settings that all users of this machine may read.
+SYSTEM_SETTINGS: Final = ("/etc/pip.conf", "/etc/xdg/pip", "/etc/uv")
+PIP_SETTINGS: Final = "pip/pip.conf"
+UV_SETTINGS: Final = "uv/uv.toml"
+# The variable that names a file to use instead, and the file's path below ``.config``.
+SETTINGS_VARIABLES: Final = {"PIP_CONFIG_FILE": PIP_SETTINGS, "UV_CONFIG_FILE": UV_SETTINGS}
+MAX_BYTES: Final = 1024**2
+
+HomeFiles = tuple[tuple[str, bytes], ...]
+
+
+def make_private_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Make the environment of an installer whose home has the files of ``read_home_files``."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in SETTINGS_VARIABLES or value == os.devnull
+    }
+
+
+def find_settings(
+    environment: Mapping[str, str], workspace: Workspace, *, with_netrc: bool
+) -> dict[str, ResolvedPath]:
+    """Find the files with the user's settings, by their path in a home; some may not exist.
+
+    Without them, an installer would look up names in another index than the user means.
+
+    Args:
+        environment: the environment of installers, with ``HOME``.
+        workspace: a link in it leads to no settings outside.
+        with_netrc: whether the credentials in ``.netrc`` are included.
+    """
+    home = Path(environment.get("HOME") or "/nonexistent")
+    folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    found = {
+        f".config/{name}": Path(environment.get(variable) or folder / name)
+        for variable, name in SETTINGS_VARIABLES.items()
+    }
+    if not environment.get("PIP_CONFIG_FILE"):
+        found[".pip/pip.conf"] = home / ".pip/pip.conf"
+    if with_netrc:
+        found[".netrc"] = home / ".netrc"
+    resolved = {name: workspace.find_given(path) for name, path in found.items()}
+    return {name: path for name, path in resolved.items() if path is not None}
+
+
+def read_home_files(settings: Mapping[str, ResolvedPath]) -> HomeFiles:
+    """Read the files of ``find_settings`` that exist."""
+    return tuple(_read_files(settings))
+
+
+def _read_files(settings: Mapping[str, ResolvedPath]) -> Iterator[tuple[str, bytes]]:
+    for name, path in settings.items():
+        with suppress(InputError):
+            yield name, read_file(path, name=name, limit_bytes=MAX_BYTES)
+
+
+def find_local_sources(
+    environment: Mapping[str, str], home_files: Iterable[tuple[str, bytes]]
+) -> tuple[Path, ...]:
+    """Return the files and folders on this machine that the user's settings name.
+
+    These are indexes, folders of packages and certificates.
+
+    Args:
+        environment: the environment of installers.
+        home_files: files from outside of the workspace; a pull request can change the others.
+    """
+    texts = (
+        *(value for name, value in environment.items() if name.startswith(("PIP_", "UV_", "SSL_"))),
+        *(content.decode("utf-8", "replace") for name, content in home_files if name != ".netrc"),
+    )
+    words = (word for text in texts for word in re.split(r"[\s,;='\"\[\]]+", text))
+    paths = (word.removeprefix("file://") for word in (*words, *SYSTEM_SETTINGS))
+    return tuple(Path(path) for path in dict.fromkeys(paths) if _is_on_disk(path))
+
+
+def _is_on_disk(path: str) -> bool:
+    return path.startswith("/") and "\0" not in path and os.path.exists(path)  # noqa: PTH110 (raises no OSError)
+
 
 # uv reads settings from the folders above its working directory. Settings in the workspace must
 # not apply: a pull request may contain them.
@@ -334,3 +420,95 @@ def choose_installer(runner: InstallerRunner) -> Uv | Pip:
 def find_python(folder: Path) -> Path:
     """Return the path of an environment's interpreter."""
     return folder / "bin" / "python"
+
+
+class ResolvedRequirements(Struct, frozen=True, kw_only=True):
+    """Resolved packages with their dependencies.
+
+    Attributes:
+        lines: one ``name==1.2 --hash=sha256:...`` per package, sorted, without indexes.
+        universal: whether the lines are valid for every supported platform and Python; otherwise
+            only for the current ones.
+    """
+
+    lines: tuple[str, ...]
+    universal: bool
+
+
+def resolve_requirements(
+    requirements: Requirements, *, runner: InstallerRunner
+) -> ResolvedRequirements:
+    """Find the newest compatible packages, ignoring ``requirements.locked``.
+
+    Raises:
+        EvaluatorError: there are none, or they cannot be locked; the message completes a sentence
+            about the evaluator.
+    """
+    allow_source = requirements.allow_source
+    lines = Requirements(text=requirements.text, allow_source=allow_source).parse_lines()
+    check_lockable(lines)
+    installer = choose_installer(runner)
+    try:
+        text = "".join(f"{line}\n" for line in (*lines.options, *list_wanted_lines(lines)))
+        if isinstance(installer, Uv):
+            command = installer.compile_command(allow_source=allow_source)
+            printed = runner.run(command, stdin=text, allow_source=allow_source)
+            found = _parse_compiled(printed.decode())
+        else:
+            found = _resolve_with_pip(installer, text, runner, allow_source=allow_source)
+    except OSError as error:
+        raise make_install_error(str(error)) from None
+    return ResolvedRequirements(lines=_check_locked(found), universal=isinstance(installer, Uv))
+
+
+def _parse_compiled(printed: str) -> list[str]:
+    """Parse the output of uv into one line per package."""
+    lines = re.sub(r"\s*\\\n\s*", " ", printed).splitlines()
+    packages = [line.split(" --hash=") for line in lines if not line.startswith(("-", "#"))]
+    return [
+        _format_locked_line(package.strip(), hashes)
+        for package, *hashes in packages
+        if package.strip()
+    ]
+
+
+def _resolve_with_pip(
+    pip: Pip, text: str, runner: InstallerRunner, *, allow_source: bool
+) -> list[str]:
+    folder = Path(tempfile.mkdtemp(prefix="agentci-"))
+    try:
+        set_mode(folder, FOLDER_MODE)  # installers may run as another user
+        printed = runner.run(
+            pip.venv_command(folder),
+            pip.report_command(folder, allow_source=allow_source),
+            stdin=text,
+            folder=folder,
+            allow_source=allow_source,
+        )
+    finally:
+        remove_tmpdir(os.fsencode(folder))
+    return [_format_reported_package(each) for each in json.loads(printed)["install"]]
+
+
+def _format_reported_package(report: dict[str, Any]) -> str:
+    metadata = report["metadata"]
+    hashes = report["download_info"].get("archive_info", {}).get("hashes", {})
+    package = f"{normalize_name(metadata['name'])}=={metadata['version']}"
+    return _format_locked_line(
+        package, [f"{algorithm}:{digest}" for algorithm, digest in hashes.items()]
+    )
+
+
+def _format_locked_line(package: str, hashes: Iterable[str]) -> str:
+    kept = sorted({each.strip() for each in hashes if each.startswith("sha256:")})
+    return " ".join([package, *(f"--hash={each}" for each in kept)])
+
+
+def _check_locked(lines: Iterable[str]) -> tuple[str, ...]:
+    checked = tuple(sorted(set(lines)))
+    for line in checked:
+        if not is_locked_line(line):
+            raise make_install_error(
+                f"{line.partition(' --hash')[0]} cannot be locked: its index provides no sha256"
+            )
+    return checked

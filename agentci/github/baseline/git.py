@@ -8,9 +8,9 @@ from typing import Final
 
 from agentci._util.git_files import COMMIT_HASH, find_repository_folder
 from agentci.errors import EvaluatorError, UnreachableError
-from agentci.execution.child_process.pipes import MAX_OUTPUT_BYTES
 from agentci.execution.environment_variables import make_own_environment
 from agentci.execution.executor_api import Executor
+from agentci.execution.pipes import MAX_OUTPUT_BYTES
 from agentci.model.requests import LOCAL_EXECUTOR, ProgramOutput
 from agentci.remote.sources.github_client import GitTreeEntry
 from agentci.runner.services import Services

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.child import kernel, landlock, privileges, seccomp
+from agentci.execution.child import apply_sandbox, kernel, privileges, seccomp
 from tests.execution.child.bpf import verdict
 
 HEADERS = {
@@ -166,7 +166,7 @@ def test_failed_system_call_raises_os_error() -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         kernel.prctl(kernel.PR_SET_DUMPABLE, 99)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        landlock.restrict_self(10_000, 0)
+        apply_sandbox.restrict_self(10_000, 0)
     with pytest.raises(OSError, match="Operation not permitted"):
         kernel.capset(struct.pack("=Ii", privileges.CAPABILITY_VERSION_3, os.getppid()), bytes(24))
     assert os.getpid() == kernel.syscall({"x86_64": 39}.get(os.uname().machine, 172))()

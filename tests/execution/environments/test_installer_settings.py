@@ -9,14 +9,14 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from agentci._util.workspace import find_workspace
-from agentci.execution.environments.installer_settings import (
+from agentci.execution.environments.installers import (
     HomeFiles,
+    InstallerRunner,
     find_local_sources,
     find_settings,
     make_private_environment,
     read_home_files,
 )
-from agentci.execution.environments.installers import InstallerRunner
 from agentci.execution.environments.requirements import Requirements
 from agentci.execution.local import LocalExecutor
 from tests.execution.environments.package_index import PackageIndex

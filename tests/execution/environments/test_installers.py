@@ -8,7 +8,7 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.execution.environments.installers import Pip, Uv, choose_installer, find_python
-from agentci.execution.environments.key import find_base_python
+from agentci.execution.environments.requirements import find_base_python
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import workshop_with
 from tests.helpers.packages import copy_msgspec

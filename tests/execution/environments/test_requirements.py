@@ -3,8 +3,11 @@
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.key import compute_environment_key
-from agentci.execution.environments.requirements import Requirements, decode_requirements
+from agentci.execution.environments.requirements import (
+    Requirements,
+    compute_environment_key,
+    decode_requirements,
+)
 
 HASH = f"--hash=sha256:{'a' * 64}"
 OTHER_HASH = f"--hash=sha256:{'b' * 64}"

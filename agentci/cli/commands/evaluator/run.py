@@ -17,7 +17,7 @@ from agentci.config.suite import Suite
 from agentci.errors import InputError
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import ComparableEvaluator
-from agentci.execution.child_process.pipes import KEPT_LOG_BYTES
+from agentci.execution.pipes import KEPT_LOG_BYTES
 from agentci.gate.decision import compute_totals, decide
 from agentci.github.events import find_missing_secrets_reason
 from agentci.model.case import Case, CaseSummary, Expectation

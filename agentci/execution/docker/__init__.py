@@ -1,1 +1,0 @@
-"""Run each program in its own Docker container."""
