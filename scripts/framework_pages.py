@@ -353,13 +353,6 @@ def render_page(page: Page) -> str:
     return f"""\
 # {page.title}
 
-[Record the agent](../recording.md) without telemetry \
-([example](../../examples/agents/{_AGENTS[page.name]})):
-```
-{_find_command(page)}
-```
-Or export its own telemetry:
-
 {rows}
 
 ```{page.language}
@@ -367,6 +360,10 @@ Or export its own telemetry:
 ```
 [Export the spans to a file](README.md#export-to-a-file), and check it with \
 [`agentci show`](../show.md).
+
+Without telemetry, [record](../recording.md) \
+[the agent](../../examples/agents/{_AGENTS[page.name]}): \
+`{_find_command(page)}`
 """
 
 
