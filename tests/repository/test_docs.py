@@ -36,6 +36,28 @@ def test_generated_parts_are_fresh() -> None:
     assert stale == [], "run `make docs`"
 
 
+def test_contributing_names_only_files_and_symbols_that_exist() -> None:
+    text = (
+        (ROOT / "CONTRIBUTING.md").read_text().partition("## Add ...")[2].partition("## House")[0]
+    )
+    sources = [*ROOT.glob("agentci/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("scripts/*")]
+    paths = [path.relative_to(ROOT).as_posix() for path in sources]
+    code = "".join(path.read_text() for path in ROOT.glob("agentci/**/*.py"))
+    code += "".join(path.read_text() for path in ROOT.glob("tests/reports/*.py"))
+    names = re.findall(r"`([\w/]+\.py)`", text)
+    symbols = re.findall(r"`(_?[a-zA-Z]+_\w+|_?[A-Z][a-z]+[A-Z]\w+)(?:\([^`]*\))?`", text)
+    assert len(names) > 30
+    assert len(symbols) > 30
+    missing = [
+        name
+        for name in names
+        if not re.search(r"\b[A-Z]{3,}\b", name)
+        and not any(f"/{path}".endswith(f"/{name}") for path in paths)
+    ]
+    missing += [symbol for symbol in symbols if not re.search(rf"\b{symbol}\b", code)]
+    assert missing == []
+
+
 def test_the_exit_codes_of_the_command_line_are_explained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
