@@ -5,11 +5,13 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import yaml
 
+from agentci.cli.arguments import make_parser
 from agentci.config.options import OPTIONS, Option
 from agentci.recordings.exports.table import EXPORT_FORMATS
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, Convention
@@ -43,7 +45,11 @@ def generated() -> Mapping[Path, str]:
     """Return the up-to-date text of every file with generated parts."""
     action = _replaced(ROOT / "action.yml", {"inputs": action_inputs}, comment="# {}")
     outputs = yaml.safe_load(action)["outputs"]
-    lists = {"inputs": inputs_list, "outputs": lambda: outputs_list(outputs)}
+    lists = {
+        "inputs": inputs_list,
+        "outputs": lambda: outputs_list(outputs),
+        "commands": commands_list,
+    }
     schema = json.loads((ROOT / "schemas/config.schema.json").read_text("utf-8"))
     reference = {"reference": lambda: config_reference(schema)}
     return {
@@ -99,6 +105,23 @@ def inputs_list() -> str:
 def outputs_list(outputs: Mapping[str, Mapping[str, str]]) -> str:
     """Return the outputs, as action.yml describes them, as a Markdown list."""
     return "\n".join(f"- `{name}`: {output['description']}" for name, output in outputs.items())
+
+
+def commands_list() -> str:
+    """Return the commands of the command line, with the actions of each, as a Markdown list."""
+    lines = []
+    for name, purpose, parser in _list_commands(make_parser()):
+        actions = "/".join(action for action, _, _ in _list_commands(parser))
+        lines.append(f"- `agentci {name}{f' {actions}' if actions else ''}`: {purpose}")
+    return "\n".join(lines)
+
+
+def _list_commands(parser: ArgumentParser) -> Iterator[tuple[str, str, ArgumentParser]]:
+    """Yield name, purpose and parser of each command of a parser."""
+    for action in parser._actions:  # noqa: SLF001 (argparse has no other way to list them)
+        if isinstance(action, _SubParsersAction):
+            for each in action._choices_actions:  # noqa: SLF001 (as above)
+                yield each.dest, each.help or "", action.choices[each.dest]
 
 
 def transcript_formats() -> str:
