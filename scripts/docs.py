@@ -126,16 +126,11 @@ def _list_commands(parser: ArgumentParser) -> Iterator[tuple[str, str, ArgumentP
 
 def transcript_formats() -> str:
     """Return the formats of transcripts as a Markdown table."""
-    rows = [
-        f"| {each.title} | `{each.name}` | {each.recognised_by} |"
-        f" {'yes' if each.has_prompt else 'no'} | {each.note} |"
-        for each in TRANSCRIPT_FORMATS.values()
-    ]
-    head = [
-        "| written by | `trace_format` | recognised by | prompt | |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    return "\n".join([*head, *rows])
+    rows = []
+    for each in TRANSCRIPT_FORMATS.values():
+        notes = "; ".join(filter(None, ("" if each.has_prompt else "*no prompt*", each.note)))
+        rows.append(f"| {each.title} | `{each.name}` | {notes} |")
+    return "\n".join(["| written by | `trace_format` | |", "| --- | --- | --- |", *rows])
 
 
 def exports_table() -> str:

@@ -19,7 +19,6 @@ class TranscriptFormat(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name that users write, such as ``atif``.
         title: what writes it, in Markdown.
-        recognised_by: what its files have that others do not, in Markdown.
         module, reader: the module of this package and the name of the reader in it; None for a
             kind of message lists.
         has_prompt: whether it records what the user wrote.
@@ -28,7 +27,6 @@ class TranscriptFormat(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    recognised_by: str
     module: str
     reader: str | None = None
     has_prompt: bool = True
@@ -48,7 +46,6 @@ _ROWS: Final = (
     TranscriptFormat(
         name="atif",
         title="ATIF 1.0 to 1.8 (`trajectory.json` of Harbor)",
-        recognised_by="`schema_version: ATIF-v...` and `steps`",
         module="atif",
         reader="TRAJECTORY",
         note="steps copied from an earlier trajectory are left out",
@@ -56,14 +53,12 @@ _ROWS: Final = (
     TranscriptFormat(
         name="claude-code-session",
         title="Claude Code, session (`~/.claude/projects/**/*.jsonl`)",
-        recognised_by="lines with `sessionId`, `uuid`, `parentUuid` and `message`",
         module="claude_code",
         reader="SESSION",
     ),
     TranscriptFormat(
         name="claude-code-stream",
         title="Claude Code, `--output-format stream-json`, and the `execution_file` of its action",
-        recognised_by="a record `system` of subtype `init`",
         module="claude_code",
         reader="STREAM",
         has_prompt=False,
@@ -71,7 +66,6 @@ _ROWS: Final = (
     TranscriptFormat(
         name="codex-rollout",
         title="Codex, session (`~/.codex/sessions/**/rollout-*.jsonl`)",
-        recognised_by="a line of type `session_meta`",
         module="codex",
         reader="ROLLOUT",
         note="tokens include cached ones",
@@ -79,7 +73,6 @@ _ROWS: Final = (
     TranscriptFormat(
         name="codex-exec",
         title="Codex, `codex exec --json`",
-        recognised_by="a line of type `thread.started`",
         module="codex",
         reader="EXEC",
         has_prompt=False,
@@ -87,8 +80,6 @@ _ROWS: Final = (
     TranscriptFormat(
         name="copilot",
         title="GitHub Copilot CLI (`events.jsonl`, `--output-format json`)",
-        recognised_by="lines with a dotted `type`, `data` and `parentId`, "
-        "or of type `tool_use` or `usage`",
         module="copilot",
         reader="EVENTS",
         note="stdout has no tokens",
@@ -96,14 +87,12 @@ _ROWS: Final = (
     TranscriptFormat(
         name="gemini-session",
         title="Gemini CLI, session (`~/.gemini/tmp/*/chats/session-*`)",
-        recognised_by="`sessionId` and `projectHash`",
         module="gemini",
         reader="SESSION",
     ),
     TranscriptFormat(
         name="gemini-stream",
         title="Gemini CLI, `--output-format stream-json`",
-        recognised_by="a line of type `init` with `session_id`",
         module="gemini",
         reader="STREAM",
         note="results of some tools are empty",
@@ -111,14 +100,12 @@ _ROWS: Final = (
     TranscriptFormat(
         name="opencode-export",
         title="OpenCode, `opencode export`",
-        recognised_by="`info.id` and `messages` with `info` and `parts`",
         module="opencode",
         reader="EXPORT",
     ),
     TranscriptFormat(
         name="opencode-run",
         title="OpenCode, `opencode run --format json`",
-        recognised_by="lines with `sessionID` and `part`",
         module="opencode",
         reader="STREAM",
         has_prompt=False,
@@ -126,7 +113,6 @@ _ROWS: Final = (
     TranscriptFormat(
         name="adk-session",
         title="Google ADK, session or events of a runner",
-        recognised_by="`events` and `appName`, or lines with `author` and `invocationId`",
         module="adk",
         reader="SESSION",
         note="events of a runner have no prompt",
@@ -134,7 +120,6 @@ _ROWS: Final = (
     TranscriptFormat(
         name="adk-eval-set-result",
         title="Google ADK, `*.evalset_result.json`",
-        recognised_by="`eval_case_results`",
         module="adk",
         reader="EVAL_SET_RESULT",
         note="names its eval cases",
@@ -142,51 +127,43 @@ _ROWS: Final = (
     TranscriptFormat(
         name="langchain-messages",
         title="LangChain and LangGraph messages (`dumpd`, `messages_to_dict`, state, snapshot)",
-        recognised_by="`lc: 1`, or `type: human`, `ai`, `tool`",
         module=_MESSAGE_LISTS,
         note="updates of a graph have no prompt",
     ),
     TranscriptFormat(
         name="pydantic-ai-messages",
         title="Pydantic AI (`all_messages_json()`)",
-        recognised_by="`kind: request` or `response` with `parts`",
         module=_MESSAGE_LISTS,
     ),
     TranscriptFormat(
         name="google-genai-contents",
         title="Google GenAI SDK, `contents`",
-        recognised_by="`role: user` or `model` and `parts` without `type`",
         module=_MESSAGE_LISTS,
     ),
     TranscriptFormat(
         name="ai-sdk-ui-messages",
         title="Vercel AI SDK, `UIMessage`",
-        recognised_by="`role` and `parts`",
         module=_MESSAGE_LISTS,
     ),
     TranscriptFormat(
         name="ai-sdk-messages",
         title="Vercel AI SDK, `ModelMessage`",
-        recognised_by="content of type `tool-call` or `tool-result`",
         module=_MESSAGE_LISTS,
     ),
     TranscriptFormat(
         name="openai-responses",
         title="OpenAI Responses items, OpenAI Agents SDK (`to_input_list()`)",
-        recognised_by="items of type `function_call`, or parts of type `output_text`",
         module=_MESSAGE_LISTS,
         note="a stored response has no prompt",
     ),
     TranscriptFormat(
         name="anthropic-messages",
         title="Anthropic Messages",
-        recognised_by="blocks of type `tool_use` or `tool_result`",
         module=_MESSAGE_LISTS,
     ),
     TranscriptFormat(
         name="openai-chat",
         title="OpenAI Chat Completions, and lists of `role` and `content`",
-        recognised_by="`tool_calls[].function`, or only `role` and `content`",
         module=_MESSAGE_LISTS,
     ),
 )
