@@ -100,10 +100,15 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
 def _make_cluster_key(results: Sequence[CheckResult]) -> _ClusterKey:
     """Describe why a case fails, without the values that differ between cases; empty if not."""
     return tuple(
-        (each.config, each.evaluator.name, each.status, _VALUES.sub("#", format_reason(each)))
+        (each.config, each.evaluator.name, each.status, mask_values(format_reason(each)))
         for each in results
         if each.status in ("failed", "errored")
     )
+
+
+def mask_values(reason: str) -> str:
+    """Replace the values of a reason that differ between cases, so that equal causes are equal."""
+    return _VALUES.sub("#", reason)
 
 
 def _measure(content: RunContent) -> Amounts:

@@ -13,6 +13,13 @@ from agentci.reports.report_format import format_path
 
 COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "change", "worse", "better", "outcome")
 
+_CLASS_WORDS: Final = {
+    "newly_skipped": "skipped only now",
+    "newly_errored": "with an error only now",
+    "newly_scored": "with a score only now",
+    "unscored": "without a score in both runs",
+}
+
 
 def format_evaluator(compared: EvaluatorComparison, comparison: Comparison) -> str:
     """Format the evaluator's name, with its config where there are several."""
@@ -29,7 +36,7 @@ def format_cells(compared: EvaluatorComparison, comparison: Comparison) -> tuple
         f"{compared.pairs:,}",
         _format_score(compared.before),
         _format_score(compared.after),
-        _format_interval(compared),
+        _format_mean_change(compared),
         f"{len(compared.worse):,}",
         f"{len(compared.better):,}",
         label_outcome(compared),
@@ -42,8 +49,12 @@ def format_change(compared: EvaluatorComparison) -> str:
     return f"{_format_score(compared.before)} ({changed}; {label_outcome(compared)})"
 
 
-def list_remarks(comparison: Comparison) -> Iterator[str]:
-    """Yield remarks that have no column in the table."""
+def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Iterator[str]:
+    """Yield remarks that have no column in the table.
+
+    Args:
+        with_outcomes: whether to describe the outcome of each evaluator that did not pass.
+    """
     if comparison.no_baseline:
         yield comparison.no_baseline
     if comparison.stale:
@@ -54,7 +65,7 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
             "itself; export the other run again (evalite exports the first of two runs that began "
             "in the same second)"
         )
-    for each in comparison.evaluators:
+    for each in comparison.evaluators if with_outcomes else ():
         if each.outcome != "pass":
             yield f"{format_evaluator(each, comparison)} {describe_outcome(each)}"
     yield from _list_rescored(comparison)
@@ -103,7 +114,7 @@ def _list_classes(comparison: Comparison) -> Iterator[str]:
 def _format_classes(classes: CheckClasses) -> str:
     """Format the classes that have checks: ``32 compared, 8 changed``."""
     counts = asdict(classes).items()
-    return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts if count)
+    return ", ".join(f"{count:,} {_CLASS_WORDS.get(name, name)}" for name, count in counts if count)
 
 
 def list_worse(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
@@ -123,11 +134,15 @@ def format_scores(change: CheckChange) -> str:
     return f"score {_format_score(change.before)} -> {after}{changed}"
 
 
-def _format_interval(compared: EvaluatorComparison) -> str:
-    """Format the 95% interval of the mean change: ``-0.12 to 0.02``."""
-    if compared.change_low is None or compared.change_high is None:
+def _format_mean_change(compared: EvaluatorComparison) -> str:
+    """Format the mean change with its 95% interval: ``-0.05 (-0.12 to 0.02)``."""
+    if compared.before is None or compared.after is None:
         return "-"
-    return f"{format_number(compared.change_low, 2)} to {format_number(compared.change_high, 2)}"
+    change = format_number(compared.after - compared.before, 2)
+    if compared.change_low is None or compared.change_high is None:
+        return change
+    low, high = (format_number(each, 2) for each in (compared.change_low, compared.change_high))
+    return f"{change} ({low} to {high})"
 
 
 def _format_score(score: float | None) -> str:

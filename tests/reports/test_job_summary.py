@@ -39,6 +39,27 @@ def test_tables_have_a_ruler_for_every_column() -> None:
         assert header.count("|") == ruler.count("|") == row.count("|")
 
 
+def test_comparison_shows_change_with_interval_and_classes_as_words() -> None:
+    before, after = (
+        [
+            make_result("passed", score, case=f"case {n}", evaluator="tone")
+            if score
+            else make_result("skipped", case=f"case {n}", evaluator="tone")
+            for n, score in enumerate(scores)
+        ]
+        for scores in ((0.9, 0.9, 0.9, None, None), (0.8, 0.8, 0.9, None, 0.9))
+    )
+    before, after = (
+        [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
+        for results in (before, after)
+    )
+    compared = compare_runs(before, after, (), baseline="base")
+    text = _render(replace(make_report(after), comparison=compared))
+    [row] = [line for line in text.splitlines() if line.startswith("| `tone` | 3 |")]
+    assert "| \\-0.07 (-1 to 1) |" in row
+    assert "3 compared, 1 with a score only now, 1 without a score in both runs" in text
+
+
 def test_failed_check_without_judgement_shows_only_places() -> None:
     block = job_summary.render_failed_check(replace(make_result("failed"), judgement=None))
     assert "Trace" in block

@@ -17,11 +17,17 @@ function caseView(id, params) {
     make(
       'div.split',
       {},
-      make('div.turns', {}, contentNote(run), conversation(run, each, content, reference), subagentsView(run), timelineView(run, each), columnsView(run), callsCard(each)),
-      make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
+      isNarrow.matches ? checksView(each, content, params.check, isProblem) : null,
+      make('div.turns', {}, contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
+      isNarrow.matches
+        ? checksView(each, content, params.check, (check) => !isProblem(check))
+        : make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
+      make('div.turns', {}, timelineView(run, each), isNarrow.matches ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
     ),
   ];
 }
+
+const isProblem = ({ status }) => status === 'failed' || status === 'errored';
 
 function caseNav(each) {
   const at = shownCases.indexOf(each);
@@ -58,7 +64,7 @@ function compareBar(each, references, reference, params) {
       { type: 'button', 'data-with': name, 'aria-pressed': String(name === reference), onclick: () => go(writeHash(`/case/${encodeURIComponent(each.name)}`, { ...params, with: name })) },
       references[name],
     );
-  const side = reference === 'base' ? 'baseline only' : 'expected only';
+  const side = { base: 'baseline only', both: 'expected or baseline only' }[reference] ?? 'expected only';
   return make(
     'div.crumb',
     {},
@@ -86,7 +92,53 @@ function conversation(run, each, content, reference) {
   if (!turns.length) return make('p.card.gap', {}, 'The trace has no turns.');
   if (run.level === 'none') return null;
   const isFailed = each.status === 'failed';
-  return turns.map((turn, index) => turnView(turn, index, { reference, isFailed, scores: lowScores(each, content, index) }));
+  const view = (turn) => {
+    const index = turns.indexOf(turn);
+    return turnView(turn, index, { reference, isFailed, scores: lowScores(each, content, index) });
+  };
+  const folds = turns.map((turn, index) => !lowScores(each, content, index) && isAsBefore(turn, isFailed));
+  if (!folds.includes(false)) return turns.map(view);
+  return runsOf(folds).flatMap(([start, end]) => {
+    const part = turns.slice(start, end);
+    return folds[start] && part.length >= MIN_FOLDED_TURNS ? foldedTurns(part, start, view) : part.map(view);
+  });
+}
+
+// Fewer unchanged turns between others are shown.
+const MIN_FOLDED_TURNS = 3;
+
+/** Whether a turn is as in the baseline, or without one as expected, and of a failed case also its calls. */
+function isAsBefore(turn, isFailed) {
+  if (turn.missing || (turn.baseline !== 'same' && turn.baseline !== undefined)) return false;
+  const expected = turn.expected_calls && compareCalls(turn.expected_calls, turn.calls ?? []).rows;
+  const isExpected = expected && !expected.some(({ mark }) => mark);
+  if (turn.baseline === undefined) return isExpected && turn.expected_answer === turn.answer;
+  return !isFailed || !expected || isExpected;
+}
+
+/** The start and end of each run of equal values. */
+function runsOf(values) {
+  const runs = [];
+  values.forEach((value, index) => {
+    if (index && values[index - 1] === value) runs.at(-1)[1] = index + 1;
+    else runs.push([index, index + 1]);
+  });
+  return runs;
+}
+
+/** Turns that need no look, made when they are opened. */
+function foldedTurns(part, start, view) {
+  const shown = make('div.turns', {});
+  const fill = () => {
+    if (!shown.firstChild) shown.append(...part.map(view));
+  };
+  const like = part.every(({ baseline }) => baseline === 'same') ? 'as in the baseline' : 'as expected';
+  return make(
+    'details.card.fold.alike',
+    { ontoggle: fill },
+    make('summary', {}, make('b', {}, `${count(part.length)} turns ${like}`), make('span.quiet', {}, ` turns ${start + 1} to ${start + part.length}, none scored below a threshold`)),
+    shown,
+  );
 }
 
 /** The checks that scored a turn of several below their threshold. */

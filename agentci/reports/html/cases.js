@@ -1,8 +1,10 @@
 // The cases of the page, and which of them are shown in which order: pure functions over its data.
 
 const STATUSES = ['failed', 'errored', 'passed', 'skipped'];
-const STATES = ['new_failure', 'error', 'still_failing', 'fixed', 'new_case', 'same'];
+const STATES = ['new_failure', 'error', 'still_failing', 'score_fell', 'fixed', 'new_case', 'same'];
 const MIN_CHANGE = 0.005;
+// A lower score that still passes is named from this drop on.
+const MIN_FALL = 0.05;
 
 /** The cases of the data, each with its checks, and the columns of the table of cases. */
 function joinCases(data) {
@@ -30,15 +32,36 @@ function joinCases(data) {
       index,
       checks,
       name: used === 1 ? given.id : `${given.id}~${used}`,
-      status: STATUSES.find((status) => checks.some((check) => check.status === status)),
-      drop: Math.min(0, ...checks.map((check) => check.change ?? 0)),
-      drops: checks.reduce((sum, check) => sum + Math.min(0, check.change ?? 0), 0),
+      ...summaryOf(checks),
     };
+    if (joined.state === 'same' && checks.some(({ turned }) => turned === 'score_fell')) joined.state = 'score_fell';
     for (const check of checks) columns[check.column].checks.push(check);
     joined.text = searchedText(joined);
     return joined;
   });
   return { cases, columns };
+}
+
+/** What the checks of a case amount to: the worst status, the largest drop, and the sum of drops. */
+function summaryOf(checks) {
+  return {
+    status: STATUSES.find((status) => checks.some((check) => check.status === status)),
+    drop: Math.min(0, ...checks.map((check) => check.change ?? 0)),
+    drops: checks.reduce((sum, check) => sum + Math.min(0, check.change ?? 0), 0),
+  };
+}
+
+/** A case as if it had only the checks of one evaluator; null if it has none. */
+function withOnly(each, evaluator) {
+  const checks = each.checks.filter((check) => check.evaluator.name === evaluator);
+  if (!checks.length) return null;
+  const summary = summaryOf(checks);
+  let { state } = each;
+  if (state && state !== 'new_case') {
+    const turns = checks.map(({ turned }) => turned);
+    state = summary.status === 'errored' ? 'error' : (STATES.find((name) => turns.includes(name)) ?? 'same');
+  }
+  return { ...each, ...summary, checks, state, whole: each };
 }
 
 /** How a check differs from the baseline: its change of status, and of its score. */
@@ -51,7 +74,9 @@ function changeOf({ status, score: now, before }) {
   else if (status === 'failed' && statusBefore === 'failed') turned = 'still_failing';
   else if (status === 'passed' && isBad) turned = 'fixed';
   const known = now !== undefined && scoreBefore !== undefined && scoreBefore !== null;
-  return { turned, change: known ? now - scoreBefore : null };
+  const change = known ? now - scoreBefore : null;
+  if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'score_fell';
+  return { turned, change };
 }
 
 function searchedText({ id, question, tags, checks }) {
@@ -69,13 +94,10 @@ const FILTERS = {
   all: ['All cases', () => true],
   failed: ['Failed', (each) => each.status === 'failed' && !each.state, 'failed'],
   new: ['New failures', (each) => each.state === 'new_failure', 'failed'],
-  still: [
-    'Still failing',
-    (each) => each.checks.some((check) => check.turned === 'still_failing'),
-    'failed',
-  ],
+  still: ['Still failing', (each) => each.state === 'still_failing', 'failed'],
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],
-  fixed: ['Fixed', (each) => each.checks.some((check) => check.turned === 'fixed'), 'passed'],
+  fell: ['Score fell', (each) => each.state === 'score_fell'],
+  fixed: ['Fixed', (each) => each.state === 'fixed', 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
   slow: ['Slower', isSlower],
   costly: ['More tokens', isCostlier],
@@ -89,7 +111,7 @@ const FILTERS = {
 };
 
 /** The filter that selects the cases of a state. */
-const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'error' };
+const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'error', score_fell: 'fell', fixed: 'fixed' };
 
 const collator = new Intl.Collator('en', { numeric: true });
 const rank = (each) => STATES.indexOf(each.state ?? 'same');
@@ -126,13 +148,24 @@ function byColumn(index) {
   return (a, b) => lowest(a) - lowest(b);
 }
 
-const GROUPS = { none: 'No groups', tag: 'Group by tag', state: 'Group by change', config: 'Group by config' };
+const GROUPS = {
+  none: 'No groups',
+  cause: 'Group by cause',
+  state: 'Group by change',
+  tag: 'Group by tag',
+  config: 'Group by config',
+};
+
+/** The cases that an evaluator has checked, each with its checks only; without a name, all. */
+function casesOf(cases, evaluator) {
+  return evaluator ? cases.map((each) => withOnly(each, evaluator)).filter(Boolean) : [...cases];
+}
 
 /** The cases that match, in order. */
-function selectCases(cases, { filter, query, sort, like }) {
+function selectCases(cases, { filter, query, sort, like, evaluator = '' }) {
   const matches = FILTERS[filter]?.[1] ?? (() => true);
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = cases.filter(
+  const found = casesOf(cases, evaluator).filter(
     (each) =>
       matches(each) &&
       (like === '' || String(each.cluster) === like) &&
@@ -143,19 +176,44 @@ function selectCases(cases, { filter, query, sort, like }) {
       ),
   );
   const column = /^e(\d+)$/.exec(sort);
-  return found.sort(column ? byColumn(Number(column[1])) : (ORDERS[sort] ?? ORDERS.attention)[1]);
+  found.sort(column ? byColumn(Number(column[1])) : (ORDERS[sort] ?? ORDERS.attention)[1]);
+  return found.map((each) => each.whole ?? each);
 }
 
-/** Cases with a heading before each group; without groups, the cases. */
-function groupCases(cases, by, labels) {
-  const keys = {
-    tag: (each) => each.tags[0] ?? 'no tag',
-    state: (each) => labels[each.state] ?? (each.status === 'failed' ? 'Failed' : 'Unchanged'),
-    config: (each) => each.checks[0].evaluator.config,
+/**
+ * Cases with a heading before each group; without groups, the cases.
+ *
+ * Groups have an order of their own, whatever that of the cases: changes the worst first, causes
+ * the most frequent first, others by name. A case is in the group of each of its causes.
+ */
+function groupCases(cases, by, labels, evaluator = '') {
+  const groups = new Map();
+  const put = (key, heading, each, position = 0) => {
+    if (!groups.has(key)) groups.set(key, { heading, position, members: [] });
+    const { members } = groups.get(key);
+    if (members.at(-1) !== each) members.push(each);
   };
-  if (!keys[by]) return cases;
-  const groups = Map.groupBy(cases, keys[by]);
-  return [...groups].flatMap(([heading, members]) => [{ heading, members }, ...members]);
+  const putters = {
+    tag: (each) => put(each.tags[0] ?? '', each.tags[0] ?? 'no tag', each, each.tags.length ? 0 : 1),
+    config: (each) => put(each.checks[0].evaluator.config, each.checks[0].evaluator.config, each),
+    state: (each) => {
+      const own = evaluator ? withOnly(each, evaluator) : each;
+      const heading = labels[own.state] ?? (own.status === 'failed' ? 'Failed' : 'Unchanged');
+      put(heading, heading, each, rank(own) - (own.status === 'failed' ? 0.5 : 0));
+    },
+    cause: (each) => {
+      const causes = each.checks.filter((check) => check.cause !== undefined && (!evaluator || check.evaluator.name === evaluator));
+      for (const check of causes) put(check.cause, `${check.evaluator.name}: ${check.reason || check.status}`, each);
+      if (!causes.length) put('', 'No failed check', each, 1);
+    },
+  };
+  if (!Object.hasOwn(putters, by)) return cases;
+  cases.forEach(putters[by]);
+  const size = ({ members }) => (by === 'cause' ? -members.length : 0);
+  const sorted = [...groups.values()].sort(
+    (a, b) => a.position - b.position || size(a) - size(b) || collator.compare(a.heading, b.heading),
+  );
+  return sorted.flatMap(({ heading, members }) => [{ heading, members }, ...members]);
 }
 
 const VIEWS = ['evaluators', 'compare', 'messages'];
@@ -180,7 +238,7 @@ function decode(text) {
   }
 }
 
-const DEFAULTS = { f: 'all', sort: 'attention', group: 'none', with: '' };
+const DEFAULTS = { f: 'all', sort: 'attention', group: 'none', show: 'changed' };
 
 /** The address of a view, without default values. */
 function writeHash(path, params = {}) {
@@ -197,5 +255,6 @@ function readSelection(params) {
     sort: params.sort ?? 'attention',
     group: Object.hasOwn(GROUPS, params.group ?? '') ? params.group : 'none',
     like: params.like ?? '',
+    evaluator: params.e ?? '',
   };
 }

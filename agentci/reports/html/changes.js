@@ -1,23 +1,23 @@
 // What got worse, above the table: one card per cause, and one line for what else changed.
 
 const MAX_CARDS = 4;
-const MAX_LINES = 5;
+const MAX_LINES = 3;
 const MAX_REASONS = 3;
 
 function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
   const firsts = CASES.filter(isFirst).sort(ORDERS.attention[1]);
+  const byDrop = [...CASES].sort(ORDERS.drop[1]);
   const isFailure = (each) => each.status === 'failed' || each.status === 'errored';
   const main = firsts.filter((each) =>
     HAS_BASELINE ? each.state === 'new_failure' : isFailure(each),
   );
   main.sort((a, b) => alike(b).length - alike(a).length || worse(a, b));
-  const rest = HAS_BASELINE
-    ? [
-        ...firsts.filter((each) => ['error', 'still_failing'].includes(each.state)),
-        ...CASES.filter((each) => each.state === 'fixed').slice(0, 1),
-      ]
-    : [];
+  const known = HAS_BASELINE ? firsts.filter((each) => ['error', 'still_failing'].includes(each.state)) : [];
+  const rest = [
+    ...known.slice(0, MAX_LINES),
+    ...(HAS_BASELINE ? ['score_fell', 'fixed'] : []).flatMap((state) => byDrop.filter((each) => each.state === state).slice(0, 1)),
+  ];
   if (!main.length && !rest.length) return null;
   const more = main.length - MAX_CARDS;
   return make(
@@ -29,9 +29,9 @@ function changesView() {
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
       make('span.quiet', {}, HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
     ),
-    make('div.changes', {}, main.slice(0, MAX_CARDS).map(changeCard), rest.length ? restView(rest) : null),
+    make('div.changes', {}, main.slice(0, MAX_CARDS).map(changeCard), rest.length ? restView(rest, known.length - MAX_LINES) : null),
     more > 0
-      ? make('p.quiet', {}, make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed' }) }, `${countOf(more, 'more cause')} of failures`))
+      ? make('p.quiet', {}, make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
       : null,
   );
 }
@@ -80,26 +80,77 @@ function changeCard(each) {
   );
 }
 
-/** The first tool call and the first answer that are not as expected, or as in the baseline. */
+/** The first tool call and answer that are not as expected, or as in the baseline, and how many follow. */
 function firstDifference(run) {
-  for (const turn of run.turns ?? []) {
-    const { calls, answer, label } = referenceOf(turn);
-    const rows = [];
-    const row = calls && compareCalls(calls, turn.calls ?? []).rows.find(({ mark }) => mark);
-    if (row) rows.push(['Tool call', make('span.mono', {}, callText(row), ' ', make('small', {}, row.mark))]);
-    if (answer !== null && answer !== turn.answer) {
-      const pieces = diffTexts(answer, turn.answer ?? '');
-      rows.push([label, markedText(pieces, '-')]);
-      rows.push(['This run', turn.answer === null ? make('span.quiet', {}, 'no answer') : markedText(pieces, '+')]);
-    }
-    if (rows.length)
-      return make(
-        'dl.first',
-        {},
-        rows.map(([name, value]) => [make('dt', {}, name), make('dd', {}, value)]),
-      );
+  const found = (run.turns ?? []).map(differencesOf).filter(({ amount }) => amount);
+  if (!found.length) return null;
+  const [{ call, answer, actual, label }] = found;
+  const rows = [];
+  let shown = 0;
+  if (call) {
+    rows.push(['Tool call', make('span.mono', {}, callExcerpt(call))]);
+    shown += 1;
   }
-  return null;
+  if (answer) {
+    const { pieces, more } = excerptOf(answer);
+    const texts = pieces.map((piece) => (piece[0] === '~' ? ['=', '\u2026 '] : piece));
+    rows.push([label, markedText(texts, '-')]);
+    rows.push(['This run', actual === null ? make('span.quiet', {}, 'no answer') : markedText(texts, '+')]);
+    shown += countDifferences(answer) - more;
+  }
+  const left = found.reduce((sum, { amount }) => sum + amount, -shown);
+  return make(
+    'dl.first',
+    {},
+    rows.map(([name, value]) => [make('dt', {}, name), make('dd', {}, value)]),
+    left > 0 ? make('dd.more-differences', {}, moreDifferences(left)) : null,
+  );
+}
+
+/** The differences of a turn: its first call and its answer, and the number of all. */
+function differencesOf(turn) {
+  const { calls, answer: reference, label } = referenceOf(turn);
+  const rows = calls ? joinMoved(compareCalls(calls, turn.calls ?? []).rows).filter(({ mark }) => mark) : [];
+  const isOther = reference !== null && reference !== turn.answer;
+  const answer = isOther ? diffTexts(reference, turn.answer ?? '') : null;
+  const ofCalls = rows.reduce((sum, row) => sum + (row.mark === 'differs' ? leavesOf(row).length : 1), 0);
+  return {
+    call: rows[0],
+    answer,
+    actual: turn.answer ?? null,
+    label,
+    amount: ofCalls + (answer ? countDifferences(answer) : 0),
+  };
+}
+
+/** The leaves of the arguments that differ: by path, what each side has. */
+function leavesOf(row) {
+  const leaves = new Map();
+  for (const { pieces } of row.arguments) {
+    for (const [kind, text, path] of pieces) {
+      if (kind === '=') continue;
+      const leaf = leaves.get(path) ?? { path, '-': '', '+': '' };
+      leaf[kind] += text;
+      leaves.set(path, leaf);
+    }
+  }
+  return [...leaves.values()];
+}
+
+/** One line for a call that differs: of its arguments only the first leaf that does. */
+function callExcerpt(row) {
+  const { name } = row.actual ?? row.expected;
+  const word = make('small', {}, callWord(row));
+  if (row.mark !== 'differs') return [callText(row, true), ' ', word];
+  const [{ path, '-': before, '+': after }] = leavesOf(row);
+  const short = (text) => (text.length > CONTEXT ? `${text.slice(0, CONTEXT - 1)}\u2026` : text);
+  return [
+    make('b', {}, name),
+    path ? ` ${path}: ` : ' ',
+    before ? make('del', {}, unseen('reference '), short(before)) : '',
+    before && after ? ' ' : '',
+    after ? make('ins', {}, unseen('this run '), short(after)) : '',
+  ];
 }
 
 /** What a turn is compared with: the eval case, else the baseline. */
@@ -114,35 +165,28 @@ function referenceOf(turn) {
   return { calls: before ? (before.calls ?? []) : null, answer: before?.answer ?? null, label: 'Baseline' };
 }
 
-/** A call with its arguments; those that differ are marked on both sides. */
-function callText({ mark, expected, actual, arguments: values }) {
-  const call = actual ?? expected;
+/**
+ * A call with its arguments, of which the leaves that differ are marked on both sides, or on one.
+ *
+ * `isShort` leaves out equal arguments beyond a line.
+ */
+function callText({ mark, expected, actual, arguments: values }, isShort = false, side = null) {
+  const call = (side === '-' ? expected : actual) ?? expected ?? actual;
   if (!values.length && (call.arguments === null || call.arguments === undefined)) return make('b', {}, call.name);
-  const value = (each) => {
-    if (!each.differs) return each.actual ?? each.expected;
-    return [
-      each.expected === null ? '' : make('del', {}, unseen('expected '), each.expected),
-      each.expected !== null && each.actual !== null ? ' ' : '',
-      each.actual === null ? '' : make('ins', {}, unseen('actual '), each.actual),
-    ];
-  };
-  const shown = [
-    make('b', {}, call.name),
-    '(',
-    values.map((each, index) => [index ? ', ' : '', each.name ? `${each.name}: ` : '', value(each)]),
-    ')',
-  ];
+  const whole = values.map(({ name, pieces }, index) => [
+    index ? ', ' : '',
+    name ? `${name}: ` : '',
+    isShort ? pieces.map(([, text]) => text).join('').slice(0, CONTEXT) : markedText(pieces, side),
+  ]);
+  const shown = [make('b', {}, call.name), '(', whole, ')'];
   if (mark === 'missing') return make('del', {}, shown);
   return mark === 'unexpected' ? make('ins', {}, shown) : shown;
 }
 
-function restView(rest) {
+function restView(rest, more) {
   const row = (each) => {
-    const check =
-      each.checks.find(({ turned }) => turned === each.state) ??
-      problemsOf(each)[0] ??
-      each.checks[0];
-    const all = each.state === 'fixed' ? CASES.filter(({ state }) => state === 'fixed') : alike(each);
+    const [check] = [...each.checks.filter(({ turned }) => turned === each.state), ...problemsOf(each), ...each.checks];
+    const all = each.cluster === undefined ? CASES.filter(({ state }) => state === each.state) : alike(each);
     return make(
       'a',
       { href: caseHash(each, check) },
@@ -152,5 +196,10 @@ function restView(rest) {
       beforeAndNow(check),
     );
   };
-  return make('div.card.rest', {}, rest.slice(0, MAX_LINES).map(row));
+  return make(
+    'div.card.rest',
+    {},
+    rest.map(row),
+    more > 0 ? make('a', { href: writeHash('/', { f: 'still', group: 'cause' }) }, make('span.quiet', {}, `${countOf(more, 'more cause')}`)) : null,
+  );
 }

@@ -1,12 +1,15 @@
 // The verdicts of a case: one box per check, worst first.
 
-function checksView(each, content, chosen) {
+function checksView(each, content, chosen, isShown = () => true) {
   const boxes = each.checks
     .map((check, index) => ({ check, findings: content.checks[index] }))
+    .filter(({ check }) => isShown(check))
     .sort((a, b) => STATUSES.indexOf(a.check.status) - STATUSES.indexOf(b.check.status));
+  if (!boxes.length) return null;
   return make(
     'div.card.checks',
     {},
+    make('h2.unseen', {}, 'Checks'),
     boxes.map(({ check, findings }) => checkBox(each, check, findings, check.evaluator.name === chosen)),
   );
 }
@@ -118,5 +121,5 @@ function repeatsView({ aggregation: by, repeats, flip_rate: rate }) {
 }
 
 function scoreOf({ score: value }) {
-  return value === null || value === undefined ? '-' : number(value);
+  return value == null ? '-' : number(value);
 }

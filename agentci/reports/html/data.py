@@ -12,14 +12,19 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from agentci._util.text import json_text
-from agentci.gate.comparison import describe_outcome, format_p_value, label_outcome
+from agentci.gate.comparison import format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.json import JsonObject
 from agentci.model.judgement import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import replace
 from agentci.reports import comparison as baseline_text
-from agentci.reports.case_outcomes import Amounts, CaseOutcome, list_case_outcomes
+from agentci.reports.case_outcomes import (
+    Amounts,
+    CaseOutcome,
+    list_case_outcomes,
+    mask_values,
+)
 from agentci.reports.check_text import format_headline, format_reason
 from agentci.reports.contents import ReportedCase, list_reported_cases
 from agentci.reports.html.markup import Markup, tag
@@ -69,6 +74,7 @@ class PageData:
             id_: number for number, id_ in enumerate(report.evaluator_calls.json_by_check)
         }
         self._details_left = MAX_PASSED_DETAILS
+        self._causes: dict[tuple[str, str], int] = {}
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
@@ -144,6 +150,10 @@ class PageData:
         scored = result.status in {"passed", "failed"} or result.is_measurement
         calls = self._report.evaluator_calls
         reason = "" if result.status == "passed" else format_reason(result)
+        cause = None
+        if result.status in ("failed", "errored"):
+            key = (result.evaluator.name, mask_values(reason))
+            cause = self._causes.setdefault(key, len(self._causes))
         return {
             "id": result.id,
             "evaluator": numbers.number((result.config, result.evaluator)),
@@ -153,6 +163,7 @@ class PageData:
                 {
                     "score": result.score if scored else None,
                     "reason": reason,
+                    "cause": cause,
                     "before": before and [before.status, before.score],
                     "cached": result.cached,
                     "transcript": self._transcripts.get(result.id),
@@ -270,13 +281,16 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
     return {
         "before": compared.before,
         "after": compared.after,
+        "low": compared.change_low,
+        "high": compared.change_high,
         "pairs": compared.pairs,
         "checks": compared.classes.total,
         "worse": len(compared.worse),
         "better": len(compared.better),
         "p": None if compared.p_value is None else format_p_value(compared.p_value),
         "label": label_outcome(compared),
-        "reason": describe_outcome(compared),
+        # Regressions are shown by the columns of the scores.
+        "reason": "" if compared.outcome in ("pass", "fail") else compared.reason,
     }
 
 
@@ -313,7 +327,7 @@ def _describe_baseline(report: Report) -> JsonObject:
             "name": comparison.baseline,
             "commit": comparison.commit,
             "missing": comparison.no_baseline,
-            "remarks": list(baseline_text.list_remarks(comparison)),
+            "remarks": list(baseline_text.list_remarks(comparison, with_outcomes=False)),
             "removed": [
                 [each.case, compared.evaluator]
                 for compared in comparison.evaluators

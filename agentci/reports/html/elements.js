@@ -9,7 +9,7 @@ function make(kind, attributes, ...content) {
   const element = document.createElement(name);
   if (classes.length) element.className = classes.join(' ');
   for (const [key, value] of Object.entries(attributes ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
+    if (value == null || value === false) continue;
     if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
     else if (key === 'style') {
       for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);

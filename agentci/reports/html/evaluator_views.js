@@ -10,13 +10,12 @@ function evaluatorsView() {
     const checks = checksOf(column);
     const status = column.failed ? 'failed' : column.errored ? 'errored' : column.passed ? 'passed' : 'skipped';
     const { type, criterion, required, place } = checks[0].evaluator;
-    const index = checks[0].column;
     const evaluated = column.passed + column.failed + column.errored;
     return [
       [
         dot(status),
         ' ',
-        make('a', { href: writeHash('/', { sort: `e${index}` }) }, make('b', {}, column.name)),
+        make('a', { href: writeHash('/', { e: column.name }) }, make('b', {}, column.name)),
         required ? null : [' ', pill('note', 'advisory')],
         make('div.quiet', {}, `${type} \u00b7 ${criterion} \u00b7 ${place}${several ? ` \u00b7 ${column.config}` : ''}`),
       ],
@@ -72,11 +71,12 @@ function compareView() {
     ['new', 'new failures', amount(FILTERS.new[1]), 'worse'],
     ['error', 'errors', amount(FILTERS.error[1]), 'worse'],
     ['still', 'still failing', amount(FILTERS.still[1]), 'worse'],
+    ['fell', 'score fell', amount(FILTERS.fell[1]), 'worse'],
     ['fixed', 'fixed', amount(FILTERS.fixed[1]), 'better'],
     ['answer', 'changed answers', amount(FILTERS.answer[1]), ''],
     ['added', 'new cases', amount(FILTERS.added[1]), ''],
   ];
-  const heads = ['Evaluator', 'Mean score', 'Change', 'Worse', 'Better', 'Outcome', 'Compared'];
+  const heads = ['Evaluator', 'Mean score', 'Change (95% CI)', 'Worse', 'Better', 'Outcome', 'Compared'];
   const rows = (DATA.columns ?? []).filter((column) => column.baseline).map(comparedRow);
   return [
     make('div.head', {}, title, make('code', {}, baseline.name)),
@@ -84,41 +84,81 @@ function compareView() {
     rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide', heads, rows), heads))) : null,
     baseline.remarks.length ? make('section.card.remarks', {}, make('h2', {}, 'Remarks'), list(baseline.remarks)) : null,
     baseline.removed.length ? make('section.card.remarks', {}, make('h2', {}, 'Passed in the baseline, not in this run'), list(baseline.removed.map((each) => each.join(', ')))) : null,
-    changedAnswers(),
+    comparedAnswers(readShow()),
   ];
 }
 
+function signed(value) {
+  const shown = number(Math.abs(value), 2);
+  return shown === '0' ? shown : `${value < 0 ? '\u2212' : '+'}${shown}`;
+}
+
+/** What the comparison of answers shows, by name: label, and which cases. */
+const SHOWN_ANSWERS = {
+  changed: ['Changed answers', (each) => each.answer_changed],
+  scores: ['Changed answers and scores', (each) => each.answer_changed && each.checks.some(({ turned, change }) => turned || Math.abs(change ?? 0) >= MIN_CHANGE)],
+  all: ['All cases', () => true],
+};
+
+function readShow() {
+  return Object.hasOwn(SHOWN_ANSWERS, here.params.show ?? '') ? here.params.show : 'changed';
+}
+
 function comparedRow(column) {
-  const { before, after, worse, better, label, p, pairs, checks } = column.baseline;
+  const { before, after, low, high, worse, better, label, reason, p, pairs, checks } = column.baseline;
   const change = before === null || after === null ? null : after - before;
   return [
     [make('b', {}, column.name), CONFIGS.length > 1 ? make('div.quiet', {}, column.config) : null],
     change === null ? '\u2013' : `${score(before)} \u2192 ${score(after)}`,
-    delta(change) ?? make('span.quiet', {}, '\u00b10'),
+    [
+      delta(change) ?? make('span.quiet', {}, '\u00b10'),
+      low === null ? null : make('span.quiet', {}, ` (${signed(low)} to ${signed(high)})`),
+    ],
     worse ? count(worse) : '\u2013',
     better ? count(better) : '\u2013',
-    [label, p === null ? '' : make('span.quiet', {}, ` ${p}`)],
+    [label, p === null ? '' : make('span.quiet', {}, ` ${p}`), reason ? make('div.quiet', {}, reason) : null],
     `${count(pairs)} of ${count(checks)}`,
   ];
 }
 
-function changedAnswers() {
-  const changed = CASES.filter((each) => each.answer_changed).sort(ORDERS.attention[1]);
-  if (!changed.length) return null;
-  const left = changed.length - MAX_CHANGED;
+function comparedAnswers(shown) {
+  const found = CASES.filter(SHOWN_ANSWERS[shown][1]).sort(ORDERS.attention[1]);
+  const left = found.length - MAX_CHANGED;
+  const chip = ([key, [label, test]]) =>
+    make(
+      'button.chip',
+      { type: 'button', 'data-show': key, 'aria-pressed': String(key === shown), onclick: () => go(writeHash('/compare', { show: key })) },
+      label,
+      ' ',
+      make('b', {}, count(CASES.filter(test).length)),
+    );
   return [
-    make('h2', {}, `Answers that changed (${count(changed.length)})`),
-    changed.slice(0, MAX_CHANGED).map((each) =>
-      make(
-        'section.card.turn',
-        { 'aria-label': each.id },
-        make('header', {}, dot(each.status), make('a', { href: `${caseHash(each)}?with=base` }, make('b', {}, each.id)), statePill(each.state, 'passed')),
-        (contentOf(each).run.turns ?? []).filter((turn) => turn.baseline && turn.baseline !== 'same' && (turn.baseline.answer ?? null) !== turn.answer).map((turn) => [
-          turn.user ? make('p.ask', {}, turn.user.slice(0, 300)) : null,
-          make('div.answer', {}, answerView(turn, baselineOf(turn), 'base')),
-        ]),
-      ),
-    ),
-    left > 0 ? make('p.quiet', {}, make('a', { href: writeHash('/', { f: 'answer' }) }, `${countOf(left, 'more case')}`)) : null,
+    make('div.head', {}, make('h2', { id: 'answers' }, 'Answers'), make('div.chips', { role: 'group', 'aria-labelledby': 'answers' }, Object.entries(SHOWN_ANSWERS).map(chip))),
+    found.length ? null : make('div.card.none', {}, make('p', {}, 'No such case.')),
+    found.slice(0, MAX_CHANGED).map(comparedCase),
+    left > 0 ? make('p.quiet', {}, shown === 'all' ? `${countOf(left, 'more case')} are in the overview` : make('a', { href: writeHash('/', { f: 'answer' }) }, countOf(left, 'more case'))) : null,
   ];
+}
+
+function comparedCase(each) {
+  const turns = contentOf(each).run.turns ?? [];
+  const isChanged = (turn) => turn.baseline && turn.baseline !== 'same' && (turn.baseline.answer ?? null) !== turn.answer;
+  const changed = turns.filter(isChanged);
+  return make(
+    'section.card.turn',
+    { 'aria-label': each.id },
+    make(
+      'header',
+      {},
+      dot(each.status),
+      make('a', { href: `${caseHash(each)}?with=base` }, make('b', {}, each.id)),
+      statePill(each.state, 'passed'),
+      turns.length > 1 && changed.length ? make('span', {}, `${count(changed.length)} of ${countOf(turns.length, 'turn')}`) : null,
+      changed.length ? null : make('span', {}, turns.some((turn) => turn.baseline) ? 'same answers' : 'not in the baseline'),
+    ),
+    changed.map((turn) => [
+      turn.user ? make('p.ask', {}, turn.user.slice(0, 300)) : null,
+      make('div.answer', {}, answerView(turn, baselineOf(turn), 'base')),
+    ]),
+  );
 }

@@ -11,7 +11,7 @@ function countOf(amount, noun) {
 
 /** At most three decimals, ties to even as in the other reports; "" without a value. */
 function number(value, digits = 3) {
-  if (value === null || value === undefined) return '';
+  if (value == null) return '';
   const scaled = value * 10 ** digits;
   const below = Math.floor(scaled);
   // Only such fractions are exactly between two decimals; toFixed rounds them up.
@@ -26,7 +26,7 @@ function score(value) {
 }
 
 function milliseconds(value) {
-  if (value === null || value === undefined) return '\u2013';
+  if (value == null) return '\u2013';
   if (value < 950) return `${Math.round(value)} ms`;
   if (value < 99_500) return `${(value / 1000).toFixed(1)} s`;
   return `${count(Math.round(value / 60_000))} min`;
@@ -34,7 +34,7 @@ function milliseconds(value) {
 
 /** US dollars, with the digits that a small amount needs. */
 function dollars(value) {
-  if (value === null || value === undefined) return '\u2013';
+  if (value == null) return '\u2013';
   return `$${value.toFixed(value !== 0 && Math.abs(value) < 1 ? 4 : 2)}`;
 }
 

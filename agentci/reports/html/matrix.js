@@ -3,12 +3,20 @@
 // Rows beyond this number are only made while they are in view.
 const MAX_ROWS = 120;
 const EXTRA_ROWS = 12;
+// Pixels, as in the style sheet: of a case, on a narrow screen, and of a group's heading.
+const ROW_HEIGHT = 52;
+const NARROW_ROW_HEIGHT = 94;
+const GROUP_HEIGHT = 36;
 // Evaluators with failures come first; those beyond are on the pages of the cases.
 const MAX_COLUMNS = 30;
 const MAX_NARROW_COLUMNS = 5;
+// More columns are narrower.
+const WIDE_COLUMNS = 5;
 
 const isNarrow = matchMedia('(max-width: 45rem)');
 let cursor = -1;
+// The cases of the rows, in order: with groups, a case may have several.
+let listed = [];
 let paintRows = () => {};
 
 function chooseColumns() {
@@ -22,28 +30,30 @@ function matrixView(params) {
   const selection = readSelection(params);
   const set = (key, value) => go(writeHash('/', { ...params, [key]: value }));
   const found = selectCases([...CASES], selection);
-  const items = groupCases(found, selection.group, STATE_LABELS);
-  shownCases = items.filter((each) => !each.members);
-  cursor = Math.min(cursor, shownCases.length - 1);
+  const items = groupCases(found, selection.group, STATE_LABELS, selection.evaluator);
+  listed = items.filter((each) => !each.members);
+  shownCases = [...new Set(listed)];
+  cursor = Math.min(cursor, listed.length - 1);
   const columns = chooseColumns();
   const body = make('tbody', {});
-  paintRows = makePainter(items, columns, body);
+  const view = make(
+    'div.scroll.wide',
+    { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases', class: columns.length > WIDE_COLUMNS ? 'many' : '', onscroll: () => paintRows() },
+    make(
+      'table.matrix',
+      { 'aria-rowcount': items.length + 1 },
+      make('thead', {}, make('tr', {}, searchHead(selection, found, set), columns.map((each) => columnHead(each, selection, set)), amountHeads(selection, set))),
+      found.length ? body : null,
+    ),
+  );
+  paintRows = makePainter(items, columns, body, view);
   return make(
     'section.card',
     { 'aria-labelledby': 'matrix' },
     make('h2.unseen', { id: 'matrix' }, 'Cases and evaluators'),
     controlsView(selection, set),
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
-    make(
-      'div.scroll.wide',
-      { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases' },
-      make(
-        'table.matrix',
-        { 'aria-rowcount': items.length + 1 },
-        make('thead', {}, make('tr', {}, searchHead(selection, found, set), columns.map((each) => columnHead(each, selection, set)), amountHeads(selection, set))),
-        found.length ? body : null,
-      ),
-    ),
+    view,
     found.length ? null : emptyView(selection),
     footView(columns),
   );
@@ -75,19 +85,22 @@ function footView(columns) {
 }
 
 function controlsView(selection, set) {
+  const own = casesOf(CASES, selection.evaluator);
   const chips = Object.entries(FILTERS)
-    .map(([key, [label, test, status]]) => ({ key, label, status, amount: CASES.filter(test).length }))
+    .map(([key, [label, test, status]]) => ({ key, label, status, amount: own.filter(test).length }))
     .filter(({ key, amount }) => (amount && !(HAS_BASELINE && key === 'failed')) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
       (key !== 'tag' || CASES.some(({ tags }) => tags.length)) &&
       (key !== 'config' || CONFIGS.length > 1) &&
-      (key !== 'state' || HAS_BASELINE),
+      (key !== 'state' || HAS_BASELINE) &&
+      (key !== 'cause' || CASES.some(({ checks }) => checks.some(({ cause }) => cause !== undefined))),
   );
   const orders = Object.entries(ORDERS).map(([key, [label]]) => [key, label]);
   if (/^e\d+$/.test(selection.sort)) {
     orders.push([selection.sort, `Lowest ${COLUMNS[selection.sort.slice(1)]?.name ?? 'score'}`]);
   }
+  const names = COLUMNS.map(({ name }) => [name, name]);
   return make(
     'div.controls',
     {},
@@ -116,6 +129,7 @@ function controlsView(selection, set) {
     make(
       'div.find',
       {},
+      COLUMNS.length > 1 ? choice('e', 'Evaluator', selection.evaluator, [['', 'All evaluators'], ...names], set) : null,
       choice('sort', 'Sort', selection.sort, orders, set),
       groups.length > 1 ? choice('group', 'Group', selection.group, groups, set) : null,
     ),
@@ -203,24 +217,34 @@ function shownAmounts() {
 }
 
 /** Returns what fills the body with the rows that are in view. */
-function makePainter(items, columns, body) {
+function makePainter(items, columns, body, view) {
   const width = columns.length + 1 + shownAmounts().length;
-  const pad = (rows, height) =>
-    rows > 0 ? make('tr.pad', { 'aria-hidden': 'true' }, make('td', { colspan: width, style: { height: `${rows * height}px` } })) : null;
+  const rowHeight = isNarrow.matches ? NARROW_ROW_HEIGHT : ROW_HEIGHT;
+  const tops = new Float64Array(items.length + 1);
+  const before = new Uint32Array(items.length + 1);
+  items.forEach((each, index) => {
+    tops[index + 1] = tops[index] + (each.members ? GROUP_HEIGHT : rowHeight);
+    before[index + 1] = before[index] + (each.members ? 0 : 1);
+  });
+  const pad = (height) =>
+    height > 0 ? make('tr.pad', { 'aria-hidden': 'true' }, make('td', { colspan: width, style: { height: `${height}px` } })) : null;
+  const itemAt = (pixels) => Math.max(0, tops.findIndex((top) => top > pixels) - 1);
   let painted = '';
-  return (again) => {
-    const height = isNarrow.matches ? 94 : 52;
-    const above = -body.getBoundingClientRect().top;
+  const paint = (again) => {
+    // A table that is wider than the page scrolls in its own region.
+    if (again) view.classList.toggle('own', !isNarrow.matches && view.scrollWidth > view.clientWidth + 1);
+    const above = Math.max(0, view.getBoundingClientRect().top) - body.getBoundingClientRect().top;
     const isLong = items.length > MAX_ROWS;
-    const from = isLong ? Math.min(items.length - 1, Math.max(0, Math.floor(above / height) - EXTRA_ROWS)) : 0;
-    const to = isLong ? Math.min(items.length, from + Math.ceil(innerHeight / height) + 2 * EXTRA_ROWS) : items.length;
+    const from = isLong ? Math.max(0, Math.min(items.length - 1, itemAt(above) - EXTRA_ROWS)) : 0;
+    const to = isLong ? Math.min(items.length, from + Math.ceil(innerHeight / GROUP_HEIGHT) + 2 * EXTRA_ROWS) : items.length;
     const key = `${from} ${to} ${cursor}`;
     if (key === painted && !again) return;
     painted = key;
-    let index = items.slice(0, from).filter((each) => !each.members).length;
+    let index = before[from];
     const rows = items.slice(from, to).map((each) => (each.members ? groupRow(each, width) : caseRow(each, columns, index++)));
-    body.replaceChildren(...[pad(from, height), ...rows, pad(items.length - to, height)].filter(Boolean));
+    body.replaceChildren(...[pad(tops[from]), ...rows, pad(tops[items.length] - tops[to])].filter(Boolean));
   };
+  return paint;
 }
 
 function groupRow({ heading, members }, width) {
@@ -251,7 +275,7 @@ function caseRow(each, columns, index) {
           {},
           make('a', { href: caseHash(each), 'data-case': each.index }, each.id || '(no name)'),
           HAS_BASELINE ? statePill(each.state, each.status) : null,
-          each.answer_changed && (!each.state || each.state === 'same') ? pill('note', 'Answer changed') : null,
+          each.answer_changed && ['same', 'score_fell', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
         ),
         make('span.sub', {}, each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
       ),
@@ -290,16 +314,16 @@ function cell(each, column) {
       { class: `${status} ${turned === 'still_failing' ? '' : turned}`, href: caseHash(each, check), title: `${title.filter(Boolean).join(', ')}\n${check.reason ?? ''}` },
       unseen(`${evaluator.name}: ${STATUS_WORDS[status]} `),
       make('b', {}, status === 'skipped' && check.score === undefined ? 'skip' : word),
-      change !== null && Math.abs(change) >= MIN_CHANGE ? make('small', {}, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`) : null,
+      change !== null && Math.abs(change) >= MIN_CHANGE ? make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`) : null,
       own.length > 1 ? make('small', {}, `+${own.length - 1}`) : null,
     ),
   );
 }
 
 function moveCursor(by) {
-  cursor = Math.max(0, Math.min(shownCases.length - 1, cursor + by));
+  cursor = Math.max(0, Math.min(listed.length - 1, cursor + by));
   paintRows(true);
   const row = document.querySelector('tr.at');
   if (row) row.scrollIntoView({ block: 'nearest' });
-  else scrollBy(0, by * 52);
+  else scrollBy(0, by * ROW_HEIGHT);
 }

@@ -6,6 +6,7 @@ const STATE_LABELS = {
   new_failure: 'New failure',
   still_failing: 'Still failing',
   error: 'Error',
+  score_fell: 'Score fell',
   fixed: 'Fixed',
   new_case: 'New case',
 };
@@ -13,6 +14,7 @@ const STATE_COLOURS = {
   new_failure: 'failed',
   still_failing: 'failed',
   error: 'errored',
+  score_fell: 'note',
   fixed: 'passed',
   new_case: 'note',
 };
@@ -94,10 +96,14 @@ function beforeAndNow(check) {
   return make('span.num', {}, was ? [was, ' \u2192 '] : '', make('b', {}, scoreWord(check)));
 }
 
+const MAX_TEXT = 1500;
+// Of a text with differences: its equal parts are folded one by one.
+const MAX_COMPARED_TEXT = 6000;
+
 /** Long text, folded with its length on a button. */
-function folded(nodes, length) {
+function folded(nodes, length, most = MAX_TEXT) {
   const box = make('div.text', {}, nodes);
-  if (length < 1500) return box;
+  if (length < most) return box;
   box.classList.add('clamp');
   const more = `Show all ${count(length)} characters`;
   const flip = ({ currentTarget: button }) => {
@@ -109,13 +115,40 @@ function folded(nodes, length) {
   return [box, button];
 }
 
-/** The pieces of a difference that one side has; "-" is the reference. */
+/** What one side of a difference has, with equal text that is far from any difference folded. */
+function comparedText(pieces, side) {
+  const shown = foldEqual(pieces).filter(([kind]) => kind === '=' || kind === '~' || kind === side);
+  const length = shown.reduce((sum, [kind, text]) => sum + (kind === '~' ? 0 : text.length), 0);
+  const kinds = new Set(pieces.map(([kind]) => kind));
+  return folded(markedText(shown, side), length, kinds.has('=') && kinds.size > 1 ? MAX_COMPARED_TEXT : MAX_TEXT);
+}
+
+/** The pieces of a difference that one side has; "-" is the reference, null means both. */
 function markedText(pieces, side) {
   return pieces
-    .filter(([kind]) => kind === '=' || kind === side)
-    .map(([kind, text]) =>
-      kind === '=' ? text : make(kind === '-' ? 'del' : 'ins', {}, plain(text)),
-    );
+    .filter(([kind]) => side === null || kind === '=' || kind === '~' || kind === side)
+    .map(([kind, text]) => {
+      if (kind === '=') return text;
+      if (kind === '~') return equalText(text);
+      return kind === '-'
+        ? make('del', {}, side === null ? unseen('reference ') : null, plain(text))
+        : make('ins', {}, side === null ? unseen('this run ') : null, plain(text));
+    });
+}
+
+/** Folded equal text: a button that shows it. */
+function equalText(text) {
+  const label = `\u22ef ${countOf(text.length, 'equal character')} \u22ef`;
+  const open = ({ currentTarget: button }) => {
+    const shown = make('span', { tabindex: -1 }, text);
+    button.replaceWith(shown);
+    shown.focus({ preventScroll: true });
+  };
+  return make('button.equal', { type: 'button', title: 'Show', onclick: open }, label);
+}
+
+function moreDifferences(amount) {
+  return amount > 0 ? countOf(amount, 'more difference') : '';
 }
 
 function card(label, ...content) {

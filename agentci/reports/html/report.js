@@ -34,6 +34,8 @@ function overviewView() {
     const messages = DATA.messages ?? [];
     return [verdictView(), messages.length ? card('Messages', messages.map(messageRow)) : null];
   }
+  // A narrow screen has room for what got worse and why, which comes first.
+  if (isNarrow.matches) return [verdictView(), changesView(), tilesView(), runView(), matrixView(here.params)];
   return [verdictView(), tilesView(), changesView(), matrixView(here.params)];
 }
 
@@ -121,7 +123,8 @@ function readTheme() {
   try {
     return localStorage.getItem(THEME);
   } catch {
-    return null; // a page without storage
+    // A page without storage.
+    return null;
   }
 }
 
@@ -131,7 +134,7 @@ function flipTheme() {
   try {
     localStorage.setItem(THEME, theme);
   } catch {
-    // only for this page, then
+    // Only for this page, then.
   }
 }
 
@@ -160,7 +163,7 @@ const ACTIONS = {
   k: () => isList() && moveCursor(-1),
   ArrowDown: () => isList() && cursor >= 0 && moveCursor(1),
   ArrowUp: () => isList() && cursor >= 0 && moveCursor(-1),
-  Enter: () => isList() && shownCases[cursor] && go(caseHash(shownCases[cursor])),
+  Enter: () => isList() && listed[cursor] && go(caseHash(listed[cursor])),
   '[': () => stepCase(-1),
   ']': () => stepCase(1),
   '/': () => {

@@ -2,10 +2,16 @@
 
 // Beyond this many comparisons, sentences are compared, and beyond it again, whole texts.
 const MAX_COMPARED = 4_000_000;
-// Shorter equal pieces between two changes are shown as changed: fewer, longer marks read better.
+// Shorter equal pieces between two changes, and those shorter than both changes, are shown as
+// changed: fewer, longer marks read better.
 const MIN_EQUAL = 4;
 // Texts that share less are shown as two whole texts.
 const MIN_COMMON = 0.25;
+// Characters of a line of the comment, and those that it shows from the first difference on.
+const CONTEXT = 88;
+const MAX_EXCERPT = 2 * CONTEXT;
+// Shorter equal pieces are not worth a button.
+const MIN_FOLDED = 60;
 
 /** Pieces of both texts in order, as ["=" | "-" | "+", text]: "-" is only in the reference. */
 function diffTexts(reference, actual) {
@@ -108,7 +114,7 @@ function mergeIslands(pieces) {
     const between = (gone || come) && index < equalRuns.length - 1;
     if (kind === '-') gone += text;
     else if (kind === '+') come += text;
-    else if (between && text.trim().length < MIN_EQUAL) {
+    else if (between && isIsland(text, Math.max(gone.length, come.length), equalRuns, index)) {
       gone += text;
       come += text;
     } else {
@@ -118,4 +124,82 @@ function mergeIslands(pieces) {
   });
   flush();
   return merged;
+}
+
+function isIsland(text, before, pieces, index) {
+  if (text.trim().length < MIN_EQUAL) return true;
+  const sizes = { '-': 0, '+': 0 };
+  for (let at = index + 1; at < pieces.length && pieces[at][0] !== '='; at++)
+    sizes[pieces[at][0]] += pieces[at][1].length;
+  return text.length <= Math.min(before, Math.max(sizes['-'], sizes['+']));
+}
+
+/** The number of differences: pieces between two equal ones are one difference. */
+function countDifferences(pieces) {
+  const isDifference = (piece) => piece?.[0] === '-' || piece?.[0] === '+';
+  return pieces.filter((piece, index) => isDifference(piece) && !isDifference(pieces[index - 1])).length;
+}
+
+/**
+ * Fold equal text that is not beside a difference: it becomes a piece ["~", text]. Beside one, the
+ * sentence stays, as in the comment, but not more than a line of it.
+ */
+function foldEqual(pieces) {
+  if (!countDifferences(pieces)) return pieces;
+  return pieces.flatMap(([kind, text, ...rest], index) => {
+    if (kind !== '=') return [[kind, text, ...rest]];
+    const start = index ? sentenceEnd(text) : 0;
+    const end = index < pieces.length - 1 ? sentenceStart(text) : text.length;
+    if (end - start < MIN_FOLDED) return [[kind, text]];
+    return [
+      ['=', text.slice(0, start)],
+      ['~', text.slice(start, end)],
+      ['=', text.slice(end)],
+    ].filter(([, part]) => part);
+  });
+}
+
+/** Where the sentence ends that a text begins in. */
+function sentenceEnd(text) {
+  const found = /[.!?](?=\s)|\n/.exec(text.slice(0, CONTEXT));
+  return found ? found.index + 1 : lastSpace(text.slice(0, CONTEXT));
+}
+
+/** Where the sentence begins that a text ends in. */
+function sentenceStart(text) {
+  const first = Math.max(0, text.length - CONTEXT);
+  const last = text.slice(first);
+  const found = [...last.matchAll(/[.!?]\s+|\n+/g)].at(-1);
+  if (found) return first + found.index + found[0].length;
+  const space = last.search(/\s/);
+  return first ? first + (space < 0 ? 0 : space + 1) : 0;
+}
+
+function lastSpace(text) {
+  return text.search(/\s\S*$/) + 1 || text.length;
+}
+
+/**
+ * The first difference with what is beside it, of at most MAX_EXCERPT characters a side, and how
+ * many differences come after it.
+ */
+function excerptOf(pieces) {
+  const shown = [];
+  const left = { '-': MAX_EXCERPT, '+': MAX_EXCERPT };
+  const folded = foldEqual(pieces);
+  for (const [kind, text, ...rest] of folded) {
+    const isDifference = kind === '-' || kind === '+';
+    if (!isDifference && !countDifferences(shown)) {
+      shown.push([kind, text]);
+      continue;
+    }
+    if (kind === '~') break;
+    const sides = isDifference ? [kind] : ['-', '+'];
+    const room = Math.max(...sides.map((side) => left[side]));
+    if (room <= 0) break;
+    const part = text.length > room ? `${text.slice(0, room - 1)}\u2026` : text;
+    shown.push([kind, part, ...rest]);
+    for (const side of sides) left[side] -= text.length;
+  }
+  return { pieces: shown, more: countDifferences(pieces) - countDifferences(shown) };
 }

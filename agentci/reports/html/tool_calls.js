@@ -28,6 +28,15 @@ function canonical(value) {
   return `{${members.join(',')}}`;
 }
 
+/** JSON on one line, with spaces as in the other reports. */
+function jsonText(value) {
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(', ')}]`;
+  if (!isObject(value)) return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([key, each]) => `${JSON.stringify(key)}: ${jsonText(each)}`)
+    .join(', ')}}`;
+}
+
 function isObject(value) {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
@@ -95,21 +104,139 @@ function markOf(expected, actual, missing, unexpected) {
   return missing.some((call) => same(call, actual)) ? 'moved' : 'unexpected';
 }
 
-/** The arguments of a pair as JSON, by name; null where a side lacks an argument. */
+/** The arguments of a pair by name, each as pieces of its JSON as in a difference of texts. */
 function comparedArguments(expected, actual) {
   const [left, right] = [named(expected?.arguments), named(actual?.arguments)];
-  const names = new Set([...left.keys(), ...right.keys()]);
-  return [...names].map((name) => ({
-    name,
-    expected: left.has(name) ? JSON.stringify(left.get(name)) : null,
-    actual: right.has(name) ? JSON.stringify(right.get(name)) : null,
-    differs:
-      expected?.arguments != null &&
-      actual != null &&
-      (!left.has(name) ||
-        !right.has(name) ||
-        canonical(left.get(name)) !== canonical(right.get(name))),
-  }));
+  const isCompared = expected?.arguments != null && actual != null;
+  const names = new Set([...right.keys(), ...left.keys()]);
+  return [...names].map((name) => ({ name, pieces: diffMember(left, right, name, name, isCompared) }));
+}
+
+function diffMember(left, right, name, path, isCompared = true) {
+  if (!isCompared) return [['=', jsonText((right.has(name) ? right : left).get(name))]];
+  if (!left.has(name)) return [['+', jsonText(right.get(name)), path]];
+  if (!right.has(name)) return [['-', jsonText(left.get(name)), path]];
+  return diffJson(left.get(name), right.get(name), path);
+}
+
+// Longer texts in arguments are compared by words.
+const MAX_LEAF = 60;
+// Values with a longer path are compared as a whole, however deep they are.
+const MAX_PATH = 400;
+
+/** Compare two values leaf by leaf: pieces of JSON, those that differ with the path of the leaf. */
+function diffJson(reference, actual, path) {
+  if (canonical(reference) === canonical(actual)) return [['=', jsonText(actual)]];
+  if (path.length <= MAX_PATH && isObject(reference) && isObject(actual)) {
+    const [left, right] = [named(reference), named(actual)];
+    const names = [...new Set([...right.keys(), ...left.keys()])];
+    return joined('{', '}', names.map((name) => {
+      const pieces = diffMember(left, right, name, path ? `${path}.${name}` : name);
+      return withPrefix(`${JSON.stringify(name)}: `, pieces, left.has(name) && right.has(name));
+    }));
+  }
+  if (path.length <= MAX_PATH && Array.isArray(reference) && Array.isArray(actual)) {
+    const items = pairItems(reference, actual).map(([i, j]) => {
+      const at = `${path}[${j ?? i}]`;
+      if (j === null) return [['-', jsonText(reference[i]), at]];
+      return i === null ? [['+', jsonText(actual[j]), at]] : diffJson(reference[i], actual[j], at);
+    });
+    return joined('[', ']', items);
+  }
+  const [before, after] = [jsonText(reference), jsonText(actual)];
+  if (typeof reference === 'string' && typeof actual === 'string' && Math.min(before.length, after.length) > MAX_LEAF)
+    return diffTexts(before, after).map(([kind, text]) => (kind === '=' ? [kind, text] : [kind, text, path]));
+  return [
+    ['-', before, path],
+    ['+', after, path],
+  ];
+}
+
+/** Put the name of a member before its pieces; a name that only one side has is part of it. */
+function withPrefix(prefix, pieces, isShared) {
+  if (isShared) return [['=', prefix], ...pieces];
+  const [[kind, text, path]] = pieces;
+  return [[kind, `${prefix}${text}`, path]];
+}
+
+/** The pieces of items with commas, which are of the sides that have an item before. */
+function joined(open, close, items) {
+  const pieces = [['=', open]];
+  const put = ([kind, text, ...path]) => {
+    const last = pieces.at(-1);
+    if (kind === last[0] && (kind === '=' || !path.length || path[0] === last[2])) last[1] += text;
+    else pieces.push([kind, text, ...path]);
+  };
+  const isFilled = { '-': false, '+': false };
+  for (const each of items) {
+    const [kind, , path] = each[0];
+    const sides = each.length === 1 && kind !== '=' ? [kind] : ['-', '+'];
+    const filled = sides.filter((side) => isFilled[side]);
+    if (filled.length === 2) put(['=', ', ']);
+    else if (sides.length === 2 && filled.length) put([filled[0], ', ', pieces.at(-1)[2]]);
+    if (sides.length === 1 && filled.length) put([kind, `, ${each[0][1]}`, path]);
+    else each.forEach(put);
+    for (const side of sides) isFilled[side] = true;
+  }
+  put(['=', close]);
+  return pieces;
+}
+
+const MAX_ITEMS = 400;
+
+/** Pair the items of two lists in order: equal ones, and what is between these by position. */
+function pairItems(reference, actual) {
+  if (reference.length > MAX_ITEMS || actual.length > MAX_ITEMS) {
+    const most = Math.max(reference.length, actual.length);
+    return Array.from({ length: most }, (_, at) => [at < reference.length ? at : null, at < actual.length ? at : null]);
+  }
+  const [left, right] = [reference.map(canonical), actual.map(canonical)];
+  const pairs = [];
+  let gap = [[], []];
+  let [i, j] = [0, 0];
+  const flush = () => {
+    const [gone, come] = gap;
+    for (let at = 0; at < Math.max(gone.length, come.length); at++) pairs.push([gone[at] ?? null, come[at] ?? null]);
+    gap = [[], []];
+  };
+  for (const [kind] of commonPieces(left, right)) {
+    if (kind === '=') {
+      flush();
+      pairs.push([i++, j++]);
+    } else if (kind === '-') gap[0].push(i++);
+    else gap[1].push(j++);
+  }
+  flush();
+  return pairs;
+}
+
+/** The rows with each moved call once, at its place in this run, with its place in the reference. */
+function joinMoved(rows) {
+  const [places, wanted, claimed] = [new Map(), [], new Set()];
+  for (const row of rows) {
+    if (row.expected) places.set(row, places.size + 1);
+    if (row.mark === 'moved' && row.expected) wanted.push(row);
+  }
+  const found = new Map();
+  for (const row of rows.filter(({ mark, actual }) => mark === 'moved' && actual)) {
+    const partner = wanted.find((each) => !claimed.has(each) && same(each.expected, row.actual));
+    if (partner) {
+      claimed.add(partner);
+      found.set(row, partner);
+    }
+  }
+  let place = 0;
+  return rows.flatMap((row) => {
+    if (row.actual) place += 1;
+    if (claimed.has(row)) return [];
+    const partner = found.get(row);
+    if (partner) {
+      const { expected } = partner;
+      return [{ ...row, expected, place, from: places.get(partner), arguments: comparedArguments(expected, row.actual) }];
+    }
+    if (row.mark !== 'moved') return [row];
+    return [{ ...row, mark: row.actual ? 'unexpected' : 'missing' }];
+  });
 }
 
 /** Arguments by name; a value that is not an object has the name "". */

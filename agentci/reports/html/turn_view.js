@@ -1,6 +1,11 @@
 // The conversation of a case: what the user wrote, what the agent did, beside its reference.
 
-const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', missing: 'Missing', unexpected: 'Unexpected', moved: 'Moved' };
+const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', missing: 'Missing', unexpected: 'Unexpected' };
+
+/** What is wrong with a call; of a moved one, both of its places, counted from 1. */
+function callWord({ mark, place, from }) {
+  return mark === 'moved' ? `Moved from place ${from} to ${place}` : MARK_WORDS[mark];
+}
 
 /** Which references a run can be compared with, by name. */
 function referencesOf(run) {
@@ -62,10 +67,11 @@ function cutNote(cut) {
 function callsStep(turn, base, reference, isFailed) {
   const actual = turn.calls ?? [];
   const expected = reference === 'expected' || reference === 'both' ? turn.expected_calls : undefined;
-  const other = expected ?? (reference === 'base' || reference === 'both' ? base?.calls : undefined);
+  const before = reference === 'base' || reference === 'both' ? base?.calls : undefined;
   if (turn.calls_recorded === false) return step('Tool calls', make('span.quiet', {}, 'not recorded'));
-  if (!actual.length && !other?.length) return null;
-  const label = expected ? 'expected' : 'baseline';
+  if (!actual.length && !expected?.length && !before?.length) return null;
+  if (expected && before) return step('Tool calls', bothReferences(expected, actual, before, isFailed));
+  const other = expected ?? before;
   const { rows, hidden } = compareCalls(other ?? actual, actual);
   const isCompared = other !== undefined;
   return step(
@@ -73,45 +79,104 @@ function callsStep(turn, base, reference, isFailed) {
     make(
       'div.calls',
       { class: isFailed && expected ? '' : 'neutral' },
-      rows.map((row) => callRow(row, isCompared, label)),
+      joinMoved(rows).map((row) => callRow(row, isCompared)),
     ),
-    hidden ? make('p.quiet', {}, `\u2026 and ${count(hidden)} more`) : null,
+    hiddenNote(hidden),
   );
 }
 
-function callRow(row, isCompared, label) {
+function hiddenNote(hidden) {
+  return hidden ? make('p.quiet', {}, `\u2026 and ${count(hidden)} more`) : null;
+}
+
+/** Expected calls, those of this run, and those of the baseline in three columns, a call a row. */
+function bothReferences(expected, actual, before, isFailed) {
+  const [first, last] = [expected, before].map((calls) => compareCalls(calls, actual));
+  const [wanted, old] = [first, last].map(({ rows }) => callsByPlace(rows));
+  const places = Array.from({ length: Math.max(wanted.length, old.length) }, (_, at) => at);
+  const none = make('span.quiet', {}, '\u2013');
+  const single = (row, side) => {
+    if (!row) return make('div.call.none', {}, none.cloneNode(true));
+    return make('div.call', { class: row.mark || 'equal' }, make('code', {}, callText(row, false, side)), row.mark ? make('span.mark', {}, callWord(row)) : null);
+  };
+  const cells = places.flatMap((at) => {
+    const [mine, theirs] = [wanted[at] ?? {}, old[at] ?? {}];
+    const gaps = Array.from({ length: Math.max(mine.gone?.length ?? 0, theirs.gone?.length ?? 0) }, (_, index) => [
+      single(mine.gone?.[index], '-'),
+      make('div.call.none', {}, none.cloneNode(true)),
+      single(theirs.gone?.[index], '-'),
+    ]);
+    const row = mine.row ?? theirs.row;
+    if (!row) return gaps;
+    return [
+      ...gaps,
+      [
+        mine.row?.expected ? single(mine.row, '-') : single(null),
+        callRow(row, true, '+'),
+        theirs.row?.expected ? single(theirs.row, '-') : single(null),
+      ],
+    ];
+  });
+  return [
+    make('div.calls.three', { class: isFailed ? '' : 'neutral' }, ['Expected', 'This run', 'Baseline'].map((label) => make('h3', {}, label)), cells),
+    hiddenNote(Math.max(first.hidden, last.hidden)),
+  ];
+}
+
+/** For each call of this run, its row, and the calls of the reference that are missing before it. */
+function callsByPlace(rows) {
+  const found = [{ gone: [] }];
+  for (const row of joinMoved(rows)) {
+    if (!row.actual) found.at(-1).gone.push(row);
+    else {
+      found.at(-1).row = row;
+      found.push({ gone: [] });
+    }
+  }
+  return found;
+}
+
+function callRow(row, isCompared, side = null) {
   const { mark, actual } = row;
-  const word = isCompared ? MARK_WORDS[mark] : '';
+  const word = isCompared ? callWord(row) : '';
   const state = actual?.error ? 'The tool failed' : '';
   const facts = [word, state, actual?.ms === undefined ? '' : milliseconds(actual.ms)].filter(Boolean);
   const result = actual?.result;
-  const text = typeof result === 'string' ? result : JSON.stringify(result);
+  const text = typeof result === 'string' || result === undefined ? result : jsonText(result);
   return make(
     'div.call',
-    { class: isCompared ? mark || 'equal' : '', title: isCompared ? `against ${label}` : null },
-    make('div', {}, make('code', {}, callText(row)), make('span.mark', {}, facts.join(' \u00b7 '))),
+    { class: isCompared ? mark || 'equal' : '' },
+    make('div', {}, make('code', {}, callText(row, false, side)), make('span.mark', {}, facts.join(' \u00b7 '))),
     actual && result !== undefined ? make('div.result', {}, folded([unseen('result '), '\u2192 ', make('code', {}, text)], text.length)) : null,
   );
 }
 
+/** The answer beside its references: expected, this run, baseline. */
 function answerView(turn, base, reference) {
   const actual = turn.missing ? null : (turn.answer ?? null);
   const none = make('span.quiet', {}, turn.missing ? 'The run ends before this turn' : 'No answer in the trace');
   if (reference === 'off') return actual === null ? none : folded([actual], actual.length);
-  const references = [
-    ...(reference === 'base' ? [] : [['Expected', turn.expected_answer, 'No expected answer']]),
-    ...(reference === 'expected' ? [] : [['Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn']]),
+  const known = (text) => text !== undefined && text !== null;
+  const compared = (text) => (known(text) && actual !== null ? diffTexts(text, actual) : null);
+  const side = (label, text, missing) => {
+    if (!known(text)) return pane(label, make('span.quiet', {}, missing));
+    const pieces = compared(text);
+    return pane(label, pieces ? comparedText(pieces, '-') : folded([text], text.length));
+  };
+  const texts = [
+    ...(reference === 'base' ? [] : [turn.expected_answer]),
+    ...(reference === 'expected' ? [] : [base?.answer]),
   ];
-  const [, first] = references.find(([, text]) => text !== undefined && text !== null) ?? [];
-  const pieces = first !== undefined && actual !== null ? diffTexts(first, actual) : null;
-  const panes = references.map(([label, text, missing]) => {
-    if (text === undefined || text === null) return pane(label, make('span.quiet', {}, missing));
-    const own = actual === null ? null : diffTexts(text, actual);
-    return pane(label, folded(own ? markedText(own, '-') : [text], text.length));
-  });
-  const isSame = actual !== null && references.every(([, text]) => text === actual);
-  const shown = actual === null ? none : folded(pieces ? markedText(pieces, '+') : [actual], actual.length);
-  return make('div.panes', {}, panes, pane('This run', shown, { isNow: true, note: isSame ? 'identical' : '' }));
+  const pieces = compared(texts.find(known));
+  const isSame = actual !== null && texts.every((text) => text === actual);
+  return make(
+    'div.panes',
+    {},
+    reference === 'base' ? null : side('Expected', turn.expected_answer, 'No expected answer'),
+    reference === 'base' ? side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn') : null,
+    pane('This run', actual === null ? none : pieces ? comparedText(pieces, '+') : folded([actual], actual.length), { isNow: true, note: isSame ? 'identical' : '' }),
+    reference === 'both' ? side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn') : null,
+  );
 }
 
 function pane(label, content, { isNow = false, note = '' } = {}) {

@@ -12,9 +12,14 @@ function verdictView() {
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
     changes ? make('p.why', {}, changes) : null,
     otherReasons(reasons.slice(1)),
-    make('p.meta', {}, ...metaParts()),
+    isNarrow.matches ? null : make('p.meta', {}, ...metaParts()),
     policyNote(),
   );
+}
+
+/** What the run was, apart from the verdict. */
+function runView() {
+  return make('section.card.run', { 'aria-label': 'Run' }, make('p.meta', {}, ...metaParts()));
 }
 
 function otherReasons(reasons) {
@@ -30,12 +35,13 @@ function changeSentence() {
     [of('new_failure'), 'new failure'],
     [of('error'), 'error'],
     [of('still_failing'), 'still failing', 'still failing'],
+    [of('score_fell'), 'lower score that still passes', 'lower scores that still pass'],
     [of('fixed'), 'fixed', 'fixed'],
     [CASES.filter((each) => each.answer_changed).length, 'changed answer'],
     [of('new_case'), 'new case'],
   ].filter(([amount]) => amount);
   const texts = parts.map(([amount, one, many]) =>
-    many ? `${count(amount)} ${many}` : countOf(amount, one),
+    many ? `${count(amount)} ${amount === 1 ? one : many}` : countOf(amount, one),
   );
   return `By case, against the baseline: ${texts.join(', ') || 'no change'}.`;
 }
@@ -57,7 +63,7 @@ function metaParts() {
       : null,
     date ? make('span', {}, dateText(date)) : null,
     seconds
-      ? make('span', {}, `${milliseconds(seconds * 1000)} of evaluators`, cached ? `, ${countOf(cached, 'check')} cached` : '')
+      ? make('span', {}, `evaluators took ${milliseconds(seconds * 1000)}`, cached ? `, ${countOf(cached, 'check')} cached` : '')
       : null,
     models.length ? make('span', {}, `agent model ${models.slice(0, 3).join(', ')}`) : null,
     DATA.verdict.spending ? make('span', {}, DATA.verdict.spending) : null,
@@ -111,7 +117,7 @@ function tilesView() {
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
   const latency = { format: milliseconds, good: -1, least: 20 };
   const tile = (label, value, under) =>
-    make('div.card.tile', {}, make('dt', {}, label), make('dd', {}, value), make('dd.under', {}, under));
+    value !== '\u2013' && make('div.card.tile', {}, make('dt', {}, label), make('dd', {}, value), make('dd.under', {}, under));
   return make(
     'dl.tiles',
     {},

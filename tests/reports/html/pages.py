@@ -147,8 +147,12 @@ def make_run(answer: str, city: str, **others: Any) -> RunContent:
     )
 
 
-def conversation_report() -> Report:
-    """Cases with conversations and a baseline: newly failing, still failing, fixed, unchanged."""
+def conversation_report(tone_before: float = 0.9) -> Report:
+    """Cases with conversations and a baseline: newly failing, still failing, fixed, unchanged.
+
+    Args:
+        tone_before: the score of `tone` in the baseline, which is 0.9 now.
+    """
     chunks = Chunks()
     good, bad = make_run("There is no flight to Rome.", "Rome"), make_run("Sorry, no.", "Paris")
     slow = replace(bad, latency_ms=9000.0)
@@ -178,9 +182,10 @@ def conversation_report() -> Report:
             own = replace(each, id=f"{len(results):016x}")
             results.append(replace(own, case=replace(each.case, content=number)))
             if before is not None and run_before is not None:
+                score_before = 1.0 if before == "passed" else 0.25
                 baseline[own.id] = BaselineCheck(
                     status=before if each is result else "passed",
-                    score=1.0 if before == "passed" else 0.25,
+                    score=score_before if each is result else tone_before,
                     content=chunks.append(encode_content(run_before)),
                 )
     report = compared(make_report(results), make_trend(), commit="c" * 40)
@@ -196,6 +201,84 @@ def conversation_report() -> Report:
             date="2026-03-11T14:32:10Z",
         ),
     )
+
+
+FILLER = "It is on its way with the carrier that you chose. " * 12
+
+
+def long_conversation_report() -> Report:
+    """One failed case of nine turns, of which the fifth differs from the baseline in every way."""
+    chunks = Chunks()
+    results: list[CheckResult] = []
+    baseline: dict[str, BaselineCheck] = {}
+    now, before = (
+        RunContent(turns=tuple(_make_long_turn(number, is_now) for number in range(9)))
+        for is_now in (True, False)
+    )
+    content, old = (chunks.append(encode_content(each)) for each in (now, before))
+    scores = (1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+    for index, (evaluator, status) in enumerate((("calls", "failed"), ("tone", "passed"))):
+        misses = ["turn 5: the wrong zip"] if status == "failed" else ["turn 5: a bit short"]
+        result = make_result(
+            "failed" if status == "failed" else "passed",
+            0.5 if status == "failed" else 0.9,
+            case="parcel",
+            evaluator=evaluator,
+            misses=misses,
+        )
+        if result.judgement and status == "failed":
+            result = replace(result, judgement=replace(result.judgement, turn_scores=scores))
+        result = replace(result, id=f"{index:016x}", case=replace(result.case, content=content))
+        results.append(result)
+        baseline[result.id] = BaselineCheck(status="passed", score=1.0, content=old)
+    trend = make_trend(evaluator="calls", change_low=-0.6, change_high=-0.1)
+    return replace(
+        compared(make_report(results), trend),
+        contents=StoredContents(chunks=chunks, redact=lambda content: content),
+        baseline=baseline,
+    )
+
+
+def _make_long_turn(number: int, is_now: bool) -> TurnContent:
+    is_other = is_now and number == 4
+    day, amount = ("Sunday", 50) if is_other else ("Monday", 5)
+    zip_code = "20097" if is_other else "20095"
+    address = {"city": "Hamburg", "zip": zip_code, "tags": ["home", "door"]}
+    find: tuple[str, dict[str, Any]] = ("find_parcel", {"to": {"name": "Ada", "address": address}})
+    calls: list[tuple[str, dict[str, Any]]] = [
+        find,
+        ("ask_carrier", {"id": 1}),
+        ("write_mail", {"to": "ada"}),
+    ]
+    if is_other:
+        calls = [find, calls[2], calls[1]]
+    wanted = {"name": "Ada", "address": {**address, "zip": "20095"}}
+    expected: list[tuple[str, dict[str, Any]]] = [("find_parcel", {"to": wanted})]
+    expected += [("ask_carrier", {"id": 1}), ("write_mail", {"to": "ada"})]
+    answer = f"It left on {day}. {FILLER}You get {amount} EUR. {FILLER}"
+    return TurnContent(
+        user=f"Question {number}",
+        answer=answer,
+        expected_answer=answer.replace("Sunday", "Monday").replace("50", "5"),
+        calls=tuple(CallContent(name=name, arguments=given) for name, given in calls),
+        expected_calls=tuple(ExpectedCall(name=name, arguments=given) for name, given in expected),
+    )
+
+
+def wide_report(evaluators: int, cases: int = 60) -> Report:
+    """A report with many evaluators, of which every other one fails with one of three reasons."""
+    results = [
+        make_result(
+            "failed" if (case + number) % 2 else "passed",
+            0.5,
+            case=f"case {case}",
+            evaluator=f"evaluator_{number}",
+            misses=[f"reason {'abc'[case % 3]}"],
+        )
+        for case in range(cases)
+        for number in range(evaluators)
+    ]
+    return make_report([replace(each, id=f"{i:016x}") for i, each in enumerate(results)])
 
 
 def hostile_report() -> Report:

@@ -21,10 +21,12 @@ from tests.reports.html.pages import (
     conversation_report,
     full_report,
     hostile_report,
+    long_conversation_report,
     long_report,
     make_run,
     page_of,
     transcript_report,
+    wide_report,
 )
 
 AXE = ROOT / ".venv" / "services" / "node_modules" / "axe-core" / "axe.min.js"
@@ -82,7 +84,8 @@ class TestOverview:
         page = show(conversation_report())
         assert page.texts(".change .name") == ["to_rome"]
         assert page.texts(".change .same") == ["1 more case with the same failures"]
-        assert page.texts(".change del, .change ins")[:2] == ['expected\n"Rome"', 'actual\n"Paris"']
+        marked = page.texts(".change del, .change ins")[:2]
+        assert [text.split("\n")[-1] for text in marked] == ['"Rome"', '"Paris"']
         assert [text.split("\n")[0] for text in page.texts(".rest .pill")] == [
             "Error",
             "Still failing",
@@ -215,14 +218,92 @@ class TestOverview:
         page.wait("document.querySelectorAll('tr.row').length === 19")
         assert page.texts(".search b") == ["19 cases"]
 
+    def test_card_has_first_differences_and_number_of_others(self, show: Show) -> None:
+        page = show(long_conversation_report())
+        [card] = page.texts(".first")
+        assert "find_parcel to.address.zip:" in card
+        assert page.texts(".first dd:not(.more-differences)")[1:] == [
+            "It left on Monday.",
+            "It left on Sunday.",
+        ]
+        assert page.texts(".first .more-differences") == ["2 more differences"]
+
+    def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
+        page = show(conversation_report(tone_before=1.0))
+        assert "1 lower score that still passes" in page.texts(".verdict .why")[0]
+        assert "Score fell\nunchanged\ntone\n1 \u2192 0.9" in page.texts(".rest a")
+        page.run("document.querySelector('[data-filter=fell]').click()")
+        page.wait("location.hash === '#/?f=fell'")
+        assert _rows(page) == ["unchanged"]
+
+    def test_cases_are_filtered_by_evaluator(self, show: Show) -> None:
+        page = show(conversation_report())
+        _choose(page, "e", "tone")
+        page.wait("location.hash === '#/?e=tone'")
+        assert page.texts("[data-filter=new]") == []
+        _choose(page, "e", "response_quality")
+        page.run("document.querySelector('[data-filter=new]').click()")
+        page.wait("location.hash === '#/?e=response_quality&f=new'")
+        assert _rows(page) == ["to_rome", "to_rome_again"]
+
+    def test_cases_are_grouped_by_cause(self, show: Show) -> None:
+        """A case has a row in the group of each of its causes, which the keys step through."""
+        page = show(wide_report(3, cases=9))
+        _choose(page, "group", "cause")
+        page.wait("document.querySelectorAll('tr.group').length === 9")
+        assert page.run("location.hash") == "#/?group=cause"
+        assert page.texts("tr.group th")[0] == "evaluator_0: reason b 2 cases \u00b7 2 failed"
+        assert len(_rows(page)) == 13
+        for _ in range(3):
+            page.press("j")
+        page.press("Enter")
+        page.wait("document.querySelector('.crumb .quiet') !== null")
+        assert page.texts(".crumb .quiet")[0].endswith(" of 9")
+
+    @pytest.mark.parametrize("evaluators", [4, 20])
+    def test_column_heads_stay_in_view(self, show: Show, evaluators: int) -> None:
+        """A table that is wider than the page scrolls in its own region, others with the page."""
+        page = show(wide_report(evaluators))
+        region = "document.querySelector('.scroll')"
+        page.run(f"{region}.scrollIntoView()")
+        is_own = evaluators > 4
+        page.run(f"{region}.scrollTo(300, 1200)" if is_own else "scrollBy(0, 1200)")
+        page.run("new Promise(requestAnimationFrame)")
+        [head, search, row] = page.run(
+            "['.matrix thead th', '.search', 'tr.row:nth-of-type(30) th'].map((each) =>"
+            " document.querySelector(each).getBoundingClientRect())"
+            ".map(({top, bottom, left}) => ({top, bottom, left}))"
+        )
+        assert 40 < head["top"] < 120
+        assert row["top"] < 900
+        assert search["left"] == row["left"] > 0
+        assert page.run("document.documentElement.scrollWidth") <= 1280
+
+    def test_phone_shows_what_got_worse_and_why_first(self, show: Show) -> None:
+        page = show(conversation_report(), width=390, height=844)
+        [why, tiles] = page.run(
+            "['.change .first', '.tiles'].map((each) =>"
+            " document.querySelector(each).getBoundingClientRect().top)"
+        )
+        assert why < 600
+        assert tiles > why
+
+
+def _choose(page: Browser, key: str, value: str) -> None:
+    page.run(
+        f"(() => {{ const list = document.getElementById('choose-{key}');"
+        f"list.value = '{value}'; list.dispatchEvent(new Event('change')); }})()"
+    )
+
 
 class TestCase:
     def test_calls_and_answers_are_shown_beside_expected_ones(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/to_rome")
         assert page.texts("h1") == ["to_rome"]
         assert page.texts(".call .mark") == ["Arguments differ \u00b7 40 ms"]
-        assert page.texts(".call del, .call ins") == ['expected\n"Rome"', 'actual\n"Paris"']
-        assert page.texts(".result") == ['result\n\u2192 {"flights":[]}']
+        marked = ['reference\n"Rome"', 'this run\n"Paris"']
+        assert page.texts(".call del, .call ins") == marked
+        assert page.texts(".result") == ['result\n\u2192 {"flights": []}']
         assert page.texts(".pane h3") == ["Expected", "This run", "Expected", "This run"]
         assert page.texts(".turn .pill") == ["Missing in this run"]
         assert page.texts(".span .name")[-2:] == ["invoke_agent", "chat small-1"]
@@ -245,6 +326,69 @@ class TestCase:
         assert page.texts(".check h3 code") == ["response_quality", "tone"]
         assert page.texts(".misses li") == ["turn 1: the wrong city"]
         assert page.run("document.querySelector('.check.chosen').dataset.check") == "tone"
+
+    def test_leaves_of_arguments_are_marked(self, show: Show) -> None:
+        page = show(long_conversation_report(), "#/case/parcel")
+        assert page.texts(".call del, .call ins") == [
+            'reference\n"20095"',
+            'this run\n"20097"',
+        ]
+
+    @pytest.mark.parametrize("reference", ["expected", "base"])
+    def test_moved_call_is_shown_once(self, show: Show, reference: str) -> None:
+        page = show(long_conversation_report(), f"#/case/parcel?with={reference}")
+        assert page.texts(".call .mark") == [
+            "Arguments differ",
+            "Matches",
+            "Moved from place 2 to 3",
+        ]
+
+    def test_both_references_are_beside_calls_and_answers(self, show: Show) -> None:
+        page = show(long_conversation_report(), "#/case/parcel?with=both")
+        heads = ["Expected", "This run", "Baseline"]
+        assert page.texts(".calls h3") == heads
+        assert [text.split("\n")[0] for text in page.texts(".pane h3")] == heads
+        assert page.texts(".call")[0].startswith("find_parcel(to: ")
+        assert page.texts(".call del, .call ins") == ['"20095"', '"20097"', '"20095"']
+        assert len(page.texts(".call")) == 9
+
+    def test_every_difference_of_a_long_answer_is_in_view(self, show: Show) -> None:
+        page = show(long_conversation_report(), "#/case/parcel?with=base")
+        assert page.texts(".pane del, .pane ins") == ["Monday", "5", "Sunday", "50"]
+        assert page.texts(".clamp") == []
+        folds = page.texts(".pane:last-child .equal")
+        assert [text[2:4] + text[5:] for text in folds] == ["60 equal characters \u22ef"] * 2
+        before = page.texts(".pane:last-child .text")[0]
+        assert len(before) < 120
+        page.run("document.querySelector('.pane:last-child .equal').click()")
+        assert len(page.texts(".pane:last-child .equal")) == 1
+        assert len(page.texts(".pane:last-child .text")[0]) > 600
+
+    def test_turns_without_change_are_folded_with_their_number(self, show: Show) -> None:
+        page = show(long_conversation_report(), "#/case/parcel")
+        assert page.texts(".turn h2") == ["Turn 5"]
+        assert [text.split(" turns 1")[0].split(" turns 6")[0] for text in
+                page.texts(".alike summary")] == ["4 turns as in the baseline"] * 2  # fmt: skip
+        page.run("document.querySelector('.alike summary').click()")
+        page.wait("document.querySelectorAll('.alike .turn').length === 4")
+        assert page.texts(".turn h2") == [f"Turn {n}" for n in range(1, 6)]
+
+    def test_only_failed_checks_have_crosses(self, show: Show) -> None:
+        page = show(long_conversation_report(), "#/case/parcel")
+        signs = page.run(
+            "[...document.querySelectorAll('.misses li')]"
+            ".map((each) => getComputedStyle(each, '::before').content)"
+        )
+        assert [sign[1] for sign in signs] == ["\u2715", "\u2022"]
+
+    def test_phone_shows_failed_checks_then_conversation(self, show: Show) -> None:
+        page = show(long_conversation_report(), "#/case/parcel", width=390, height=844)
+        tops = page.run(
+            "['[data-check=calls]', '.turn', '[data-check=tone]'].map((each) =>"
+            " document.querySelector(each).getBoundingClientRect().top)"
+        )
+        assert tops == sorted(tops)
+        assert tops[1] < 844
 
     def test_next_case_follows_filter_by_key_and_link(self, show: Show) -> None:
         page = show(conversation_report(), "#/?f=new")
@@ -312,6 +456,21 @@ class TestOtherViews:
         assert page.texts("section.turn header b") == ["to_rome", "to_rome_again", "on_foot"]
         page.run("document.querySelector('.flows a').click()")
         page.wait("location.hash === '#/?f=new'")
+
+    def test_comparison_has_change_with_its_interval(self, show: Show) -> None:
+        page = show(long_conversation_report(), "#/compare")
+        change = page.texts("table td:nth-child(3)")[0].split("\n")[-1]
+        assert change == "\u25bc 0.3 (\u22120.6 to \u22120.1)"
+
+    def test_compared_answers_are_switched(self, show: Show) -> None:
+        page = show(conversation_report(), "#/compare")
+        assert page.run("document.querySelector('[data-show=changed]').ariaPressed") == "true"
+        page.run("document.querySelector('[data-show=all]').click()")
+        page.wait("location.hash === '#/compare?show=all'")
+        assert len(page.texts("section.turn")) == 7
+        assert "same answers" in page.texts("section.turn header")[-1]
+        page.run("document.querySelector('[data-show=scores]').click()")
+        page.wait("document.querySelectorAll('section.turn').length === 3")
 
     def test_messages_list_problems_and_policy(self, show: Show) -> None:
         change = PolicyChange(

