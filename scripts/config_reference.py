@@ -61,7 +61,9 @@ def checks_reference(schema: Schema) -> str:
         names = _list_choices(part["properties"]["check"])
         shown = ", ".join(f"`{name}`" for name in names)
         meaning = part["description"].replace("see docs/checks.md", "see [below](#trajectory)")
-        lines.append(f"- {shown}: {meaning} {part['properties']['value']['description']}")
+        value = part["properties"]["value"]["description"].rstrip(".")
+        kind = value if value[:2].isupper() else value[0].lower() + value[1:]
+        lines.append(f"- {shown} ({kind}): {meaning}")
         for row in _rows(part, definitions):
             if row[0] not in ("`check`", "`value`"):
                 users.setdefault(row, []).append(names[0])

@@ -90,7 +90,7 @@ class MaxTokensEntry(CheckEntry):
 
     check: Literal["max_tokens"] = Field(description=CHECK)
     value: Amount | TokenLimitsSpec = Field(
-        description="A number, or `{total, input, output, per: run/turn/call}`."
+        description="Number, or `{total, input, output, per: run/turn/call}`."
     )
 
 
@@ -109,7 +109,7 @@ class MaxToolCallsEntry(CheckEntry):
 
     check: Literal["max_tool_calls"] = Field(description=CHECK)
     value: Amount | Annotated[dict[Text, Amount], Field(min_length=1)] = Field(
-        description="A number, or `{TOOL: number}`."
+        description="Number, or `{TOOL: number}`."
     )
 
 
@@ -117,14 +117,14 @@ class MaxModelCallsEntry(CheckEntry):
     """Most calls of a model."""
 
     check: Literal["max_model_calls"] = Field(description=CHECK)
-    value: Amount = Field(description="A number.")
+    value: Amount = Field(description="Number.")
 
 
 class MaxRepeatsEntry(CheckEntry):
     """How often a tool may be called with equal arguments."""
 
     check: Literal["max_repeats"] = Field(description=CHECK)
-    value: Annotated[int, Field(ge=1, le=10**6)] = Field(description="A number.")
+    value: Annotated[int, Field(ge=1, le=10**6)] = Field(description="Number.")
     tools: Names | None = optional("The only tools that count, with `*` and `?`.")
 
 
@@ -146,7 +146,7 @@ class RequiredToolsEntry(CheckEntry):
     check: Literal["required_tools"] = Field(description=CHECK)
     value: (
         Names | Annotated[dict[Text, Annotated[int, Field(ge=1, le=10**6)]], Field(min_length=1)]
-    ) = Field(description="A list, or `{TOOL: minimum}`.")
+    ) = Field(description="List, or `{TOOL: minimum}`.")
     threshold: Share = optional("Share of the tools that must be called.", default=1.0)
 
 
@@ -261,14 +261,14 @@ class MaxWordsEntry(CheckEntry):
     """How many words the answer may have."""
 
     check: Literal["max_words"] = Field(description=CHECK)
-    value: Amount | LengthSpec = Field(description="A number, or `{min, max}`.")
+    value: Amount | LengthSpec = Field(description="Number, or `{min, max}`.")
 
 
 class MaxCharsEntry(CheckEntry):
     """How many characters the answer may have."""
 
     check: Literal["max_chars"] = Field(description=CHECK)
-    value: Amount | LengthSpec = Field(description="A number, or `{min, max}`.")
+    value: Amount | LengthSpec = Field(description="Number, or `{min, max}`.")
 
 
 class SecretsSpec(StrictModel):
