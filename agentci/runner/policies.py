@@ -8,7 +8,12 @@ from typing import Any, Final
 from agentci._util.text import json_text
 from agentci._util.workspace import Workspace
 from agentci.config.suite import EvalFileCase, Suite
-from agentci.evaluators.definition import Definition, Facts, FileContents
+from agentci.evaluators.definition import (
+    KEYS_WITHOUT_EFFECT,
+    Definition,
+    Facts,
+    FileContents,
+)
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.settings import NEUTRAL, apply_settings, read_settings
 from agentci.gate.policy_changes import match_cases
@@ -25,15 +30,12 @@ from agentci.runner.source_digests import SourceDigests
 DIGITS: Final = 16
 # Fields that change neither a score nor whether it passes, and the definition in the config, which
 # the other fields are made of.
-FIELDS_WITHOUT_EFFECT: Final = frozenset(
-    {
-        *("timeout_seconds", "memory_mb", "processes", "isolation", "cached", "cache"),
-        *("allow_source", "own_variables", "definition", "compiled"),
-        *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
-        "by_case",  # what checks of eval cases look for, which belongs to the eval cases
-        "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
-    }
-)
+FIELDS_WITHOUT_EFFECT: Final = (KEYS_WITHOUT_EFFECT - {"required"}) | {
+    *("timeout_seconds", "cached", "own_variables", "definition", "compiled"),
+    *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
+    "by_case",  # what checks of eval cases look for, which belongs to the eval cases
+    "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
+}
 # Expected turns of a conversation, which belong to its case.
 CONVERSATION_FIELD: Final = "conversation"
 
