@@ -402,6 +402,7 @@ def _add_evaluator(commands: _Commands) -> None:
         ("judge", "JSON", "`judge` of a prompt, as in a config"),
     ):
         trial.add_argument(f"--{name}", metavar=metavar, help=text)
+    _add_options(trial, ("evaluator-cache",))
     fetch = _add_command(actions, "fetch", "download remote evaluators into the cache")
     fetch.add_argument("ref", nargs="+", metavar="REF", help="`ref` as in a config")
     fetch.add_argument("--source", default="github", metavar="NAME")

@@ -4,6 +4,7 @@ Accepted values are defined twice: for pydantic, which reads configs, and as JSO
 editors. Both agree: neither ``"0.7"`` nor ``true`` is a number.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Final, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -13,6 +14,7 @@ from agentci.model import choices
 from agentci.model.choices import RepeatAggregation
 from agentci.model.judgement import Repetition
 from agentci.model.problem import Place
+from agentci.model.requests import DOCKER_EXECUTOR
 
 MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
@@ -105,6 +107,28 @@ MatchType: TypeAlias = Annotated[
 
 
 D = TypeVar("D")
+
+
+CACHE_DIRS: Final = (
+    "Folders that the program may read, by their names in `evaluator-cache` of the workflow; the "
+    "variable of that name has the path."
+)
+
+
+def check_cache_dirs(cache_dirs: Sequence[str], *, executor: str, cached: bool) -> None:
+    """Check that ``cache_dirs`` has an effect, and that no response outlives a change of a model.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if cache_dirs and executor == DOCKER_EXECUTOR:
+        raise ValueError(
+            "`cache_dirs` has no effect with `executor: docker`; put the models into the image"
+        )
+    if cache_dirs and cached:
+        raise ValueError(
+            "`cache_dirs` excludes `cache: true`: the models may change unnoticed; remove one"
+        )
 
 
 @overload

@@ -1,5 +1,6 @@
 """The ``judge`` section of configs: model, credentials, number of samples and budget."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
@@ -58,6 +59,10 @@ KEY_VARIABLES: Final = {
     "gemini": "GEMINI_API_KEY",
 }
 CUSTOM_ADDRESS_PROVIDER: Final = "azure"
+# How AgentV's files name a variable: `${{ NAME }}`, and `{{ env.NAME }}` since AgentV 5.
+VARIABLE_PLACEHOLDER: Final = re.compile(
+    r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}|\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}"
+)
 
 
 def uses_default_key(settings: judges.ModelSettings) -> bool:
@@ -86,6 +91,7 @@ def make_model_settings(fields: Mapping[str, Any]) -> judges.ModelSettings:
         command=tuple(fields.get("command", ())),
         prints_agentv_json=fields.get("prints_agentv_json", False),
         unset_variables=tuple(fields.get("unset_variables", ())),
+        unavailable=fields.get("unavailable", ""),
         prices=None
         if price is None
         else judges.TokenPrices(input_usd=price["input"], output_usd=price["output"]),
@@ -104,7 +110,7 @@ PROVIDER_FIELDS: Final = frozenset(
     {
         *("provider", "model", "base_url", "api_version", "api_key_env", "effort", "command"),
         *("price", "temperature", "max_output_tokens", "auth", "embedding_model"),
-        *("unset_variables", "prints_agentv_json"),
+        *("unset_variables", "unavailable", "prints_agentv_json"),
     }
 )
 
@@ -178,10 +184,12 @@ class TargetJudgeSpec(SharedJudgeSpec):
     Attributes:
         unset_variables: names of the variables in its settings that are not set; without them the
             model is not known, and cannot be called.
+        unavailable: why it is no model that can be called; empty if it is one.
         prints_agentv_json: whether its command may print AgentV's JSON for a response.
     """
 
     unset_variables: tuple[str, ...] = ()
+    unavailable: str | None = None
     prints_agentv_json: bool | None = None
 
 

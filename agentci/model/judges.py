@@ -124,6 +124,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         prints_agentv_json: whether the command may print AgentV's JSON for a response.
         prices: for budgets in dollars.
         unset_variables: environment variables that the settings need and that are not set.
+        unavailable: why there is no such model; empty if there is.
     """
 
     provider: str
@@ -140,6 +141,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     prints_agentv_json: bool = False
     prices: TokenPrices | None = None
     unset_variables: tuple[str, ...] = ()
+    unavailable: str = ""
 
 
 class BudgetLimits(Struct, frozen=True, kw_only=True):

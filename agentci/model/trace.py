@@ -61,6 +61,7 @@ class Transcript(Struct, frozen=True, kw_only=True):
         answer: the text to evaluate, if it is not the last message of the agent.
         tool_calls_recorded: False if the output is only an answer, so that there may have been tool
             calls.
+        file_changes: what the agent changed in its workspace, as a unified diff.
     """
 
     messages: tuple[Message, ...]
@@ -71,6 +72,7 @@ class Transcript(Struct, frozen=True, kw_only=True):
     end_time: str | None = None
     answer: str | None = None
     tool_calls_recorded: bool = True
+    file_changes: str | None = None
 
     @property
     def tool_uses(self) -> Iterator[ToolUse]:

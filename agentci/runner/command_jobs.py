@@ -116,7 +116,8 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
     """The job that runs a command of an evaluator or an agent; in an image, as written.
 
     Raises:
-        EvaluatorError: the command was not found; the message continues "Evaluator `x` ...".
+        EvaluatorError: the command was not found, or the workflow does not open a folder that the
+            request names; the message continues "Evaluator `x` ...".
     """
     folder = Path(request.folder)
     workspace = services.workspace.root
@@ -128,6 +129,7 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
     if not request.image:
         command = _resolve_command(command, folder, services, roots)
     forks = request.isolation == "fork" and not request.image
+    caches = services.select_caches(request.cache_dirs)
     return ProgramJob(
         command=command,
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
@@ -136,10 +138,11 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
         environment={
             **services.child_environment,
             **services.variables.select(request.variables),
+            **{variable: str(path) for variable, path in caches.items()},
         },
         sandbox_policy=SandboxPolicy(
             network=request.network,
-            readable=(trust_path(SDK_FOLDER), *readable),
+            readable=(trust_path(SDK_FOLDER), *readable, *caches.values()),
             workspace=workspace,
             shares_memory=True,
             memory_mb=request.memory_mb,

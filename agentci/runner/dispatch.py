@@ -75,7 +75,10 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
         return make_evaluator_command_job(request, name=name, services=services)
     ready = find_ready_program(request.program, name, services)
     folder = ready.path.parent
-    caches = _select_caches(request, name, services)
+    try:
+        caches = services.select_caches(request.cache_dirs)
+    except EvaluatorError as error:
+        raise EvaluatorError(f"Evaluator `{name}`: {error}") from None
     is_local = isinstance(request.program, LocalProgram)
     return ProgramJob(
         command=_make_command(request, ready, services),
@@ -195,20 +198,6 @@ def _find_key_file(request: RunProgram, services: Services) -> tuple[ResolvedPat
     named = services.variables.read_own(request.key_file)
     found = services.workspace.find_given(Path(named)) if named else None
     return () if found is None else (found,)
-
-
-def _select_caches(
-    request: RunProgram, name: str, services: Services
-) -> Mapping[str, ResolvedPath]:
-    """The folders that the entry names, by variable.
-
-    Raises:
-        EvaluatorError: the workflow does not open one of them.
-    """
-    for variable in request.cache_dirs:
-        if variable not in services.evaluator_caches:
-            raise EvaluatorError(f"Evaluator `{name}`: {variable} is not in evaluator-cache")
-    return {variable: services.evaluator_caches[variable] for variable in request.cache_dirs}
 
 
 def _read_own_variables(request: RunProgram, services: Services) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final
 
 from msgspec import Struct
@@ -27,7 +27,13 @@ from agentci.model.trace import Trace
 from agentci.model.values import replace
 from agentci.recordings.agentv.read import is_run_row, read_first_value, read_recorded_runs
 from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.agentv.run_folder import is_index_row, list_entries, make_failed_run
+from agentci.recordings.agentv.run_folder import (
+    INDEX_FOLDER,
+    IndexEntry,
+    is_index_row,
+    list_entries,
+    make_failed_run,
+)
 from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
 from agentci.recordings.json_documents import (
     MAX_RECORDING_BYTES,
@@ -355,8 +361,10 @@ class _OutputReader:
     def _read(
         self, path: ResolvedPath, recorded: list[StoredRun], spool: SpooledChunks
     ) -> Iterator[RecordedRun]:
-        if is_folder(path.path) and is_file(path.path / INDEX_NAME):
-            path = self._workspace.resolve_given(path.path / INDEX_NAME)
+        for folder in (path.path, path.path / INDEX_FOLDER) if is_folder(path.path) else ():
+            if is_file(folder / INDEX_NAME):
+                path = self._workspace.resolve_given(folder / INDEX_NAME)
+                break
         file = self._workspace.display_path(path.path)
         chunks = partial(read_chunks, path, name=file, limit_bytes=MAX_RECORDING_BYTES)
         trace_format = self._settings.trace_format or self._suite.trace_format or AUTO
@@ -395,26 +403,47 @@ class _OutputReader:
         """Read the runs that an index of AgentV names."""
         documents = tuple(read_documents(iter([content]), file=file))
         suites = (self._suite.title, get_eval_file_stem(PurePath(self._suite.file).name))
+        folder = path.path.parent
+        if folder.name == INDEX_FOLDER:
+            folder = folder.parent
         for entry in list_entries(documents, [each for each in suites if each]):
-            folder = path.path.parent
-            named = next(
-                (
-                    each
-                    for each in (entry.transcript, entry.answer)
-                    if each and is_file(folder / each)
-                ),
-                None,
-            )
-            if entry.error or named is None:
+            place = Place(file=file, line=entry.line)
+            found = None if entry.error else self._read_output(entry, folder, place)
+            if found is None:
                 yield make_failed_run(entry, file)
                 continue
-            place = Place(file=file, line=entry.line)
-            resolved = self._workspace.resolve(folder / named, named=named, place=place)
-            shown = self._workspace.display_path(resolved.path)
-            chunks = read_chunks(resolved, name=shown, limit_bytes=MAX_RECORDING_BYTES)
-            output = b"".join(unpack_content(chunks, file=shown))
-            for run in read_recorded_runs(output, file=shown, of_one_case=True):
-                yield replace(run, case_id=entry.case_id)
+            changes = self._read_named(entry.changes, folder, place)
+            diff = None if changes is None else changes[1].decode("utf-8", "replace")
+            for run in read_recorded_runs(found[1], file=found[0], of_one_case=True):
+                transcript = replace(
+                    run.transcript, file_changes=diff or run.transcript.file_changes
+                )
+                yield replace(run, case_id=entry.case_id, transcript=transcript)
+
+    def _read_output(
+        self, entry: IndexEntry, folder: Path, place: Place
+    ) -> tuple[str, bytes] | None:
+        """The name and the content of the transcript, else of the answer; None without both.
+
+        A transcript in another format than rows of messages is left out if there is an answer.
+        """
+        found = self._read_named(entry.transcript, folder, place)
+        if found is not None and is_run_row(read_first_value(iter([found[1]]), file=found[0])):
+            return found
+        return self._read_named(entry.answer, folder, place) or found
+
+    def _read_named(self, named: str, folder: Path, place: Place) -> tuple[str, bytes] | None:
+        """The name and the content of a file of the run; None if there is none.
+
+        Raises:
+            InputError: it is outside of the workspace.
+        """
+        if not named or not is_file(folder / named):
+            return None
+        resolved = self._workspace.resolve(folder / named, named=named, place=place)
+        shown = self._workspace.display_path(resolved.path)
+        chunks = read_chunks(resolved, name=shown, limit_bytes=MAX_RECORDING_BYTES)
+        return shown, b"".join(unpack_content(chunks, file=shown))
 
     def _is_recording(self, first: Json, chunks: Callable[[], Iterator[bytes]], file: str) -> bool:
         """Whether a file holds traces or a transcript, and not rows of outputs or plain text."""

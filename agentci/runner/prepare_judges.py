@@ -92,6 +92,7 @@ def _make_service_problem(required: RequiredService, message: str) -> Problem:
 
 
 UNSET_HINT: Final = "set each for agentci, in a workflow with `env:` of the step, or add `judge:`"
+NO_MODEL_HINT: Final = "add `judge:`, or pass --judge-model, to run it"
 SECRETS_HINT: Final = "see docs/judges.md#without-secrets"
 KEY_HINT: Final = (
     "set it, in a workflow with `env:` of the step, or name another with `api_key_env`"
@@ -126,7 +127,9 @@ def prepare_judges(
     called = (
         ()
         if settings.fetch_settings.offline
-        else tuple(e for e in required if e.judge.replay != "only")
+        else tuple(
+            e for e in required if e.judge.replay != "only" and not e.judge.settings.unavailable
+        )
     )
     can_call = not keys.unavailable_reason
     problems = [
@@ -165,11 +168,18 @@ def find_judge_problems(
     """Errors in the settings of judges; no request is made.
 
     Args:
-        unset: severity of settings whose environment variables are not set.
+        unset: severity of settings whose environment variables are not set, and of judges that
+            are no models.
     """
     from agentci.judges.validate import find_settings_problems  # noqa: PLC0415 (most runs do not need it)
 
     for each in required:
+        if reason := each.judge.settings.unavailable:
+            problem = _make_judge_problem(
+                each, f"it has no judge model: {reason}", hint=NO_MODEL_HINT
+            )
+            yield replace(problem, severity=unset)
+            continue
         if names := each.judge.settings.unset_variables:
             problem = _make_judge_problem(
                 each,

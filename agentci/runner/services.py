@@ -1,6 +1,6 @@
 """Everything that running checks needs, in one value; tests pass their own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from agentci._util.files import SpooledChunks
 from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.config.variables import ConfigVariables
-from agentci.errors import InterruptionError
+from agentci.errors import EvaluatorError, InterruptionError
 from agentci.execution.registry import Executors
 from agentci.model.program import Agent
 from agentci.remote.programs import ProgramTable
@@ -124,3 +124,14 @@ class Services:
         if agent.sandboxed or not self.agent_refusal:
             return ""
         return f"{self.agent_refusal}; {SANDBOX_HINT}"
+
+    def select_caches(self, names: Sequence[str]) -> Mapping[str, ResolvedPath]:
+        """The folders with models that an entry names, by variable.
+
+        Raises:
+            EvaluatorError: the workflow does not open one of them.
+        """
+        for name in names:
+            if name not in self.evaluator_caches:
+                raise EvaluatorError(f"{name} is not in evaluator-cache")
+        return {name: self.evaluator_caches[name] for name in names}

@@ -65,7 +65,7 @@ def write_grading_command(folder: Path, *, target: str, printed: str = "grade") 
     command = "python3 grade.py {PROMPT_FILE} {OUTPUT_FILE}"
     targets = [
         {"name": "default", "provider": "codex", **({"grader_target": target} if target else {})},
-        {"name": "own", "provider": "cli", "command": command, "cwd": "../graders"},
+        {"name": "own", "provider": "cli", "command": command, "cwd": "graders"},
     ]
     (folder / ".agentv" / "targets.yaml").write_text(json.dumps({"targets": targets}))
 
@@ -99,6 +99,17 @@ def test_command_that_is_evaluated_does_not_grade_itself(tmp_path: Path) -> None
     )
     ran = run_agentci(["run", "a.eval.yaml"], cwd=tmp_path)
     assert (ran.code, "target 'own' is not a judge model" in ran.out) == (2, True), ran.out
+
+
+def test_default_target_of_the_list_is_the_agent(tmp_path: Path) -> None:
+    make_eval_file(tmp_path)
+    (tmp_path / "a.outputs.jsonl").unlink()
+    target = {"name": "default", "provider": "cli", "command": "echo {EVAL_ID}!"}
+    (tmp_path / ".agentv" / "targets.yaml").write_text(json.dumps({"targets": [target]}))
+    case = {"id": "a", "input": "q", "assertions": [{"type": "equals", "value": "a!"}]}
+    (tmp_path / "a.eval.yaml").write_text(json.dumps({"tests": [case]}))
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 0, ran.out
 
 
 def write_providers(folder: Path, *, target: str = "", **keys: object) -> None:

@@ -80,6 +80,32 @@ def test_program_reads_named_folder_and_cannot_change_it(workspace: Path, isolat
     assert (folder / "model.bin").read_text() == "weights"
 
 
+def test_code_judge_reads_named_folder(workspace: Path) -> None:
+    folder = workspace.parent / "models"
+    judge = {"type": "code_judge", "name": "ev", "script": ["python3", "ev.py"]}
+    judge |= {"folder": str(folder), "cache_dirs": ["MODELS"]}
+    case = {"id": "a", "criteria": "c", "input": "q"}
+    entries = {"evaluators": [judge]}
+    document = {"cases": [case], "execution": entries, "outputs": "out.jsonl"}
+    (workspace / "a.eval.yaml").write_text(json.dumps(document))
+    (workspace / "out.jsonl").write_text(json.dumps({"id": "a", "text": "x"}))
+    details = run_and_read_details(workspace, "--evaluator-cache", f"MODELS={folder}")
+    assert (details["variable"], details["model"]) == (str(folder), "weights")
+    assert (details["written"], details["token"]) == (REFUSED, REFUSED)
+    refused = run_agentci(["validate"], cwd=workspace)
+    assert "evaluator `ev`: MODELS is not in evaluator-cache" in refused.out
+
+
+def test_single_evaluator_reads_opened_folder(workspace: Path) -> None:
+    folder = workspace.parent / "models"
+    config = json.dumps({"folder": str(folder)})
+    command = ["evaluator", "run", "ev.py", "--trace", "trace.json", "--config", config]
+    ran = run_agentci([*command, "--evaluator-cache", f"MODELS={folder}"], cwd=workspace)
+    assert (ran.code, '"model": "weights"' in ran.out) == (0, True), ran.out
+    closed = run_agentci(command, cwd=workspace)
+    assert '"model": "PermissionError"' in closed.out
+
+
 def test_program_cannot_read_folder_that_its_entry_does_not_name(workspace: Path) -> None:
     configure(workspace)
     folder = workspace.parent / "models"

@@ -140,6 +140,8 @@ AGENTV_ENTRIES = {
     "value: {name: search, args: {city: x}}}",
     "trajectory:step_count": "{type: 'trajectory:step-count', value: {max: 1}}",
     "skill_trigger": "{type: skill-trigger, skill: a}",
+    **{kind: f"{{type: {kind}, value: a}}" for kind in ("python", "javascript", "webhook")},
+    "similar": "{type: similar, value: a}",
 }
 
 

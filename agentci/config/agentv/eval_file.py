@@ -64,15 +64,15 @@ def expand_eval_file(
     root = document.root
     external, includes = ExternalCases(files=files), IncludedEvaluators(files=files)
     own_types = CustomTypes(files=files)
-    root = _change_case_lists(root, external.expand)
+    root = _change_case_lists(external.collect(root), external.expand)
     root = _change_evaluator_lists(root, includes.expand)
-    is_new = version5.is_version5(root)
+    is_new = version5.is_version5(document.root)
     cases = version5.Version5Cases(root=root, files=files)
     root = cases.rewrite() if is_new else root
     root = _change_evaluator_lists(
         root, lambda entries: own_types.expand(version5.rewrite_evaluators(entries))
     )
-    environment = EnvironmentSubstitution(variables=variables)
+    environment = EnvironmentSubstitution(variables=variables, is_version5=is_new)
     if TESTS_KEY in root.fields:
         root = _change_effective_values(root, environment.substitute)
     shared = SharedValues(root=root, warns_about_evaluators=not is_new)

@@ -51,8 +51,12 @@ def make_unique_name(name: str, taken: Collection[str]) -> str:
     return name if name not in taken else next(each for each in numbered if each not in taken)
 
 
+# Types whose `value` is not part of a name.
+UNNAMED_TYPES: Final = ("python", "javascript", "webhook", "similar")
+
+
 def _derive_name(entry: JsonObject, kind: str) -> str:
-    value: Json = entry.get("value", entry.get("skill"))
+    value: Json = None if kind in UNNAMED_TYPES else entry.get("value", entry.get("skill"))
     if isinstance(value, list):
         return f"{kind}-{len(value)}"
     if isinstance(value, str):
@@ -194,10 +198,16 @@ class EvaluatorReader(Struct, kw_only=True):
         name = make_evaluator_name(entry, version=self.version, taken=names)
         if name is None:
             return self._handle_missing_name(entry, kind, at, threshold)
-        if name in names:
-            message = f"duplicate evaluator name {quote_name(name)} in one list"
-            self._add_problem(message, (*at, "name"), hint="rename one of them")
-            return None
+        if name in names:  # AgentV runs both under one name
+            unique = make_unique_name(name, names)
+            warning = Problem(
+                message=f"a second evaluator {quote_name(name)} is named {quote_name(unique)}",
+                place=self.document.place_of((*at, "name")),
+                hint="rename one of them; `gate.evaluators` and `--only` take the new name",
+                severity="warning",
+            )
+            self.problems.append(warning)
+            name = unique
         names.add(name)
         if entry.get("name") is None:
             self.made_names.add(name)

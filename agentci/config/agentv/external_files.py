@@ -98,6 +98,12 @@ def _make_case_node(document: Document, file: str) -> Node:
 
 URL_PREFIX: Final = "file://"
 JSONL_EXTENSION: Final = ".jsonl"
+# Other keys with cases, since AgentV 5.
+SCENARIOS_KEY: Final = "scenarios"
+IMPORTS_KEY: Final = "imports"
+SUITE_HINT: Final = "run those eval files as well: `agentci run FILE FILE`"
+# How a scenario's row and its test are joined; of all other keys, the test's value counts.
+JOINED_KEYS: Final = ("vars", "metadata", "assert")
 
 
 class ExternalCases(Struct, kw_only=True):
@@ -109,6 +115,77 @@ class ExternalCases(Struct, kw_only=True):
 
     files: FileResolver
     problems: list[Problem] = field(default_factory=list)
+
+    def collect(self, root: MappingNode) -> MappingNode:
+        """Add the cases of `scenarios` and `imports` to `tests`."""
+        sources = [root.fields[key] for key in (SCENARIOS_KEY, IMPORTS_KEY) if key in root.fields]
+        if not sources:
+            return root
+        own = tree.find_value(root, V4_CASES_KEY)
+        expanded = () if own is None else self.expand(own)
+        found = [*(expanded.items if isinstance(expanded, SequenceNode) else ())]
+        found += self._read_imports(tree.find_value(root, IMPORTS_KEY))
+        found += self._join_scenarios(tree.find_value(root, SCENARIOS_KEY))
+        fields = {
+            key: each
+            for key, each in root.fields.items()
+            if key not in (SCENARIOS_KEY, IMPORTS_KEY)
+        }
+        place = (sources[0] if own is None else root.fields[V4_CASES_KEY]).place
+        fields[V4_CASES_KEY] = MappingEntry(place=place, value=tree.make_sequence(found, place))
+        return tree.make_mapping_from_entries(fields, root.place)
+
+    def _read_imports(self, imports: Node | None) -> Iterator[Node]:
+        suites = tree.find_value(imports, "suites")
+        if suites is not None:
+            self._warn("`imports.suites` has no effect", suites.place, SUITE_HINT)
+        listed = tree.find_value(imports, V4_CASES_KEY)
+        for each in _list_items(listed):
+            yield from self._read_import(each, "path")
+
+    def _read_import(self, entry: Node, key: str) -> Iterator[Node]:
+        """Read the files of cases that an entry names, as a text or with ``key``."""
+        named = tree.find_value(entry, key) if isinstance(entry, MappingNode) else entry
+        if tree.find_value(entry, "select") is not None:
+            hint = "all cases are evaluated; select some with --case and --tag"
+            self._warn("`select` has no effect", entry.place, hint)
+        if isinstance(named, ScalarNode) and isinstance(named.value, str) and named.value.strip():
+            yield from self._read_files(named.value, named)
+        else:
+            self._add_error("an import needs the `path` of a file of cases", entry.place)
+
+    def _join_scenarios(self, scenarios: Node | None) -> Iterator[Node]:
+        """Each row of a scenario's `config` with each of its `tests`, as in AgentV."""
+        listed = (each for item in _list_items(scenarios) for each in self._read_scenarios(item))
+        taken: set[str] = set()
+        for number, scenario in enumerate(listed, start=1):
+            parts = (tree.find_value(scenario, key) for key in ("config", V4_CASES_KEY))
+            match [*parts]:
+                case [SequenceNode() as rows, SequenceNode() as tests]:
+                    yield from _join_rows(rows, tests, number, taken)
+                case _:
+                    message = "a scenario needs the lists `config` and `tests`"
+                    self._add_error(message, scenario.place)
+
+    def _read_scenarios(self, item: Node) -> Iterator[Node]:
+        if not isinstance(item, ScalarNode):
+            yield item
+            return
+        try:
+            sources = self.files.cases(str(item.value).removeprefix(URL_PREFIX), item.place)
+        except InputError as error:
+            self.problems += error.problems
+            return
+        for source in sources:
+            root, problems = read_tree(source.data, file=source.file)
+            self.problems += problems
+            yield from _list_items(tree.find_value(root, SCENARIOS_KEY) or root)
+
+    def _warn(self, message: str, place: Place, hint: str) -> None:
+        self.problems.append(Problem(message=message, place=place, hint=hint, severity="warning"))
+
+    def _add_error(self, message: str, place: Place) -> None:
+        self.problems.append(Problem(message=message, place=place))
 
     def expand(self, cases: Node) -> Node:
         """Replace paths in the list ``cases`` with the cases they name; keep other nodes."""
@@ -125,8 +202,12 @@ class ExternalCases(Struct, kw_only=True):
     def _expand_item(self, item: Node) -> Iterator[Node]:
         if isinstance(item, ScalarNode) and isinstance(item.value, str) and item.value.strip():
             yield from self._read_files(item.value, item)
-        else:
+        elif tree.find_value(item, INCLUDE_KEY) is None:
             yield item
+        elif _find_text(item, "type") == "suite":
+            self._warn("an included eval file has no effect", item.place, SUITE_HINT)
+        else:
+            yield from self._read_import(item, INCLUDE_KEY)
 
     def _read_files(self, named: str, node: ScalarNode) -> Iterator[Node]:
         """Read the cases of all files that match ``named``."""
@@ -166,8 +247,59 @@ def _with_folder_id(case: Node, folder: str) -> Node:
     return tree.replace_values(case, {"id": tree.make_node(folder, case.place)})
 
 
+def _list_items(node: Node | None) -> tuple[Node, ...]:
+    """The items of a list; a single value is its only item."""
+    if isinstance(node, SequenceNode):
+        return node.items
+    return () if node is None else (node,)
+
+
+def _find_text(node: Node, key: str) -> str:
+    """The text of ``key``; empty if there is none."""
+    found = tree.find_value(node, key)
+    return "" if not isinstance(found, ScalarNode) or found.value is None else str(found.value)
+
+
+def _join_rows(
+    rows: SequenceNode, tests: SequenceNode, scenario: int, taken: set[str]
+) -> Iterator[Node]:
+    """Join each row with each test.
+
+    Args:
+        taken: the ids so far; a repeated one gets a number.
+    """
+    for row_number, row in enumerate(rows.items, start=1):
+        for number, test in enumerate(tests.items, start=1):
+            if not isinstance(row, MappingNode) or not isinstance(test, MappingNode):
+                yield test
+                continue
+            own, shared = (_find_text(each, "id") for each in (test, row))
+            ending = f"__scenario_test_{number}" if len(tests.items) > 1 else ""
+            default = f"scenario-{scenario}-{row_number}-{number}"
+            name = own or (f"{shared}{ending}" if shared else default)
+            name = make_unique_name(name, taken)
+            taken.add(name)
+            case = tree.replace_values(row, _join_values(row, test))
+            yield tree.replace_values(case, {"id": tree.make_node(name, test.place)})
+
+
+def _join_values(row: MappingNode, test: MappingNode) -> dict[str, Node]:
+    """The values of ``test``, joined with those of ``row`` where both count."""
+    values = {key: each.value for key, each in test.fields.items()}
+    for key in JOINED_KEYS:
+        match (tree.find_value(row, key), values.get(key)):
+            case (MappingNode() as shared, MappingNode() as own):
+                inner = {name: each.value for name, each in own.fields.items()}
+                values[key] = tree.replace_values(shared, inner)
+            case (SequenceNode() as shared, SequenceNode() as own):
+                values[key] = tree.make_sequence((*shared.items, *own.items), own.place)
+            case _:
+                pass
+    return values
+
+
 INCLUDE_KEY: Final = "include"
-INCLUDED_LIST_KEY: Final = "assertions"
+INCLUDED_LIST_KEYS: Final = V4_KEYS
 # The same limit as in AgentV.
 MAX_INCLUDE_DEPTH: Final = 3
 
@@ -219,10 +351,11 @@ class IncludedEvaluators(Struct, kw_only=True):
     def _read_entries(self, source: ReferencedFile) -> Node:
         root, problems = read_tree(source.data, file=source.file)
         self.problems += problems
-        entries = tree.find_value(root, INCLUDED_LIST_KEY)
+        found = (tree.find_value(root, key) for key in INCLUDED_LIST_KEYS)
+        entries = next((each for each in found if each is not None), None)
         if not isinstance(entries, SequenceNode):
             raise InputError.from_message(
-                f"an included file needs a list of `{INCLUDED_LIST_KEY}`",
+                f"an included file needs a list of `{INCLUDED_LIST_KEYS[0]}`",
                 place=root.place if entries is None else entries.place,
             )
         return entries

@@ -100,8 +100,8 @@ class FileResolver(Protocol):
             InputError: it does not exist, or is outside the workspace.
         """
 
-    def settings(self, name: str) -> ReferencedFile | None:
-        """The nearest file ``name`` in a folder `.agentv`; None if there is none.
+    def settings(self, name: str) -> Sequence[ReferencedFile]:
+        """The files ``name`` in folders `.agentv`, nearest first.
 
         Raises:
             InputError: it is outside the workspace.
@@ -209,12 +209,12 @@ class WorkspaceFileResolver:
             )
         return self._read_referenced(path, named, place)
 
-    def settings(self, name: str) -> ReferencedFile | None:
+    def settings(self, name: str) -> tuple[ReferencedFile, ...]:
         """See ``FileResolver``."""
         paths = (root / SETTINGS_FOLDER / name for root in self._iter_search_folders())
-        path = next(filter(is_file, paths), None)
         named = f"{SETTINGS_FOLDER}/{name}"
-        return None if path is None else self._read_referenced(path, named, Place(file=named))
+        found = dict.fromkeys(filter(is_file, paths))
+        return tuple(self._read_referenced(each, named, Place(file=named)) for each in found)
 
     def assertion(self, kind: str) -> str | None:
         """See ``FileResolver``."""

@@ -31,9 +31,7 @@ IGNORED_EXECUTION_KEYS: Final = frozenset(
 # Top-level keys that change the cases or their input, which agentci does not support. Some exist
 # only since AgentV 5.
 UNSUPPORTED_TOP_LEVEL_KEYS: Final = {
-    "scenarios": "write its cases below `tests`, each with its `vars`",
     **dict.fromkeys(("prompts", "default_test"), "they belong in a file with `tests`"),
-    "imports": "list files of cases in `tests`, and run other eval files separately",
     "vars": "AgentV reads only the `vars` of cases; move them there",
 }
 # Evaluators may need these; each value is an alternative.

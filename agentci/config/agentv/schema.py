@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agentci.config.agentv.models import CaseSpec, EvalFile, TurnSpec
 from agentci.config.agentv.target import TargetSpec, TrialsSpec
-from agentci.config.discovery import CASE_KEYS
+from agentci.config.discovery import CASE_KEYS, CASE_SOURCE_KEYS
 from agentci.config.schema import JSON_SCHEMA_DIALECT, Schema, simplify_schema
 from agentci.evaluators.agentv.registry import AGENTV_TYPES, UNSUPPORTED_TYPES, list_type_names
 
@@ -85,7 +85,7 @@ def make_eval_file_schema() -> Schema:
     }
     trials = {"$ref": "#/$defs/TrialsSpec", "description": "Several runs of each case."}
     definitions["Execution"]["properties"] |= {"target": target, "trials": trials}
-    schema["anyOf"] = [{"required": [key]} for key in CASE_KEYS]
+    schema["anyOf"] = [{"required": [key]} for key in CASE_SOURCE_KEYS]
     return {"$schema": JSON_SCHEMA_DIALECT, "$id": SCHEMA_ID, **simplify_schema(schema)}
 
 

@@ -24,6 +24,13 @@ from agentci.model.problem import Problem
 
 CASE_PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}")
 ENVIRONMENT_PLACEHOLDER: Final = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+# Since AgentV 5, with a default in quotes.
+VERSION5_PLACEHOLDER: Final = re.compile(
+    r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*"
+    r"(?:\|\s*default\(\s*(?:\"([^\"]*)\"|'([^']*)')\s*(?:,\s*true\s*)?\)\s*)?\}\}"
+)
+# Keys that name a variable, whose value must not be in the config.
+SECRET_KEYS: Final = ("api_key", "apiKey")
 NUMBER_PATTERN: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
 
@@ -109,18 +116,33 @@ class EnvironmentSubstitution(Struct, kw_only=True):
     """Substitutes environment variables in texts.
 
     Attributes:
+        is_version5: whether `{{ env.NAME }}` names a variable, too.
         problems: errors for variables that are refused or not set. AgentV reads the latter as
-            empty, and then a check that a response contains the empty text always passes.
+            empty, and then a check that a response contains the empty text always passes. A
+            placeholder of AgentV 5 stays, with a warning.
     """
 
     variables: ConfigVariables
+    is_version5: bool = False
     problems: list[Problem] = field(default_factory=list)
 
     def substitute(self, node: Node) -> Node:
         """Replace placeholders in ``node``; a text with only a placeholder may become a number."""
+        if isinstance(node, MappingNode):
+            values = {
+                key: self.substitute(each.value)
+                for key, each in node.fields.items()
+                if key not in SECRET_KEYS
+            }
+            return replace_values(node, values)
+        if isinstance(node, SequenceNode):
+            return change_items(node, self.substitute)
         return change_texts(node, self._substitute_text)
 
     def _substitute_text(self, node: ScalarNode, text: str) -> Node:
+        if self.is_version5 and VERSION5_PLACEHOLDER.search(text):
+            text = VERSION5_PLACEHOLDER.sub(lambda match: self._find_value(match, node), text)
+            node = make_node(text, node.place)  # type: ignore[assignment]
         if "${{" not in text:
             return node
         for name in dict.fromkeys(each[1] for each in ENVIRONMENT_PLACEHOLDER.finditer(text)):
@@ -138,6 +160,28 @@ class EnvironmentSubstitution(Struct, kw_only=True):
         value = ENVIRONMENT_PLACEHOLDER.sub(lambda match: self.variables.get(match[1]), text)
         whole = ENVIRONMENT_PLACEHOLDER.fullmatch(text)
         return make_node(value if whole is None else _parse_environment_value(value), node.place)
+
+    def _find_value(self, match: re.Match[str], node: ScalarNode) -> str:
+        """The value of a variable or its default; the placeholder itself if there is neither."""
+        name = match[1]
+        default = next((each for each in match.groups()[1:] if each is not None), None)
+        if refusal := self.variables.explain_refusal(name):
+            message, hint = refusal
+            self.problems.append(Problem(message=message, place=node.place, hint=hint))
+        elif name in self.variables and (self.variables.get(name) or default is None):
+            return self.variables.get(name)
+        elif default is not None:
+            return default
+        else:
+            self.problems.append(
+                Problem(
+                    message=f"environment variable {name} is not set: its placeholder stays",
+                    place=node.place,
+                    hint="set it for agentci, for example in `env:` of the workflow step",
+                    severity="warning",
+                )
+            )
+        return match[0]
 
 
 def _parse_environment_value(text: str) -> Json:

@@ -1,9 +1,7 @@
 """Find judge models among AgentV's targets, which AgentV 5 calls providers."""
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -16,7 +14,7 @@ from agentci.config.yaml_document import YamlDocument, read_tree
 from agentci.config.yaml_nodes import KeyPath, MappingNode, SequenceNode
 from agentci.errors import InputError
 from agentci.evaluators.agentv.command_template import PLACEHOLDER, PLACEHOLDERS
-from agentci.evaluators.judge_config import KEY_VARIABLES, TargetJudgeSpec
+from agentci.evaluators.judge_config import KEY_VARIABLES, VARIABLE_PLACEHOLDER, TargetJudgeSpec
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place, Problem
 
@@ -35,11 +33,6 @@ COMMAND_PATHS: Final[tuple[KeyPath, ...]] = (
 )
 GRADER_KEYS: Final = ("grader_target", "judge_target", "graderTarget", "judgeTarget")
 MAX_ALIASES: Final = 10
-
-# `${{ NAME }}`, and `{{ env.NAME }}` since AgentV 5.
-VARIABLE: Final = re.compile(
-    r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}|\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}"
-)
 
 OPENROUTER_URL: Final = "https://openrouter.ai/api/v1"
 OPENROUTER_KEY: Final = "OPENROUTER_API_KEY"
@@ -73,14 +66,16 @@ TEXT_FIELDS: Final = {
 }
 
 
+class NoModelError(InputError):
+    """AgentV's list names no judge model that agentci can ask."""
+
+
 class Target(Struct, frozen=True, kw_only=True):
     """One target.
 
     Attributes:
         document: the file that defines it.
         at: its path in that file.
-        folder: absolute path of the folder that its `cwd` is relative to; empty for that of the
-            eval file.
         settings: its fields, with those of `config`.
     """
 
@@ -88,7 +83,6 @@ class Target(Struct, frozen=True, kw_only=True):
     provider: str
     document: YamlDocument
     at: KeyPath
-    folder: str
     settings: JsonObject
 
     def place_of(self, *keys: str) -> Place:
@@ -129,9 +123,10 @@ class TargetJudges(Struct, kw_only=True):
         name = self._find_default_grader() or self._find_tested_target()
         try:
             return self._resolve(name, self.document.place_of(()), by_role=True), ""
+        except NoModelError as error:
+            return _make_unavailable(error), ""
         except InputError as error:
-            problem = error.problems[0]
-            return None, "; ".join(filter(None, (problem.message, problem.hint)))
+            return None, _describe(error)
 
     def find_tested(self) -> tuple[str, str]:
         """The name and the provider of the target whose output is evaluated.
@@ -150,7 +145,7 @@ class TargetJudges(Struct, kw_only=True):
         return name, "" if target is None else target.provider
 
     def find_listed_command(self) -> tuple[Target, JsonObject] | None:
-        """The command in a file with targets whose name the eval file gives.
+        """The command in a file with targets whose name the eval file gives, or AgentV's default.
 
         Returns:
             The target, and its settings with the values of variables; None if it is not a command
@@ -159,9 +154,9 @@ class TargetJudges(Struct, kw_only=True):
         Raises:
             InputError: its command or folder names a variable that is refused or not set.
         """
-        name, unset = self._find_tested_target(""), list[str]()
+        name, unset = self._find_tested_target(), list[str]()
         try:
-            target = self._find_target(name, self.document.place_of(()), unset) if name else None
+            target = self._find_target(name, self.document.place_of(()), unset)
         except InputError:  # an error only where a judge is needed
             return None
         if target is None or target.provider != CLI_PROVIDER or target.document is self.document:
@@ -176,12 +171,17 @@ class TargetJudges(Struct, kw_only=True):
         return target, settings
 
     def find(self, name: str, place: Place) -> TargetJudgeSpec:
-        """The judge that an evaluator names at ``place``.
+        """The judge that an evaluator names at ``place``; without settings if it is not a model.
 
         Raises:
-            InputError: there is no such target, or it is not a model.
+            InputError: there is no such target, or its settings are invalid.
         """
-        return self._resolve(name, place, by_role=False)
+        try:
+            return self._resolve(name, place, by_role=False)
+        except NoModelError as error:
+            if name not in self._list_targets():
+                raise
+            return _make_unavailable(error)
 
     def _find_default_grader(self) -> str:
         """`defaults.grader` of the eval file or of the settings; empty if it is not set."""
@@ -191,8 +191,8 @@ class TargetJudges(Struct, kw_only=True):
                 return found
         return ""
 
-    def _find_tested_target(self, default: str = DEFAULT_TARGET) -> str:
-        """The target whose output is evaluated; ``default`` if none is named."""
+    def _find_tested_target(self) -> str:
+        """The target whose output is evaluated; AgentV's default if none is named."""
         paths: tuple[KeyPath, ...] = (
             *(("execution", "target"), ("target",), ("execution", "targets", 0)),
             *(("targets", 0), ("providers", 0), ("defaults", "provider")),
@@ -204,7 +204,7 @@ class TargetJudges(Struct, kw_only=True):
                 return named
         settings = self._read_file(SETTINGS_FILES)
         named = None if settings is None else settings.value(("defaults", "provider"))
-        return named if isinstance(named, str) and named else default
+        return named if isinstance(named, str) and named else DEFAULT_TARGET
 
     def _resolve(self, name: str, place: Place, *, by_role: bool) -> TargetJudgeSpec:
         """The judge of the target ``name``.
@@ -224,7 +224,7 @@ class TargetJudges(Struct, kw_only=True):
         if target is None:
             return TargetJudgeSpec(provider="openai", unset_variables=tuple(unset))
         if target.provider not in graders:
-            raise InputError.from_message(
+            raise NoModelError.from_message(
                 f"target {quote_name(target.name)} is not a judge model: its provider is "
                 f"{quote_name(target.provider)}",
                 place=place,
@@ -240,7 +240,7 @@ class TargetJudges(Struct, kw_only=True):
             if unset:
                 return None
             if name not in targets:
-                raise InputError.from_message(
+                raise NoModelError.from_message(
                     f"unknown target {quote_name(name)}",
                     place=place,
                     hint=suggest_name(name, list(targets))
@@ -288,7 +288,7 @@ class TargetJudges(Struct, kw_only=True):
                 hint="for example `python3 grade.py {PROMPT_FILE} {OUTPUT_FILE}`",
             )
         line = self._expand(given, target.place_of(*COMMAND_KEYS), unset)
-        folder = f"{target.folder or '.'}/{cwd}" if isinstance(cwd, str) else "."
+        folder = cwd if isinstance(cwd, str) else "."
         values = {**dict.fromkeys(PLACEHOLDERS, "''"), **GRADER_VALUES}
         line = PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), line)
         return ["sh", "-c", GRADER_SCRIPT.format(folder=shlex.quote(folder), line=line)]
@@ -297,7 +297,7 @@ class TargetJudges(Struct, kw_only=True):
         given = target.find_value("api_key", "apiKey")
         if given is None:
             return OPENROUTER_KEY if target.provider == "openrouter" else ""
-        match = VARIABLE.fullmatch(given.strip()) if isinstance(given, str) else None
+        match = VARIABLE_PLACEHOLDER.fullmatch(given.strip()) if isinstance(given, str) else None
         if match is None:
             raise InputError.from_message(
                 f"`api_key` of target {quote_name(target.name)} must name a variable",
@@ -308,21 +308,21 @@ class TargetJudges(Struct, kw_only=True):
 
     def _expand(self, text: str, place: Place, unset: list[str]) -> str:
         """Insert variables; ``unset`` receives the names of those that are not set."""
-        for name in dict.fromkeys(each[1] or each[2] for each in VARIABLE.finditer(text)):
+        for name in dict.fromkeys(
+            each[1] or each[2] for each in VARIABLE_PLACEHOLDER.finditer(text)
+        ):
             if refusal := self.variables.explain_refusal(name):
                 raise InputError.from_message(refusal[0], place=place, hint=refusal[1])
             if name not in self.variables:
                 unset.append(name)
-        return VARIABLE.sub(lambda each: self.variables.get(each[1] or each[2]), text).strip()
+        return VARIABLE_PLACEHOLDER.sub(
+            lambda each: self.variables.get(each[1] or each[2]), text
+        ).strip()
 
     def _list_targets(self) -> dict[str, Target]:
         if self._targets is None:
-            sources = [(self.document, "")]
-            for names in (LIST_FILES[:4], SETTINGS_FILES):
-                named = self._find_file(names)
-                if named is not None:
-                    sources.append((_read_targets_file(named), str(PurePath(named.path).parent)))
-            listed = (target for source in sources for target in _iter_targets(*source))
+            sources = [self.document, *map(_read_targets_file, self._find(LIST_FILES))]
+            listed = (target for source in sources for target in _iter_targets(source))
             self._targets = {}
             for target in listed:
                 self._targets.setdefault(target.name, target)
@@ -330,11 +330,22 @@ class TargetJudges(Struct, kw_only=True):
 
     def _read_file(self, names: Sequence[str]) -> YamlDocument | None:
         """The first of the files ``names`` in an `.agentv` folder; None if there is none."""
-        found = self._find_file(names)
+        found = next(self._find(names), None)
         return None if found is None else _read_targets_file(found)
 
-    def _find_file(self, names: Sequence[str]) -> ReferencedFile | None:
-        return next(filter(None, map(self.files.settings, names)), None)
+    def _find(self, names: Sequence[str]) -> Iterator[ReferencedFile]:
+        """The files with one of ``names``; of those in the same folder, first the earlier name."""
+        found = (each for name in names for each in self.files.settings(name))
+        return iter(sorted(found, key=lambda each: -each.path.count("/")))
+
+
+def _describe(error: InputError) -> str:
+    problem = error.problems[0]
+    return "; ".join(filter(None, (problem.message, problem.hint)))
+
+
+def _make_unavailable(error: InputError) -> TargetJudgeSpec:
+    return TargetJudgeSpec(provider="openai", unavailable=_describe(error))
 
 
 def _read_targets_file(source: ReferencedFile) -> YamlDocument:
@@ -348,7 +359,7 @@ def _read_targets_file(source: ReferencedFile) -> YamlDocument:
     return make_document(root, file=source.file, problems=problems)
 
 
-def _iter_targets(document: YamlDocument, folder: str) -> Iterator[Target]:
+def _iter_targets(document: YamlDocument) -> Iterator[Target]:
     for key in LIST_KEYS:
         listed = document.value((key,))
         for index, given in enumerate(listed if isinstance(listed, list) else ()):
@@ -366,7 +377,6 @@ def _iter_targets(document: YamlDocument, folder: str) -> Iterator[Target]:
                 provider=kind if kind in MODEL_PROVIDERS else str(provider),
                 document=document,
                 at=(key, index),
-                folder=folder,
                 settings=settings,
             )
 

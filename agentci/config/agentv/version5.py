@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from agentci.config.agentv.external_files import IMPORTS_KEY, SCENARIOS_KEY
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.shared_values import CASE_PLACEHOLDER, CaseSubstitution
 from agentci.config.agentv.tree import (
@@ -16,6 +17,7 @@ from agentci.config.agentv.tree import (
     make_sequence,
     replace_values,
 )
+from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, plain_data
 from agentci.errors import InputError
 from agentci.evaluators.agentv.registry import normalize_type_name
@@ -29,7 +31,10 @@ ASSERT_KEY: Final = "assert"
 LIST_KEYS: Final = ("assertions", ASSERT_KEY)
 EXPECTED_KEY: Final = "expected_output"
 # Files with one of these keys are of AgentV 5, in which `vars` apply to evaluators, too.
-VERSION_KEYS: Final = (PROMPTS_KEY, DEFAULTS_KEY, "evaluate_options")
+VERSION_KEYS: Final = (
+    *(PROMPTS_KEY, DEFAULTS_KEY, "evaluate_options"),
+    *(SCENARIOS_KEY, IMPORTS_KEY, "providers", "environment"),
+)
 READ_DEFAULTS: Final = (*LIST_KEYS, "vars", "threshold", "metadata")
 PROMPT_TEXT_KEYS: Final = ("prompt", "raw", "content", "template")
 URL_PREFIX: Final = "file://"
@@ -52,7 +57,8 @@ GOAL_PROMPT: Final = """Rate how well the run of the agent achieves this goal:
 
 def is_version5(root: MappingNode) -> bool:
     """Whether the file is of AgentV 5."""
-    return TESTS_KEY in root.fields and any(key in root.fields for key in VERSION_KEYS)
+    listed = any(key in root.fields for key in (TESTS_KEY, SCENARIOS_KEY, IMPORTS_KEY))
+    return listed and any(key in root.fields for key in VERSION_KEYS)
 
 
 class Version5Cases(Struct, kw_only=True):
@@ -69,7 +75,7 @@ class Version5Cases(Struct, kw_only=True):
     def rewrite(self) -> MappingNode:
         """The file with `input` and `expected_output` in each case, and evaluators without vars."""
         prompt = self._read_prompt()
-        defaults = find_value(self.root, DEFAULTS_KEY)
+        defaults = self._read_defaults()
         shared = self._merge_shared(defaults)
         values: dict[str, Node] = {}
         moves = any(map(_has_placeholder, shared))
@@ -90,6 +96,21 @@ class Version5Cases(Struct, kw_only=True):
         fields = {key: each for key, each in self.root.fields.items() if key not in dropped}
         root = make_mapping_from_entries(fields, self.root.place)
         return replace_values(root, values)
+
+    def _read_defaults(self) -> Node | None:
+        """`default_test`, which may be the path of a file."""
+        given = find_value(self.root, DEFAULTS_KEY)
+        if not isinstance(given, ScalarNode) or not isinstance(given.value, str):
+            return given
+        named = given.value.removeprefix(URL_PREFIX).removeprefix("ref://")
+        try:
+            text = self.files.read(named, given.place).text
+        except InputError as error:
+            self.problems += error.problems
+            return None
+        root, problems = read_tree(text.encode(), file=named)
+        self.problems += problems
+        return root
 
     def _merge_shared(self, defaults: Node | None) -> tuple[Node, ...]:
         """The evaluators of all cases: those of the file, then those of `default_test`."""

@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.fields import (
+    CACHE_DIRS,
     Cached,
     Count,
     Entry,
@@ -17,11 +18,12 @@ from agentci.evaluators.fields import (
     Share,
     Text,
     VariableName,
+    check_cache_dirs,
     optional,
 )
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.model.choices import IsolationMode, OnTurnMismatch, RequirementsMode
-from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES, DOCKER_EXECUTOR
+from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 
@@ -67,8 +69,7 @@ class ProcessEntry(RepeatableEntry, Entry):
     )
     cache_dirs: list[VariableName] = Field(
         default=[],
-        description="Folders that the program may read, by their names in `evaluator-cache` of "
-        "the workflow; the variable of that name has the path.",
+        description=CACHE_DIRS,
         examples=[["HF_HUB_CACHE"]],
     )
     memory_mb: Count = optional("Memory limit per process, in MiB.", default=DEFAULT_MEMORY_MB)
@@ -84,14 +85,7 @@ class ProcessEntry(RepeatableEntry, Entry):
 
     @model_validator(mode="after")
     def _with_readable_cache_dirs(self) -> Self:
-        if self.cache_dirs and self.executor == DOCKER_EXECUTOR:
-            raise ValueError(
-                "`cache_dirs` has no effect with `executor: docker`; put the models into the image"
-            )
-        if self.cache_dirs and self.cache:
-            raise ValueError(
-                "`cache_dirs` excludes `cache: true`: the models may change unnoticed; remove one"
-            )
+        check_cache_dirs(self.cache_dirs, executor=self.executor, cached=self.cache)
         return self
 
 

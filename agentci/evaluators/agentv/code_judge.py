@@ -3,7 +3,7 @@
 import codecs
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from msgspec import Struct
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -40,6 +40,7 @@ from agentci.evaluators.definition import (
 )
 from agentci.evaluators.evaluator import find_required_variables
 from agentci.evaluators.fields import (
+    CACHE_DIRS,
     MAX_COUNT,
     Cached,
     Count,
@@ -49,6 +50,7 @@ from agentci.evaluators.fields import (
     StrictModel,
     Text,
     VariableName,
+    check_cache_dirs,
     optional,
 )
 from agentci.evaluators.judge_config import JudgeSpec, define_judge
@@ -314,6 +316,7 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
         default=[],
         description="Names of environment variables to pass to it, besides the default ones.",
     )
+    cache_dirs: list[VariableName] = Field(default=[], description=CACHE_DIRS)
     memory_mb: Count = optional(
         "Memory limit of each of its processes, in MiB.", default=DEFAULT_MEMORY_MB
     )
@@ -333,6 +336,11 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
     judge: JudgeSpec | None = optional(
         "The model that it calls; by default the judge model of the file."
     )
+
+    @model_validator(mode="after")
+    def _with_readable_cache_dirs(self) -> Self:
+        check_cache_dirs(self.cache_dirs, executor=self.executor, cached=self.cache)
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -369,6 +377,7 @@ def build_code_judge(entry: CodeJudgeEntry, context: AgentvContext) -> CodeJudge
             executor=entry.executor,
             network=entry.network,
             variables=tuple(entry.env),
+            cache_dirs=tuple(entry.cache_dirs),
             memory_mb=entry.memory_mb,
             processes=entry.processes,
             isolation=entry.isolation,

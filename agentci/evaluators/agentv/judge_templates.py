@@ -57,6 +57,7 @@ def collect_untrusted_texts(source: TemplateSource) -> Mapping[str, Iterator[str
                 *(value for use in transcript.tool_uses for value in (use.input, use.output)),
             ]
         ),
+        "file_changes": iter((transcript.file_changes or "",)),
         "input_messages": _iterate_leaf_texts([*case_texts.iterate_prompt_segments(agentv_case)]),
         "expected_messages": _iterate_leaf_texts([*agentv_case.expected_messages]),
     }
@@ -115,9 +116,8 @@ def _metadata(source: TemplateSource) -> str:
     return stringify_json(source.agentv_case.metadata, indent=2)
 
 
-def _file_changes(_: TemplateSource) -> str:
-    """Return an empty text: file changes of a run are not recorded."""
-    return ""
+def _file_changes(source: TemplateSource) -> str:
+    return source.transcript.file_changes or ""
 
 
 def _rubrics(source: TemplateSource) -> str:

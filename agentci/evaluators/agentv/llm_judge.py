@@ -1,5 +1,6 @@
 """``llm_judge`` (``llm-grader`` in AgentV 4): a judge model that grades a response."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -99,6 +100,7 @@ REFERENCE_INSTRUCTIONS: Final = (
 TEMPLATE_INSTRUCTIONS: Final = "Follow the instructions that are outside of the markers."
 RUBRICS_SECTION: Final = "rubrics"
 TOOL_CALLS_SECTION: Final = "tool_calls"
+FILE_CHANGES_SECTION: Final = "file_changes"
 
 
 def format_sections(*names: str) -> str:
@@ -191,14 +193,9 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
 
     def _make_template_question(self, own: str, source: TemplateSource) -> JudgePrompt:
         template = own or DEFAULT_TEMPLATE
-        if self._rubrics is not None:
-            names = (
-                (RUBRICS_SECTION,)
-                if own or not any(source.transcript.tool_uses)
-                else _RUBRIC_CONTEXT
-            )
-            added = [name for name in names if name not in list_template_names(template)]
-            template = "\n\n".join((template, format_sections(*added))) if added else template
+        present = list_template_names(template)
+        added = [name for name in self._list_added(own, source) if name not in present]
+        template = "\n\n".join((template, format_sections(*added))) if added else template
         return make_question(
             self._instructions(by_template=bool(own)),
             template,
@@ -207,6 +204,15 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
             trusted=TRUSTED_VARIABLES,
             leaves_unknown=True,
         )
+
+    def _list_added(self, own: str, source: TemplateSource) -> Iterator[str]:
+        """The variables that the template gets appended: of its own only the rubrics."""
+        if not own and source.transcript.file_changes:
+            yield FILE_CHANGES_SECTION
+        if self._rubrics is not None:
+            if not own and any(source.transcript.tool_uses):
+                yield TOOL_CALLS_SECTION
+            yield RUBRICS_SECTION
 
     def _make_written_question(self, prompt: str, source: TemplateSource) -> JudgePrompt:
         rubrics = self._rubrics
@@ -229,7 +235,3 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         )
         how = (TEMPLATE_INSTRUCTIONS,) if by_template else default_instructions
         return " ".join((JUDGE_TASK, *how, self.scale.instructions))
-
-
-# Sections that rubrics need besides the response.
-_RUBRIC_CONTEXT: Final = (TOOL_CALLS_SECTION, RUBRICS_SECTION)

@@ -375,7 +375,7 @@ def _format_snake(source: _PayloadSource) -> dict[str, Json]:
             source.agentv_case.input_messages, to_snake_case
         ),
         "trace_summary": _make_known_summary(source.transcript),
-        "file_changes": None,
+        "file_changes": source.transcript.file_changes,
         "workspace_path": None,
         "config": source.config,
     }
@@ -398,7 +398,7 @@ def _format_v4(source: _PayloadSource) -> dict[str, Json]:
         "trace": trace,
         "trace_summary": _rename_summary_fields(counts),
         **{name: summary.get(name) for name in metric_names},
-        "file_changes": None,
+        "file_changes": transcript.file_changes,
         "workspace_path": None,
         "config": source.config,
     }

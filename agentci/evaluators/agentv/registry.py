@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from agentci.evaluators.agentv import (
     composite,
     field_accuracy,
+    inline_assertions,
     limits,
     text_match,
     tool_trajectory,
@@ -137,15 +138,20 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
     ),
     "regex": AgentvEvaluatorType(entry=text_match.RegexEntry, build=text_match.build_regex),
     "is_json": _make_rule_type(text_match.IsJsonEntry, text_match.make_text_match),
+    **dict.fromkeys(
+        ("python", "javascript", "webhook"),
+        AgentvEvaluatorType(
+            entry=inline_assertions.InlineEntry, build=inline_assertions.build_inline
+        ),
+    ),
+    "similar": AgentvEvaluatorType(
+        entry=inline_assertions.SimilarEntry, build=inline_assertions.build_similar
+    ),
 }
 
 # AgentV types that agentci does not support, spelled with `_`, with the reason or advice.
 UNSUPPORTED_TYPES: Final[Mapping[str, str]] = {
     "agent_judge": "it runs an agent as judge in a workspace",
-    **dict.fromkeys(
-        ("javascript", "python", "similar", "webhook"),
-        "use a program of your own, with `type: script`",
-    ),
     "inline_assert": "use a program of your own, with `type: code_judge`",
 }
 

@@ -141,6 +141,8 @@ def _read_run(row: JsonObject, place: Place) -> RecordedRun:
         messages, is_answer_only = _read_row_messages(row)
         attempt = read_attempt(row)
         start, end = (read_optional_text(row.get(key), key) for key in ("start_time", "end_time"))
+        diff = _get_snake_or_camel(row, "file_changes", "fileChanges")
+        changes = read_optional_text(diff, "file_changes")
     except DocumentFormatError as error:
         raise DocumentFormatError(str(error), line=place.line) from None
     return RecordedRun(
@@ -148,6 +150,7 @@ def _read_run(row: JsonObject, place: Place) -> RecordedRun:
         transcript=replace(
             _make_transcript(messages, metrics, start=start, end=end),
             tool_calls_recorded=not is_answer_only,
+            file_changes=changes,
         ),
         place=place,
         attempt=attempt,

@@ -15,6 +15,9 @@ from agentci.recordings.json_documents import Document
 # Keys of paths to the recorded messages and to the answer, relative to the folder.
 TRANSCRIPT_KEY: Final = "transcript_path"
 ANSWER_KEYS: Final = ("answer_path", "output_path")
+CHANGES_KEY: Final = "file_changes_path"
+# The folder of the index since AgentV 5; paths are relative to the folder above it.
+INDEX_FOLDER: Final = ".internal"
 
 
 class IndexEntry(Struct, frozen=True, kw_only=True):
@@ -22,7 +25,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
 
     Attributes:
         suite: name of the eval file.
-        transcript, answer: paths relative to the folder; empty if the row has none.
+        transcript, answer, changes: paths relative to the folder; empty if the row has none.
         error: why the agent failed; empty if it did not.
         line: that of the row.
     """
@@ -32,6 +35,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
     target: str
     transcript: str
     answer: str
+    changes: str
     error: str
     line: int
 
@@ -80,6 +84,7 @@ def _iterate_entries(documents: Sequence[Document]) -> Iterator[IndexEntry]:
                 target=_read_text(row, "target"),
                 transcript=_read_text(row, TRANSCRIPT_KEY),
                 answer=next(filter(None, (_read_text(row, key) for key in ANSWER_KEYS)), ""),
+                changes=_read_text(row, CHANGES_KEY),
                 error=_describe_error(row.get("error")) if failed else "",
                 line=document.line,
             )

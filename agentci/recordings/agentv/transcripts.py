@@ -35,6 +35,7 @@ def make_run_row(case_id: str, attempt: int | None, transcript: Transcript) -> J
                 "duration_ms": transcript.duration_ms,
                 "start_time": transcript.start_time,
                 "end_time": transcript.end_time,
+                "file_changes": transcript.file_changes,
             }
         ),
     }

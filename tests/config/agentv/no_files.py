@@ -7,6 +7,7 @@ from pathlib import PurePath
 from agentci.config.agentv.files import AttachedFile, ReferencedFile
 from agentci.errors import InputError
 from agentci.model.problem import Place
+from agentci.model.values import replace
 
 
 @dataclass
@@ -66,10 +67,14 @@ class NoFiles:
             raise InputError.from_message(f"there is no file {named}", place=place)
         return ReferencedFile(file=named, path=f"/w/{named}", data=self.texts[named].encode())
 
-    def settings(self, name: str) -> ReferencedFile | None:
-        """Returns the text with the name ``.agentv/NAME``."""
-        named = f".agentv/{name}"
-        return self._source(named, Place(file=named)) if named in self.texts else None
+    def settings(self, name: str) -> tuple[ReferencedFile, ...]:
+        """Returns the text with the name ``.agentv/NAME``, then the one in the folder above."""
+        named = {f".agentv/{name}": "/w/", f"../.agentv/{name}": "/"}
+        return tuple(
+            replace(self._source(each, Place(file=each)), path=f"{folder}.agentv/{name}")
+            for each, folder in named.items()
+            if each in self.texts
+        )
 
     def assertion(self, kind: str) -> str | None:
         """Returns the program of types that start with ``own``."""

@@ -162,7 +162,7 @@ class TestCases:
         [warning] = _read(text.replace("execution: {e", "execution: {workers: 1, e")).notices
         assert warning.message == "unknown key 'threshhold' is ignored"
 
-    @pytest.mark.parametrize("key", ["prompts", "imports", "scenarios", "default_test"])
+    @pytest.mark.parametrize("key", ["prompts", "default_test"])
     def test_agentv_5_key_is_rejected(self, key: str) -> None:
         [message] = _errors(_cases("{id: a, input: q}") + f"{key}: []\n")
         assert message.startswith(f"f.yaml:4:1: `{key}` is not supported by agentci")
@@ -266,10 +266,15 @@ class TestEvaluators:
         text = f"cases: [{{id: a, input: q, assert: 3, x: [{CODE}]}}]"
         assert "`assert` must be a list, not 3" in _errors(text)[0]
 
-    def test_duplicate_evaluator_name_is_rejected(self) -> None:
-        [message] = _errors(_cases("{id: a, input: q}", shared=f"[{CODE}, {CODE}]"))
+    def test_second_evaluator_of_a_name_gets_a_number(self) -> None:
+        suite = _read(_cases("{id: a, input: q}", shared=f"[{CODE}, {CODE}]"))
+        assert [each.identity.name for each in suite.evaluators] == ["c", "c-2"]
         second = 26 + len(CODE) + len(", {name: ")
-        assert message.startswith(f"f.yaml:1:{second}: duplicate evaluator name 'c' in one list")
+        [warning] = suite.notices
+        assert str(warning) == (
+            f"f.yaml:1:{second}: a second evaluator 'c' is named 'c-2' (rename one of them; "
+            "`gate.evaluators` and `--only` take the new name)"
+        )
 
     def test_case_without_evaluators_is_rejected(self) -> None:
         [message] = _errors("cases: [{id: a, input: q}]")

@@ -140,9 +140,6 @@ def test_unset_variable_leaves_the_model_unknown() -> None:
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        ("- {name: agent, provider: codex}", "target 'agent' is not a judge model: its provider"),
-        (AGENT, "unknown target 'grader'"),
-        ("- {name: other, provider: openai}", "unknown target 'agent'"),
         (
             f"{AGENT}\n- {{name: grader, provider: openai, api_key: abc}}",
             "`api_key` of target 'grader' must name a variable",
@@ -158,6 +155,38 @@ def test_target_that_is_no_judge_is_explained(targets: str, message: str) -> Non
     text = GRADED.replace("criteria: c", "assertions: [{type: llm-grader, prompt: Is it good?}]")
     assert message in error(text, targets)
     assert read(GRADED.replace("criteria: c", "assertions: [{type: is-json}]"), targets).evaluators
+
+
+@pytest.mark.parametrize(
+    ("targets", "reason"),
+    [
+        ("- {name: agent, provider: codex}", "target 'agent' is not a judge model: its provider"),
+        (AGENT, "unknown target 'grader'; known targets: agent"),
+        ("- {name: other, provider: openai}", "unknown target 'agent'"),
+    ],
+)
+def test_target_without_model_leaves_its_judge_unavailable(targets: str, reason: str) -> None:
+    assert reason in judge(read(GRADED, targets)).unavailable
+
+
+def test_named_agent_cannot_judge_and_unknown_name_is_an_error() -> None:
+    text = CASE.replace(
+        "criteria: c", "criteria: c, assertions: [{type: llm-grader, target: agent}]"
+    )
+    assert "is not a judge model" in judge(read(text, AGENT)).unavailable
+    assert "unknown target 'agent'" in error(text, "- {name: other, provider: openai}")
+
+
+def test_lists_in_folders_above_complete_the_nearest_one() -> None:
+    files = {
+        ".agentv/providers.yaml": "- {id: cli, label: agent, command: x}",
+        "../.agentv/providers.yaml": "- {id: openai:far, label: judge}\n"
+        "- {id: codex, label: agent}",
+        "../.agentv/config.yaml": "defaults: {grader: judge}",
+    }
+    suite = read(f"target: agent\n{CASE}", files)
+    assert judge(suite).model == "far"
+    assert suite.agent is not None
 
 
 def test_invalid_list_of_targets_is_an_error() -> None:

@@ -1,5 +1,7 @@
 """Eval files of AgentV 5: prompts, variables, defaults of all cases, and types of assertions."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from agentci.config.agentv.eval_file import read_eval_file
@@ -21,12 +23,16 @@ TARGETS = {
 }
 
 
-def read(text: str) -> Suite:
+def read(
+    text: str,
+    files: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Suite:
     return read_eval_file(
         read_yaml(text.encode(), file="f.yaml"),
         Overrides(),
-        NoFiles(texts=TARGETS),
-        variables=ConfigVariables({}),
+        NoFiles(texts={**TARGETS, **(files or {})}),
+        variables=ConfigVariables(environ or {}, allowed=("OWN_*",)),
     )
 
 
@@ -227,3 +233,95 @@ def test_place_of_rewritten_evaluator_is_its_own() -> None:
     text = "prompts: [p]\ntests:\n- id: a\n  assert:\n  - {metric: m, type: not-contains, value: x}"
     [evaluator] = read(text).evaluators
     assert str(evaluator.identity.place) == "f.yaml:5:5"
+
+
+SCENARIOS = """\
+prompts: ["{{ phrase }} in {{ language }}"]
+scenarios:
+- config:
+  - {id: es, vars: {language: Spanish, hello: hola}}
+  - {vars: {language: French, hello: bonjour}, assert: [{type: is-json}]}
+  tests:
+  - {vars: {phrase: hello}, assert: [{type: equals, value: "{{ hello }}"}]}
+  - {id: own, metadata: {a: 1}, vars: {phrase: bye}}
+"""
+
+
+def test_scenarios_join_each_row_with_each_test() -> None:
+    suite = read(f"{SCENARIOS}assert: [{{type: contains, value: x}}]\n")
+    found = suite.eval_cases or ()
+    assert [(each.eval_case.id, contents(each.eval_case)) for each in found] == [
+        ("es__scenario_test_1", ["hello in Spanish"]),
+        ("own", ["bye in Spanish"]),
+        ("scenario-1-2-1", ["hello in French"]),
+        ("own-2", ["bye in French"]),
+    ]
+    names = [[each.identity.name for each in case.evaluators] for case in found]
+    assert names == [
+        ["equals-hola", "contains-x"],
+        ["contains-x"],
+        ["is-json", "equals-bonjour", "contains-x"],
+        ["is-json", "contains-x"],
+    ]
+
+
+def test_scenarios_of_files_follow_tests() -> None:
+    text = f"prompts: [p]\ntests: [{{id: a, {CHECK}}}]\nscenarios: [file://s.yaml]"
+    rows = f"- {{config: [{{id: s}}], tests: [{{{CHECK}}}]}}"
+    for content in (rows, f"scenarios:\n{rows}"):
+        suite = read(text, {"s.yaml": content})
+        assert [each.eval_case.id for each in suite.eval_cases or ()] == ["a", "s"]
+
+
+def test_invalid_scenario_is_an_error() -> None:
+    with pytest.raises(InputError, match="2:13: a scenario needs the lists `config` and `tests`"):
+        read(f"tests: [{{id: a, {CHECK}}}]\nscenarios: [{{config: []}}]")
+
+
+@pytest.mark.parametrize(
+    "imports",
+    ["imports: {tests: [{path: c.yaml}]}", "tests: [{include: c.yaml, type: tests}]"],
+)
+def test_imported_cases_are_evaluated(imports: str) -> None:
+    suite = read(f"prompts: [p]\n{imports}", {"c.yaml": f"[{{id: c, {CHECK}}}]"})
+    assert [each.eval_case.id for each in suite.eval_cases or ()] == ["c"]
+
+
+def test_imported_eval_files_are_a_warning() -> None:
+    text = f"prompts: [p]\nimports: {{suites: [{{path: x}}]}}\ntests: [{{id: a, {CHECK}}}, "
+    suite = read(f"{text}{{include: y, type: suite}}]")
+    assert [each.message for each in suite.notices] == [
+        "`imports.suites` has no effect",
+        "an included eval file has no effect",
+    ]
+
+
+def test_default_test_may_be_a_file() -> None:
+    # Every file contains its own name.
+    text = "prompts: ['{{ input }}']\ndefault_test: 'file://vars: {input: q}'\n"
+    [case] = cases(f"{text}tests: [{{id: a, {CHECK}}}]")
+    assert contents(case) == ["q"]
+
+
+def test_included_list_may_be_named_assert() -> None:
+    suite = read(
+        "prompts: [p]\nassert: [{include: x}]\ntests: [{id: a}]",
+        {"x": "assert: [{type: is-json}]"},
+    )
+    assert [each.identity.name for each in suite.evaluators] == ["is-json"]
+
+
+def test_environment_is_inserted_in_its_new_spelling() -> None:
+    text = (
+        "prompts: ['{{ env.OWN_A }}']\ntests:\n- id: a\n  assert:\n"
+        "  - {type: contains, value: '{{ env.OWN_B | default(\"good\") }} {{ env.OWN_C }}'}\n"
+    )
+    suite = read(text, environ={"OWN_A": "q"})
+    assert [contents(each.eval_case) for each in suite.eval_cases or ()] == [["q"]]
+    assert suite.evaluators[0].identity.name == "contains-good {{ env.OWN_C }}"
+    [warning] = suite.notices
+    assert str(warning).startswith(
+        "f.yaml:5:29: environment variable OWN_C is not set: its placeholder stays"
+    )
+    with pytest.raises(InputError, match="HOME is not in env-allow"):
+        read(text.replace("OWN_B", "HOME"))

@@ -36,7 +36,7 @@ def build_target(
     hint = "name the program of an evaluator, FILE.py:FUNCTION, or the file of a prompt"
     locator, found = locate_given(options.path, services, hint=hint)
     if options.kind == "code":
-        return locator, _build_code(options, found, locator)
+        return locator, _build_code(options, found, locator, services)
     try:
         return locator, _build_from_entry(options, found, locator, services)
     except ValidationError as error:
@@ -68,7 +68,7 @@ def locate_given(named: str, services: Services, *, hint: str) -> tuple[FileLoca
 
 
 def _build_code(
-    options: EvaluatorRunOptions, found: ResolvedPath, locator: FileLocator
+    options: EvaluatorRunOptions, found: ResolvedPath, locator: FileLocator, services: Services
 ) -> CodeEvaluator:
     threshold = _find_threshold(options)
     timeout = options.timeout_seconds
@@ -87,6 +87,7 @@ def _build_code(
             program=locator.find(found.path.name, COMMAND_LINE),
             stdin="",
             timeout_seconds=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
+            cache_dirs=tuple(services.evaluator_caches),
         ),
         program_place=COMMAND_LINE,
     )
@@ -117,6 +118,7 @@ def _build_from_entry(
             grader=f"{found.path.name}:{options.function}",
             threshold=_find_threshold(options),
             timeout=GRADER_SECONDS if timeout is None else timeout,
+            cache_dirs=[*services.evaluator_caches],
         )
         return build_grader(grader, context)
     prompt = PromptEntry(
