@@ -1,6 +1,6 @@
 """Tests of differences between two runs: sign flips per group, and Holm's correction.
 
-Formulas, their sources and measured error rates are in docs/statistics.md.
+Formulas and their sources are in docs/comparison.md, measured error rates in docs/statistics.md.
 """
 
 import math
