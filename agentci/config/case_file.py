@@ -16,14 +16,17 @@ from agentci.config.validate import read_part, sort_problems
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
-from agentci.evaluators.checks.case_check import CALLS_CHECK, CaseCheckEvaluator
-from agentci.evaluators.checks.check import CheckEvaluator
-from agentci.evaluators.checks.context import CheckContext
+from agentci.evaluators.checks.check import (
+    CALLS_CHECK,
+    CaseCheckEvaluator,
+    CheckContext,
+    CheckEvaluator,
+)
 from agentci.evaluators.checks.names import CASE_PREFIX
-from agentci.evaluators.checks.prices import TokenPriceSpec
 from agentci.evaluators.checks.registry import CHECK_TYPE, read_expected_calls
 from agentci.evaluators.checks.trajectory import CaseCalls
 from agentci.evaluators.evaluator_type import TextFile
+from agentci.evaluators.fields import TokenPriceSpec
 from agentci.evaluators.trajectory.expectation import ExpectedTrajectory
 from agentci.evaluators.trajectory.plain_calls import list_named_calls, read_plain_calls
 from agentci.model.case import EvalCase, EvalSet

@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from agentci.config.checks import LONG_FORM, VALUE_KEY, CheckItem
 from agentci.config.schema import Schema
 from agentci.config.yaml_document import YamlDocument
-from agentci.evaluators.checks.check import CheckEvaluator
-from agentci.evaluators.checks.context import CheckContext
+from agentci.evaluators.checks.check import CheckContext, CheckEvaluator
 from agentci.evaluators.checks.entries import CheckEntry
-from agentci.evaluators.checks.prices import TokenPriceSpec
 from agentci.evaluators.checks.registry import CHECKS, build_check
 from agentci.evaluators.evaluator_type import TextFile
-from agentci.evaluators.trajectory.problems import KeyPath
+from agentci.evaluators.fields import TokenPriceSpec
+from agentci.evaluators.trajectory.matchers import KeyPath
 from agentci.model.problem import Place, Problem
 
 ReadPart = Callable[..., tuple[CheckEntry | None, tuple[Problem, ...]]]

@@ -16,12 +16,12 @@ from pydantic import (
 )
 
 from agentci.config.results_entries import ResultsEntry
-from agentci.evaluators.checks.prices import Prices
 from agentci.evaluators.fields import (
     AnyConfidence,
     Confidence,
     ConfigVersion,
     MatchType,
+    Prices,
     Share,
     StrictModel,
     Text,

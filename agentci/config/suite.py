@@ -21,7 +21,7 @@ from agentci.model.results_source import ResultsSource
 from agentci.model.run_source import RunSource
 
 if TYPE_CHECKING:
-    from agentci.evaluators.checks.prices import TokenPriceSpec
+    from agentci.evaluators.fields import TokenPriceSpec
 
 DEFAULT_METRIC: Final = "tool_trajectory_avg_score"
 

@@ -4,17 +4,26 @@ It is written with the keys of configs, so that it changes with the config and n
 agentci.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from agentci._util.text.command_words import split_words
 from agentci.model.case import AgentvCase, EvalCase, Expectation
 from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.program import LocalProgram, Program
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+# Words within an argument, such as those of `sh -c "python check.py"`.
+_WORD: Final = re.compile(r"[\w./+~-]+")
+
+
+def split_words(command_line: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments of a command line and the words within them, each once."""
+    yield from dict.fromkeys(word for part in command_line for word in (part, *_WORD.findall(part)))
+
 
 # Keys of entries that change neither a score nor whether it passes.
 KEYS_WITHOUT_EFFECT: Final = frozenset(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeGuard, TypeVar
 
-from agentci._util.text.wildcards import matches_any
+from agentci._util.text.patterns import matches_any
 from agentci.evaluators.definition import Definition, Facts
 from agentci.model.case import Case, Expectation
 from agentci.model.judgement import EvaluatorIdentity, Judgement

@@ -221,3 +221,20 @@ def reject_repeat(entry: RepeatableEntry, *, of: Place, at: Place) -> None:
     """
     if entry.repeat > 1 and at != of:
         raise InputError.from_message(REPEAT_HAS_NO_EFFECT, place=at, hint=REPEAT_HINT)
+
+
+Dollars: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class TokenPriceSpec(StrictModel):
+    """Prices of a model in US dollars per million tokens."""
+
+    input: Dollars = Field(description="Input tokens that are not read from a cache.")
+    output: Dollars = Field(description="Output tokens.")
+    cache_read: Dollars | None = optional("Input tokens read from a cache; by default, as `input`.")
+    cache_write: Dollars | None = optional(
+        "Input tokens written to a cache; by default, as `input`."
+    )
+
+
+Prices: TypeAlias = dict[Text, TokenPriceSpec]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from agentci._util.text import truncate
-from agentci._util.text.strict_json import StrictJsonError, decode_strict_json
+from agentci._util.text.json_text import StrictJsonError, decode_strict_json
 from agentci.errors import EvaluatorError
 from agentci.model.json import JsonObject
 from agentci.model.requests import ProgramOutput

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agentci.evaluators.prompts.answer_schema import make_answer_schema
+from agentci.evaluators.prompts import make_answer_schema
 from agentci.judges import provider
 from agentci.model.json import Json
 from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings

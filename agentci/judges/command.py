@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.strict_json import decode_strict_json
+from agentci._util.text.json_text import decode_strict_json
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import Executor, SandboxPolicy
 from agentci.judges.budget import Budget, compute_charge

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Protocol
 from pydantic import Field, StrictInt
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.similarity.measures import cosine_similarity
+from agentci.evaluators.similarity import cosine_similarity
 from agentci.judges import azure, openai, provider
 from agentci.judges.judge import (
     NO_RESPONSE_CACHE,

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from agentci.evaluators.prompts.answer_schema import make_answer_schema
+from agentci.evaluators.prompts import make_answer_schema
 from agentci.judges import provider
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings

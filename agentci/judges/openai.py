@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from agentci.evaluators.prompts.answer_schema import SCHEMA_NAME, make_answer_schema
+from agentci.evaluators.prompts import SCHEMA_NAME, make_answer_schema
 from agentci.judges.provider import (
     JSON_HEADERS,
     ProviderRequest,

@@ -125,7 +125,7 @@ def _check_service(settings: ModelSettings) -> Iterator[str]:
 
 def _check_address(url: str, *, has_key: bool) -> Iterator[str]:
     # requests is slow to import, and most runs have no judge.
-    from agentci._util.http.addresses import parse_base_url  # noqa: PLC0415 (see above)
+    from agentci._util.http.transport import parse_base_url  # noqa: PLC0415 (see above)
 
     try:
         address = parse_base_url(url, unencrypted=not has_key)

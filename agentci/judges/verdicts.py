@@ -7,12 +7,18 @@ from itertools import islice
 from json import JSONDecodeError
 from typing import Final
 
-from agentci._util.text.fence import find_untrusted_texts
 from agentci._util.text.format import format_number
 from agentci._util.text.json_document import TooManyBracesError, find_json_objects
-from agentci._util.text.strict_json import StrictJsonError, decode_strict_json
+from agentci._util.text.json_text import StrictJsonError, decode_strict_json
 from agentci._util.text.suggest import quote_name
-from agentci.evaluators.prompts.answer_schema import CHECKS, ID, OVERALL, REASONING, get_mark_field
+from agentci.evaluators.prompts import (
+    CHECKS,
+    ID,
+    OVERALL,
+    REASONING,
+    find_untrusted_texts,
+    get_mark_field,
+)
 from agentci.judges.provider import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import (

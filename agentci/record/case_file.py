@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.json_fields import JSON_TYPE_NAMES
+from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import plain_data

@@ -8,9 +8,8 @@ import requests
 import requests.adapters
 from urllib3.exceptions import HTTPError
 
-from agentci._util.http.addresses import parse_address
 from agentci._util.http.interface import HttpLimits
-from agentci._util.http.transport import classify_http_error
+from agentci._util.http.transport import classify_http_error, parse_address
 from agentci.errors import FetchError
 from agentci.model.values import replace
 from agentci.record.apis import openai_chat

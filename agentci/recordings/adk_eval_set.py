@@ -13,8 +13,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.json_document import JsonDocument, read_json
-from agentci._util.text.json_fields import JSON_TYPE_NAMES, JsonFieldProblem, JsonFields
+from agentci._util.text.json_document import (
+    JSON_TYPE_NAMES,
+    JsonDocument,
+    JsonFieldProblem,
+    JsonFields,
+    read_json,
+)
 from agentci.errors import InputError
 from agentci.model.case import EvalCase, EvalSet, Rubric
 from agentci.model.json import Json

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final, TypeGuard
 
-from agentci._util.text.json_document import JsonDocument, Step
-from agentci._util.text.json_fields import JsonFieldProblem, JsonFields
+from agentci._util.text.json_document import JsonDocument, JsonFieldProblem, JsonFields, Step
 from agentci.model.case import EvalCase
 from agentci.model.json import Json
 from agentci.model.trace import ToolCall, Turn

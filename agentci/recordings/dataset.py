@@ -8,7 +8,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci._util.text.json_fields import JSON_TYPE_NAMES
+from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.json_text import is_shallow
 from agentci._util.text.suggest import quote_name
 from agentci.errors import InputError, RecordingError

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
-from agentci._util.text.json_fields import JSON_TYPE_NAMES
+from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
 from agentci.model.json import Json

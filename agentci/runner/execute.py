@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.command_words import split_words
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
+from agentci.evaluators.definition import split_words
 from agentci.execution.environment_variables import select_output_variables
 from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.model.json import Json, JsonObject

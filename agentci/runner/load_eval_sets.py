@@ -18,7 +18,7 @@ from agentci.recordings.registry import is_recording
 
 if TYPE_CHECKING:
     from agentci.evaluators.checks.check import CheckEvaluator
-    from agentci.evaluators.checks.prices import TokenPriceSpec
+    from agentci.evaluators.fields import TokenPriceSpec
 
 MAX_EVAL_SET_BYTES: Final = 64 * 1024**2
 

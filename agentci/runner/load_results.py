@@ -5,10 +5,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentci._util.archives import ArchiveError
+from agentci._util.archives import ArchiveError, NoZstandardError, iterate_members
 from agentci._util.input_limits import limit_input
 from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_file
-from agentci._util.zstd_archives import NoZstandardError, iterate_members
 from agentci.config.discovery import find_given_files
 from agentci.config.suite import Suite
 from agentci.errors import InputError

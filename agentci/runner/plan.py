@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from agentci._util.files import SpooledChunks
 from agentci._util.input_limits import limit_input
 from agentci._util.text import json_text
-from agentci._util.text.wildcards import matches_any
+from agentci._util.text.patterns import matches_any
 from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.config.settings import Settings
 from agentci.config.suite import EvalFileCase
@@ -432,7 +432,7 @@ def _match_cases(
     if source.dataset is None:
         yield from map(matching.make_case, traces)
         return
-    from agentci.evaluators.pytest_agent_evals.match_row import RowMatcher  # noqa: PLC0415 (likewise)
+    from agentci.evaluators.agentevals.match_eval_case import RowMatcher  # noqa: PLC0415 (likewise)
 
     rows = RowMatcher(source.dataset, carries_runs=not source.recordings)
     yield from rows.cases(traces, matching)

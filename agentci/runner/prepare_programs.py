@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentci._util.cache_trust import find_cache_owner, resolve_cache_folder
+from agentci._util.cache_folder import find_cache_owner, resolve_cache_folder
 from agentci._util.files import FOLDER_MODE, write_to_stream
 from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log_line

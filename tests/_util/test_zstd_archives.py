@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentci._util.archives import ArchiveError, ArchiveTooLargeError
-from agentci._util.zstd_archives import NoZstandardError, iterate_members
+from agentci._util.archives import (
+    ArchiveError,
+    ArchiveTooLargeError,
+    NoZstandardError,
+    iterate_members,
+)
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.eval_protocol import make_eval_input
+from agentci.evaluators.agentevals.code import make_eval_input
 from agentci.evaluators.agentevals.vertex_metric import make_hosted_evaluator
 from agentci.evaluators.agentv.limits import ExecutionMetrics
 from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_payload

@@ -19,23 +19,30 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from agentci._util.archives import ArchiveError, iterate_tar_members, iterate_zip_members
-from agentci._util.text.fence import UntrustedTextFence
+from agentci._util.archives import (
+    ArchiveError,
+    iterate_members,
+    iterate_tar_members,
+    iterate_zip_members,
+)
 from agentci._util.text.json_text import dumps
 from agentci._util.text.python_code import parse_module
 from agentci._util.workspace import find_workspace
-from agentci._util.zstd_archives import iterate_members
 from agentci.cli.commands.calibrate import read_labels
 from agentci.cli.process import make_session
 from agentci.cli.session import Session
 from agentci.config.settings import parse_settings
 from agentci.errors import AgentciError, EvaluatorError
-from agentci.evaluators.agentevals.eval_protocol import parse_eval_result, truncate_result
+from agentci.evaluators.agentevals.code import parse_eval_result, truncate_result
 from agentci.evaluators.agentevals.vertex_metric import parse_adk_result
 from agentci.evaluators.agentv.code_judge import parse_finding
 from agentci.evaluators.grader_protocol import parse_grade
 from agentci.evaluators.program_output import parse_output
-from agentci.evaluators.prompts.questions import make_question, make_question_from_template
+from agentci.evaluators.prompts import (
+    UntrustedTextFence,
+    make_question,
+    make_question_from_template,
+)
 from agentci.evaluators.pytest_agent_evals.grader import make_grade_judgement
 from agentci.evaluators.pytest_agent_evals.prompt_evaluator import parse_filled_template
 from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentci._util.text.fence import UntrustedTextFence
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.rubrics import summarize_votes
+from agentci.evaluators.prompts import UntrustedTextFence
 from agentci.judges.judge import can_stop_sampling, combine_verdicts, count_required_verdicts
 from agentci.model.judges import (
     AggregateVerdict,

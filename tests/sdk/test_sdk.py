@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agentci.sdk
-from agentci.evaluators.agentevals.eval_protocol import parse_eval_result
+from agentci.evaluators.agentevals.code import parse_eval_result
 from agentci.evaluators.program_output import parse_output
 from agentci.model.values import replace
 from agentci.sdk import (

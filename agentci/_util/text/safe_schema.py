@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentci._util.text import truncate
 from agentci._util.text.json_text import is_shallow, make_strict
-from agentci._util.text.safe_regex import compile_pattern
+from agentci._util.text.patterns import compile_pattern
 from agentci.model.json import Json
 
 if TYPE_CHECKING:

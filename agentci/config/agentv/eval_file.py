@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from agentci._util.text.patterns import matches_any
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci._util.text.wildcards import matches_any
 from agentci.config.agentv import ignored_keys, version5
 from agentci.config.agentv.cases import CaseReader
 from agentci.config.agentv.evaluators import EvaluatorReader

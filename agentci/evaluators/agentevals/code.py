@@ -1,13 +1,23 @@
-"""``type: code`` and ``type: remote``: a program that reads EvalInput and prints EvalResult."""
+"""``type: code`` and ``type: remote``: a program that reads EvalInput and prints EvalResult.
+
+Fields and spellings are those of agentevals 0.11.0, protocol 1.1, a superset of 1.0. Parsing is
+stricter in two points: a boolean is not a score, and another major version is rejected.
+"""
 
 import codecs
-from typing import Final
+import json
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from agentci._util.text.json_text import dumps_readable
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count
+from agentci._util.text.json_text import dumps_compact, dumps_readable, make_strict
+from agentci._util.text.suggest import join_with_or
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals import eval_protocol
 from agentci.evaluators.agentevals.threshold import get_threshold
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, find_required_variables
@@ -18,13 +28,256 @@ from agentci.evaluators.program_output import (
     parse_output,
 )
 from agentci.evaluators.recorded_calls import list_unrecorded
-from agentci.model.case import Case, Expectation
+from agentci.model.case import Case, EvalCase, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
 from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
-from agentci.model.values import replace
+from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.values import IdentityKey, replace
+
+PROTOCOL_VERSION: Final = "1.1"
+# False beside what was left out because it was not recorded; these keys are not in the protocol.
+CALLS_RECORDED_KEY: Final = "tool_calls_recorded"
+ARGS_RECORDED_KEY: Final = "args_recorded"
+
+
+def make_eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -> str:
+    """Write EvalInput as compact JSON; every key is present, even without a value.
+
+    Only tool calls and arguments that were not recorded are left out: an empty value would say that
+    there were none.
+    """
+    header: JsonObject = {
+        "protocol_version": PROTOCOL_VERSION,
+        "metric_name": name,
+        "threshold": float(threshold),
+        "config": config,
+    }
+    return f"{dumps_compact(header)[:-1]},{_format_case(IdentityKey(case))[1:]}"
+
+
+@lru_cache(maxsize=4)
+def _format_case(same: IdentityKey[Case]) -> str:
+    """Format the part of EvalInput that all programs share.
+
+    The programs of a case run one after another, so that a small cache is enough.
+    """
+    trace, expected = same.value.trace, same.value.expected
+    return dumps_compact(
+        {
+            "invocations": [
+                {**_format_invocation(turn), "performance_metrics": trace.performance}
+                for turn in trace.turns
+            ],
+            "expected_invocations": format_expected_invocations(expected),
+        }
+    )
+
+
+def format_expected_invocations(expected: EvalCase | None) -> list[Json] | None:
+    """Format the expected turns; None without an eval case."""
+    if expected is None:
+        return None
+    return [_format_invocation(turn, is_expected=True) for turn in expected.turns]
+
+
+def _format_invocation(turn: Turn, *, is_expected: bool = False) -> dict[str, Json]:
+    return {
+        "invocation_id": turn.id,
+        "user_content": turn.user_text,
+        "final_response": turn.final_text,
+        "intermediate_steps": {
+            "tool_calls": [
+                _format_tool_call(call, is_expected=is_expected) for call in turn.tool_calls
+            ],
+            "tool_responses": [_format_tool_response(response) for response in turn.tool_responses],
+        }
+        if turn.tool_calls_recorded
+        else {CALLS_RECORDED_KEY: False},
+        "performance_metrics": None,
+        "trace_id": turn.trace_id,
+        "span_id": turn.span_id,
+    }
+
+
+def _format_tool_call(call: ToolCall, *, is_expected: bool) -> dict[str, Json]:
+    if call.args is None and not is_expected:
+        return {"name": call.name, "id": call.id, ARGS_RECORDED_KEY: False}
+    # Always an object, because evaluators do not check its type.
+    return {"name": call.name, "args": call.named_args, "id": call.id}
+
+
+def _format_tool_response(response: ToolResponse) -> dict[str, Json]:
+    return {
+        "name": response.name,
+        "output": _format_output(response.output),
+        "status": "error" if response.failed else None,
+        "id": response.id,
+        "response": response.output,
+    }
+
+
+def _format_output(output: Json) -> str:
+    if output is None:
+        return ""
+    return output if isinstance(output, str) else json.dumps(make_strict(output), sort_keys=True)
+
+
+ProgramStatus: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
+
+PROGRAM_STATUSES: Final[tuple[ProgramStatus, ...]] = get_args(ProgramStatus)
+MAX_SHOWN: Final = 60
+
+
+class ParsedEvalResult(Struct, frozen=True, kw_only=True):
+    """The result of one program.
+
+    Attributes:
+        score: 0 to 1.
+        status: the program's own verdict; None leaves it to score and threshold.
+        turn_scores: as given: any number of scores of any value, None for a turn without one.
+    """
+
+    score: float
+    status: ProgramStatus | None
+    turn_scores: tuple[float | None, ...]
+    details: JsonObject
+
+
+def parse_eval_result(document: JsonObject) -> ParsedEvalResult:
+    """Parse a result; unknown fields are ignored.
+
+    Raises:
+        EvaluatorError: if a field is missing or invalid; the message completes a sentence about
+            the program.
+    """
+    version = document.get("protocol_version")
+    ours = PROTOCOL_VERSION.partition(".")[0]
+    if version is not None and str(version).partition(".")[0] != ours:
+        raise EvaluatorError(
+            f"uses protocol `{truncate.short(str(version), MAX_SHOWN)}`; agentci supports {ours}.x"
+        )
+    return ParsedEvalResult(
+        score=_parse_score(document),
+        status=_parse_status(document.get("status")),
+        turn_scores=_parse_turn_scores(document.get("per_invocation_scores", [])),
+        details=_parse_details(document.get("details")),
+    )
+
+
+def _parse_score(document: JsonObject) -> float:
+    if "score" not in document:
+        raise EvaluatorError(
+            "returned no `score`; a number between 0 and 1 is required, even with a `status`"
+        )
+    given = document["score"]
+    number = None if isinstance(given, bool) else _parse_number(given)
+    if number is None or not 0 <= number <= 1:
+        kind = "a number " if number is None else ""
+        raise EvaluatorError(
+            f"returned score {_format_value(given)}; it must be {kind}between 0 and 1"
+        )
+    return number
+
+
+def _parse_status(given: Json) -> ProgramStatus | None:
+    if given is None:
+        return None
+    for status in PROGRAM_STATUSES:
+        if given == status:
+            return status
+        if isinstance(given, str) and given.upper() == status:
+            raise EvaluatorError(f"returned status {_format_value(given)}; write it as {status}")
+    raise EvaluatorError(
+        f"returned status {_format_value(given)}; it must be"
+        f" {join_with_or((*PROGRAM_STATUSES, 'null'))}"
+    )
+
+
+def _parse_turn_scores(given: Json) -> tuple[float | None, ...]:
+    if not isinstance(given, list):
+        raise EvaluatorError(
+            f"returned per_invocation_scores {_format_value(given)}; it must be a list of numbers"
+        )
+    return tuple(_parse_turn_score(score, index) for index, score in enumerate(given))
+
+
+def _parse_turn_score(raw: Json, index: int) -> float | None:
+    number = _parse_number(raw)
+    if number is None and raw is not None:
+        where = f"per_invocation_scores[{index}]"
+        raise EvaluatorError(f"returned {where} {_format_value(raw)}; it must be a number or null")
+    return number
+
+
+def _parse_details(raw: Json) -> JsonObject:
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise EvaluatorError(f"returned details {_format_value(raw)}; it must be an object or null")
+    return raw
+
+
+def _parse_number(given: Json) -> float | None:
+    """Parse a number or its text; true and false are 1 and 0."""
+    if not isinstance(given, int | float | str):
+        return None
+    try:
+        number = float(given)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _format_value(given: Json) -> str:
+    return truncate.short(dumps_readable(given), MAX_SHOWN)
+
+
+MAX_KEPT_BYTES: Final = 256 * 1024
+MAX_LINES: Final = 100
+MAX_LINE_LENGTH: Final = 1_000
+MAX_TURN_SCORES: Final = 10_000
+
+LEFT_OUT_KEY: Final = "left_out"
+
+
+def truncate_result(full: ParsedEvalResult, *, size: int, shown: Sequence[str]) -> ParsedEvalResult:
+    """Return a small result unchanged; of a large one keep the verdict and shortened details.
+
+    Args:
+        result: a program's result.
+        size: size of the printed result in bytes.
+        shown: names of the details that reports show.
+    """
+    if size <= MAX_KEPT_BYTES:
+        return full
+    note = (
+        f"the result has {format_count(size, 'byte')}; its details are truncated because the limit "
+        f"is {MAX_KEPT_BYTES:,}"
+    )
+    details = {name: _truncate_value(value) for name in shown if (value := full.details.get(name))}
+    return replace(
+        full,
+        turn_scores=full.turn_scores[:MAX_TURN_SCORES],
+        details={**details, LEFT_OUT_KEY: note},
+    )
+
+
+def _truncate_value(value: Json) -> Json:
+    if isinstance(value, list):
+        lines = [_truncate_line(item) for item in value[:MAX_LINES]]
+        more = len(value) - len(lines)
+        return [*lines, f"\N{HORIZONTAL ELLIPSIS} and {more:,} more"] if more else [*lines]
+    return _truncate_line(value)
+
+
+def _truncate_line(value: Json) -> str:
+    return truncate.characters(
+        value if isinstance(value, str) else dumps_readable(value), MAX_LINE_LENGTH
+    )
+
 
 # Lists in which evaluators, including the community's, report what is wrong.
 PROBLEM_FIELDS: Final = {"issues": "", "missing_tools": "missing tools: "}
@@ -58,11 +311,11 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
 
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return the expected turns as they are sent."""
-        return eval_protocol.format_expected_invocations(expectation.eval_case)
+        return format_expected_invocations(expectation.eval_case)
 
     def ask(self, case: Case) -> RunProgram:
         """Request a run of the program over all turns of the trace and of its eval case."""
-        given = eval_protocol.make_eval_input(
+        given = make_eval_input(
             case,
             name=self.identity.name,
             threshold=get_threshold(self.identity),
@@ -82,7 +335,7 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         except EvaluatorError as error:
             raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
 
-    def _parse(self, output: ProgramOutput) -> eval_protocol.ParsedEvalResult:
+    def _parse(self, output: ProgramOutput) -> ParsedEvalResult:
         if output.exit_code == 0:
             if not output.stdout.removeprefix(codecs.BOM_UTF8).strip():
                 raise EvaluatorError(describe_missing_output(output, EXAMPLE_RESULT))
@@ -90,8 +343,8 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
                 document = parse_output(output.stdout)
             except EvaluatorError as error:
                 raise EvaluatorError(f"printed an invalid result: {error}") from None
-            return eval_protocol.truncate_result(
-                eval_protocol.parse_eval_result(document),
+            return truncate_result(
+                parse_eval_result(document),
                 size=len(output.stdout),
                 shown=(*PROBLEM_FIELDS, *REASON_FIELDS),
             )
@@ -99,7 +352,7 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
             describe_exit(output, network=self.run.network, in_image=bool(self.run.image))
         )
 
-    def _make_judgement(self, result: eval_protocol.ParsedEvalResult) -> Judgement:
+    def _make_judgement(self, result: ParsedEvalResult) -> Judgement:
         by_score = result.score >= get_threshold(self.identity)
         passed = by_score if result.status is None else PASSED_BY_STATUS[result.status]
         overruled = passed is not None and passed != by_score

@@ -35,7 +35,7 @@ from agentci.evaluators.fields import (
     reject_repeat,
 )
 from agentci.evaluators.judge_config import JudgeSpec, define_judge
-from agentci.evaluators.prompts.questions import make_question
+from agentci.evaluators.prompts import make_question
 from agentci.model.case import Case, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement

@@ -20,7 +20,7 @@ from agentci.evaluators.agentv.payload import NO_RUN
 from agentci.evaluators.agentv.rubrics import Rubrics, summarize_votes
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.program_output import decode_output, describe_exit
-from agentci.evaluators.prompts.questions import make_question, make_question_from_prompt
+from agentci.evaluators.prompts import make_question, make_question_from_prompt
 from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement

@@ -1,17 +1,162 @@
-"""The evaluator of one check: a rule over the recorded run, with the bar that it must reach."""
+"""The evaluator of a check, what builds it, and what checks read of a recorded run.
 
-from collections.abc import Mapping
-from typing import Protocol
+A check at an eval case is one evaluator for each name, with a rule for each case.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
+from agentci._util.text import json_text
+from agentci.errors import EvaluatorError
+from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import covers_case, extract_judgement
+from agentci.evaluators.evaluator_type import TextFile
+from agentci.evaluators.fields import TokenPriceSpec
+from agentci.evaluators.recorded_calls import NO_TOOL_CALLS
+from agentci.evaluators.trajectory.matchers import KeyPath
 from agentci.model.case import Case, Expectation
-from agentci.model.json import JsonObject
+from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
 from agentci.model.requests import ConstantJudgement, Response, Skip
+from agentci.model.trace import ToolCall, Trace, Turn
+
+
+class FindPlace(Protocol):
+    """Finds the parts of a value in its file."""
+
+    def __call__(self, path: KeyPath = (), *, key: bool = False) -> Place:
+        """Return the place of the part at ``path``, or of its key."""
+
+
+class CheckContext(Struct, frozen=True, kw_only=True):
+    """The surroundings of one item of ``checks``.
+
+    Attributes:
+        name: of the check in reports.
+        place: of the item.
+        find_place: returns the place of a part of its value; with ``key=True`` that of its key.
+        read: reads the file that the value names; raises InputError if it cannot be read.
+        read_variable: returns the value of an environment variable, "" if it is not set; raises
+            InputError if variables cannot be used.
+        prices: of the config, by patterns of models.
+    """
+
+    name: str
+    place: Place
+    find_place: FindPlace
+    read: Callable[[str], TextFile]
+    read_variable: Callable[[str], str]
+    prices: Mapping[str, TokenPriceSpec]
+
+
+NO_ANSWER = "the run ended without an answer"
+
+
+class Texts(Struct, frozen=True, kw_only=True):
+    """Texts of a run.
+
+    Attributes:
+        places: where each text is from, for messages.
+        missing: what the recording lacks; empty if these are all texts.
+    """
+
+    texts: tuple[str, ...]
+    places: tuple[str, ...]
+    missing: str = ""
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Iterate over places and texts."""
+        return zip(self.places, self.texts, strict=True)
+
+
+def check_complete(texts: Texts, *, is_failed: bool) -> None:
+    """Check that the texts are all that were made, unless the check fails by those that are known.
+
+    Raises:
+        EvaluatorError: the recording lacks some.
+    """
+    if not is_failed and texts.missing:
+        raise EvaluatorError(texts.missing)
+
+
+def list_turns(trace: Trace) -> tuple[Turn, ...]:
+    """List the turns of the agent, then those of its sub-agents."""
+    inner = (turn for run in trace.subagents for turn in run.turns)
+    return (*trace.turns, *inner)
+
+
+def list_tool_calls(trace: Trace) -> tuple[ToolCall, ...]:
+    """List the tool calls of the agent and of its sub-agents."""
+    return tuple(call for turn in list_turns(trace) for call in turn.tool_calls)
+
+
+def collect_texts(case: Case, of: str) -> Texts:
+    """Collect the texts that the option ``of`` names."""
+    found: list[tuple[str, str]] = []
+    missing: list[str] = []
+    turns = case.trace.turns
+    for number, turn in enumerate(turns, start=1):
+        is_chosen = of in ("answers", "all") or (of == "answer" and number == len(turns))
+        if is_chosen and turn.final_text is None:
+            missing.append(f"turn {number} has no answer")
+        elif is_chosen:
+            found.append((f"answer of turn {number}", turn.final_text or ""))
+    for turn in list_turns(case.trace):
+        if of == "all":
+            found += [("an intermediate answer", text) for text in turn.intermediate_texts]
+        if of in ("arguments", "all"):
+            found += _list_arguments(turn, missing)
+        if of in ("results", "all"):
+            found += _list_results(turn, missing)
+    return Texts(
+        texts=tuple(text for _, text in found),
+        places=tuple(place for place, _ in found),
+        missing="; ".join(dict.fromkeys(missing)),
+    )
+
+
+def _list_arguments(turn: Turn, missing: list[str]) -> Iterator[tuple[str, str]]:
+    if not turn.tool_calls_recorded:
+        missing.append(NO_TOOL_CALLS)
+    for call in turn.tool_calls:
+        if call.args is None:
+            missing.append(f"the arguments of `{call.name}` were not recorded")
+        else:
+            yield from ((f"arguments of `{call.name}`", text) for text in list_strings(call.args))
+
+
+def _list_results(turn: Turn, missing: list[str]) -> Iterator[tuple[str, str]]:
+    if not turn.tool_calls_recorded:
+        missing.append(NO_TOOL_CALLS)
+    if len(turn.tool_responses) < len(turn.tool_calls):
+        missing.append("not all results of tools were recorded")
+    for response in turn.tool_responses:
+        texts = list_strings(response.output)
+        yield from ((f"result of `{response.name}`", text) for text in texts)
+
+
+def list_strings(value: Json) -> Iterator[str]:
+    """Yield each string in a value, and any other value as JSON."""
+    if isinstance(value, str):
+        yield value
+        return
+    yield json_text.dumps_readable(value)
+    waiting: list[Json] = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case Mapping() as members:
+                waiting += members.values()
+            case Sequence() as items:
+                waiting += items
+            case _:
+                pass
 
 
 class CheckFinding(Struct, frozen=True, kw_only=True):
@@ -126,3 +271,48 @@ def make_finding(
         misses=misses,
         details=details or {},
     )
+
+
+CALLS_CHECK: Final = f"{CASE_PREFIX}calls"
+
+
+class CaseCheckEvaluator(Struct, frozen=True, kw_only=True):
+    """The checks of one name of all eval cases that have one.
+
+    Attributes:
+        by_case: the check of each eval case, by its id.
+    """
+
+    identity: EvaluatorIdentity
+    by_case: Mapping[str, CheckEvaluator]
+
+    @property
+    def needs(self) -> tuple[RequiredProgram, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def definition(self) -> Definition:
+        """See ``ComparableEvaluator``; what is checked belongs to the eval case."""
+        return {"type": self.identity.type, "check": self.identity.name}
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return what the check of the eval case compares with."""
+        eval_case = expectation.eval_case
+        return None if eval_case is None else eval_case.own_checks.get(self.identity.name)
+
+    def ask(self, case: Case) -> ConstantJudgement | Skip:
+        """Evaluate the run with the check of its eval case; skip it if that has none.
+
+        Raises:
+            EvaluatorError: as ``CheckRule.evaluate``.
+        """
+        own = None if case.expected is None else self.by_case.get(case.expected.id)
+        if own is None:
+            reason = "the eval case has no such check"
+            return Skip(reason=case.unmatched_reason or reason)
+        return own.ask(case)
+
+    def read(self, response: Response) -> Judgement:
+        """Return the judgement."""
+        return extract_judgement(response)

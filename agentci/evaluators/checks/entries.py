@@ -6,11 +6,11 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, JsonValue, WithJsonSchema
 
-from agentci.evaluators.checks.prices import Prices
 from agentci.evaluators.fields import (
     COST_PATTERN,
     DURATION_PATTERN,
     Name,
+    Prices,
     Share,
     StrictModel,
     Text,

@@ -10,10 +10,9 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_number
-from agentci._util.text.wildcards import matches_name
+from agentci._util.text.patterns import matches_name
 from agentci.errors import EvaluatorError
-from agentci.evaluators.checks.check import CheckFinding, make_finding
-from agentci.evaluators.checks.sources import list_turns
+from agentci.evaluators.checks.check import CheckFinding, list_turns, make_finding
 from agentci.model.case import Case
 from agentci.model.trace import ModelStep, Trace, Turn
 

@@ -6,13 +6,12 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from agentci._util.text.format import format_criterion
-from agentci._util.text.safe_regex import RE2_HINT
+from agentci._util.text.json_text import decode_strict_json
+from agentci._util.text.patterns import RE2_HINT
 from agentci._util.text.safe_schema import SafeSchema
-from agentci._util.text.strict_json import decode_strict_json
 from agentci.errors import InputError
 from agentci.evaluators.checks import entries
-from agentci.evaluators.checks.check import CheckEvaluator, CheckRule
-from agentci.evaluators.checks.context import CheckContext
+from agentci.evaluators.checks.check import CheckContext, CheckEvaluator, CheckRule
 from agentci.evaluators.checks.limits import (
     MAX,
     MaxCost,
@@ -23,7 +22,6 @@ from agentci.evaluators.checks.limits import (
     ModelPrice,
     format_seconds,
 )
-from agentci.evaluators.checks.prices import TokenPriceSpec
 from agentci.evaluators.checks.secrets import NoSecrets, select_rules
 from agentci.evaluators.checks.texts import (
     AbsentTexts,
@@ -47,6 +45,7 @@ from agentci.evaluators.checks.tools import (
 )
 from agentci.evaluators.checks.trajectory import TrajectoryRule
 from agentci.evaluators.definition import Facts
+from agentci.evaluators.fields import TokenPriceSpec
 from agentci.evaluators.trajectory.expectation import (
     ExpectedTrajectory,
     InvalidExpectationError,

@@ -8,12 +8,17 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
-from agentci._util.text.safe_regex import compile_pattern
+from agentci._util.text.json_text import decode_strict_json
+from agentci._util.text.patterns import compile_pattern
 from agentci._util.text.safe_schema import SafeSchema
-from agentci._util.text.strict_json import decode_strict_json
 from agentci.errors import EvaluatorError
-from agentci.evaluators.checks.check import CheckFinding, make_finding
-from agentci.evaluators.checks.sources import NO_ANSWER, check_complete, collect_texts
+from agentci.evaluators.checks.check import (
+    NO_ANSWER,
+    CheckFinding,
+    check_complete,
+    collect_texts,
+    make_finding,
+)
 from agentci.model.case import Case
 from agentci.model.json import Json
 

@@ -8,10 +8,9 @@ from msgspec import Struct
 
 from agentci._util.text import json_text, truncate
 from agentci._util.text.format import format_count
-from agentci._util.text.wildcards import matches_any, matches_name
+from agentci._util.text.patterns import matches_any, matches_name
 from agentci.errors import EvaluatorError
-from agentci.evaluators.checks.check import CheckFinding, make_finding
-from agentci.evaluators.checks.sources import list_tool_calls, list_turns
+from agentci.evaluators.checks.check import CheckFinding, list_tool_calls, list_turns, make_finding
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.evaluators.trajectory.expectation import ForbiddenCall
 from agentci.evaluators.trajectory.match import (

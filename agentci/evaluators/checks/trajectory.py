@@ -1,32 +1,235 @@
-"""``trajectory``: the tool calls of a run against the expected ones."""
+"""``trajectory``: the tool calls of a run against the expected ones, and their differences."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding
 from agentci.evaluators.checks.tools import make_recorded_calls
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
-from agentci.evaluators.trajectory.diff import (
-    AlignedRow,
-    describe_branches,
-    describe_numbers,
-    find_hints,
-    make_rows,
-)
-from agentci.evaluators.trajectory.expectation import ExpectedTrajectory
+from agentci.evaluators.trajectory.expectation import CallPattern, ExpectedTrajectory
 from agentci.evaluators.trajectory.match import (
+    AlignedCall,
     RecordedCall,
     TrajectoryMatch,
     UnrecordedCallError,
+    compare_call_arguments,
     match_calls,
 )
+from agentci.evaluators.trajectory.matchers import (
+    WHOLE,
+    WrongArgument,
+    format_value,
+    read_arguments,
+)
+from agentci.evaluators.trajectory.variants import LEFT_OUT
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.trace import Turn
+from agentci.model.values import replace
+
+RowMark: TypeAlias = Literal["=", "~", "-", "+", ">", "!", "."]
+# How each mark is called in reports.
+MARK_NAMES: Final[dict[RowMark, str]] = {
+    "=": "",
+    "~": "differs",
+    "-": "missing",
+    "+": "unexpected",
+    ">": "moved",
+    "!": "forbidden",
+    ".": "allowed",
+}
+MAX_CALL: Final = 300
+
+
+class AlignedRow(Struct, frozen=True, kw_only=True):
+    """A recorded call, an expected one, or both.
+
+    Attributes:
+        number: of the recorded call, counted from 1; None without one.
+        note: what is wrong.
+    """
+
+    mark: RowMark
+    number: int | None
+    expected: str
+    actual: str
+    note: str = ""
+
+    @property
+    def line(self) -> str:
+        """The row as a line of text."""
+        number = "." if self.number is None else f"{self.number}"
+        line = f"{self.mark} {number:>2}  {self.actual or self.expected}"
+        return f"{line}   {self.note}" if self.note else line
+
+    @property
+    def as_json(self) -> JsonObject:
+        """The row for the details of a result."""
+        return {
+            "mark": MARK_NAMES[self.mark],
+            "call": self.number,
+            "expected": self.expected,
+            "actual": self.actual,
+            "note": self.note,
+        }
+
+
+def describe_numbers(match: TrajectoryMatch) -> str:
+    """Describe a comparison in one line: ``3 of 4 expected calls, 1 extra (precision ...)``."""
+    parts = [f"{match.matched_required} of {format_count(match.required, 'expected call')}"]
+    kinds = [each.kind for each in match.calls]
+    forbidden = sum(bool(each.rules) for each in match.calls)
+    for number, word in ((kinds.count("extra"), "extra"), (forbidden, "forbidden")):
+        if number:
+            parts.append(f"{number} {word}")
+    numbers = ", ".join(
+        f"{name} {format_number(float(value), 2)}"
+        for name, value in (
+            ("precision", match.precision),
+            ("recall", match.recall),
+            ("F1", match.f1),
+        )
+    )
+    return f"{', '.join(parts)} ({numbers})"
+
+
+def describe_branches(match: TrajectoryMatch) -> Iterator[str]:
+    """Name the path that was compared, for each choice of paths."""
+    for each in match.branches:
+        if each.choice == LEFT_OUT:
+            yield f"group {each.path}: left out"
+        else:
+            yield f"any_of {each.path}: path {int(each.choice) + 1} of {each.paths}"
+
+
+def make_rows(match: TrajectoryMatch, calls: Sequence[RecordedCall]) -> tuple[AlignedRow, ...]:
+    """Make one row per recorded call, and one per missing one after what is written before it."""
+    moved = {call: slot for slot, call in match.moved}
+    rows: list[tuple[int | None, AlignedRow]] = []
+    for index, (call, aligned) in enumerate(zip(calls, match.calls, strict=True)):
+        slot = moved.get(index, aligned.slot)
+        rows.append((aligned.slot, _make_row(match, index, call, aligned, slot)))
+    for slot in match.missing:
+        if slot not in moved.values():
+            earlier = [
+                at for at, (other, _) in enumerate(rows) if other is not None and other < slot
+            ]
+            row = AlignedRow(
+                mark="-",
+                number=None,
+                expected=_format_pattern(match.variant.patterns[slot]),
+                actual="",
+                note="expected, not called",
+            )
+            rows.insert(earlier[-1] + 1 if earlier else 0, (slot, row))
+    return tuple(row for _, row in rows)
+
+
+def _make_row(
+    match: TrajectoryMatch,
+    index: int,
+    call: RecordedCall,
+    aligned: AlignedCall,
+    slot: int | None,
+) -> AlignedRow:
+    pattern = None if slot is None else match.variant.patterns[slot]
+    expected = "" if pattern is None else _format_pattern(pattern)
+    mark, note = _describe_call(match, call, aligned, slot, index)
+    text = format_call(call)
+    if mark == "~" and pattern is not None:
+        wrong = compare_call_arguments(pattern, call).wrong
+        text = _format_changed(call, wrong)
+        note = "; ".join(filter(None, map(_explain, wrong)))
+        note = note if wrong else f"expected status {pattern.status}"
+    return AlignedRow(mark=mark, number=index + 1, expected=expected, actual=text, note=note)
+
+
+def _describe_call(
+    match: TrajectoryMatch, call: RecordedCall, aligned: AlignedCall, slot: int | None, index: int
+) -> tuple[RowMark, str]:
+    if aligned.rules:
+        rules = ", ".join(f"{rule + 1}" for rule in aligned.rules)
+        return "!", f"forbidden by rule {rules}"
+    if aligned.slot is None and slot is not None:
+        return ">", _describe_move(match, slot, index)
+    notes: dict[str, tuple[RowMark, str]] = {
+        "match": ("=", ""),
+        "changed": ("~", ""),
+        "allowed": (".", "allowed"),
+        "extra": ("+", f"not expected: `extra: [{call.name}]` would allow it"),
+    }
+    return notes[aligned.kind]
+
+
+def _describe_move(match: TrajectoryMatch, slot: int, index: int) -> str:
+    """Say relative to which other call the order is wrong; there is one, else it would match."""
+    slots, patterns = match.variant.slots, match.variant.patterns
+    places = {each.slot: call for call, each in enumerate(match.calls) if each.slot is not None}
+    later = [
+        other for other, call in places.items() if slots[other].before >> slot & 1 and call < index
+    ]
+    if later:
+        return f"called too late: expected before {patterns[min(later)].tools[0]}"
+    earlier = max(
+        other for other, call in places.items() if slots[slot].before >> other & 1 and call > index
+    )
+    return f"called too early: expected after {patterns[earlier].tools[0]}"
+
+
+def _explain(wrong: WrongArgument) -> str:
+    if wrong.note is not None:
+        return wrong.note
+    if wrong.matcher is None:
+        return f"{wrong.name} is not expected"
+    return "" if wrong.matcher.is_plain else f"expected {wrong.matcher.text}"
+
+
+def format_call(call: RecordedCall) -> str:
+    """Format ``find_order(order_id="4711")``."""
+    args = read_arguments(call.args)
+    if args is None:
+        return call.name
+    written = (f"{key}={format_value(value)}" for key, value in args.items())
+    return truncate.short(f"{call.name}({', '.join(written)})", MAX_CALL)
+
+
+def _format_changed(call: RecordedCall, wrong: Sequence[WrongArgument]) -> str:
+    """Format only the changed arguments: ``refund_order(amount: 19.99 -> 199.9)``."""
+    parts = [
+        f"{each.name}: {_format_expected(each)} -> {format_value(each.found)}" for each in wrong
+    ]
+    return truncate.short(f"{call.name}({', '.join(parts)})", MAX_CALL)
+
+
+def _format_expected(wrong: WrongArgument) -> str:
+    return "absent" if wrong.matcher is None else wrong.matcher.text
+
+
+def _format_pattern(pattern: CallPattern) -> str:
+    name = "|".join(pattern.tools)
+    if pattern.args is None:
+        return name
+    if pattern.args.whole is not None:
+        return f"{name}({WHOLE}: {pattern.args.whole.text})"
+    written = (f"{key}={matcher.text}" for key, matcher in pattern.args.named.items())
+    return truncate.short(f"{name}({', '.join(written)})", MAX_CALL)
+
+
+def find_hints(expected: ExpectedTrajectory, calls: Sequence[RecordedCall]) -> Iterator[str]:
+    """Yield the single changes of options with which the calls would be as expected."""
+    wider = {
+        "`extra: allow`": replace(expected, extra=("*",)),
+        "`order: any_order`": replace(expected, calls=replace(expected.calls, order="any_order")),
+    }
+    for hint, changed in wider.items():
+        if changed != expected and match_calls(changed, calls).is_satisfied:
+            yield f"with {hint} it would pass"
+
 
 WHOLE_RUN: Final = "run"
 DESCRIPTIONS: Final = {

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentci._util.text.json_text import dumps_readable
 from agentci.errors import EvaluatorError
-from agentci.evaluators.prompts.questions import make_question
+from agentci.evaluators.prompts import make_question
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.model.case import Rubric
 from agentci.model.json import Json, JsonObject

@@ -11,8 +11,7 @@ from typing import Final
 
 from agentci._util.text import truncate
 from agentci.evaluators.metrics.metric import count_unpaired_turns, mean, pair_turns
-from agentci.evaluators.similarity.measures import f_measure
-from agentci.evaluators.similarity.porter import stem
+from agentci.evaluators.similarity import f_measure, stem
 from agentci.model.json import Json, JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import Turn

@@ -20,9 +20,9 @@ from agentci.evaluators.grader_protocol import (
     parse_grade,
 )
 from agentci.evaluators.openai_eval.formula import Formula
-from agentci.evaluators.prompts.questions import make_question
+from agentci.evaluators.prompts import make_question
 from agentci.evaluators.recorded_calls import check_reads_recorded
-from agentci.evaluators.similarity.measures import SIMILARITIES
+from agentci.evaluators.similarity import SIMILARITIES
 from agentci.model.json import JsonObject
 from agentci.model.judges import AggregateVerdict, AskModel, JudgeConfig, JudgePrompt, ScoreSchema
 from agentci.model.program import LocalProgram

@@ -15,7 +15,7 @@ from agentci.evaluators.agentevals.build import (
     make_program_run,
     with_requirements,
 )
-from agentci.evaluators.agentevals.eval_protocol import ParsedEvalResult, truncate_result
+from agentci.evaluators.agentevals.code import ParsedEvalResult, truncate_result
 from agentci.evaluators.agentevals.threshold import get_threshold
 from agentci.evaluators.definition import Definition, Facts, define_entry, define_program
 from agentci.evaluators.evaluator import check_response, find_required_variables

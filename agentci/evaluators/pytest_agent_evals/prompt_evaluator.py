@@ -15,7 +15,7 @@ from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.grader_protocol import make_item, make_sample, read_item_columns
 from agentci.evaluators.judge_config import define_judge
 from agentci.evaluators.program_output import format_log_tail, parse_output
-from agentci.evaluators.prompts.questions import make_question_from_template
+from agentci.evaluators.prompts import make_question_from_template
 from agentci.evaluators.pytest_agent_evals.entries import PromptEntry
 from agentci.evaluators.pytest_agent_evals.prompt_template import (
     check_prompt_template,

@@ -3,6 +3,10 @@
 Each pair has one integer weight that packs, in this order: required matches, optional matches,
 changed pairs, similarity, and which slot earlier calls take. So the largest total weight is the
 best alignment, and there is only one.
+
+Expected calls without an order are assigned by successive shortest augmenting paths with potentials
+(the Hungarian method). Those in lanes, slots in a partial order of which each lane is ordered in
+itself, are found by a search.
 """
 
 import math
@@ -13,8 +17,245 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.evaluators.trajectory.assignment import Assignment
-from agentci.evaluators.trajectory.search import TooManyWaysError, search_lanes
+from agentci.errors import EvaluatorError
+
+
+class _Path(Struct, frozen=True):
+    """An augmenting path.
+
+    Attributes:
+        column: the free column that it ends at; None if a row loses its column instead.
+        row: that row.
+        length: what the total weight loses by it; negative for a gain.
+        done: the columns that the search left behind, with their distances.
+        came_from: the row before each column.
+    """
+
+    column: int | None
+    row: int
+    length: int
+    done: Mapping[int, int]
+    came_from: Mapping[int, int]
+
+
+class Assignment:
+    """Grows by one row at a time; ``total`` is the largest total weight of the rows so far."""
+
+    __slots__ = ("_column_of", "_columns", "_row_of", "_rows", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._row_of: dict[int, int] = {}
+        self._column_of: dict[int, int] = {}
+        self._columns: dict[int, int] = {}  # potentials
+        self._rows: dict[int, tuple[int, Mapping[int, int]]] = {}  # potential and weights
+
+    def copy(self) -> "Assignment":
+        """Copy the state."""
+        other = Assignment()
+        other.total = self.total
+        other._row_of, other._column_of = {**self._row_of}, {**self._column_of}
+        other._columns, other._rows = {**self._columns}, {**self._rows}
+        return other
+
+    @property
+    def columns(self) -> Mapping[int, int]:
+        """The column of each row that has one."""
+        return self._column_of
+
+    def insert(self, row: int, weights: Mapping[int, int]) -> None:
+        """Add a row.
+
+        Args:
+            weights: the positive weights of its columns.
+        """
+        self._rows[row] = (0, weights)
+        path = self._find_path(row)
+        self._update_potentials(row, path)
+        self.total -= path.length
+        self._augment(row, path)
+
+    def _find_path(self, row: int) -> _Path:
+        """Find the shortest path to a free column, or to a row that loses its column instead."""
+        distance: dict[int, int] = {}
+        came_from: dict[int, int] = {}
+        done: dict[int, int] = {}
+        at, moved = row, 0
+        loser, loss = row, -self._rows[row][0]
+        while True:
+            potential, own = self._rows[at]
+            for column, weight in own.items():
+                if column not in done:
+                    length = moved - weight - potential - self._columns.get(column, 0)
+                    if column not in distance or length < distance[column]:
+                        distance[column], came_from[column] = length, at
+            if moved - potential < loss:
+                loser, loss = at, moved - potential
+            nearest = min(distance, key=distance.__getitem__, default=None)
+            if nearest is None or loss <= distance[nearest]:
+                return _Path(None, loser, loss, done, came_from)
+            done[nearest] = moved = distance.pop(nearest)
+            if nearest not in self._row_of:
+                return _Path(nearest, row, moved, done, came_from)
+            at = self._row_of[nearest]
+
+    def _update_potentials(self, row: int, path: _Path) -> None:
+        potential, weights = self._rows[row]
+        self._rows[row] = (potential + path.length, weights)
+        for column, reached_at in path.done.items():
+            if column in self._row_of:
+                moved = path.length - reached_at
+                self._columns[column] = self._columns.get(column, 0) - moved
+                other = self._row_of[column]
+                potential, weights = self._rows[other]
+                self._rows[other] = (potential + moved, weights)
+
+    def _augment(self, row: int, path: _Path) -> None:
+        if path.column is None and path.row == row:
+            return
+        column = self._column_of.pop(path.row) if path.column is None else path.column
+        owner = path.came_from[column]
+        while owner != row:
+            previous = self._column_of[owner]
+            self._row_of[column], self._column_of[owner] = owner, column
+            column, owner = previous, path.came_from[previous]
+        self._row_of[column], self._column_of[row] = row, column
+
+
+MAX_STATES: Final = 20_000
+# States of the first, quick search, which finds a total that the best one reaches at least.
+QUICK_STATES: Final = 32
+
+
+class TooManyWaysError(EvaluatorError):
+    """An alignment would take too long; it has no result that looks like a verdict."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the calls can be aligned in too many ways; name more arguments in `trajectory`, or "
+            "use fewer lanes in `any_order`"
+        )
+
+
+class _State(Struct, frozen=True):
+    """A way to align the calls so far.
+
+    Attributes:
+        total: its weight.
+        pairs: the last call with a slot, that slot, and the pairs before it.
+    """
+
+    total: int
+    pairs: "tuple[int, int, tuple[object, ...]] | tuple[()]"
+
+
+# Slots that later calls cannot take, and slots that calls of the current place took.
+_Key: TypeAlias = tuple[int, int]
+
+
+def search_lanes(
+    groups: Sequence[Sequence[int]],
+    before: Mapping[int, int],
+    previous: Mapping[int, int],
+    weights: Mapping[int, Mapping[int, int]],
+) -> Mapping[int, int]:
+    """Find the best alignment.
+
+    A slot that is taken closes the slots before it for calls of later places.
+
+    Args:
+        groups: the calls of each place.
+        before: bit masks of the slots before each slot.
+        previous: the repeat before a slot, which is taken first.
+        weights: by call, the weights of its slots.
+
+    Raises:
+        TooManyWaysError: there are more than ``MAX_STATES`` ways that may be the best.
+    """
+    search = _LaneSearch(before, previous, weights)
+    quick = search.run(groups, least=0, limit=QUICK_STATES)
+    best = search.run(groups, least=quick.total, limit=None)
+    found: dict[int, int] = {}
+    rest = best.pairs
+    while rest:
+        call, slot, rest = rest  # type: ignore[assignment]  # (a linked list)
+        found[call] = slot
+    return found
+
+
+class _LaneSearch:
+    def __init__(
+        self,
+        before: Mapping[int, int],
+        previous: Mapping[int, int],
+        weights: Mapping[int, Mapping[int, int]],
+    ) -> None:
+        self._before = before
+        self._previous = previous
+        self._weights = weights
+
+    def run(self, groups: Sequence[Sequence[int]], *, least: int, limit: int | None) -> _State:
+        """Find the best way that reaches ``least``.
+
+        Args:
+            limit: how many of the best states to follow; None to follow all.
+        """
+        open_total = sum(max(own.values()) for own in self._weights.values())
+        states: dict[_Key, _State] = {(0, 0): _State(0, ())}
+        for group in groups:
+            for call in group:
+                open_total -= max(self._weights[call].values())
+                states = self._add_call(call, states, least - open_total)
+                if limit is not None:
+                    states = _keep_best(states, limit)
+                elif len(states) > MAX_STATES:
+                    raise TooManyWaysError
+            states = self._end_place(states)
+        return max(states.values(), key=lambda state: state.total)
+
+    def _add_call(self, call: int, states: Mapping[_Key, _State], least: int) -> dict[_Key, _State]:
+        found: dict[_Key, _State] = {}
+        for key, state in states.items():
+            for new, total, pairs in self._list_choices(call, key, state):
+                if total >= least and (new not in found or total > found[new].total):
+                    found[new] = _State(total, pairs)
+        return found
+
+    def _list_choices(
+        self, call: int, key: _Key, state: _State
+    ) -> "Iterator[tuple[_Key, int, tuple[int, int, tuple[object, ...]] | tuple[()]]]":
+        closed, taken = key
+        yield key, state.total, state.pairs
+        unavailable = closed | taken
+        for slot, weight in self._weights[call].items():
+            previous = self._previous.get(slot)
+            if unavailable >> slot & 1 or (
+                previous is not None and not unavailable >> previous & 1
+            ):
+                continue
+            pairs = (call, slot, state.pairs)
+            yield (closed, taken | 1 << slot), state.total + weight, pairs
+
+    def _end_place(self, states: Mapping[_Key, _State]) -> dict[_Key, _State]:
+        found: dict[_Key, _State] = {}
+        for (closed, taken), state in states.items():
+            closing, left = closed | taken, taken
+            while left:
+                slot = left.bit_length() - 1
+                left ^= 1 << slot
+                closing |= self._before[slot]
+            key = (closing, 0)
+            if key not in found or state.total > found[key].total:
+                found[key] = state
+        return found
+
+
+def _keep_best(states: dict[_Key, _State], limit: int) -> dict[_Key, _State]:
+    if len(states) <= limit:
+        return states
+    best = sorted(states.items(), key=lambda each: -each[1].total)[:limit]
+    return dict(best)
+
 
 # Rows inserted into assignments in one alignment, at about 50 microseconds each.
 MAX_INSERTIONS: Final = 60_000

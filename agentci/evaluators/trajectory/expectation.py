@@ -6,20 +6,21 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentci._util.text.patterns import matches_name
 from agentci._util.text.suggest import join_with_or, suggest_name
-from agentci._util.text.wildcards import matches_name
-from agentci.evaluators.trajectory.arguments import (
+from agentci.evaluators.trajectory.matchers import (
     EXACT,
     IGNORE,
     MODES,
+    PREFIX,
     SUPERSET,
     ArgumentRules,
-)
-from agentci.evaluators.trajectory.matchers import PREFIX, Matcher, MatcherReader, format_value
-from agentci.evaluators.trajectory.problems import (
     ExpectationProblem,
     ExpectationProblems,
     KeyPath,
+    Matcher,
+    MatcherReader,
+    format_value,
 )
 from agentci.model.json import Json, JsonObject
 

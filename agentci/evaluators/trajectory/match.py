@@ -7,18 +7,18 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.text.wildcards import matches_any
+from agentci._util.text.patterns import matches_any
 from agentci.errors import EvaluatorError
 from agentci.evaluators.trajectory.align import Pair, Slot, align_calls
-from agentci.evaluators.trajectory.arguments import (
-    ArgumentComparison,
-    compare_arguments,
-    read_arguments,
-)
 from agentci.evaluators.trajectory.expectation import (
     CallPattern,
     ExpectedTrajectory,
     ForbiddenCall,
+)
+from agentci.evaluators.trajectory.matchers import (
+    ArgumentComparison,
+    compare_arguments,
+    read_arguments,
 )
 from agentci.evaluators.trajectory.variants import Branch, Variant, list_patterns, list_variants
 from agentci.model.json import Json, JsonObject

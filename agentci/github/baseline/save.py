@@ -1,6 +1,6 @@
 """Save the results of a commit in the cache, as the baseline of later runs."""
 
-from agentci._util.cache_trust import find_cache_owner
+from agentci._util.cache_folder import find_cache_owner
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import FetchError, InputError
 from agentci.github.baseline.cache import BaselineStore

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from agentci._util.text import truncate
-from agentci._util.text.strict_json import decode_strict_json
+from agentci._util.text.json_text import decode_strict_json
 from agentci.errors import RecordingError
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place

@@ -12,10 +12,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from agentci._util.text.command_words import split_words
 from agentci._util.workspace import Workspace, resolve_path
-from agentci.evaluators.definition import FileContents
-from agentci.evaluators.prompts.answer_schema import make_answer_schema
+from agentci.evaluators.definition import FileContents, split_words
+from agentci.evaluators.prompts import make_answer_schema
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram

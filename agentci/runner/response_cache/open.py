@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentci._util.cache_trust import find_cache_owner
+from agentci._util.cache_folder import find_cache_owner
 from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.model.problem import Problem

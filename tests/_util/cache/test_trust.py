@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.cache_folder import BASELINES_FOLDER, ENVIRONMENTS_FOLDER, RESPONSES_FILE
-from agentci._util.cache_trust import find_cache_owner, resolve_cache_folder
+from agentci._util.cache_folder import (
+    BASELINES_FOLDER,
+    ENVIRONMENTS_FOLDER,
+    RESPONSES_FILE,
+    find_cache_owner,
+    resolve_cache_folder,
+)
 from agentci._util.workspace import Workspace, find_workspace
 from agentci.errors import InputError
 from tests.helpers.repositories import commit, git, repository

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentci._util.http.addresses import parse_address
 from agentci._util.http.client import HttpClient
 from agentci._util.http.interface import HttpGetter, HttpLimits
+from agentci._util.http.transport import parse_address
 from agentci.errors import PermanentFetchError, UnreachableError
 from agentci.version import __version__
 from tests._util.http.patience import Patience

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentci._util.text.json_fields import JsonFieldProblem, JsonFields
+from agentci._util.text.json_document import JsonFieldProblem, JsonFields
 from agentci.model.json import Json, JsonObject
 
 

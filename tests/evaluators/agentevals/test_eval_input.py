@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.evaluators.agentevals.eval_protocol import make_eval_input
+from agentci.evaluators.agentevals.code import make_eval_input
 from agentci.model.case import Case, EvalCase
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.eval_protocol import parse_eval_result
+from agentci.evaluators.agentevals.code import parse_eval_result
 from agentci.model.json import Json
 
 SDK: Any = import_module("agentevals_evaluator_sdk")

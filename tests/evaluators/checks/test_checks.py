@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.checks.check import CheckEvaluator
-from agentci.evaluators.checks.context import CheckContext
+from agentci.evaluators.checks.check import CheckContext, CheckEvaluator
 from agentci.evaluators.checks.names import CHECK_NAMES
-from agentci.evaluators.checks.prices import TokenPriceSpec
 from agentci.evaluators.checks.registry import CHECKS, build_check
 from agentci.evaluators.evaluator_type import TextFile
+from agentci.evaluators.fields import TokenPriceSpec
 from agentci.model.case import Case, Expectation
 from agentci.model.json import Json
 from agentci.model.judgement import Judgement

@@ -3,8 +3,7 @@
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
-from agentci.evaluators.metrics.subagents import include_subagents
+from agentci.evaluators.agentevals.builtin import include_subagents, make_builtin_evaluator
 from agentci.model.problem import Place
 from agentci.model.trace import SubagentRun, ToolCall, Trace, Turn
 from agentci.model.values import replace

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher
-from agentci.evaluators.pytest_agent_evals.match_row import (
+from agentci.evaluators.agentevals.match_eval_case import (
     EMPTY_RESPONSE,
     NO_RECORDED_RUN,
     NO_RESPONSE,
+    EvalCaseMatcher,
     RowMatcher,
 )
 from agentci.model.case import Case, Dataset, DatasetRow, EvalCase, EvalSet

@@ -7,12 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentci.evaluators.trajectory import align, search
-from agentci.evaluators.trajectory.align import Pair, Slot, align_calls
-from agentci.evaluators.trajectory.assignment import Assignment
+from agentci.evaluators.trajectory import align
+from agentci.evaluators.trajectory.align import (
+    Assignment,
+    Pair,
+    Slot,
+    TooManyWaysError,
+    align_calls,
+)
 from agentci.evaluators.trajectory.expectation import read_trajectory
 from agentci.evaluators.trajectory.match import RecordedCall, match_calls
-from agentci.evaluators.trajectory.search import TooManyWaysError
 from agentci.model.json import Json
 
 Alignment = Mapping[int, int]
@@ -154,7 +158,7 @@ def lanes(count: int, length: int) -> list[Slot]:
 
 
 def test_too_many_states_have_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "MAX_STATES", 3)
+    monkeypatch.setattr(align, "MAX_STATES", 3)
     slots = lanes(3, 3)
     pairs = {
         (call, slot): Pair(False, Fraction(call * slot % 5, 7))

@@ -1,6 +1,6 @@
 """How an alignment is shown, call by call."""
 
-from agentci.evaluators.trajectory.diff import (
+from agentci.evaluators.checks.trajectory import (
     describe_branches,
     describe_numbers,
     find_hints,

@@ -5,11 +5,11 @@ import pytest
 from agentci.evaluators.trajectory.matchers import (
     ABSENT,
     MAKERS,
+    ExpectationProblems,
     Found,
     MatcherReader,
     format_value,
 )
-from agentci.evaluators.trajectory.problems import ExpectationProblems
 from agentci.model.json import Json
 
 

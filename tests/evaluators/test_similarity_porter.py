@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentci.evaluators.similarity.porter import stem
+from agentci.evaluators.similarity import stem
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

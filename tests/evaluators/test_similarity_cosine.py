@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from agentci.evaluators.similarity.measures import cosine_similarity
+from agentci.evaluators.similarity import cosine_similarity
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from agentci.evaluators.similarity.measures import SIMILARITIES, tokenize_13a
+from agentci.evaluators.similarity import SIMILARITIES, tokenize_13a
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agentci._util.text.fence import UNTRUSTED_NOTICE, UNTRUSTED_REMINDER
 from agentci.errors import EvaluatorError
-from agentci.evaluators.prompts.answer_schema import describe_answer_format, make_answer_schema
-from agentci.evaluators.prompts.questions import (
+from agentci.evaluators.prompts import (
+    UNTRUSTED_NOTICE,
+    UNTRUSTED_REMINDER,
+    describe_answer_format,
+    make_answer_schema,
     make_question,
     make_question_from_prompt,
     make_question_from_template,

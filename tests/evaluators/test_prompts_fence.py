@@ -1,6 +1,6 @@
 """Untrusted texts are cleaned, truncated and wrapped in markers that they cannot forge."""
 
-from agentci._util.text.fence import MAX_CHARACTERS, UntrustedTextFence, clean_untrusted
+from agentci.evaluators.prompts import MAX_CHARACTERS, UntrustedTextFence, clean_untrusted
 
 
 def test_invisible_characters_are_removed() -> None:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci._util.text.json_document import TooManyBracesError, find_json_objects
-from agentci._util.text.json_text import MAX_DEPTH
-from agentci._util.text.strict_json import StrictJsonError, decode_strict_json
+from agentci._util.text.json_text import MAX_DEPTH, StrictJsonError, decode_strict_json
 from agentci.model.json import Json
 
 

@@ -1,10 +1,24 @@
-"""Regular expressions in linear time, by RE2: no text can make one hang."""
+"""Patterns: names with ``*`` and ``?``, and regular expressions in linear time, by RE2."""
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Protocol
 
 from agentci._util.text.escape import replace_surrogates
 from agentci.errors import InputError
+
+
+def matches_any(patterns: Sequence[str], name: str) -> bool:
+    """Return whether one of the patterns matches the whole name, in the same case."""
+    return any(matches_name(pattern, name) for pattern in patterns)
+
+
+@lru_cache(maxsize=4096)
+def matches_name(pattern: str, name: str) -> bool:
+    """Return whether a name with ``*`` and ``?`` matches the whole ``name``."""
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
+
 
 RE2_HINT = (
     "patterns are RE2 (https://github.com/google/re2/wiki/Syntax): without look-around, "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.text.safe_regex import SafePattern, compile_pattern
+from agentci._util.text.patterns import SafePattern, compile_pattern
 from agentci.errors import InputError
 
 

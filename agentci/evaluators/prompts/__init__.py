@@ -1,1 +1,0 @@
-"""Prompts to judge models, and the schemas of their responses."""

@@ -1,1 +1,0 @@
-"""String similarity measures, from 0 to 1."""
