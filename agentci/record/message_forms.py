@@ -5,11 +5,13 @@ calls and results that a history repeats as text (smolagents).
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from agentci._util.text.json_text import dumps_readable
+from agentci._util.text.strict_json import decode_strict_json
 from agentci.model.json import Json
 from agentci.model.values import replace
 from agentci.record.apis.model_api import ModelReply, ModelRequest
@@ -30,6 +32,8 @@ _ASSISTANT, _USER = "assistant", "user"
 _CALLS: Final = re.compile(r"(?:\A|\n)Calling tools:\n(?=\[)")
 _RESULTS: Final = re.compile(r"Observation:\n|(?=Call id: |Error:\n)")
 _TASK: Final = "New task:\n"
+# Longer texts stay text: parsed, they take a hundred times as much memory.
+MAX_LITERAL_CHARACTERS: Final = 1024**2
 
 
 def convert_request(request: ModelRequest) -> ModelRequest:
@@ -132,10 +136,10 @@ def _make_message(
 def _split_calls(text: str) -> tuple[str, tuple[ToolCallPart, ...]]:
     """Split the text of an assistant into what comes before and the calls that it lists."""
     found = list(_CALLS.finditer(text))
-    if not found:
+    if not found or len(text) - found[-1].end() > MAX_LITERAL_CHARACTERS:
         return text, ()
     try:
-        listed = ast.literal_eval(text[found[-1].end() :])
+        listed: Any = _read_literal(text[found[-1].end() :])
         calls = tuple(
             ToolCallPart(
                 name=str(each["function"]["name"]),
@@ -147,6 +151,15 @@ def _split_calls(text: str) -> tuple[str, tuple[ToolCallPart, ...]]:
     except (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError):
         return text, ()
     return text[: found[-1].start()], calls
+
+
+def _read_literal(text: str) -> Json:
+    """Read a Python literal that a model wrote, if its value is one of JSON.
+
+    Raises:
+        ValueError, TypeError, SyntaxError, MemoryError, RecursionError: it is not.
+    """
+    return decode_strict_json(json.dumps(ast.literal_eval(text)))
 
 
 def _split_results(

@@ -71,7 +71,10 @@ class RecordingRedactor:
             case str():
                 return self._shapes.sub(HIDDEN, value)
             case Mapping():
-                return {name: self._redact_shapes(each) for name, each in value.items()}
+                return {
+                    self._shapes.sub(HIDDEN, name): self._redact_shapes(each)
+                    for name, each in value.items()
+                }
             case list() | tuple():
                 return [self._redact_shapes(each) for each in value]
             case _:

@@ -2,6 +2,7 @@
 
 import sys
 import zipfile
+from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
@@ -23,10 +24,14 @@ MIB = 2**20
 LOCAL_HEADER_BYTES = 30
 
 
-def make_archive(members: dict[str, bytes]) -> bytes:
-    """An archive of stored members, whose headers then state method 93."""
+def make_archive(members: Mapping[str, bytes], frames: Mapping[str, bytes] | None = None) -> bytes:
+    """An archive of stored members, whose headers then state method 93.
+
+    Args:
+        frames: compressed contents, instead of those of ``members``.
+    """
     content = BytesIO()
-    packed = {name: zstd.compress(data) for name, data in members.items()}
+    packed = {name: zstd.compress(data) for name, data in members.items()} | dict(frames or {})
     with zipfile.ZipFile(content, "w") as archive:
         for name, data in packed.items():
             archive.writestr(name, data)

@@ -120,6 +120,40 @@ def test_responses_of_model_do_not_overload_recording(make_job: MakeJob) -> None
     assert wrong == {}
 
 
+# Calls as text, as smolagents writes them, with values that JSON cannot hold.
+LITERALS = ("{1, 2}", "b'x'", "1j", "...", "1e999", "9" * 400, "{(1, 2): 3}", "[" * 90 + "]" * 90)
+REPEATS_ANSWER = """\
+import json, os, urllib.request
+messages = [{"role": "user", "content": "q"}]
+for _ in range(2):
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as response:
+        messages.append(json.load(response)["choices"][0]["message"])
+    messages.append({"role": "user", "content": "Observation:\\n1"})
+"""
+
+
+@attack("N14", "user")
+def test_calls_that_model_writes_as_text_end_no_recording_as_bug(make_job: MakeJob) -> None:
+    wrong = {}
+    for value in LITERALS:
+        call = f"[{{'id': 'c', 'function': {{'name': 'f', 'arguments': {value}}}}}]"
+        message = {"role": "assistant", "content": f"Calling tools:\n{call}"}
+        choice = {"message": message, "finish_reason": "stop"}
+        answer = Answer(body=json.dumps({"choices": [choice]}).encode(), headers=JSON_TYPE)
+        job = make_job()
+        job.write({"agent.py": REPEATS_ANSWER})
+        with serve(partial(get_answer, answer)) as model:
+            environ = {"OPENAI_BASE_URL": f"{model.url}/v1"}
+            ran = job.execute("record", "--", "python3", "agent.py", environ=environ)
+        if ran.code not in (0, 3) or "Traceback" in ran.err:
+            wrong[value] = (ran.code, ran.err[-500:])
+        job.remove()
+    assert wrong == {}
+
+
 PRINTS_VARIABLES = """\
 import json, os
 with open("seen.json", "w") as file:

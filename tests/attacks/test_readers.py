@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
+from tests._util.test_zstd_archives import make_archive
 from tests.attacks.attack import attack
 from tests.attacks.conftest import MakeJob
 
@@ -132,6 +133,29 @@ def test_logs_of_inspect_are_unpacked_in_bounded_memory(make_job: MakeJob) -> No
         ),
         "other folder": pack({"header.json": header, "samples/../../../x.json": b'{"id": 1}'}),
         "cut off": pack({"header.json": header})[:-10],
+    }
+    jobs: dict[str, dict[str, str | bytes]] = {
+        name: {"agentci.yaml": "results: l.eval\n", "l.eval": content}
+        for name, content in archives.items()
+    }
+    assert find_wrong(make_job, jobs) == {}
+
+
+# Frames of Zstandard that claim a window of 2 GiB, and contents of 4 EiB.
+WINDOW = b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00"
+CONTENT = b"\x28\xb5\x2f\xfd\xe0" + (2**62).to_bytes(8, "little") + b"\x01\x00\x00"
+
+
+@attack("Y7", "user")
+def test_logs_in_zstandard_are_unpacked_in_bounded_memory(make_job: MakeJob) -> None:
+    header, sample = b'{"version": 2, "status": "success", "eval": {"task": "t"}}', bytes(2**28)
+    archives = {
+        "large header": make_archive({"header.json": sample}),
+        "large members": make_archive(
+            {"header.json": header, **{f"samples/{n}_epoch_1.json": sample for n in range(4)}}
+        ),
+        "window": make_archive({"header.json": header}, frames={"header.json": WINDOW}),
+        "content": make_archive({"header.json": header}, frames={"header.json": CONTENT}),
     }
     jobs: dict[str, dict[str, str | bytes]] = {
         name: {"agentci.yaml": "results: l.eval\n", "l.eval": content}

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,11 +11,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agentci.reports.console import FOLDED
-from tests._util.http.servers import Answer, serve
+from tests._util.http.servers import Answer, Asked, serve
 from tests.attacks.attack import attack
-from tests.attacks.conftest import find_obstacle
+from tests.attacks.conftest import MakeJob, find_obstacle
 from tests.attacks.hostile_text import ALL, IGNORED, TEXTS
-from tests.attacks.job import PROGRAMS, Job
+from tests.attacks.job import KEY_SECRET, PROGRAMS, TOKEN_SECRET, VARIABLE_SECRET, Job
 from tests.helpers.browser import PROGRAM as BROWSER
 from tests.helpers.browser import browser
 from tests.helpers.recordings import otlp
@@ -189,3 +189,74 @@ def test_texts_send_no_control_characters_to_terminal(job: Job) -> None:
     ran = job.execute("run", CONFIG, "--verbose")
     assert len(ran.results["results"]) > 50
     assert [each for each in (*CONTROLS, "\r") if each in ran.out + ran.err] == []
+
+
+SHOWN_FIRST = "## ❌ Quality gate failed: 1 of 1 check failed"
+FAILING: Mapping[str, str] = {
+    "ev.py": "print('{\"score\": 0}')\n",
+    "agentci.yaml": "traces: trace.json\nevaluators:\n- {name: ev, type: code, path: ev.py}\n",
+}
+TEMPLATES: Mapping[str, str] = {
+    "comment": "<!-- ",
+    "block": "{% extends 'default' %}{% block failures %}<!-- {% endblock %}",
+    "marker": "<!-- agentci:0123456789abcdef:0123456789abcdef -->\n",
+    "file": "{% include '/etc/passwd' %}",
+    "globals": "{{ cycler.__init__.__globals__.os.environ }}",
+    "constant": "{{ ([1]|groupby('real'))[0].__repr__.__func__.__globals__ }}",
+    "loop": "{% for i in range(10**9) %}x{% endfor %}",
+    "memory": "{{ 'x' * 10**10 }}",
+    "power": "{{ 9**(9**9) }}",
+    "deep": "{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}",
+}
+
+
+@attack("M7", "container")
+def test_template_of_pull_request_does_not_hide_verdict(make_job: MakeJob) -> None:
+    wrong = {}
+    for name, template in TEMPLATES.items():
+        job = make_job()
+        job.write({**FAILING, "t.md": template})
+        ran = job.run("agentci.yaml", inputs={"comment-template": "t.md"}, cpu_seconds=30)
+        shown = job.read_all_output(ran)
+        comment = job.workspace / "agentci-results" / "comment.md"
+        first = comment.read_text().startswith(SHOWN_FIRST) if comment.exists() else ran.code == 2
+        secrets = (KEY_SECRET, TOKEN_SECRET, VARIABLE_SECRET, "root:")
+        if ran.code not in (1, 2) or not first or any(each in shown for each in secrets):
+            wrong[name] = (ran.code, shown[-500:])
+        job.remove()
+    assert wrong == {}
+
+
+def list_files_as(changed: object) -> Callable[[Asked], Answer]:
+    """GitHub's API with these changed files of the pull request."""
+    body = changed if isinstance(changed, str) else json.dumps(changed)
+    headers = {"Content-Type": "application/json"}
+    found = Answer(body=body.encode(), headers=headers)
+    return lambda asked: found if "/files" in asked.path else Answer(status=404)
+
+
+DIFFS: Mapping[str, object] = {
+    "digits": [{"filename": "agentci.yaml", "patch": f"@@ -1 +{'9' * 5_000},1 @@"}],
+    "range": [{"filename": "agentci.yaml", "patch": f"@@ -1 +1,{'9' * 9} @@\n" * 1_000}],
+    "many": [{"filename": "agentci.yaml", "patch": "@@ -1 +1 @@\n" * 500_000}],
+    "types": [{"filename": {}, "patch": []}, {"filename": "agentci.yaml", "patch": 7}, None, 3],
+    "object": {"filename": "agentci.yaml"},
+    "deep": "[" * 100_000,
+    "command": [
+        {"filename": "agentci.yaml", "patch": "\n::error::forged\n@@ -1 +1 @@\r\n::set-env::x"}
+    ],
+}
+
+
+@attack("M8", "container")
+def test_diff_of_pull_request_changes_no_verdict(make_job: MakeJob) -> None:
+    wrong = {}
+    for name, changed in DIFFS.items():
+        job = make_job()
+        job.write(FAILING)
+        with serve(list_files_as(changed)) as api:
+            ran = job.run("agentci.yaml", environ={"GITHUB_API_URL": api.url}, cpu_seconds=30)
+        if ran.code != 1 or find_forged_commands(ran.out + ran.err):
+            wrong[name] = (ran.code, (ran.out + ran.err)[-500:])
+        job.remove()
+    assert wrong == {}

@@ -45,6 +45,22 @@ _CHAT: Final = (
     },
     {"choices": [{"message": {"role": "assistant", "content": "Ho"}, "finish_reason": "stop"}]},
 )
+# Calls as smolagents repeats them.
+_TEXT_CALLS: Final = (
+    *_CHAT[:2],
+    {
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {
+                "role": "assistant",
+                "content": "Calling tools:\n[{'id': 'c', 'function': {'name': 'f', 'arguments': "
+                "{'a': 1, b'b': {2}}}}]",
+            },
+            {"role": "user", "content": "Observation:\n1"},
+        ],
+    },
+    _CHAT[3],
+)
 _RESPONSES: Final = (
     {"model": "m", "input": "Hi"},
     {
@@ -92,7 +108,7 @@ _STREAM: Final = (
 EXCHANGE_SEEDS: Final = (
     *(
         BETWEEN.join(json.dumps(each).encode() for each in bodies)
-        for bodies in (_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI)
+        for bodies in (_CHAT, _TEXT_CALLS, _RESPONSES, _ANTHROPIC, _GEMINI)
     ),
     _STREAM,
 )

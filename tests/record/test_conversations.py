@@ -4,12 +4,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from agentci.model.json import Json
 from agentci.record.apis import gemini, openai_chat, openai_responses
 from agentci.record.apis.model_api import ModelApi
 from agentci.record.conversations import RebuiltTurn, rebuild_turns
 from agentci.record.exchanges import Exchange, RawExchange, parse_exchanges
-from agentci.record.message_forms import convert_reply, convert_request
+from agentci.record.message_forms import (
+    MAX_LITERAL_CHARACTERS,
+    convert_reply,
+    convert_request,
+)
 from agentci.recordings.telemetry.messages import extract_text
 
 
@@ -345,6 +351,23 @@ def test_calls_and_results_that_are_text_are_read() -> None:
         ("Observation:\nC", [], "Bye"),
     ]
     assert {turn.conversation for turn in turns} == {0}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("{1, 2}", "b'x'", "1j", "...", "1e999", "9" * 400, "{(1, 2): 3}", "[" * 90 + "]" * 90),
+        f"'{'x' * MAX_LITERAL_CHARACTERS}'",
+    ],
+    ids=["set", "bytes", "complex", "ellipsis", "infinite", "digits", "key", "deep", "long"],
+)
+def test_calls_that_are_text_with_values_beyond_json_stay_text(value: str) -> None:
+    clock = Clock()
+    listed = f"Calling tools:\n[{{'id': 'c', 'function': {{'name': 'f', 'arguments': {value}}}}}]"
+    first = chat(clock, [user("New task:\nA")], assistant(listed))
+    asked = [user("New task:\nA"), assistant(listed), user("B")]
+    turns = rebuild_turns([first, chat(clock, asked, assistant("Bye"))])
+    assert describe_steps(turns) == [("A", [], listed), ("B", [], "Bye")]
 
 
 def make_raw(number: int, body: Mapping[str, Any], response: Mapping[str, Any]) -> RawExchange:

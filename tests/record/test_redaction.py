@@ -34,3 +34,9 @@ def test_keys_are_recognised_by_their_shape(key: str) -> None:
 def test_invalid_rule_is_a_problem(pattern: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         RecordingRedactor(Redactor(), [pattern])
+
+
+def test_names_in_json_are_redacted_like_texts() -> None:
+    redactor = RecordingRedactor(Redactor(), [r"\w+@\w+"])
+    key = "sk-proj-0123456789abcdefABCD"
+    assert redactor.redact({"a@b": {f"is {key}": 1}}) == {"***": {"is ***": 1}}

@@ -230,6 +230,9 @@ def _iterate_url_spellings(secret: str) -> Iterator[str]:
         lower = re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), upper)
         for encoded in (upper, lower):
             yield from (encoded, encoded.replace("%20", "+"))
+    data = secret.encode("utf-8", "surrogateescape")
+    for digits in (data.hex(), data.hex().upper()):  # each character, also where none needs it
+        yield "".join(f"%{digits[at : at + 2]}" for at in range(0, len(digits), 2))
 
 
 def _iterate_base64_spellings(data: bytes) -> Iterator[str]:

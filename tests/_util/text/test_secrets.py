@@ -131,6 +131,10 @@ VALUE = "s3cr3t VALUE/of+the&<job>\"'0123\u00e9?~"
         pytest.param(escape_property, id="property of a workflow command"),
         pytest.param(quote, id="URL path"),
         pytest.param(quote_plus, id="URL query"),
+        pytest.param(lambda text: re.sub("(..)", r"%\1", text.encode().hex()), id="URL, all"),
+        pytest.param(
+            lambda text: re.sub("(..)", r"%\1", text.encode().hex().upper()), id="URL, all, upper"
+        ),
         pytest.param(lambda text: quote(text, safe="!'()*~"), id="encodeURIComponent"),
         pytest.param(
             lambda text: re.sub("%..", lambda code: code[0].lower(), quote(text, safe="")),
