@@ -109,11 +109,11 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """How well one evaluator agrees with human labels.
 
     Attributes:
-        unscored: number of labelled cases without a result.
+        without_result: number of labelled cases without a result.
         flips: share of repeated results that differ; ``whole`` is 0 if no case was repeated.
     """
 
     evaluator: str
     confusion: ConfusionMatrix
-    unscored: int
+    without_result: int
     flips: Proportion

@@ -74,9 +74,9 @@ def _find_class(before: CheckResult | None, after: CheckResult) -> CheckClass:
         return "changed"
     was_scored, is_scored = (each.status in SCORED_STATUSES for each in (before, after))
     if is_scored or (before.is_measurement and after.is_measurement):
-        return "compared" if was_scored or not is_scored else "newly_scored"
+        return "compared" if was_scored or not is_scored else "newly_evaluated"
     if after.status == before.status:
-        return "unscored"
+        return "not_evaluated"
     return "newly_errored" if after.status == "errored" else "newly_skipped"
 
 

@@ -174,7 +174,7 @@ def select_known(before: Sequence[CheckResult], after: Sequence[CheckResult]) ->
 
 
 def describe_outcome(comparison: EvaluatorComparison) -> str:
-    """Describe the outcome with its reason: "regressed: mean score 1 -> 0.5 (40 cases, ...)"."""
+    """Describe the outcome with its reason: "regressed: mean score 1 → 0.5 (40 cases, ...)"."""
     if comparison.outcome == "pass":
         return f"{label_outcome(comparison)}: {comparison.reason}"
     return f"{_OUTCOME_VERBS[comparison.outcome]}: {comparison.reason}"
@@ -193,14 +193,16 @@ def describe_worse(comparison: EvaluatorComparison) -> str:
 
 def label_outcome(comparison: EvaluatorComparison) -> str:
     """Name the outcome for a table: "regressed"."""
-    if comparison.outcome != "pass":
-        return _OUTCOME_LABELS[comparison.outcome]
     before, after = comparison.before or 0.0, comparison.after or 0.0
-    if abs(after - before) <= SCORE_SUM_TOLERANCE:
-        return "unchanged"
+    is_same = abs(after - before) <= SCORE_SUM_TOLERANCE and not comparison.worse
+    if comparison.outcome != "pass" and not (is_same and comparison.outcome == "insufficient-data"):
+        return _OUTCOME_LABELS[comparison.outcome]
+    if is_same:
+        return UNCHANGED
     return "improved" if after > before else "allowed drop"
 
 
+UNCHANGED: Final = "unchanged"
 _OUTCOME_VERBS: Final[dict[ComparisonOutcome, str]] = {
     "fail": "regressed",
     "inconclusive": "is inconclusive",
@@ -372,7 +374,7 @@ def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> 
         return replace(comparison, outcome="insufficient-data", reason=reason)
     comparison = _add_power(replace(comparison, p_value=p_value), tested, alpha)
     before, after = format_distinct(comparison.before or 0.0, comparison.after or 0.0)
-    scores, cases = f"mean score {before} -> {after}", tested.cases
+    scores, cases = f"mean score {before} → {after}", tested.cases
     shown_p, drops = format_p_value(p_value), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         others = any(each.status != "errored" for each in comparison.worse)
@@ -462,7 +464,12 @@ def _explain_no_pairs(comparison: EvaluatorComparison) -> str:
         return _format_removed(removed)
     if classes.changed:
         return "the evaluator or its eval cases changed"
-    if classes.newly_skipped or classes.newly_errored or classes.newly_scored or classes.unscored:
+    if (
+        classes.newly_skipped
+        or classes.newly_errored
+        or classes.newly_evaluated
+        or classes.not_evaluated
+    ):
         return "no check passed or failed in both runs"
     return "the baseline has none of its checks" if classes.added else "its checks were removed"
 

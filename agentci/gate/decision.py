@@ -127,8 +127,8 @@ def _make_decision(
             *(each.text for each in failing),
             *(f"{each.text}; reported only (fail-on: {fail_on})" for each in ignored),
             *(() if failing or ignored else (pass_summary,)),
-            *(each.text for each in reasons if each.kind == "remark"),
         ),
+        notes=tuple(each.text for each in reasons if each.kind == "remark"),
         fail_on=fail_on,
     )
 

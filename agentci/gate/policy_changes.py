@@ -220,11 +220,11 @@ def add_fail_on(
 
 
 def describe_change(change: PolicyChange) -> str:
-    """Describe a change in one line: ``threshold of tone: 0.8 -> 0.5 (2 cases: a, b)``."""
+    """Describe a change in one line: ``threshold of tone: 0.8 → 0.5 (2 cases: a, b)``."""
     names = ", ".join(truncate.truncate_list(change.names, MAX_SHOWN))
     if not change.before:
         return f"{change.subject} {change.after}{names and f': {names}'}"
-    return f"{change.subject}: {change.before} -> {change.after}{names and f' ({names})'}"
+    return f"{change.subject}: {change.before} → {change.after}{names and f' ({names})'}"
 
 
 def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateReason]:

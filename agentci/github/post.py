@@ -337,7 +337,7 @@ def _differs_from_baseline(comparison: Comparison | None) -> bool:
         return True
     if any(each.worse or each.better for each in comparison.evaluators):
         return True
-    same = comparison.classes.compared + comparison.classes.unscored
+    same = comparison.classes.compared + comparison.classes.not_evaluated
     return same < comparison.classes.total
 
 

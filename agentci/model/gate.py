@@ -32,8 +32,8 @@ CheckClass: TypeAlias = Literal[
     "changed",
     "newly_skipped",
     "newly_errored",
-    "newly_scored",
-    "unscored",
+    "newly_evaluated",
+    "not_evaluated",
     "added",
     "removed",
 ]
@@ -66,8 +66,8 @@ class CheckClasses(Struct, frozen=True):
         compared: passed or failed in both runs, evaluated by the same.
         changed: in both runs, but what it is evaluated by changed (its fingerprint differs).
         newly_skipped, newly_errored: skipped or errored now, but not in the baseline.
-        newly_scored: passed or failed now, but skipped or errored in the baseline.
-        unscored: skipped in both runs, or errored in both.
+        newly_evaluated: passed or failed now, but skipped or errored in the baseline.
+        not_evaluated: skipped in both runs, or errored in both.
         added, removed: only in this run, or only in the baseline.
     """
 
@@ -75,8 +75,8 @@ class CheckClasses(Struct, frozen=True):
     changed: int = 0
     newly_skipped: int = 0
     newly_errored: int = 0
-    newly_scored: int = 0
-    unscored: int = 0
+    newly_evaluated: int = 0
+    not_evaluated: int = 0
     added: int = 0
     removed: int = 0
 

@@ -267,11 +267,13 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     Attributes:
         fail_on: which reasons may fail the run.
+        notes: what does not decide, such as the number of skipped checks.
     """
 
     passed: bool
     exit_code: int
     reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     fail_on: FailOn = "failed"
 
     @property

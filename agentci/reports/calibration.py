@@ -24,7 +24,7 @@ def _lines(found: Calibration) -> list[str]:
     confusion = found.confusion
     kappa = "-" if confusion.kappa is None else format_number(confusion.kappa)
     cases = format_count(confusion.agreement.whole, "case")
-    without = f", {found.unscored:,} more without a result" if found.unscored else ""
+    without = f", {found.without_result:,} more without a result" if found.without_result else ""
     lines = [
         f"{escape_for_log_line(found.evaluator)}: {cases} with a label{without}",
         f"{'':16}{'evaluator: pass':>17}{'evaluator: fail':>17}",
@@ -76,7 +76,7 @@ def render_json(found: Sequence[Calibration]) -> str:
         {
             "evaluator": each.evaluator,
             "cases": each.confusion.agreement.whole,
-            "unscored": each.unscored,
+            "without_result": each.without_result,
             "confusion": {
                 "true_passes": each.confusion.true_passes,
                 "false_fails": each.confusion.false_fails,

@@ -11,12 +11,16 @@ from agentci._util.text.escape import (
     markdown_prose,
     markdown_row,
 )
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, github_limits, report_format, sections
 from agentci.reports import comparison as baseline_text
-from agentci.reports.failed_cases import format_changes, make_failure_sections
+from agentci.reports.failed_cases import (
+    make_failure_sections,
+    make_lower_scores_section,
+    render_counts,
+)
 from agentci.reports.policy import make_policy_section
 from agentci.reports.run_metrics import format_metrics, summarize_metrics
 
@@ -28,6 +32,7 @@ MAX_CASES = 20
 MAX_UNFOLDED: Final = 3
 MAX_REASONS: Final = 3
 SHORT_COMMIT = 12
+SEPARATOR: Final = " \N{MIDDLE DOT} "
 
 
 class CommentReport(Struct, frozen=True, kw_only=True):
@@ -55,8 +60,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         """Yield Markdown; the last lines count what is omitted and link to the run."""
         head = sections.render_heading(report)
         if report.results:
-            lines = (format_changes(report), report_format.format_totals(report.totals))
-            head += "".join(f"{line}\n\n" for line in lines if line)
+            head += render_counts(report, report_format.format_totals(report.totals))
         blocks = sections.render_page(
             head, _sections(report, self.report_url), self._render_footer(report), MAX_BYTES
         )
@@ -64,12 +68,14 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
     def _render_footer(self, report: Report) -> str:
         links = {"Report": self.report_url, "Workflow run": self.run_url}
+        if self.run_url and not self.report_url:
+            links["Artifacts"] = f"{self.run_url}#artifacts"
         parts = [f"[{name}]({url})" for name, url in links.items() if url]
         if self.commit:
             parts.append(f"commit {self.commit[:SHORT_COMMIT]}")
-        metrics = markdown_prose(format_metrics(summarize_metrics(report)))
-        lines = [*([metrics] if metrics else []), *([", ".join(parts)] if parts else [])]
-        return "".join(f"{line}\n\n" for line in lines)
+        if metrics := markdown_prose(format_metrics(summarize_metrics(report))):
+            parts.append(metrics)
+        return f"{SEPARATOR.join(parts)}\n\n" if parts else ""
 
 
 def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
@@ -80,12 +86,11 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         yield make_policy_section(report.policy)
     yield from make_failure_sections(report, unfolded=MAX_UNFOLDED, report_url=report_url)
     yield _errored(report_format.filter_by_status(report.results, "errored"), several=several)
-    is_bad = any(each.status in ("failed", "errored") for each in report.results)
-    table = _evaluators(report, several=several)
-    yield sections.fold_section(table, "Evaluators") if is_bad else table
+    yield make_lower_scores_section(report, report_url)
+    yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
     if report.comparison is not None:
-        section = _comparison_section(report.comparison)
-        yield sections.fold_section(section, "Comparison with the baseline") if is_bad else section
+        yield _comparison_section(report.comparison)
+    yield sections.make_notes_section(report)
     problems = [each for each in report.problems if each.severity != "note"]
     yield sections.make_problems_section(problems, report)
 
@@ -98,10 +103,11 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
     found = report_format.group_by_evaluator(report.results)
     compared = report.comparison.evaluators if report.comparison else ()
     by_name = {(each.config, each.evaluator): each for each in compared}
-    columns = [*(["Config"] if several else []), "Evaluator", "Passed", "Mean score", "Threshold"]
+    mean = "Mean score (change)" if by_name else "Mean score"
+    columns = [*(["Config"] if several else []), "Evaluator", "Passed", mean, "Threshold"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
     if by_name:
-        columns, ruler = [*columns, "Baseline"], [*ruler, "---"]
+        columns, ruler = [*columns, "Against the baseline"], [*ruler, "---"]
     return sections.Section(
         name="evaluators",
         title=markdown_row(columns) + markdown_row(ruler),
@@ -136,11 +142,13 @@ def _render_row(
         *([markdown_code(report_format.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         _format_passed(totals.passed, evaluated, others),
-        "" if totals.score is None else format_number(totals.score),
+        "" if totals.score is None else baseline_text.format_score_change(totals.score, compared),
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
-        change = "" if compared is None else baseline_text.format_change(compared)
+        change = (
+            "not in the baseline" if compared is None else baseline_text.format_outcome(compared)
+        )
         cells.append(markdown_prose(change))
     return markdown_row(cells)
 
@@ -154,19 +162,23 @@ def _comparison_section(comparison: Comparison) -> sections.Section:
         *(f"- {markdown_prose(remark)}\n" for remark in baseline_text.list_remarks(comparison)),
         *(
             f"- {markdown_code(case)}, {markdown_code(evaluator)}: {markdown_prose(scores)}\n"
-            for case, evaluator, scores in baseline_text.list_worse(comparison)
+            for case, evaluator, scores in baseline_text.list_worse(
+                comparison, beside_failures=True
+            )
         ),
     ]
-    regressed = any(each.worse for each in comparison.evaluators)
-    return sections.Section(
+    section = sections.Section(
         name="comparison",
-        title="### Worse than the baseline\n\n" if regressed else "### Baseline\n\n",
+        title="",
         noun="comparison line",
         blocks=iter(blocks),
         total=len(blocks),
         max_items=MAX_CASES,
         share=0.15,
     )
+    if comparison.no_baseline:
+        return section
+    return sections.fold_section(section, "Comparison with the baseline")
 
 
 def _errored(errored: Sequence[CheckResult], *, several: bool) -> sections.Section:

@@ -5,19 +5,22 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from agentci._util.text.format import format_count, format_number
-from agentci.gate.comparison import describe_outcome, label_outcome
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count, format_number, format_signed
+from agentci.gate.comparison import UNCHANGED, describe_outcome, label_outcome
 from agentci.gate.groups import SCORED_STATUSES
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
-from agentci.reports.report_format import format_path
+from agentci.reports.report_format import MAX_NAMES, format_path
 
-COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "change", "worse", "better", "outcome")
+COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "worse", "better", "outcome")
+# Smaller changes of a score are not shown.
+MIN_CHANGE: Final = 0.005
 
 _CLASS_WORDS: Final = {
     "newly_skipped": "skipped only now",
     "newly_errored": "with an error only now",
-    "newly_scored": "with a score only now",
-    "unscored": "without a score in both runs",
+    "newly_evaluated": "evaluated only now",
+    "not_evaluated": "evaluated in neither run",
 }
 
 
@@ -35,18 +38,37 @@ def format_cells(compared: EvaluatorComparison, comparison: Comparison) -> tuple
         format_evaluator(compared, comparison),
         f"{compared.pairs:,}",
         _format_score(compared.before),
-        _format_score(compared.after),
-        _format_mean_change(compared),
+        format_score_change(compared.after, compared),
         f"{len(compared.worse):,}",
         f"{len(compared.better):,}",
         label_outcome(compared),
     )
 
 
-def format_change(compared: EvaluatorComparison) -> str:
-    """Format the change of an evaluator: ``0.9 (1 worse, 0 better; inconclusive)``."""
-    changed = f"{len(compared.worse):,} worse, {len(compared.better):,} better"
-    return f"{_format_score(compared.before)} ({changed}; {label_outcome(compared)})"
+def format_score_change(score: float | None, compared: EvaluatorComparison | None) -> str:
+    """Format a mean score with its change: ``0.91 (\u22120.04, 95 %: \u22120.07 to \u22120.01)``.
+
+    The change and its 95 % interval are those of the checks of both runs. Without a change of at
+    least ``MIN_CHANGE``, both are left out.
+    """
+    shown = "-" if score is None else format_number(score)
+    if compared is None or compared.before is None or compared.after is None:
+        return shown
+    change = compared.after - compared.before
+    if abs(change) < MIN_CHANGE:
+        return shown
+    low, high = compared.change_low, compared.change_high
+    if low is None or high is None:
+        return f"{shown} ({format_signed(change)})"
+    interval = f"{format_signed(low)} to {format_signed(high)}"
+    return f"{shown} ({format_signed(change)}, 95 %: {interval})"
+
+
+def format_outcome(compared: EvaluatorComparison) -> str:
+    """Format what changed: ``2 worse, 1 better; inconclusive``."""
+    counts = {"worse": len(compared.worse), "better": len(compared.better)}
+    changed = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return "; ".join(filter(None, (changed, label_outcome(compared))))
 
 
 def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Iterator[str]:
@@ -65,9 +87,8 @@ def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Itera
             "itself; export the other run again (evalite exports the first of two runs that began "
             "in the same second)"
         )
-    for each in comparison.evaluators if with_outcomes else ():
-        if each.outcome != "pass":
-            yield f"{format_evaluator(each, comparison)} {describe_outcome(each)}"
+    if with_outcomes:
+        yield from _list_outcomes(comparison)
     yield from _list_rescored(comparison)
     detectable = ", ".join(
         f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
@@ -75,8 +96,24 @@ def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Itera
         if each.detectable_drop is not None
     )
     if detectable:
-        yield f"smallest drops that would be detected with 80% probability: {detectable}"
+        yield f"smallest drop that this run would detect with 80% probability: {detectable}"
     yield from _list_classes(comparison)
+
+
+def _list_outcomes(comparison: Comparison) -> Iterator[str]:
+    """Yield the outcomes other than a pass: each reason of too few cases once."""
+    few: dict[str, list[str]] = {}
+    for each in comparison.evaluators:
+        name = format_evaluator(each, comparison)
+        if each.outcome == "insufficient-data":
+            if label_outcome(each) != UNCHANGED:
+                needed = each.reason.rpartition("; ")[2]
+                few.setdefault(needed, []).append(f"{name} ({format_count(each.groups, 'case')})")
+        elif each.outcome != "pass":
+            yield f"{name} {describe_outcome(each)}"
+    for reason, names in few.items():
+        shown = ", ".join(truncate.truncate_list(names, MAX_NAMES))
+        yield f"too few cases in both runs to test for significance, {reason}: {shown}"
 
 
 def _list_rescored(comparison: Comparison) -> Iterator[str]:
@@ -105,10 +142,13 @@ def _list_classes(comparison: Comparison) -> Iterator[str]:
     """Yield the number of checks by class: in total, and of evaluators with other than compared."""
     if not comparison.evaluators:
         return
-    yield f"checks of both runs: {_format_classes(comparison.classes)}"
-    for each in comparison.evaluators if len(comparison.evaluators) > 1 else ():
-        if each.classes.total > each.classes.compared:
-            yield f"checks of {format_evaluator(each, comparison)}: {_format_classes(each.classes)}"
+    differing = [
+        f"{format_evaluator(each, comparison)} {_format_classes(each.classes)}"
+        for each in comparison.evaluators
+        if each.classes.total > each.classes.compared + each.classes.not_evaluated
+    ]
+    own = f" ({'; '.join(differing)})" if len(comparison.evaluators) > 1 and differing else ""
+    yield f"checks of both runs: {_format_classes(comparison.classes)}{own}"
 
 
 def _format_classes(classes: CheckClasses) -> str:
@@ -117,32 +157,30 @@ def _format_classes(classes: CheckClasses) -> str:
     return ", ".join(f"{count:,} {_CLASS_WORDS.get(name, name)}" for name, count in counts if count)
 
 
-def list_worse(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """Yield checks that passed and no longer do: case, evaluator, formatted scores."""
+def list_worse(
+    comparison: Comparison, *, beside_failures: bool = False
+) -> Iterator[tuple[str, str, str]]:
+    """Yield checks that passed and no longer do: case, evaluator, formatted scores.
+
+    Args:
+        beside_failures: leave out what the list of failed and errored checks shows, too.
+    """
     for compared in comparison.evaluators:
         for each in compared.worse:
+            is_known = each.status in ("failed", "errored") and each.check_class == "compared"
+            if beside_failures and is_known and not each.fails_before:
+                continue
             yield each.case, format_evaluator(compared, comparison), format_scores(each)
 
 
 def format_scores(change: CheckChange) -> str:
-    """Format the scores of a check in both runs: ``score 1 -> 0.5``, ``score 1 -> skipped``."""
+    """Format the scores of a check in both runs: ``1 → 0.5``, ``1 → skipped``."""
     scored = change.status in SCORED_STATUSES
     after = _format_score(change.after) if scored else change.status
     changed = "; its evaluator or eval case changed" if change.check_class == "changed" else ""
     if change.fails_before:
         changed = "; the baseline also fails with the current evaluators"
-    return f"score {_format_score(change.before)} -> {after}{changed}"
-
-
-def _format_mean_change(compared: EvaluatorComparison) -> str:
-    """Format the mean change with its 95% interval: ``-0.05 (-0.12 to 0.02)``."""
-    if compared.before is None or compared.after is None:
-        return "-"
-    change = format_number(compared.after - compared.before, 2)
-    if compared.change_low is None or compared.change_high is None:
-        return change
-    low, high = (format_number(each, 2) for each in (compared.change_low, compared.change_high))
-    return f"{change} ({low} to {high})"
+    return f"{_format_score(change.before)} \N{RIGHTWARDS ARROW} {after}{changed}"
 
 
 def _format_score(score: float | None) -> str:

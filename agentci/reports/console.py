@@ -4,14 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_number
+from agentci._util.text.format import format_count, format_number
 from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports.case_outcomes import CaseOutcome
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
-from agentci.reports.failed_cases import format_before, group_by_cause, list_failed_cases
+from agentci.reports.failed_cases import (
+    MAX_LOWER_SCORES,
+    format_before,
+    group_by_cause,
+    list_failed_cases,
+    list_lower_scores,
+)
 from agentci.reports.policy import choose_title, list_policy_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.report_format import (
@@ -28,8 +34,10 @@ from agentci.reports.report_format import (
     group_warnings,
     has_several_configs,
     is_invalid_input,
+    list_case_names,
 )
 from agentci.reports.stability import summarize_repeats
+from agentci.reports.tool_calls import format_diff
 from agentci.reports.workflow_commands import render_group
 
 MAX_CASES = 10
@@ -59,7 +67,7 @@ def render_console(
     page: str = "",
     folds: bool = False,
 ) -> str:
-    """Render decision, failed and errored checks, evaluators, skipped checks and problems.
+    """Render failed and errored checks, evaluators, skipped checks, problems, and the decision.
 
     If invalid input kept all checks from running, render only the problems. The text contains no
     workflow commands except groups, and no control sequences except the report's own colours.
@@ -73,33 +81,36 @@ def render_console(
     """
     if is_invalid_input(report):
         return escape.neutralize_commands(render_problems(_shown(report, quiet=quiet), "text"))
-    text = escape.neutralize_commands(_render_decision(report, colour=colour))
-    sections = _sections(report, verbose=verbose)
+    texts = []
+    sections = _sections(report, verbose=verbose, colour=colour)
     for heading, lines in [_problems(report, quiet=True)] if quiet else sections:
         body = escape.neutralize_commands("".join(f"  {line}\n" for line in lines))
         if body and folds and heading in FOLDED:
-            text += f"\n{render_group(heading, body)}"
+            texts.append(render_group(heading, body))
         elif body:
-            text += f"\n{colour_text(heading, _BOLD, colour=colour)}\n{body}"
+            texts.append(f"{colour_text(heading, _BOLD, colour=colour)}\n{body}")
+    end = _render_decision(report, colour=colour)
     if page and not quiet:
-        text += escape.neutralize_commands(f"\nReport: {_line(page)}\n")
-    return text
+        end += f"Report: {_line(page)}\n"
+    return "\n".join([*texts, escape.neutralize_commands(end)])
 
 
 def _render_decision(report: Report, *, colour: bool) -> str:
     code = _RED if report.decision.is_failure else _GREEN
     first, *others = report.decision.reasons or ("",)
     head = colour_text(format_conclusion(report), code, colour=colour)
-    lines = (*others, format_counts(report), format_spending(report.spending))
-    return (
-        "\n  ".join(
-            (f"{head}{first and f': {_line(first)}'}", *(_line(each) for each in lines if each))
-        )
-        + "\n"
+    counts = (format_counts(report), format_spending(report.spending))
+    lines = (
+        *(_line(each) for each in counts if each),
+        f"{head}{first and f': {_line(first)}'}",
+        *(f"  {_line(each)}" for each in others),
     )
+    return "".join(f"{line}\n" for line in lines)
 
 
 _BOLD, _RED, _GREEN = "1", "1;31", "1;32"
+# Of a difference, which is no verdict: what is expected, and what was found.
+_DIFF_COLOURS: Final = {"-": "36", "+": "35"}
 
 
 def colour_text(text: str, code: str, *, colour: bool) -> str:
@@ -107,11 +118,13 @@ def colour_text(text: str, code: str, *, colour: bool) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if colour else text
 
 
-def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[str]]]:
+def _sections(
+    report: Report, *, verbose: bool, colour: bool
+) -> Iterator[tuple[str, Iterable[str]]]:
     if verbose:
         yield "Checks", map(_check, report.results)
     several = has_several_configs(report.results)
-    yield "Failed checks", _list_failed(report)
+    yield "Failed checks", _list_failed(report, colour=colour)
     yield (
         "Errored checks",
         _list_by_reason(filter_by_status(report.results, "errored"), several=several),
@@ -120,13 +133,15 @@ def _sections(report: Report, *, verbose: bool) -> Iterator[tuple[str, Iterable[
     if report.policy is not None:
         policy = truncate.truncate_list([*list_policy_lines(report.policy)], MAX_ITEMS)
         yield choose_title(report.policy), map(_line, policy)
-    yield "Comparison with the baseline", comparison_lines(report.comparison)
+    yield "Score fell, still passing", _list_lower_scores(report)
+    yield "Comparison with the baseline", comparison_lines(report.comparison, beside_failures=True)
     yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
     yield (
         "Skipped checks",
         _list_by_reason(filter_by_status(report.results, "skipped"), several=several),
     )
     yield "Warnings", _warnings(report.results)
+    yield "Notes", map(_line, report.decision.notes)
     yield _problems(report, quiet=False)
 
 
@@ -168,8 +183,14 @@ def align_columns(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]
         yield f"{'  '.join(padded)}  {last}"
 
 
-def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
-    """Yield one line per evaluator, then remarks, then regressions."""
+def comparison_lines(
+    comparison: Comparison | None, *, beside_failures: bool = False
+) -> Iterator[str]:
+    """Yield one line per evaluator, then remarks, then regressions.
+
+    Args:
+        beside_failures: as in ``list_worse``.
+    """
     if comparison is None:
         return
     if comparison.evaluators:
@@ -180,7 +201,9 @@ def comparison_lines(comparison: Comparison | None) -> Iterator[str]:
     yield from map(_line, baseline_text.list_remarks(comparison))
     worse = [
         _line(f"worse: {case} > {evaluator}: {scores}")
-        for case, evaluator, scores in baseline_text.list_worse(comparison)
+        for case, evaluator, scores in baseline_text.list_worse(
+            comparison, beside_failures=beside_failures
+        )
     ]
     yield from truncate.truncate_list(worse, MAX_ITEMS)
 
@@ -198,7 +221,16 @@ def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
     )
 
 
-def _list_failed(report: Report) -> Iterator[str]:
+def _list_lower_scores(report: Report) -> Iterator[str]:
+    found = list_lower_scores(report)
+    for each in found[:MAX_LOWER_SCORES]:
+        name = f"{each.result.case.id} > {each.result.evaluator.name}"
+        yield _line(f"{name}: {format_number(each.before)} → {format_number(each.after)}")
+    if len(found) > MAX_LOWER_SCORES:
+        yield truncate.format_omitted(len(found) - MAX_LOWER_SCORES)
+
+
+def _list_failed(report: Report, *, colour: bool) -> Iterator[str]:
     """Yield the failed checks by case, the worst first."""
     new, known = list_failed_cases(report)
     left, shown = len(new) + len(known), 0
@@ -212,11 +244,13 @@ def _list_failed(report: Report) -> Iterator[str]:
             yield _format_case(case)
             for result in case.problems:
                 if result.status == "failed":
-                    yield from (f"  {line}" for line in _list_check(result, report))
+                    yield from (f"  {line}" for line in _list_check(result, report, colour=colour))
         left -= len(described)
         if others := group[len(described) :] if len(group) > MAX_EQUAL else ():
-            names = format_case_names([each.summary for each in others], _cell)
-            yield f"  the same failures in {names}"
+            names = list_case_names([each.summary for each in others], _cell)
+            verb = "fails" if len(others) == 1 else "fail"
+            count = format_count(len(others), "more case")
+            yield f"  {count} {verb} in the same way: {names}"
             left -= len(others)
     if left:
         yield truncate.format_omitted(left)
@@ -233,13 +267,16 @@ def _format_case(case: CaseOutcome) -> str:
     return f"{_line(case.summary.id)}: {', '.join(filter(None, parts))}"
 
 
-def _list_check(result: CheckResult, report: Report) -> Iterator[str]:
+def _list_check(result: CheckResult, report: Report, *, colour: bool) -> Iterator[str]:
     was = format_before(result, report)
     outcome = f"{format_outcome(result)}, was {was}" if was else format_outcome(result)
     yield _line(f"{result.evaluator.name}: {outcome} ({result.evaluator.place})")
-    yield from (
-        f"  {_line(line)}" for line in truncate.truncate_list(list_findings(result), MAX_LINES)
+    differing = frozenset(
+        format_diff(result.judgement.details) if colour and result.judgement is not None else ()
     )
+    for line in truncate.truncate_list(list_findings(result), MAX_LINES):
+        code = _DIFF_COLOURS.get(line[:1], "") if line in differing else ""
+        yield f"  {colour_text(_line(line), code, colour=bool(code))}"
 
 
 def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:

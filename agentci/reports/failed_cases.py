@@ -1,8 +1,11 @@
 """The failed cases of the comment and the summary, one per cause, with the first difference."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
@@ -10,13 +13,18 @@ from agentci._util.text.format import format_count, format_distinct, format_numb
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, report_format, sections
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes, rank_problem
+from agentci.reports.comparison import MIN_CHANGE
 from agentci.reports.contents import show_case
 from agentci.reports.first_difference import format_first_difference
+from agentci.reports.tool_calls import find_unmatched_turns
 
 MAX_CASES: Final = 20
 # Evaluators of each case.
 MAX_REASONS: Final = 3
+MAX_LOWER_SCORES: Final = 5
 
+# What metrics with an expected answer or expected calls write about a turn.
+_QUOTED_SIDES: Final = re.compile(r"^(turn \d+): expected .*$", re.DOTALL)
 
 _STATES: Final = (
     ("new_failure", "new failure", "new failures"),
@@ -62,6 +70,49 @@ def group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
     )
 
 
+class LowerScore(Struct, frozen=True):
+    """A check that passes as in the baseline, with a lower score."""
+
+    result: CheckResult
+    before: float
+    after: float
+
+
+def list_lower_scores(report: Report) -> list[LowerScore]:
+    """List the checks whose score fell although they still pass: largest drop first."""
+    found: list[LowerScore] = []
+    for result in report.results if report.baseline else ():
+        before, after = report.baseline.get(result.id), result.score
+        if before is None or {result.status, before.status} != {"passed"}:
+            continue
+        if before.score is None or after is None or result.evaluator.better == "lower":
+            continue
+        if before.score - after >= MIN_CHANGE:
+            found.append(LowerScore(result, before.score, after))
+    return sorted(found, key=lambda each: each.after - each.before)
+
+
+def make_lower_scores_section(report: Report, report_url: str) -> sections.Section:
+    """Make the folded section of the checks whose score fell although they still pass."""
+    found = list_lower_scores(report)
+    section = sections.Section(
+        name="comparison",
+        title="",
+        noun="lower score",
+        blocks=(
+            f"- {format_case_link(each.result.case.id, report_url)}, "
+            f"{markdown_code(each.result.evaluator.name)}: {format_number(each.before)} "
+            f"\N{RIGHTWARDS ARROW} {format_number(each.after)}\n"
+            for each in found[:MAX_LOWER_SCORES]
+        ),
+        total=min(len(found), MAX_LOWER_SCORES),
+        share=0.05,
+    )
+    checks = format_count(len(found), "check")
+    shown = ", the largest drops" if len(found) > MAX_LOWER_SCORES else ""
+    return sections.fold_section(section, f"Score fell, still passing: {checks}{shown}")
+
+
 def format_changes(report: Report) -> str:
     """Format how many cases changed: ``**2 new failures**, 1 fixed, 3 changed answers``."""
     if not report.baseline:
@@ -78,7 +129,12 @@ def format_changes(report: Report) -> str:
         return "No case changed against the baseline."
     if counts[0][0]:
         texts[0] = f"**{texts[0]}**"
-    return f"Cases against the baseline: {', '.join(texts)}."
+    return f"Against the baseline: {', '.join(texts)}."
+
+
+def render_counts(report: Report, counts: str) -> str:
+    """Render on one line how many cases changed, and how the checks ended."""
+    return f"{' '.join(filter(None, (format_changes(report), counts)))}\n\n"
 
 
 def make_case_url(report_url: str, case: str) -> str:
@@ -102,11 +158,12 @@ def make_failure_sections(
     more = causes[unfolded:]
     if more:
         section = _make_cases(more, report, report_url, "", share=0.15)
-        yield sections.fold_section(section, f"{format_count(len(more), 'more cause')} of failures")
+        noun = "more new failure" if report.baseline else "more failed case"
+        yield sections.fold_section(section, format_count(sum(map(len, more)), noun))
     if known:
         section = _make_cases(group_by_cause(known), report, report_url, "", share=0.1)
         count = format_count(len(known), "case")
-        yield sections.fold_section(section, f"Still failing: {count}, as in the baseline")
+        yield sections.fold_section(section, f"Still failing, as in the baseline: {count}")
 
 
 def _make_cases(
@@ -142,13 +199,18 @@ def _render_case(group: Sequence[CaseOutcome], report: Report, report_url: str) 
     if question and question != first.summary.id:
         heading += f" \u201c{markdown_prose(question)}\u201d"
     problems = first.problems
-    lines = [_render_problem(each, report) for each in problems[:MAX_REASONS]]
+    difference = format_first_difference(show_case(report, first.results).content)
+    lines = [
+        _render_problem(each, report, has_difference=bool(difference))
+        for each in problems[:MAX_REASONS]
+    ]
     if len(problems) > MAX_REASONS:
         lines.append(f"- and {format_count(len(problems) - MAX_REASONS, 'more check')}\n")
     if others:
-        names = report_format.format_case_names([each.summary for each in others], markdown_code)
-        lines.append(f"- the same failures in {names}\n")
-    difference = format_first_difference(show_case(report, first.results).content)
+        names = report_format.list_case_names([each.summary for each in others], markdown_code)
+        more = format_count(len(others), "more case")
+        verb = "fails" if len(others) == 1 else "fail"
+        lines.append(f"- {more} {verb} in the same way: {names}\n")
     fence = markdown_fence("\n".join(difference), language="diff") + "\n" if difference else ""
     return f"{heading}\n\n{''.join(lines)}\n{fence}"
 
@@ -162,8 +224,13 @@ def _format_score(result: CheckResult) -> str:
     return format_distinct(score, threshold)[0]
 
 
-def _render_problem(result: CheckResult, report: Report) -> str:
-    """Render a check as ``- `tone` 1 → **0.2**: the reason``."""
+def _render_problem(result: CheckResult, report: Report, *, has_difference: bool) -> str:
+    """Render a check as ``- `tone` 1 → **0.2**: the reason``.
+
+    Args:
+        has_difference: whether the first difference is shown, too: a metric's reason that quotes
+            both sides only repeats it.
+    """
     was = format_before(result, report, digits=2)
     has_score = result.status == "failed" and result.score is not None
     now = _format_score(result) if has_score else result.status
@@ -172,5 +239,11 @@ def _render_problem(result: CheckResult, report: Report) -> str:
     lines = check_text.split_lines(
         check_text.format_reason(result) or check_text.format_headline(result)
     )
-    reason = markdown_prose(truncate.join_first_and_last(lines))
+    reason = truncate.join_first_and_last(lines)
+    if has_difference and result.evaluator.type == "builtin":
+        judgement = result.judgement
+        calls = judgement is not None and find_unmatched_turns(judgement.details)
+        what = "the tool calls differ" if calls else "the answer differs"
+        reason = _QUOTED_SIDES.sub(rf"\1: {what}", reason)
+    reason = markdown_prose(reason)
     return f"- {markdown_code(result.evaluator.name)}{advisory} {change}: {reason}\n"

@@ -15,7 +15,7 @@ from agentci.model.run_content import (
     RunContent,
     TurnContent,
 )
-from agentci.reports.tool_calls import compare_calls
+from agentci.reports.tool_calls import compare_calls, list_sides
 
 WIDTH: Final = 88
 MAX_CHARACTERS: Final = 2 * WIDTH
@@ -24,7 +24,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def format_first_difference(content: RunContent) -> tuple[str, ...]:
-    """Format the first differing turn as lines of a diff: ``-`` expected, ``+`` actual.
+    """Format the first differing turn as a diff: ``-`` expected, ``+`` actual, ``!`` moved.
 
     Without an eval case, the turn of the baseline is what is expected. Lines have at most ``WIDTH``
     characters, apart from their sign; there are none if nothing differs.
@@ -54,10 +54,14 @@ def _compare_calls(
 ) -> Iterator[str]:
     rows = compare_calls(_read_calls(expected), _read_calls(actual))
     row = next((each for each in rows if each.mark), None)
-    if row is not None:
-        note = " (moved)" if row.mark == "moved" else ""
-        yield from _format("-", row.expected and f"{row.expected}{note}")
-        yield from _format("+", row.actual and f"{row.actual}{note}")
+    if row is None:
+        return
+    if row.mark == "moved":
+        order = "later" if row.expected else "earlier"
+        yield from _format("!", f"{row.expected or row.actual} was called {order} than expected")
+    else:
+        for sign, _, call in (line.partition(" ") for line in list_sides(row)):
+            yield from _format(sign, call)
 
 
 def _read_calls(calls: Sequence[ExpectedCall | CallContent]) -> list[tuple[str, Json]]:

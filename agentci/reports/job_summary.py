@@ -25,7 +25,11 @@ from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits, report_format, sections
 from agentci.reports.check_text import format_outcome, low_scoring_turns
-from agentci.reports.failed_cases import format_changes, make_failure_sections
+from agentci.reports.failed_cases import (
+    make_failure_sections,
+    make_lower_scores_section,
+    render_counts,
+)
 from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
 from agentci.reports.run_metrics import format_metrics, summarize_metrics
@@ -145,7 +149,7 @@ def _table(comparison: Comparison) -> str:
 def _render_remarks(comparison: Comparison) -> Iterator[str]:
     for remark in baseline_text.list_remarks(comparison):
         yield f"- {markdown_prose(remark)}\n"
-    for case, evaluator, scores in baseline_text.list_worse(comparison):
+    for case, evaluator, scores in baseline_text.list_worse(comparison, beside_failures=True):
         yield (
             f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
             f"{markdown_prose(scores)}\n"
@@ -231,12 +235,11 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last line counts what is omitted."""
-        lines = (
-            format_changes(report) if report.results else "",
-            report_format.format_counts(report),
-            markdown_prose(report_format.format_spending(report.spending)),
-        )
-        head = sections.render_heading(report) + "".join(f"{line}\n\n" for line in lines if line)
+        head = sections.render_heading(report)
+        if report.results:
+            head += render_counts(report, report_format.format_counts(report))
+        if spending := markdown_prose(report_format.format_spending(report.spending)):
+            head += f"{spending}\n\n"
         footer = _render_footer(report, self.report_url)
         blocks = sections.render_page(
             head, _sections(report, self.report_url), footer, self.max_bytes
@@ -268,8 +271,10 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         total=0,
         share=0.01,
     )
+    yield make_lower_scores_section(report, report_url)
     if report.comparison is not None:
         yield make_baseline_section(report.comparison)
+    yield sections.make_notes_section(report)
     yield _repeats(report.results)
     yield _failed(report)
     yield _skips(report_format.filter_by_status(report.results, "skipped"), several=several)

@@ -275,10 +275,11 @@ def format_title(report: Report) -> str:
 
 
 def format_totals(totals: Totals) -> str:
-    """Format all counts on one line: "12 checks: 9 passed, 2 failed, ...; mean score 0.9"."""
-    counts = (
-        f"{totals.passed:,} passed, {totals.failed:,} failed, "
-        f"{totals.errored:,} errored, {totals.skipped:,} skipped"
+    """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.991``."""
+    counts = ", ".join(
+        f"{count:,} {status}"
+        for status in ("passed", "failed", "errored", "skipped")
+        if (count := getattr(totals, status))
     )
     mean = "" if totals.score is None else f"; mean score {format_number(totals.score)}"
     return f"{format_count(totals.checks, 'check')}: {counts}{mean}"
@@ -309,10 +310,15 @@ def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str])
     Args:
         write: escapes a case id for the report format.
     """
+    return f"{format_count(len(cases), 'case')}: {list_case_names(cases, write)}"
+
+
+def list_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str]) -> str:
+    """Format the first names, as ``format_case_names``."""
     names = [write(case.id) for case in cases[:MAX_NAMES]]
     if len(cases) > MAX_NAMES:
         names.append(truncate.format_omitted(len(cases) - MAX_NAMES))
-    return f"{format_count(len(cases), 'case')}: {', '.join(names)}"
+    return ", ".join(names)
 
 
 def list_cases(results: Sequence[CheckResult]) -> tuple[CaseSummary, ...]:

@@ -534,10 +534,10 @@ class CheckClassesJson(_Json):
     ]
     newly_skipped: Annotated[Count, _about("Skipped now, but not in the baseline.")]
     newly_errored: Annotated[Count, _about("Errored now, but not in the baseline.")]
-    newly_scored: Annotated[
+    newly_evaluated: Annotated[
         Count, _about("Passed or failed now, but skipped or errored in the baseline.")
     ]
-    unscored: Annotated[Count, _about("Skipped in both runs, or errored in both.")]
+    not_evaluated: Annotated[Count, _about("Skipped in both runs, or errored in both.")]
     added: Annotated[Count, _about("Only in this run.")]
     removed: Annotated[Count, _about("Only in the baseline.")]
 
@@ -649,6 +649,9 @@ class DecisionJson(_Json):
     passed: bool
     exit_code: Annotated[int, Meta(ge=0, le=255)]
     reasons: Annotated[tuple[str, ...], _about("Most important first.")]
+    notes: Annotated[
+        tuple[str, ...], _about("What does not decide, such as the number of skipped checks.")
+    ]
     fail_on: Annotated[FailOn, _about("Which reasons may fail the run: the option `fail-on`.")]
 
 

@@ -135,6 +135,18 @@ def render_heading(report: Report) -> str:
     return f"## {_ICONS[get_verdict(report.decision)]} {markdown_prose(format_title(report))}\n\n"
 
 
+def make_notes_section(report: Report) -> Section:
+    """Make the folded section of what does not decide."""
+    notes = report.decision.notes
+    section = Section(
+        title="",
+        noun="note",
+        blocks=(f"- {markdown_prose(note)}\n" for note in notes),
+        total=len(notes),
+    )
+    return fold_section(section, "Notes")
+
+
 def make_reasons_section(report: Report) -> Section:
     """Make a section of the other reasons for the verdict."""
     others = list_reasons(report)[1:]

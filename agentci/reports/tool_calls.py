@@ -1,6 +1,7 @@
 """Differences of expected and actual tool calls, from the details of results."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -24,6 +25,10 @@ SIGNS: Final[Mapping[str, str]] = {
 }
 
 MAX_CALLS = 40
+# A longer call that differs is shown with only the arguments that do.
+MAX_WHOLE_CALL: Final = 80
+MAX_DEPTH: Final = 20
+_CONTAINERS: Final = (Mapping, list, tuple)
 
 _Call: TypeAlias = tuple[str, Json]
 _Pair: TypeAlias = tuple[_Call | None, _Call | None]
@@ -34,12 +39,14 @@ class ToolCallRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         note: what is wrong; empty for rows of a metric.
+        changed: of a call that differs, both sides with only their differing arguments.
     """
 
     mark: DiffMark
     expected: str
     actual: str
     note: str = ""
+    changed: tuple[str, str] | None = None
 
     @property
     def label(self) -> str:
@@ -110,7 +117,8 @@ def format_diff(details: JsonObject) -> tuple[str, ...]:
     lines: list[str] = []
     for turn in find_unmatched_turns(details):
         legend = "~ changed, - missing, + unexpected, > moved, ! forbidden"
-        legend = legend if turn.is_aligned else "- expected, + actual, = both"
+        moved = ", > moved" if any(row.mark == "moved" for row in turn.rows) else ""
+        legend = legend if turn.is_aligned else f"- expected, + actual, = both{moved}"
         lines.append(f"tool calls of {turn.title} ({legend}):")
         for row in turn.rows:
             lines += [_aligned_line(row)] if turn.is_aligned else _diff_lines(row)
@@ -134,14 +142,23 @@ def _aligned_line(row: ToolCallRow) -> str:
 
 
 def _diff_lines(row: ToolCallRow) -> Iterator[str]:
-    moved = " (moved)" if row.mark == "moved" else ""
     if not row.mark:
         yield f"= {row.actual}"
-        return
-    if row.expected:
-        yield f"- {row.expected}{moved}"
-    if row.actual:
-        yield f"+ {row.actual}{moved}"
+    elif row.mark == "moved":
+        # Its other row is where it is expected.
+        if row.actual:
+            yield f"> {row.actual}"
+    else:
+        yield from list_sides(row)
+
+
+def list_sides(row: ToolCallRow) -> Iterator[str]:
+    """Yield ``- expected`` and ``+ actual`` of a call that is not as expected."""
+    expected, actual = row.changed or (row.expected, row.actual)
+    if expected:
+        yield f"- {expected}"
+    if actual:
+        yield f"+ {actual}"
 
 
 def _turn(number: int, item: Json) -> TurnCalls | None:
@@ -228,9 +245,47 @@ def _rows(pairs: Sequence[_Pair]) -> tuple[ToolCallRow, ...]:
             mark=_mark(expected, actual, moved=expected in unexpected or actual in missing),
             expected="" if expected is None else format_call(*expected),
             actual="" if actual is None else format_call(*actual),
+            changed=None
+            if expected is None or actual is None or expected == actual
+            else _format_changed(expected, actual),
         )
         for expected, actual in pairs
     )
+
+
+def _format_changed(expected: _Call, actual: _Call) -> tuple[str, str] | None:
+    """Format both calls with only the values that differ; None for short ones without nesting."""
+    name, one = expected
+    other = actual[1]
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return None
+    is_nested = any(isinstance(each, _CONTAINERS) for each in (*one.values(), *other.values()))
+    is_long = max(len(format_call(*expected)), len(format_call(*actual))) > MAX_WHOLE_CALL
+    if not is_nested and not is_long:
+        return None
+    leaves = dict(_list_leaves(one, "")), dict(_list_leaves(other, ""))
+    same = {path for path in leaves[0] if leaves[0][path] == leaves[1].get(path)}
+    return _format_leaves(name, leaves[0], same), _format_leaves(name, leaves[1], same)
+
+
+def _list_leaves(value: Json, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the path of each value that is not a container, as ``guests[0].name``, and its JSON.
+
+    Below ``MAX_DEPTH``, containers count as one value.
+    """
+    if isinstance(value, Mapping) and value and depth < MAX_DEPTH:
+        for key, inner in value.items():
+            yield from _list_leaves(inner, f"{path}.{key}" if path else key, depth + 1)
+    elif isinstance(value, list | tuple) and value and depth < MAX_DEPTH:
+        for number, inner in enumerate(value):
+            yield from _list_leaves(inner, f"{path}[{number}]", depth + 1)
+    else:
+        yield path, json_text.dumps_readable(value)
+
+
+def _format_leaves(name: str, leaves: Mapping[str, str], same: AbstractSet[str]) -> str:
+    written = [f"{path}={value}" for path, value in leaves.items() if path not in same]
+    return f"{name}({', '.join([*written, *([truncate.ELLIPSIS] if same else [])])})"
 
 
 def _mark(expected: _Call | None, actual: _Call | None, *, moved: bool) -> DiffMark:

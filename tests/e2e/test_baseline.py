@@ -30,7 +30,9 @@ def test_regression_without_limit_does_not_fail_gate(tmp_path: Path, base: str) 
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
     assert len(trend["worse"]) == 6
     table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
-    assert table[1].split() == [*("own", "6", "1", "0", "-1", "to", "-0.11", "6", "0", "regressed")]
+    assert (
+        table[1].split() == "own 6 1 0 (\u22121, 95 %: \u22121 to \u22120.11) 6 0 regressed".split()
+    )
     assert (
         "### Comparison with the baseline `main`"
         in (tmp_path / "agentci-results" / "summary.md").read_text()
@@ -40,9 +42,8 @@ def test_regression_without_limit_does_not_fail_gate(tmp_path: Path, base: str) 
 def test_significant_regression_fails_gate(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", f"{base}/results.json", sunny=0, max_regression=0.1)
     assert ran.code == 1
-    assert ran.out.startswith(
-        "Quality gate failed: own regressed: mean score 1 -> 0 (6 cases, p = 0.016)"
-    )
+    verdict = "Quality gate failed: own regressed: mean score 1 → 0 (6 cases, p = 0.016)"
+    assert f"\n{verdict}\n" in ran.out
 
 
 def test_inconclusive_regression_fails_gate_only_if_configured(tmp_path: Path, base: str) -> None:
@@ -149,26 +150,24 @@ def test_same_named_evaluators_are_compared_per_config(tmp_path: Path) -> None:
     run_agentci(["run", "a", "b", "--output-dir", "main"], cwd=tmp_path)
     write_eval(tmp_path / "b", sunny=0, max_regression=0.1)
     ran = run_agentci(["run", "a", "b", "--baseline", "main"], cwd=tmp_path)
-    assert ran.out.startswith("Quality gate failed: b/agentci.yaml: own regressed: ")
+    assert "Quality gate failed: b/agentci.yaml: own regressed: " in ran.out
     reports = tmp_path / "agentci-results"
     page = (reports / "report.html").read_text()
-    assert "own (b/agentci.yaml) regressed: mean score 1 -> 0" in page
+    assert "own (b/agentci.yaml) regressed: mean score 1 " in page
     for text in (ran.out, (reports / "summary.md").read_text()):
         section = text.partition("Comparison with the baseline")[2].partition("Failed checks")[0]
         assert "own (a/agentci.yaml)" in section
-        assert "own (b/agentci.yaml) regressed: mean score 1 -> 0" in unescape(section)
+        assert "own (b/agentci.yaml) regressed: mean score 1 → 0" in unescape(section)
     comment = (reports / "comment.md").read_text()
-    assert "- own (b/agentci.yaml) regressed: mean score 1 -&gt; 0" in comment
-    assert "`own (b/agentci.yaml)`: score 1 -&gt; 0" in comment
+    assert "- own (b/agentci.yaml) regressed: mean score 1 → 0" in comment
 
 
 def test_compare_command_compares_two_reports(tmp_path: Path, base: str) -> None:
     run(tmp_path, sunny=5)
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
     assert ran.code == 0
-    assert ran.out.splitlines()[1].split() == [
-        *("own", "6", "1", "0.833", "-0.71", "to", "0.46", "1", "0", "inconclusive")
-    ]
+    row = "own 6 1 0.833 (\u22120.17, 95 %: \u22120.71 to +0.46) 1 0 inconclusive"
+    assert " ".join(ran.out.splitlines()[1].split()) == row
     assert "worse: " in ran.out
     lost = run_agentci(["compare", base, "nowhere"], cwd=tmp_path)
     assert (lost.code, lost.problems[0].message) == (2, "there is no report nowhere")

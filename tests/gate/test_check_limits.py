@@ -28,35 +28,35 @@ def changes(folder: Path, before: str, after: str) -> list[str]:
 @pytest.mark.parametrize(
     ("before", "after", "listed"),
     [
-        ("max_latency: 5s", "max_latency: 6s", ["max of max_latency: 5000 -> 6000"]),
+        ("max_latency: 5s", "max_latency: 6s", ["max of max_latency: 5000 → 6000"]),
         ("max_latency: 5s", "max_latency: 4s", []),
         ("max_latency: 5s", "max_latency: 5000ms", []),
         ("max_tokens: {total: 5}", "max_tokens: 5", []),
         (
             "max_tokens: {total: 5, input: 4}",
             "max_tokens: 5",
-            ["max input of max_tokens: 4 -> not set"],
+            ["max input of max_tokens: 4 → not set"],
         ),
-        ("max_cost: 0.05", "max_cost: $0.06", ["max of max_cost: 0.05 -> 0.06"]),
-        ("max_words: {min: 5}", "max_words: {min: 4}", ["min of max_words: 5 -> 4"]),
+        ("max_cost: 0.05", "max_cost: $0.06", ["max of max_cost: 0.05 → 0.06"]),
+        ("max_words: {min: 5}", "max_words: {min: 4}", ["min of max_words: 5 → 4"]),
         ("max_words: {min: 5}", "max_words: {min: 6}", []),
         (
             "required_tools: [a, b]",
             "required_tools: [a]",
-            ["min b of required_tools: 1 -> not set"],
+            ["min b of required_tools: 1 → not set"],
         ),
         (
             "check: required_tools, value: [a]".join("{}"),
             "{check: required_tools, value: [a], threshold: 0.5}",
-            ["threshold of required_tools: 1 -> 0.5"],
+            ["threshold of required_tools: 1 → 0.5"],
         ),
         ("contains: a", "contains: b", ["contains edited"]),
-        ("contains: a", "max_words: 1", ["contains: required, score >= 1 -> removed"]),
+        ("contains: a", "max_words: 1", ["contains: required, score >= 1 → removed"]),
         ("max_words: 1", "{check: max_words, value: 1, cases: [a]}", ["max_words edited"]),
         (
             "max_words: 1",
             "{check: max_words, value: 1, required: false}",
-            ["max_words: required -> advisory"],
+            ["max_words: required → advisory"],
         ),
     ],
 )

@@ -122,17 +122,17 @@ def test_inconclusive_drop_names_p_value_and_cases_needed() -> None:
     found = trend(results(*[1] * 10), results(*[1] * 8, 0, 0))
     assert (found.outcome, found.reason) == (
         "inconclusive",
-        "mean score 1 -> 0.8 (10 cases), not significant (p = 0.25); needs about 30 cases",
+        "mean score 1 → 0.8 (10 cases), not significant (p = 0.25); needs about 30 cases",
     )
 
 
 @pytest.mark.parametrize(
     ("before", "after", "label"),
     [
-        ([1] * 5, [1] * 5, "unchanged: mean score 1 -> 1 (5 cases)"),
-        ([0] * 5, [1] * 5, "improved: mean score 0 -> 1 (5 cases)"),
-        ([1] * 5, [0.95] * 5, "allowed drop: mean score 1 -> 0.95 (5 cases)"),
-        ([1] * 20, [0] * 20, "regressed: mean score 1 -> 0 (20 cases, p < 0.001)"),
+        ([1] * 5, [1] * 5, "unchanged: mean score 1 → 1 (5 cases)"),
+        ([0] * 5, [1] * 5, "improved: mean score 0 → 1 (5 cases)"),
+        ([1] * 5, [0.95] * 5, "allowed drop: mean score 1 → 0.95 (5 cases)"),
+        ([1] * 20, [0] * 20, "regressed: mean score 1 → 0 (20 cases, p < 0.001)"),
         ([1] * 3, [1] * 3, "has too few cases: 3 cases in both runs; at least 5 are needed"),
     ],
 )
@@ -206,16 +206,16 @@ def test_large_drop_above_the_allowed_one_fails() -> None:
 @pytest.mark.parametrize(
     ("cases", "broken", "outcome", "reason"),
     [
-        (200, 0, "pass", "mean score 1 -> 1 (200 cases)"),
+        (200, 0, "pass", "mean score 1 → 1 (200 cases)"),
         (
             20,
             0,
             "inconclusive",
-            "mean score 1 -> 1 (20 cases), a drop of up to 0.114 is not excluded",
+            "mean score 1 → 1 (20 cases), a drop of up to 0.114 is not excluded",
         ),
-        (2, 0, "inconclusive", "mean score 1 -> 1 (2 cases), a drop of up to 1 is not excluded"),
-        (1, 0, "inconclusive", "mean score 1 -> 1 (1 case), a drop of up to 1 is not excluded"),
-        (40, 20, "fail", "mean score 1 -> 0.5 (40 cases, p < 0.001)"),
+        (2, 0, "inconclusive", "mean score 1 → 1 (2 cases), a drop of up to 1 is not excluded"),
+        (1, 0, "inconclusive", "mean score 1 → 1 (1 case), a drop of up to 1 is not excluded"),
+        (40, 20, "fail", "mean score 1 → 0.5 (40 cases, p < 0.001)"),
     ],
 )
 def test_prove_mode_passes_only_if_a_larger_drop_is_excluded(
@@ -305,7 +305,7 @@ def changed(*scores: float, evaluator: str = "tone") -> list[CheckResult]:
     return [replace(each, fingerprint="new") for each in results(*scores, evaluator=evaluator)]
 
 
-def unscored(status: Status, count: int) -> list[CheckResult]:
+def not_evaluated(status: Status, count: int) -> list[CheckResult]:
     return [result(index, None, status=status) for index in range(count)]
 
 
@@ -317,12 +317,24 @@ class TestClasses:
         [
             (results(1, 0), results(0, 1), CheckClasses(compared=2)),
             (results(1, 1), changed(1, 0), CheckClasses(changed=2)),
-            (results(1), unscored("skipped", 1), CheckClasses(newly_skipped=1)),
-            (results(1), unscored("errored", 1), CheckClasses(newly_errored=1)),
-            (unscored("skipped", 1), unscored("errored", 1), CheckClasses(newly_errored=1)),
-            (unscored("errored", 1), unscored("skipped", 1), CheckClasses(newly_skipped=1)),
-            (unscored("errored", 1), results(0), CheckClasses(newly_scored=1)),
-            (unscored("skipped", 2), unscored("skipped", 2), CheckClasses(unscored=2)),
+            (results(1), not_evaluated("skipped", 1), CheckClasses(newly_skipped=1)),
+            (results(1), not_evaluated("errored", 1), CheckClasses(newly_errored=1)),
+            (
+                not_evaluated("skipped", 1),
+                not_evaluated("errored", 1),
+                CheckClasses(newly_errored=1),
+            ),
+            (
+                not_evaluated("errored", 1),
+                not_evaluated("skipped", 1),
+                CheckClasses(newly_skipped=1),
+            ),
+            (not_evaluated("errored", 1), results(0), CheckClasses(newly_evaluated=1)),
+            (
+                not_evaluated("skipped", 2),
+                not_evaluated("skipped", 2),
+                CheckClasses(not_evaluated=2),
+            ),
             (results(1), results(1, 1), CheckClasses(compared=1, added=1)),
             (results(1, 1), results(1), CheckClasses(compared=1, removed=1)),
             (results(1), [], CheckClasses(removed=1)),
@@ -351,7 +363,7 @@ class TestWorse:
         after = [*changed(*[0] * 8), *results(*[1] * 20)[8:]]
         found = trend(results(*[1] * 20), after)
         assert found.outcome == "fail"
-        assert found.reason == "mean score 1 -> 0.6 (20 cases, 8 changed, p = 0.008)"
+        assert found.reason == "mean score 1 → 0.6 (20 cases, 8 changed, p = 0.008)"
         assert len(found.worse) == 8
         assert {each.check_class for each in found.worse} == {"changed"}
 
@@ -360,19 +372,19 @@ class TestWorse:
         [
             (
                 changed(*[0] * 12, *[1] * 28),
-                "mean score 1 -> 0.7 (40 cases, 40 changed, p < 0.001)",
+                "mean score 1 → 0.7 (40 cases, 40 changed, p < 0.001)",
             ),
             (
                 [*changed(*[0] * 12), *results(*[1] * 40)[12:]],
-                "mean score 1 -> 0.7 (40 cases, 12 changed, p < 0.001)",
+                "mean score 1 → 0.7 (40 cases, 12 changed, p < 0.001)",
             ),
             (
-                [*unscored("skipped", 34), *results(*[1] * 40)[34:]],
-                "mean score 1 -> 0.15 (40 cases, 34 newly skipped, p < 0.001)",
+                [*not_evaluated("skipped", 34), *results(*[1] * 40)[34:]],
+                "mean score 1 → 0.15 (40 cases, 34 newly skipped, p < 0.001)",
             ),
             (
-                [*unscored("errored", 34), *results(*[1] * 40)[34:]],
-                "mean score 1 -> 0.15 (40 cases, 34 newly errored, p < 0.001)",
+                [*not_evaluated("errored", 34), *results(*[1] * 40)[34:]],
+                "mean score 1 → 0.15 (40 cases, 34 newly errored, p < 0.001)",
             ),
         ],
         ids=["all changed", "some changed", "skipped", "errored"],
@@ -396,7 +408,7 @@ class TestWorse:
         found = trend(before, changed(*[0] * 10, *[1] * 10))
         assert found.outcome == "inconclusive"
         assert found.reason == (
-            "mean score 0.5 -> 0.5 (20 cases, 20 changed), but some checks got worse, offset only "
+            "mean score 0.5 → 0.5 (20 cases, 20 changed), but some checks got worse, offset only "
             "by checks that changed"
         )
 
@@ -406,7 +418,7 @@ class TestWorse:
         assert found.reason == "the evaluator or its eval cases changed"
 
     def test_errors_of_the_baseline_are_no_low_scores(self) -> None:
-        before = [*unscored("errored", 10), *results(*[1] * 20)[10:]]
+        before = [*not_evaluated("errored", 10), *results(*[1] * 20)[10:]]
         found = trend(before, results(*[1] * 20))
         assert (found.outcome, found.before, found.after, found.pairs) == ("pass", 1, 1, 10)
 
@@ -417,12 +429,12 @@ class TestWorse:
 
     def test_only_errors_are_no_failure_of_the_agent(self) -> None:
         thresholds = RegressionThresholds()
-        after = unscored("errored", 20)
+        after = not_evaluated("errored", 20)
         comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
         first, _ = find_regression_reasons(comparison, gates(thresholds))
         assert first.kind == "errored"
         # The scores of the other checks dropped, too.
-        after = [*unscored("errored", 1), *results(*[0.8] * 20)[1:]]
+        after = [*not_evaluated("errored", 1), *results(*[0.8] * 20)[1:]]
         comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
         first, _ = find_regression_reasons(comparison, gates(thresholds))
         assert first.kind == "failed"
@@ -458,7 +470,7 @@ class TestRemoved:
         [found] = compare_runs(before, before[:18], own, baseline="base").evaluators
         assert [each.case for each in found.worse] == ["c18", "c19"]
         assert found.outcome == "inconclusive"
-        assert found.reason.startswith("mean score 1 -> 0.9 (20 cases, 2 removed), not significant")
+        assert found.reason.startswith("mean score 1 → 0.9 (20 cases, 2 removed), not significant")
         [fewer] = compare_runs(before, before[:14], own, baseline="base").evaluators
         assert [each.case for each in fewer.worse] == ["c18", "c19"]
 
@@ -515,7 +527,7 @@ class TestRegressionReasons:
 
     def test_regression_fails_gate(self) -> None:
         assert self.reasons(self.WORSE) == [
-            GateReason("failed", "tone regressed: mean score 1 -> 0 (5 cases, p = 0.031)"),
+            GateReason("failed", "tone regressed: mean score 1 → 0 (5 cases, p = 0.031)"),
             GateReason("remark", "tone: 5 checks got worse (5 failed)"),
         ]
 

@@ -240,10 +240,8 @@ class TestPassRateConfidence:
         assert not _decide(_cases(passed=28), self.THRESHOLDS).passed
         decision = _decide(_cases(passed=29), self.THRESHOLDS)
         assert decision.passed
-        assert decision.reasons == (
-            "29 checks passed",
-            "pass rate 95% confidence bound 90.2% reaches 90% (29 of 29 cases passed)",
-        )
+        bound = "pass rate 95% confidence bound 90.2% reaches 90% (29 of 29 cases passed)"
+        assert (decision.reasons, decision.notes) == (("29 checks passed",), (bound,))
 
     def test_failed_case_raises_number_of_cases_needed(self) -> None:
         decision = _decide(_cases(passed=29, failed=1), self.THRESHOLDS)
@@ -429,10 +427,8 @@ class TestUnmatchedEvalCases:
     def test_unmatched_eval_cases_are_reported(self) -> None:
         decision = _decide(_results(passed=1), uncovered=3)
         assert decision.passed
-        assert decision.reasons == (
-            "1 check passed",
-            "3 eval cases without a matching trace",
-        )
+        note = "3 eval cases without a matching trace"
+        assert (decision.reasons, decision.notes) == (("1 check passed",), (note,))
 
     def test_unmatched_eval_case_fails_with_on_skip_fail(self) -> None:
         decision = _decide(_results(passed=1), GateThresholds(on_skip="fail"), uncovered=1)
@@ -516,7 +512,8 @@ class TestReasons:
     def test_reasons_describe_results_and_thresholds(
         self, results: list[CheckResult], thresholds: GateThresholds, why: list[str]
     ) -> None:
-        assert list(_decide(results, thresholds).reasons) == why
+        decision = _decide(results, thresholds)
+        assert [*decision.reasons, *decision.notes] == why
 
     def test_long_list_of_evaluators_is_shortened(self) -> None:
         results = [make_result("errored", evaluator=f"e{number}") for number in range(9)]
@@ -749,7 +746,7 @@ class TestCaseThresholds:
         decision = self._decide(results, minimum=0.5)
         assert decision.passed
         assert (
-            "1 of 2 cases scored below 0.8 (pass rate 50%, required 50%): a 0.7" in decision.reasons
+            "1 of 2 cases scored below 0.8 (pass rate 50%, required 50%): a 0.7" in decision.notes
         )
 
     def test_case_with_zero_total_weight_fails(self) -> None:

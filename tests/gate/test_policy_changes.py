@@ -88,17 +88,17 @@ class TestThresholdsOfGate:
     @pytest.mark.parametrize(
         ("before", "after", "shown"),
         [
-            ({}, {"min_pass_rate": 0.9}, "gate.min_pass_rate: 1 -> 0.9"),
-            ({"min_score": 0.7}, {"min_score": 0.6}, "gate.min_score: 0.7 -> 0.6"),
-            ({"min_score": 0.7}, {}, "gate.min_score: 0.7 -> not set"),
+            ({}, {"min_pass_rate": 0.9}, "gate.min_pass_rate: 1 → 0.9"),
+            ({"min_score": 0.7}, {"min_score": 0.6}, "gate.min_score: 0.7 → 0.6"),
+            ({"min_score": 0.7}, {}, "gate.min_score: 0.7 → not set"),
             (
                 {"min_pass_rate": 0.9, "pass_rate_confidence": 0.95},
                 {"min_pass_rate": 0.9},
-                "gate.pass_rate_confidence: 0.95 -> not set",
+                "gate.pass_rate_confidence: 0.95 → not set",
             ),
-            ({}, {"on_error": "warn"}, "gate.on_error: fail -> warn"),
-            ({"on_skip": "fail"}, {}, "gate.on_skip: fail -> allow"),
-            ({}, {"on_turn_mismatch": "allow"}, "gate.on_turn_mismatch: fail -> allow"),
+            ({}, {"on_error": "warn"}, "gate.on_error: fail → warn"),
+            ({"on_skip": "fail"}, {}, "gate.on_skip: fail → allow"),
+            ({}, {"on_turn_mismatch": "allow"}, "gate.on_turn_mismatch: fail → allow"),
         ],
     )
     def test_looser_value_is_listed_and_stricter_one_is_not(
@@ -111,21 +111,21 @@ class TestThresholdsOfGate:
     @pytest.mark.parametrize(
         ("before", "after", "shown"),
         [
-            ({}, None, "gate.max_regression: 0 -> not set"),
-            ({}, {"max_drop": 0.1}, "gate.max_regression: 0 -> 0.1"),
-            ({"mode": "prove"}, {}, "gate.regression_mode: prove -> detect"),
-            ({}, {"confidence": 0.99}, "gate.regression_confidence: 0.95 -> 0.99"),
+            ({}, None, "gate.max_regression: 0 → not set"),
+            ({}, {"max_drop": 0.1}, "gate.max_regression: 0 → 0.1"),
+            ({"mode": "prove"}, {}, "gate.regression_mode: prove → detect"),
+            ({}, {"confidence": 0.99}, "gate.regression_confidence: 0.95 → 0.99"),
             (
                 {"mode": "prove"},
                 {"mode": "prove", "confidence": 0.9},
-                "gate.regression_confidence: 0.95 -> 0.9",
+                "gate.regression_confidence: 0.95 → 0.9",
             ),
             (
                 {"fail_on": ("fail", "stale")},
                 {},
-                "gate.fail_on_regression: fail, stale -> fail",
+                "gate.fail_on_regression: fail, stale → fail",
             ),
-            ({}, {"fail_on": ()}, "gate.fail_on_regression: fail -> none"),
+            ({}, {"fail_on": ()}, "gate.fail_on_regression: fail → none"),
         ],
     )
     def test_looser_regression_thresholds(self, before: Any, after: Any, shown: str) -> None:
@@ -137,8 +137,8 @@ class TestThresholdsOfGate:
     def test_switches_of_policy_are_compared(self) -> None:
         base, head = gate(on_loosened="fail", source="base"), gate()
         assert changes(base, head) == [
-            "gate.on_loosened: fail -> warn",
-            "gate.policy: base -> head",
+            "gate.on_loosened: fail → warn",
+            "gate.policy: base → head",
         ]
         assert changes(head, base) == []
 
@@ -146,29 +146,29 @@ class TestThresholdsOfGate:
         base = gate(cases=CaseThresholds(threshold=0.8))
         looser = gate(cases=CaseThresholds(threshold=0.5, min_pass_rate=0.9))
         assert changes(base, looser) == [
-            "gate.cases.threshold: 0.8 -> 0.5",
-            "gate.cases.min_pass_rate: 1 -> 0.9",
+            "gate.cases.threshold: 0.8 → 0.5",
+            "gate.cases.min_pass_rate: 1 → 0.9",
         ]
         assert changes(looser, base) == []
-        assert changes(base, gate()) == ["gate.cases: score >= 0.8 -> not set"]
+        assert changes(base, gate()) == ["gate.cases: score >= 0.8 → not set"]
 
     def test_own_thresholds_of_cases(self) -> None:
         base = gate(cases=CaseThresholds(threshold=0.8, own={"a": 0.9, "b": 0.5, "c": 0.9}))
         head = gate(cases=CaseThresholds(threshold=0.8, own={"b": 0.4, "c": 1.0}))
         assert changes(base, head) == [
-            "gate.cases.a.threshold: 0.9 -> 0.8",
-            "gate.cases.b.threshold: 0.5 -> 0.4",
+            "gate.cases.a.threshold: 0.9 → 0.8",
+            "gate.cases.b.threshold: 0.5 → 0.4",
         ]
-        assert changes(head, base) == ["gate.cases.c.threshold: 1 -> 0.9"]
+        assert changes(head, base) == ["gate.cases.c.threshold: 1 → 0.9"]
 
     def test_new_own_threshold_may_be_looser(self) -> None:
         base = gate(cases=CaseThresholds(threshold=0.8))
         head = gate(cases=CaseThresholds(threshold=0.8, own={"a": 0.2}))
-        assert changes(base, head) == ["gate.cases.a.threshold: 0.8 -> 0.2"]
+        assert changes(base, head) == ["gate.cases.a.threshold: 0.8 → 0.2"]
 
     def test_new_thresholds_of_cases_loosen_those_of_checks(self) -> None:
         head = gate(cases=CaseThresholds(threshold=0.8), overall=GateThresholds(min_pass_rate=0.0))
-        assert changes(gate(), head) == ["gate.min_pass_rate: 1 -> 0"]
+        assert changes(gate(), head) == ["gate.min_pass_rate: 1 → 0"]
         assert changes(head, gate()) == []
 
 
@@ -176,7 +176,7 @@ class TestThresholdsOfOneEvaluator:
     def test_own_thresholds_are_compared_with_those_that_applied(self) -> None:
         own = {"tone": GateThresholds(min_pass_rate=0.5)}
         assert changes(gate(), gate(evaluators=own)) == [
-            "gate.evaluators.tone.min_pass_rate: 1 -> 0.5"
+            "gate.evaluators.tone.min_pass_rate: 1 → 0.5"
         ]
         assert changes(gate(evaluators=own), gate()) == []
 
@@ -186,7 +186,7 @@ class TestThresholdsOfOneEvaluator:
             evaluators={"tone": GateThresholds(min_pass_rate=1.0)},
         )
         head = gate(overall=GateThresholds(min_pass_rate=0.8))
-        assert changes(base, head) == ["gate.evaluators.tone.min_pass_rate: 1 -> 0.8"]
+        assert changes(base, head) == ["gate.evaluators.tone.min_pass_rate: 1 → 0.8"]
 
     def test_threshold_that_is_now_shared_with_other_evaluators(self) -> None:
         base = gate(
@@ -195,7 +195,7 @@ class TestThresholdsOfOneEvaluator:
         )
         head = gate(overall=GateThresholds(min_pass_rate=0.8))
         assert changes(base, head) == [
-            "gate.evaluators.tone.min_pass_rate: 0.8 -> only that of all evaluators together"
+            "gate.evaluators.tone.min_pass_rate: 0.8 → only that of all evaluators together"
         ]
         assert changes(head, base) == []
 
@@ -205,26 +205,26 @@ class TestThresholdsOfOneEvaluator:
             overall=GateThresholds(on_error="warn"),
             evaluators={"tone": GateThresholds(min_pass_rate=1.0, on_error="warn")},
         )
-        assert changes(base, head) == ["gate.on_error: fail -> warn"]
+        assert changes(base, head) == ["gate.on_error: fail → warn"]
 
 
 class TestEvaluators:
     @pytest.mark.parametrize(
         ("before", "after", "shown"),
         [
-            ({}, {"threshold": 0.1}, "threshold of tone: 0.8 -> 0.1"),
-            ({}, {"required": False}, "tone: required -> advisory"),
+            ({}, {"threshold": 0.1}, "threshold of tone: 0.8 → 0.1"),
+            ({}, {"required": False}, "tone: required → advisory"),
             (
                 {"match_type": "EXACT"},
                 {"match_type": "ANY_ORDER"},
-                "match type of tone: EXACT -> ANY_ORDER",
+                "match type of tone: EXACT → ANY_ORDER",
             ),
             (
                 {"on_turn_mismatch": "fail"},
                 {"on_turn_mismatch": "allow"},
-                "on_turn_mismatch of tone: fail -> allow",
+                "on_turn_mismatch of tone: fail → allow",
             ),
-            ({"repeat": 5}, {"repeat": 3}, "repeat of tone: 5 -> 3"),
+            ({"repeat": 5}, {"repeat": 3}, "repeat of tone: 5 → 3"),
         ],
     )
     def test_looser_setting_is_listed_and_stricter_one_is_not(
@@ -241,7 +241,7 @@ class TestEvaluators:
             (
                 {"repeat": 5},
                 {"repeat": 5, "repeat_by": "mean"},
-                "repeat_by of tone: majority -> mean",
+                "repeat_by of tone: majority → mean",
             ),
         ],
     )
@@ -255,22 +255,20 @@ class TestEvaluators:
         assert changes(gate(base), gate(head)) == []
         cases = CaseThresholds(threshold=0.5)
         assert changes(gate(base, cases=cases), gate(head, cases=cases)) == [
-            "weight of tone: 1 -> 0.1"
+            "weight of tone: 1 → 0.1"
         ]
 
     def test_removed_evaluator(self) -> None:
         base = gate(settings(), settings("safety", required=False))
-        assert changes(base, gate(settings("safety"))) == [
-            "tone: required, score >= 0.8 -> removed"
-        ]
-        assert changes(base, gate()) == ["safety: advisory -> removed"]
+        assert changes(base, gate(settings("safety"))) == ["tone: required, score >= 0.8 → removed"]
+        assert changes(base, gate()) == ["safety: advisory → removed"]
 
     def test_turn_mismatch_of_gate_is_listed_once(self) -> None:
         base = gate(settings(on_turn_mismatch="fail"))
         head = gate(
             settings(on_turn_mismatch="allow"), overall=GateThresholds(on_turn_mismatch="allow")
         )
-        assert changes(base, head) == ["gate.on_turn_mismatch: fail -> allow"]
+        assert changes(base, head) == ["gate.on_turn_mismatch: fail → allow"]
 
     def test_new_evaluator_is_no_change(self) -> None:
         assert changes(gate(), gate(settings(), settings("new", required=False))) == []
@@ -280,8 +278,8 @@ class TestEvaluators:
         base = gate(settings(), eval_cases=cases)
         head = gate(settings(cases=("a",)), settings(cases=("b",), threshold=0.5), eval_cases=cases)
         assert changes(base, head) == [
-            "threshold of tone: 0.8 -> 0.5 (b)",
-            "tone: required, score >= 0.8 -> removed (c)",
+            "threshold of tone: 0.8 → 0.5 (b)",
+            "tone: required, score >= 0.8 → removed (c)",
         ]
 
 
@@ -312,7 +310,7 @@ class TestEvalCases:
 
     def test_fewer_recorded_runs(self) -> None:
         base, head = gate(recorded_runs=20), gate(recorded_runs=12)
-        assert changes(base, head) == ["recorded runs: 20 -> 12"]
+        assert changes(base, head) == ["recorded runs: 20 → 12"]
         assert changes(head, base) == []
         assert changes(gate(), head) == changes(base, gate()) == []
 
@@ -320,8 +318,8 @@ class TestEvalCases:
         base = gate(case_names={"a": "", "b": "x", "c": "y"})
         assert changes(base, base) == []
         assert changes(base, gate(case_names={"a": "z", "b": "", "d": "y"})) == [
-            "case of a: found by the question -> z",
-            "case of b: x -> found by the question",
+            "case of a: found by the question → z",
+            "case of b: x → found by the question",
         ]
 
     def test_edited_program(self) -> None:
@@ -332,13 +330,13 @@ class TestEvalCases:
 
     def test_other_selection_of_traces(self) -> None:
         every, some = gate(selection={"a": "", "b": ""}), gate(selection={"a": "x: 1", "c": "x: 1"})
-        assert changes(every, some) == ["where of a: all traces -> x: 1"]
-        assert changes(some, gate(selection={"a": "x: 2"})) == ["where of a: x: 1 -> x: 2"]
+        assert changes(every, some) == ["where of a: all traces → x: 1"]
+        assert changes(some, gate(selection={"a": "x: 2"})) == ["where of a: x: 1 → x: 2"]
         assert changes(some, every) == []
         assert changes(some, some) == []
 
     def test_trials(self) -> None:
-        assert changes(gate(), gate(trials="pass_at_k of 3")) == ["trials: 1 run -> pass_at_k of 3"]
+        assert changes(gate(), gate(trials="pass_at_k of 3")) == ["trials: 1 run → pass_at_k of 3"]
 
 
 def test_removed_config_is_listed_and_new_one_is_not() -> None:
@@ -371,7 +369,7 @@ class TestReasons:
         )
         assert (first.kind, first.text) == (
             "failed",
-            "the policy is looser than the base's: b.yaml: x: 1 -> 0",
+            "the policy is looser than the base's: b.yaml: x: 1 → 0",
         )
         assert second.kind == "remark"
 
@@ -412,7 +410,7 @@ class TestPolicyOfBase:
     def test_removed_required_evaluators_are_unmet(self) -> None:
         base = gate(settings(), settings("note", required=False), source="base")
         assert [*find_unmet_requirements([base], [gate(settings("other"))])] == [
-            "the base's policy is not met: tone: required, score >= 0.8 -> removed"
+            "the base's policy is not met: tone: required, score >= 0.8 → removed"
         ]
         assert [*find_unmet_requirements([base], [])] == [
             "the base's policy requires config a.yaml, which was removed"
@@ -422,11 +420,11 @@ class TestPolicyOfBase:
     def test_settings_that_could_not_be_applied_are_unmet(self) -> None:
         base = gate(settings(), source="base")
         assert [*find_unmet_requirements([base], [gate(settings(threshold=0.1))])] == [
-            "the base's policy is not met: threshold of tone: 0.8 -> 0.1"
+            "the base's policy is not met: threshold of tone: 0.8 → 0.1"
         ]
         looser = gate(settings(), overall=GateThresholds(min_pass_rate=0.5))
         assert [*find_unmet_requirements([base], [looser])] == [
-            "the base's policy is not met: gate.min_pass_rate: 1 -> 0.5"
+            "the base's policy is not met: gate.min_pass_rate: 1 → 0.5"
         ]
 
 
@@ -458,7 +456,7 @@ class TestFailOn:
 
     def test_looser_option_is_listed_and_counts(self) -> None:
         found = self.compare(self.gate())
-        assert [describe_change(each) for each in found.loosened] == ["fail-on: error -> never"]
+        assert [describe_change(each) for each in found.loosened] == ["fail-on: error → never"]
         assert choose_fail_on(found, "never") == "never"
 
     @pytest.mark.parametrize("after", ["error", "failed"])

@@ -12,7 +12,7 @@ RELIABLE = ConfusionMatrix(true_passes=1000, false_fails=2, false_passes=1, true
 
 def of(confusion: ConfusionMatrix, **others: Proportion) -> Calibration:
     flips = others.get("flips", Proportion(part=0, whole=0))
-    return Calibration(evaluator="tone", confusion=confusion, unscored=0, flips=flips)
+    return Calibration(evaluator="tone", confusion=confusion, without_result=0, flips=flips)
 
 
 def test_reliable_evaluator_has_no_notes() -> None:
@@ -52,7 +52,10 @@ def test_each_evaluator_has_its_own_section() -> None:
 
 def test_evaluator_name_cannot_inject_workflow_command() -> None:
     found = Calibration(
-        evaluator="a\n::error::b", confusion=RELIABLE, unscored=3, flips=Proportion(part=0, whole=0)
+        evaluator="a\n::error::b",
+        confusion=RELIABLE,
+        without_result=3,
+        flips=Proportion(part=0, whole=0),
     )
     assert "\n::error::" not in render_text([found])
     assert json.loads(render_json([found]))[0]["evaluator"] == "a\n::error::b"

@@ -69,22 +69,24 @@ def test_configs_are_named_if_several() -> None:
 
 def test_baseline_that_is_not_comparable_shows_reason() -> None:
     text = _render(_compared(Comparison(baseline="b", no_baseline="baseline not found: gone")))
-    assert "### Baseline\n\n- baseline not found: gone\n" in text
-    assert "| Baseline |" not in text
+    assert "\n- baseline not found: gone\n" in text
+    assert "| Against the baseline |" not in text
 
 
 def test_evaluator_missing_from_baseline_has_no_baseline_score() -> None:
     text = _render(_compared(Comparison(baseline="b", evaluators=(TREND,))))
-    assert "| 0 of 1 | 0.95 | score &gt;= 0.7 |  |\n" in text
+    assert "| 0 of 1 | 0.95 | score &gt;= 0.7 | not in the baseline |\n" in text
 
 
 def test_new_failures_show_reason_change_and_first_difference(golden: Golden) -> None:
     report = conversation_report()
     text = _render(report)
     golden("comment-conversations.md", text)
-    assert text.index("### New failures") < text.index("<summary>Still failing: 1 case")
+    assert text.index("### New failures") < text.index(
+        "<summary>Still failing, as in the baseline: 1 case"
+    )
     assert "- `response_quality` 1 \N{RIGHTWARDS ARROW} **0.25**: turn 1: the wrong city" in text
-    assert "- the same failures in 1 case: `to_rome_again`" in text
+    assert "- 1 more case fails in the same way: `to_rome_again`" in text
     assert '```diff\n- find_flight(to="Rome", seats=2)\n+ find_flight(to="Paris"' in text
 
 
@@ -96,7 +98,7 @@ def test_comment_has_at_most_three_causes_unfolded() -> None:
     text = _render(make_report(results))
     shown, _, rest = text.partition("<details>")
     assert shown.count("**`c") == 3
-    assert "<summary>2 more causes of failures</summary>" in rest
+    assert "<summary>2 more failed cases</summary>" in rest
     assert "- and 1 more check\n" in shown
     assert "`x0` **failed**: " in shown
 
@@ -114,10 +116,10 @@ def test_unchanged_cases_are_reported() -> None:
     report = make_report([make_result("passed", 1.0)])
     before = {report.results[0].id: BaselineCheck(status="passed", score=1.0)}
     text = _render(replace(report, baseline=before))
-    assert "\nNo case changed against the baseline.\n" in text
+    assert "\nNo case changed against the baseline. 1 check: 1 passed; mean score 1\n" in text
     before = {report.results[0].id: BaselineCheck(status="failed", score=0.1)}
     text = _render(replace(report, baseline=before))
-    assert "\nCases against the baseline: 1 fixed.\n" in text
+    assert "\nAgainst the baseline: 1 fixed. 1 check: " in text
 
 
 def test_comment_creates_no_mentions_or_references() -> None:
@@ -148,4 +150,5 @@ def test_comment_fits_size_limit(character: str) -> None:
     assert len(text.encode()) <= MAX_BYTES < COMMENT_CHARACTERS
     assert text.startswith("## \N{CROSS MARK} Quality gate failed: ")
     assert "_Not shown: " in text
-    assert text.endswith(f"\n[Workflow run]({RUN}), commit 8c1f8c1f8c1f\n")
+    links = f"[Workflow run]({RUN}) \N{MIDDLE DOT} [Artifacts]({RUN}#artifacts)"
+    assert text.endswith(f"\n{links} \N{MIDDLE DOT} commit 8c1f8c1f8c1f\n")

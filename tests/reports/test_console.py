@@ -4,12 +4,30 @@ import re
 
 import pytest
 
+from agentci._util.text.format import format_number
+from agentci.model.gate import CheckChange, Comparison
 from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import BaselineCheck, Report, Status
 from agentci.model.values import replace
-from agentci.reports.console import MAX_CASES, MAX_ITEMS, MAX_WIDTH, render_console
+from agentci.reports.comment import CommentReport
+from agentci.reports.console import (
+    MAX_CASES,
+    MAX_ITEMS,
+    MAX_WIDTH,
+    comparison_lines,
+    render_console,
+)
+from agentci.reports.job_summary import SummaryReport
 from tests.conftest import Golden
-from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, shard_report
+from tests.helpers.reports import (
+    CONFIG,
+    make_report,
+    make_result,
+    mixed_report,
+    shard_report,
+    text_of,
+)
+from tests.reports.test_comment import TREND
 
 STATUSES: tuple[Status, ...] = ("passed", "failed", "errored", "skipped")
 PASSED = make_report([make_result("passed", 0.9)])
@@ -44,20 +62,21 @@ def test_cached_checks_are_counted_and_marked() -> None:
 
 def test_quiet_prints_only_verdict() -> None:
     assert _render(PASSED, quiet=True) == (
-        "Quality gate passed: 1 check passed\n"
-        "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
+        "1 check: 1 passed; mean score 0.9\nQuality gate passed: 1 check passed\n"
     )
 
 
 def test_shard_verdict_names_its_shard() -> None:
     assert _render(shard_report([make_result("passed", 0.9)]), quiet=True, colour=True) == (
+        "1 check: 1 passed; mean score 0.9\n"
         "\x1b[1;32mShard 2 of 3 passed\x1b[0m: 1 check passed\n"
         "  results of shard 2 of 3 only; `agentci merge` decides for all shards\n"
-        "  1 check: 1 passed, 0 failed, 0 errored, 0 skipped; mean score 0.9\n"
     )
-    assert _render(shard_report([make_result("failed", 0.1)])).startswith(
-        "Quality gate failed in shard 2 of 3: 1 of 1 check failed (pass rate 0%, required 100%)\n"
+    failed = _render(shard_report([make_result("failed", 0.1)]))
+    verdict = (
+        "Quality gate failed in shard 2 of 3: 1 of 1 check failed (pass rate 0%, required 100%)"
     )
+    assert f"\n{verdict}\n" in failed
 
 
 def test_verbose_prints_line_for_every_check() -> None:
@@ -69,13 +88,13 @@ def test_verbose_prints_line_for_every_check() -> None:
 @pytest.mark.parametrize(("report", "paint"), [(PASSED, "1;32"), (mixed_report(), "1;31")])
 def test_colour_does_not_change_text(report: Report, paint: str) -> None:
     coloured = _render(report, colour=True)
-    assert coloured.startswith(f"\x1b[{paint}mQuality gate ")
+    assert f"\n\x1b[{paint}mQuality gate " in coloured
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == _render(report)
 
 
 def test_table_columns_are_aligned() -> None:
     results = [make_result("passed", 0.9, evaluator=name) for name in ("a", "b" * 30)]
-    table = _render(make_report(results)).split("Evaluators\n")[1].splitlines()
+    table = _render(make_report(results)).split("Evaluators\n")[1].partition("\n\n")[0].splitlines()
     assert {line.index("score >=") for line in table[1:]} == {table[0].index("threshold")}
 
 
@@ -119,14 +138,14 @@ def test_new_failures_come_before_known_ones() -> None:
     text = _render(replace(make_report(results), baseline=before))
     assert text.index("  new: new failure, ") < text.index("  old0: still failing, ")
     assert f"score 0.6, threshold 0.7, was skipped ({CONFIG}:2)" in text
-    assert "\n    the same failures in 6 cases: old1, " in text
+    assert "\n    6 more cases fail in the same way: old1, " in text
 
 
 def test_more_than_five_cases_with_the_same_failures_are_shown_once() -> None:
     results = [make_result("failed", 0.1, case=f"c{n}", misses=["no answer"]) for n in range(7)]
     text = _render(make_report(results))
     assert text.count("- no answer") == 1
-    assert "\n    the same failures in 6 cases: c1, c2, c3, c4, c5, … and 1 more\n" in text
+    assert "\n    6 more cases fail in the same way: c1, c2, c3, c4, c5, … and 1 more\n" in text
     assert _render(make_report(results[:5])).count("- no answer") == 5
 
 
@@ -191,10 +210,16 @@ def test_failures_come_first_and_path_of_report_last() -> None:
     text = render_console(
         mixed_report(), quiet=False, verbose=False, colour=False, page="out/report.html"
     )
-    headings = ("\nFailed checks\n", "\nErrored checks\n", "\nEvaluators\n", "\nSkipped checks\n")
+    headings = ("\nErrored checks\n", "\nEvaluators\n", "\nSkipped checks\n", "\nQuality gate ")
     places = [text.index(each) for each in headings]
     assert places == sorted(places)
-    assert text.endswith("\n\nReport: out/report.html\n")
+    assert text.startswith("Failed checks\n")
+    *_, verdict, reason, report = text.splitlines()
+    assert verdict == "Quality gate failed: 2 of 3 checks failed (pass rate 33%, required 100%)"
+    assert (reason, report) == (
+        "  1 check errored (response_quality)",
+        "Report: out/report.html",
+    )
     quiet = render_console(mixed_report(), quiet=True, verbose=False, colour=False, page="x")
     assert "Report:" not in quiet
 
@@ -208,7 +233,7 @@ def test_log_of_a_workflow_folds_what_is_not_about_failures() -> None:
     titles = ("Checks", "Evaluators", "Skipped checks")
     expected = [each for title in titles for each in (f"::group::{title}", "::endgroup::")]
     assert commands == expected
-    assert "\nFailed checks\n" in text
+    assert "\nFailed checks\n" in f"\n{text}"
     unfolded = [line for line in text.splitlines() if line != "::endgroup::"]
     plain = _render(report, verbose=True).splitlines()
     assert [line.removeprefix("::group::") for line in unfolded] == plain
@@ -222,3 +247,65 @@ def test_command_line_is_not_shown_as_file() -> None:
     assert " (command line)\n" in text
     assert "\n  command line  " in text
     assert "\n  command line: note: is odd\n" in text
+
+
+def test_colour_tells_expected_calls_from_actual_ones() -> None:
+    calls = {"expected": [{"name": "f", "args": {"n": 1}}], "actual": []}
+    details = {"comparisons": [{**calls, "matched": False}]}
+    result = make_result("failed", 0.1, misses=["- f is missing"], details=details)
+    text = _render(make_report([result]), colour=True)
+    assert "\x1b[36m- f(n=1)\x1b[0m\n" in text
+    assert "\n      - - f is missing\n" in text
+
+
+def test_failures_are_not_listed_again_as_worse() -> None:
+    worse = (
+        CheckChange(case="a", before=1.0, after=0.1, status="failed"),
+        CheckChange(case="b", before=1.0, after=None, status="removed"),
+    )
+    compared = replace(TREND, worse=worse)
+    comparison = Comparison(baseline="base", evaluators=(compared,))
+    report = replace(make_report([make_result("failed", 0.1, case="a")]), comparison=comparison)
+    lines = [line for line in _render(report).splitlines() if line.startswith("  worse: ")]
+    assert lines == ["  worse: b > response_quality: 1 \N{RIGHTWARDS ARROW} removed"]
+    assert sum("  worse: " in f"  {line}" for line in comparison_lines(comparison)) == 2
+
+
+def test_change_has_its_interval_in_every_format() -> None:
+    compared = replace(TREND, before=0.95, after=0.91, change_low=-0.07, change_high=-0.01)
+    comparison = Comparison(baseline="base", evaluators=(compared,))
+    report = replace(make_report([make_result("failed", 0.91)]), comparison=comparison)
+    change = "0.91 (\u22120.04, 95 %: \u22120.07 to \u22120.01)"
+    assert f"  {change}  " in _render(report)
+    assert f"| {change} |" in text_of(CommentReport(), report)
+    assert " (\u22120.04, 95 %: \u22120.07 to \u22120.01) |" in text_of(SummaryReport(), report)
+
+
+def test_lower_scores_of_passed_checks_are_listed() -> None:
+    results = [make_result("passed", 0.8 + n / 100, case=f"c{n}") for n in range(7)]
+    before = {each.id: BaselineCheck(status="passed", score=0.9) for each in results}
+    report = replace(make_report(results), baseline=before)
+    text = _render(report).partition("Score fell, still passing\n")[2].partition("\n\n")[0]
+    arrow = "\N{RIGHTWARDS ARROW}"
+    assert text.splitlines() == [
+        *(
+            f"  c{n} > response_quality: 0.9 {arrow} {format_number(0.8 + n / 100)}"
+            for n in range(5)
+        ),
+        "  … and 2 more",
+    ]
+    for format_ in (CommentReport(), SummaryReport()):
+        page = text_of(format_, report)
+        assert "<summary>Score fell, still passing: 7 checks, the largest drops</summary>" in page
+        assert f"- `c0`, `response_quality`: 0.9 {arrow} 0.8\n" in page
+        assert "`c5`" not in page.partition("Score fell")[2].partition("</details>")[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "score", "was"),
+    [("failed", 0.6, 0.9), ("passed", 0.9, 0.8), ("passed", 0.9, 0.904)],
+)
+def test_other_changes_are_no_lower_scores(status: Status, score: float, was: float) -> None:
+    report = make_report([make_result(status, score)])
+    before = {report.results[0].id: BaselineCheck(status="passed", score=was)}
+    assert "Score fell" not in _render(replace(report, baseline=before))

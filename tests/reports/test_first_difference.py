@@ -68,8 +68,28 @@ def _turn(**given: Any) -> TurnContent:
                     calls=(_call("g", a=1), _call("f", a=1)),
                 )
             ],
-            ["- f(a=1) (moved)"],
+            ["! f(a=1) was called later than expected"],
             id="moved call",
+        ),
+        pytest.param(
+            [
+                _turn(
+                    expected_calls=(_expected("book", seats=[{"row": 1}, {"row": 2}], to="Rome"),),
+                    calls=(_call("book", seats=[{"row": 1}, {"row": 3}], to="Rome"),),
+                )
+            ],
+            ["- book(seats[1].row=2, …)", "+ book(seats[1].row=3, …)"],
+            id="nested argument",
+        ),
+        pytest.param(
+            [
+                _turn(
+                    expected_calls=(_expected("f", a={"b": 1, "c": {}}),),
+                    calls=(_call("f", a={"b": 1, "d": [2]}),),
+                )
+            ],
+            ["- f(a.c={}, …)", "+ f(a.d[0]=2, …)"],
+            id="nested argument on one side",
         ),
         pytest.param(
             [_turn(baseline=BaselineTurn(answer="No.", calls=(_expected("f", a=1),)))],

@@ -57,7 +57,7 @@ def test_comparison_shows_change_with_interval_and_classes_as_words() -> None:
     text = _render(replace(make_report(after), comparison=compared))
     [row] = [line for line in text.splitlines() if line.startswith("| `tone` | 3 |")]
     assert "| \\-0.07 (-1 to 1) |" in row
-    assert "3 compared, 1 with a score only now, 1 without a score in both runs" in text
+    assert "3 compared, 1 evaluated only now, 1 evaluated in neither run" in text
 
 
 def test_failed_check_without_judgement_shows_only_places() -> None:

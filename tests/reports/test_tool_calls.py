@@ -178,12 +178,11 @@ def test_diff_marks_expected_and_actual_calls() -> None:
         [_call("b", {"n": 2}), _call("c"), _call("a")],
     )
     assert format_diff(details) == (
-        "tool calls of turn 1 (- expected, + actual, = both):",
-        "- a (moved)",
+        "tool calls of turn 1 (- expected, + actual, = both, > moved):",
         "- b(n=1)",
         "+ b(n=2)",
         "= c",
-        "+ a (moved)",
+        "> a",
     )
 
 

@@ -22,6 +22,12 @@ def format_number(value: float, digits: int = 3) -> str:
     return "0" if written == "-0" else written
 
 
+def format_signed(value: float, digits: int = 2) -> str:
+    """Format a change with a typographic minus: ``+0.05``, ``\u22120.07``, ``0``."""
+    shown = format_number(value, digits)
+    return f"+{shown}" if value > 0 and shown != "0" else shown.replace("-", "\N{MINUS SIGN}")
+
+
 def format_criterion(threshold: float) -> str:
     """Format what a score must reach: ``score >= 0.7``."""
     return f"score >= {threshold:g}"

@@ -239,7 +239,7 @@ def _calculate_calibrations(
             confusion=make_confusion_matrix(
                 (human, passed[0]) for human, passed in cases if passed
             ),
-            unscored=sum(not passed for _, passed in cases),
+            without_result=sum(not passed for _, passed in cases),
             flips=measure_flips(passed for _, passed in cases),
         )
         for name, cases in votes.items()

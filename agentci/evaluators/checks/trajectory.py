@@ -199,9 +199,9 @@ def format_call(call: RecordedCall) -> str:
 
 
 def _format_changed(call: RecordedCall, wrong: Sequence[WrongArgument]) -> str:
-    """Format only the changed arguments: ``refund_order(amount: 19.99 -> 199.9)``."""
+    """Format only the changed arguments: ``refund_order(amount: 19.99 → 199.9)``."""
     parts = [
-        f"{each.name}: {_format_expected(each)} -> {format_value(each.found)}" for each in wrong
+        f"{each.name}: {_format_expected(each)} → {format_value(each.found)}" for each in wrong
     ]
     return truncate.short(f"{call.name}({', '.join(parts)})", MAX_CALL)
 

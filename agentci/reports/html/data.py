@@ -306,7 +306,7 @@ def _describe_verdict(report: Report) -> JsonObject:
         "verdict": {
             "status": _STATUSES[get_verdict(report.decision)],
             "title": format_conclusion(report),
-            "reasons": list_reasons(report),
+            "reasons": [*list_reasons(report), *report.decision.notes],
             "counts": format_counts(report),
             "is_invalid": is_invalid_input(report),
             "incomplete": not report.complete,

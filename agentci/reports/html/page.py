@@ -94,7 +94,7 @@ def render_plain_report(report: Report) -> Markup:
     return tag(
         "main",
         tag("h1", format_conclusion(report)),
-        *(tag("p", reason) for reason in list_reasons(report)),
+        *(tag("p", reason) for reason in (*list_reasons(report), *report.decision.notes)),
         tag("p", counts) if counts else "",
         *(tag("p", problem) for problem in problems),
         *map(_render_check, checks[:MAX_CHECKS]),

@@ -247,7 +247,7 @@ def test_results_are_shown_with_every_check(tmp_path: Path) -> None:
         (check["case"], check["evaluator"], check["status"], check["score"])
         for check in stored["results"]
     ]
-    assert text.startswith("Quality gate failed")
+    assert "\nQuality gate failed: " in text
     assert all(f"> {check['evaluator']}: " in text for check in stored["results"])
 
 

@@ -40,7 +40,7 @@ def test_every_kind_of_row() -> None:
         call("delete_account"),
     ) == [
         '=  1  find(id="4711")',
-        "~  2  refund(amount: $approx 19.99 abs 0.01 -> 199.9)   expected $approx 19.99 abs 0.01",
+        "~  2  refund(amount: $approx 19.99 abs 0.01 → 199.9)   expected $approx 19.99 abs 0.01",
         "-  .  notify   expected, not called",
         "+  3  get_time()   not expected: `extra: [get_time]` would allow it",
         "=  4  close()",
@@ -71,11 +71,11 @@ def test_changed_arguments_say_what_is_absent_unexpected_or_of_another_type() ->
     written: Json = [{"f": {"a": 5, "b": 1}}]
     [line] = show(written, call("f", a="5", c=2))
     assert line == (
-        '~  1  f(a: 5 -> "5", b: 1 -> absent, c: absent -> 2)   '
+        '~  1  f(a: 5 → "5", b: 1 → absent, c: absent → 2)   '
         "'5' is text, 5 was expected; c is not expected"
     )
     assert show([{"f": {"a": "5"}}], call("f", a=5)) == [
-        "~  1  f(a: \"5\" -> 5)   5 is a number, the text '5' was expected"
+        "~  1  f(a: \"5\" → 5)   5 is a number, the text '5' was expected"
     ]
 
 

@@ -112,7 +112,9 @@ class EvaluatorRunPrinter:
     def print_decision(self, decision: Decision, totals: Totals) -> None:
         """Print the decision of a gate over only this evaluator."""
         word = "passed" if decision.passed else "failed"
-        self._print_section(f"gate: {word}", *decision.reasons, format_totals(totals))
+        self._print_section(
+            f"gate: {word}", *decision.reasons, *decision.notes, format_totals(totals)
+        )
 
     def _print_section(self, title: str, *lines: str) -> None:
         body = "".join(f"{escape.escape_for_log(line)}\n" for line in lines)
