@@ -30,7 +30,7 @@ class TestComment:
         assert text == (bench.folder / "agentci-results" / "comment.md").read_text()
         assert text.startswith("## \N{CROSS MARK} Quality gate failed: 1 of 1 check failed")
         run = "https://github.example/octo/agent/actions/runs/3"
-        assert text.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
+        assert f"[Artifacts]({run}#artifacts) \N{MIDDLE DOT} commit {HEAD[:12]}\n" in text
         assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (1, True)
 
     def test_comment_is_not_posted_by_default(self, bench: Bench) -> None:
@@ -178,7 +178,7 @@ class TestCommentCondition:
         bench.evaluate("--comment", "changed", "--baseline", "earlier", score=0.9)
         assert bench.bodies == []
         bench.evaluate("--comment", "changed", "--baseline", "earlier", score=0.2)
-        assert "| 1 (1 worse, 0 better; " in bench.bodies[0]
+        assert "| 1 worse; " in bench.bodies[0]
 
     def test_changed_posts_comment_if_baseline_is_missing(self, bench: Bench) -> None:
         bench.hub.denied = {

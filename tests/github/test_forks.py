@@ -54,7 +54,7 @@ class TestForkReport:
         (body,) = fork.bodies
         assert "Quality gate failed: 1 of 1 check failed" in body
         run = "https://github.example/octo/agent/actions/runs/99"
-        assert body.endswith(f"[Workflow run]({run}), commit {HEAD[:12]}\n")
+        assert f"[Artifacts]({run}#artifacts) \N{MIDDLE DOT} commit {HEAD[:12]}\n" in body
         assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (0, True)
 
     def test_fork_report_includes_its_baseline_comparison(self, fork: Bench) -> None:
@@ -64,8 +64,8 @@ class TestForkReport:
         fork.event = ("workflow_run", workflow_run())
         fork.run("comment", "report")
         (body,) = fork.bodies
-        assert "| 1 (1 worse, 0 better; " in body
-        assert "Cases against the baseline: **1 new failure**" in body
+        assert "| 1 worse; " in body
+        assert "Against the baseline: **1 new failure**" in body
         assert "- `quality` 1 \N{RIGHTWARDS ARROW} **0**: " in body
         own = (fork.folder / "report" / "comment.md").read_text()
         start, end = "<summary>Evaluators", "latency"
@@ -233,7 +233,7 @@ class TestUntrustedReport:
         problem = {"severity": "error", "message": hostile, "hint": hostile, "place": None}
         trend = {"config": document["results"][0]["config"], "evaluator": hostile}
         trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
-        worse = {"case": hostile, "before": 1, "after": 0, "status": "failed"}
+        worse = {"case": hostile, "before": 1, "after": None, "status": "skipped"}
         trend |= {
             "worse": [{**worse, "check_class": "compared", "fails_before": False}],
             "better": [],
@@ -251,7 +251,7 @@ class TestUntrustedReport:
         )
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
-        assert "1 (1 worse, 0 better; regressed)" in body
+        assert "| 1 worse; regressed |" in body
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")
