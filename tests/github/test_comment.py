@@ -30,7 +30,7 @@ class TestComment:
         assert text == (bench.folder / "agentci-results" / "comment.md").read_text()
         assert text.startswith("## \N{CROSS MARK} Quality gate failed: 1 of 1 check failed")
         run = "https://github.example/octo/agent/actions/runs/3"
-        assert f"[Artifacts]({run}#artifacts) \N{MIDDLE DOT} commit {HEAD[:12]}\n" in text
+        assert f"[Artifacts]({run}#artifacts) \N{MIDDLE DOT} commit {HEAD[:12]}" in text
         assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (1, True)
 
     def test_comment_is_not_posted_by_default(self, bench: Bench) -> None:

@@ -54,7 +54,7 @@ class TestForkReport:
         (body,) = fork.bodies
         assert "Quality gate failed: 1 of 1 check failed" in body
         run = "https://github.example/octo/agent/actions/runs/99"
-        assert f"[Artifacts]({run}#artifacts) \N{MIDDLE DOT} commit {HEAD[:12]}\n" in body
+        assert f"[Artifacts]({run}#artifacts) \N{MIDDLE DOT} commit {HEAD[:12]}" in body
         assert (ran.code, "comment on pull request 7 created\n" in ran.out) == (0, True)
 
     def test_fork_report_includes_its_baseline_comparison(self, fork: Bench) -> None:
@@ -68,7 +68,7 @@ class TestForkReport:
         assert "Against the baseline: **1 new failure**" in body
         assert "- `quality` 1 \N{RIGHTWARDS ARROW} **0**: " in body
         own = (fork.folder / "report" / "comment.md").read_text()
-        start, end = "<summary>Evaluators", "latency"
+        start, end = "<summary>Evaluators", "[Workflow run]"
         assert own[own.index(start) : own.index(end)] == body[body.index(start) : body.index(end)]
 
     def test_later_fork_report_updates_comment(self, fork: Bench) -> None:
@@ -223,6 +223,7 @@ class TestUntrustedReport:
                 "passed": True,
                 "exit_code": 0,
                 "reasons": [hostile] * 3,
+                "notes": [hostile] * 3,
                 "fail_on": "failed",
             },
         )
