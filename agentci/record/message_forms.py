@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from agentci._util.text.json_text import dumps_readable
-from agentci._util.text.strict_json import decode_strict_json
+from agentci._util.text.json_text import decode_strict_json, dumps_readable
 from agentci.model.json import Json
 from agentci.model.values import replace
 from agentci.record.apis.model_api import ModelReply, ModelRequest
