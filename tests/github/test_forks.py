@@ -280,8 +280,7 @@ class TestUntrustedReport:
 
 
 class TestDocumentedWorkflow:
-    DOCUMENT = (ROOT / "docs" / "pull-requests.md").read_text()
-    TEXT = DOCUMENT.partition("## Forks")[2].partition("```yaml\n")[2].partition("```")[0]
+    TEXT = (ROOT / "examples" / "workflows" / "comment.yml").read_text()
     WORKFLOW = yaml.safe_load(TEXT)
 
     def test_documented_workflow_matches_github_schema(self, tmp_path: Path) -> None:
