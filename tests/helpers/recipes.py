@@ -71,18 +71,13 @@ def step_of(workflow: str, job: str) -> Mapping[str, Any]:
 
 
 def gitlab() -> str:
-    """The file in the recipe for GitLab."""
-    return _file("yaml", "# .gitlab-ci.yml")
+    """The example for GitLab."""
+    return (ROOT / "examples/ci/gitlab-ci.yml").read_text()
 
 
 def jenkins() -> str:
-    """The file in the recipe for Jenkins."""
-    return _file("groovy", "// Jenkinsfile")
-
-
-def _file(language: str, first_line: str) -> str:
-    (found,) = (each for each in snippets(RECIPES, language) if each.startswith(first_line))
-    return found
+    """The example for Jenkins."""
+    return (ROOT / "examples/ci/Jenkinsfile").read_text()
 
 
 def commands_of_jenkins() -> list[str]:

@@ -160,6 +160,20 @@ class TestEveryDocument:
                 assert [error.message for error in of_eval_files.iter_errors(config)] == []
 
 
+def test_workflows_of_examples_give_the_action_only_inputs_that_it_has() -> None:
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+    workflows = [*ROOT.glob("examples/workflows/*.yml")]
+    given = {
+        name
+        for workflow in workflows
+        for step in _uses_of_the_action(yaml.safe_load(workflow.read_text()))
+        for name in step.get("with", {})
+    }
+    assert workflows
+    assert given
+    assert given - set(inputs) == set()
+
+
 def test_the_results_in_the_documents_are_of_the_schema() -> None:
     (snippet,) = snippets(ROOT / "docs/reports.md", "json")
     jsonschema.validate(json.loads(snippet), make_results_schema())
