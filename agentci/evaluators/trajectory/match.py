@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentci._util.text.patterns import matches_any
 from agentci.errors import EvaluatorError
-from agentci.evaluators.trajectory.align import Pair, Slot, align_calls
+from agentci.evaluators.trajectory.align import Pair, Slot, TooManyWaysError, align_calls
 from agentci.evaluators.trajectory.expectation import (
     CallPattern,
     ExpectedTrajectory,
@@ -159,6 +159,12 @@ class TrajectoryMatch(Struct, frozen=True, kw_only=True):
         return self.variant.branches
 
 
+# Pairs of a call and a slot, of all variants, times the digits of their weights (one per call),
+# and what a pair costs besides. 780 calls of one tool with as many slots take a few seconds.
+MAX_WORK: Final = 10**9
+PAIR_COST: Final = 1000
+
+
 def match_calls(expected: ExpectedTrajectory, calls: Sequence[RecordedCall]) -> TrajectoryMatch:
     """Find the variant and the alignment that fit the calls best.
 
@@ -173,8 +179,13 @@ def match_calls(expected: ExpectedTrajectory, calls: Sequence[RecordedCall]) -> 
     limits = [_limit_f1(expected, each, comparer) for each in variants]
     compared: dict[_Rank, TrajectoryMatch] = {}
     best_f1 = Fraction(0)
+    work = 0
     for index in sorted(range(len(variants)), key=lambda each: (-limits[each], each)):
         if limits[index] >= best_f1:
+            pairs = sum(len(comparer.find_pairs(each)) for each in variants[index].patterns)
+            work += pairs * (len(calls) + PAIR_COST)
+            if work > MAX_WORK:
+                raise TooManyWaysError
             found = _match_variant(expected, variants[index], comparer, rules)
             compared[_rank(found, index)] = found
             best_f1 = max(best_f1, found.f1)

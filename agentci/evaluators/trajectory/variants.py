@@ -94,7 +94,7 @@ def list_variants(calls: CallGroup, count_calls: Callable[[CallPattern], int]) -
     """Yield the variants, first as written.
 
     Args:
-        count_calls: returns how many calls can fill a slot of a call without an upper limit.
+        count_calls: returns how many calls can fill a slot of a pattern.
     """
     for choice in _lower_group(calls, ""):
         slots: list[Slot] = []
@@ -142,12 +142,13 @@ def _add_slots(
             added |= _add_slots(each, earlier, slots, patterns, count_calls)
         return added
     call = part.call
-    unlimited = call.most is None
-    most = max(call.least, count_calls(call.pattern)) if call.most is None else call.most
+    # More slots than there are calls would stay empty.
+    named = count_calls(call.pattern) if call.most is None else max(1, count_calls(call.pattern))
+    count = max(call.least, named if call.most is None else min(call.most, named))
     first = len(slots)
-    for number in range(most):
-        name = f"{part.path}#{number + 1}" if most > 1 or unlimited else part.path
+    for number in range(count):
+        name = part.path if call.most == 1 else f"{part.path}#{number + 1}"
         required = number < call.least
         slots.append(Slot(path=name, item=first, required=required, before=before))
         patterns.append(call.pattern)
-    return sum(1 << index for index in range(first, first + most))
+    return sum(1 << index for index in range(first, first + count))

@@ -235,3 +235,18 @@ def test_optional_near_miss_is_no_pair_where_the_call_is_allowed() -> None:
     match = match_calls(read_trajectory(written), [RecordedCall(name="a", args={"x": 2})])
     assert match.as_json["alignment"] == [[None, "allowed"]]
     assert match.is_satisfied
+
+
+REPEATED = [{"tool": "f", "times": "0..1000"}] * 300
+
+
+def test_repeats_beyond_the_calls_take_no_time() -> None:
+    calls = [RecordedCall(name="f", args={}, status="ok") for _ in range(3)]
+    match = match_calls(read_trajectory(REPEATED), calls)
+    assert (match.is_satisfied, len(match.variant.slots)) == (True, 900)
+
+
+def test_too_many_pairs_of_calls_and_slots_have_no_result() -> None:
+    calls = [RecordedCall(name="f", args={}, status="ok") for _ in range(1_000)]
+    with pytest.raises(TooManyWaysError):
+        match_calls(read_trajectory(["f"] * 1_000), calls)
