@@ -14,8 +14,14 @@ from agentci.config.agentv.models import EXECUTION_KEY, EvalFile
 from agentci.config.agentv.schema import MEMBER_LIST_KEYS
 from agentci.config.agentv.shared_values import TURNS_KEY, EnvironmentSubstitution, SharedValues
 from agentci.config.agentv.target import TargetReader
-from agentci.config.agentv.targets import TargetJudges
-from agentci.config.agentv.tree import change_items, make_document, make_node, replace_values
+from agentci.config.agentv.targets import COMMAND_KEYS, TargetJudges
+from agentci.config.agentv.tree import (
+    change_items,
+    find_value,
+    make_document,
+    make_node,
+    replace_values,
+)
 from agentci.config.build import make_gate_policy
 from agentci.config.discovery import CASE_KEYS
 from agentci.config.models import EvalFileGateSpec
@@ -36,7 +42,7 @@ from agentci.model.values import replace
 
 # The cases in AgentV 4, which also substitutes environment variables.
 TESTS_KEY: Final = "tests"
-# Ignored if it is only a name.
+# Ignored here if it is only a name.
 TARGET_KEY: Final = "target"
 GATE_KEY: Final = "gate"
 AGENTV_GATE: Final = "agentv"
@@ -133,7 +139,7 @@ def _change_effective_values(node: MappingNode, change: Callable[[Node], Node]) 
 
 def _has_effect(key: str, value: Node) -> bool:
     if key == TARGET_KEY:
-        return isinstance(value, MappingNode)
+        return any(find_value(value, each) is not None for each in COMMAND_KEYS)
     return key not in KEYS_WITHOUT_EFFECT and not key.startswith("x-")
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from agentci._util.text.format import format_count
 from agentci._util.text.javascript import equal_json, stringify_json
+from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry
 from agentci.evaluators.agentv.case_texts import ASSISTANT
 from agentci.evaluators.agentv.findings import Finding
@@ -50,7 +51,7 @@ class ToolsUsed(Struct, frozen=True, kw_only=True):
 
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        tools = [use.tool for use in list_recorded_uses(transcript)]
+        tools = _list_tools(transcript)
         return _make_finding(
             each.check(sum(_matches(tool, each.tool) for tool in tools)) for each in self.counts
         )
@@ -71,7 +72,7 @@ class ToolSequence(Struct, frozen=True, kw_only=True):
 
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        tools = [use.tool for use in list_recorded_uses(transcript)]
+        tools = _list_tools(transcript)
         called = f"called: {', '.join(tools) or 'no tools'}"
         if self.is_exact:
             same = len(tools) == len(self.steps) and all(map(_matches, tools, self.steps))
@@ -114,12 +115,39 @@ class ToolArguments(Struct, frozen=True, kw_only=True):
         if not self.is_exact:
             return _contains(actual, self.args)
         completed = {**self.defaults, **actual}
-        left = {key: value for key, value in completed.items() if key not in self.ignored}
+        left = {key: each for key, each in completed.items() if not self._ignores(key)}
         wanted = {**self.defaults, **self.args}
-        return equal_json(left, {k: v for k, v in wanted.items() if k not in self.ignored})
+        return equal_json(left, {k: v for k, v in wanted.items() if not self._ignores(k)})
+
+    def _ignores(self, argument: str) -> bool:
+        return any(
+            _matches(argument, each) if set(each) & {"*", "?"} else argument == each
+            for each in self.ignored
+        )
 
 
-StepKind: TypeAlias = Literal["tool", "message"]
+StepKind: TypeAlias = Literal["tool", "command", "message", "reasoning", "search", "span"]
+# What recordings do not tell apart from messages.
+UNKNOWN_STEPS: Final = ("reasoning", "search", "span")
+# Tools whose calls count as commands, and where their command is.
+COMMAND_TOOLS: Final = ("exec_command", "local_shell", "shell")
+COMMAND_ARGUMENTS: Final = ("cmd", "command", "commands")
+
+
+def _list_tools(transcript: Transcript) -> list[str]:
+    """The names of all called tools, in order; AgentV leaves out those of commands."""
+    return [use.tool for use in list_recorded_uses(transcript)]
+
+
+def _read_command(use: ToolUse) -> str | None:
+    """The command of a shell's call; None if it is the call of another tool."""
+    given = use.input if isinstance(use.input, Mapping) else {}
+    if use.tool.lower() not in COMMAND_TOOLS:
+        return None
+    found = next((given[key] for key in COMMAND_ARGUMENTS if given.get(key)), None)
+    if isinstance(found, list):
+        return " ".join(map(str, found))
+    return found if isinstance(found, str) and found.strip() else None
 
 
 class StepCount(Struct, frozen=True, kw_only=True):
@@ -136,14 +164,23 @@ class StepCount(Struct, frozen=True, kw_only=True):
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
         uses = list_recorded_uses(transcript)
+        if self.kind in UNKNOWN_STEPS:
+            raise EvaluatorError(f"the recording does not tell {self.kind} steps apart")
         if self.kind == "tool":
             count = sum(_matches(use.tool, self.pattern) for use in uses)
+        elif self.kind == "command":
+            count = sum(map(self._is_command, uses))
         else:
             count = sum(each.role == ASSISTANT for each in transcript.messages)
         fits = count >= self.least and (self.most is None or count <= self.most)
         limit = "no limit" if self.most is None else str(self.most)
         line = f"{format_count(count, f'{self.kind} step')} (from {self.least} to {limit})"
         return _make_finding([(fits, line)])
+
+    def _is_command(self, use: ToolUse) -> bool:
+        command = _read_command(use)
+        names = () if command is None else (command, command.split()[0], use.tool)
+        return any(_matches(each, self.pattern) for each in names)
 
 
 SKILL_TOOL: Final = "skill"
@@ -188,7 +225,8 @@ def _make_finding(checks: "Sequence[tuple[bool, str]] | Iterator[tuple[bool, str
 
 
 def _matches(tool: str, pattern: str) -> bool:
-    return fnmatchcase(tool, pattern.replace("[", "[[]"))
+    """Whether a name fits a pattern with ``*`` and ``?``, whatever the case of the letters."""
+    return fnmatchcase(tool.lower(), pattern.lower().replace("[", "[[]"))
 
 
 def _contains(actual: Json, expected: Json) -> bool:
@@ -220,7 +258,7 @@ class NamedToolSpec(StrictModel):
 class CallCountSpec(NamedToolSpec):
     """A tool and how often it must be called."""
 
-    min: Least | None = optional("Minimum number of calls; by default 1, with `max` 0.")
+    min: Least | None = optional("Minimum number of calls; by default 1, with `max: 0` 0.")
     max: Least | None = optional("Maximum number of calls.")
 
 
@@ -246,7 +284,9 @@ class ArgumentsSpec(NamedToolSpec):
     defaults: dict[str, JsonValue] = optional(
         "Values of missing arguments, for `exact`.", default={}
     )
-    ignore: list[Text] = optional("Arguments that are not compared, for `exact`.", default=[])
+    ignore: Text | list[Text] = optional(
+        "Arguments that are not compared, for `exact`; with `*`, patterns.", default=[]
+    )
 
     @model_validator(mode="after")
     def _with_arguments(self) -> Self:
@@ -258,8 +298,11 @@ class ArgumentsSpec(NamedToolSpec):
 class StepCountSpec(StrictModel):
     """A kind of steps and their number."""
 
-    type: StepKind = optional("`tool` calls or `message`s of the agent.", default="tool")
-    pattern: Text = optional("Pattern of tool names, with `*`.", default="*")
+    type: StepKind = optional(
+        "`tool` calls, `command`s of a shell or `message`s of the agent; others are not recorded.",
+        default="tool",
+    )
+    pattern: Text = optional("Pattern of tools or commands, with `*`.", default="*")
     min: Least | None = optional("Minimum number.")
     max: Least | None = optional("Maximum number.")
 
@@ -328,7 +371,7 @@ def make_tools_used(entry: ToolsUsedEntry, _: AgentvContext) -> ToolsUsed:
 def _make_call_count(given: str | CallCountSpec) -> CallCount:
     if isinstance(given, str):
         return CallCount(tool=given)
-    default = 1 if given.max is None else 0
+    default = 0 if given.max == 0 else 1
     least = default if given.min is None else given.min
     return CallCount(tool=given.named, least=least, most=given.max)
 
@@ -351,7 +394,7 @@ def make_tool_arguments(entry: ToolArgumentsEntry, _: AgentvContext) -> ToolArgu
         args=spec.args or spec.arguments or {},
         is_exact=spec.mode == "exact",
         defaults=spec.defaults,
-        ignored=tuple(spec.ignore),
+        ignored=(spec.ignore,) if isinstance(spec.ignore, str) else tuple(spec.ignore),
     )
 
 

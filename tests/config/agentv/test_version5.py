@@ -325,3 +325,11 @@ def test_environment_is_inserted_in_its_new_spelling() -> None:
     )
     with pytest.raises(InputError, match="HOME is not in env-allow"):
         read(text.replace("OWN_B", "HOME"))
+
+
+def test_variable_of_a_target_that_is_only_named_may_be_unset() -> None:
+    target = "target: {name: own, extends: '${{ OWN_TARGET }}'}"
+    suite = read(f"prompts: [p]\n{target}\ntests: [{{id: a, assert: [Is kind.]}}]")
+    [judge] = suite.evaluators
+    assert isinstance(judge, LlmJudge)
+    assert judge.required_judge.judge.settings.unset_variables == ("OWN_TARGET",)

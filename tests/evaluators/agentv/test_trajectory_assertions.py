@@ -27,7 +27,11 @@ def passes(kind: str, value: Any, *tools: Any) -> bool:
         (["a", "b"], ["b"], False),
         ({"name": "a", "min": 2}, ["a"], False),
         ({"name": "a", "min": 2}, ["a", "a"], True),
-        ({"name": "a", "max": 1}, [], True),
+        ({"name": "a", "max": 1}, [], False),
+        ({"name": "a", "max": 0}, [], True),
+        ("READ_*", ["read_file"], True),
+        ("a?", ["ab"], True),
+        ("shell", [("shell", {"command": "ls"})], True),
         ({"name": "a", "max": 1}, ["a", "a"], False),
         ({"pattern": "read_*", "min": 1}, ["read_file"], True),
         ({"pattern": "read_*"}, ["write_file"], False),
@@ -65,6 +69,8 @@ def test_tool_sequence(value: Any, tools: list[str], expected: bool) -> None:
         ({"args": {"town": "Paris"}}, False),
         ({"args": {"city": "Paris"}, "mode": "exact"}, False),
         ({"args": {"city": "Paris"}, "mode": "exact", "ignore": ["page"]}, True),
+        ({"args": {"city": "Paris"}, "mode": "exact", "ignore": "pa*"}, True),
+        ({"args": {"city": "Paris"}, "mode": "exact", "ignore": "pa"}, False),
         ({"args": SEARCH[1], "mode": "exact", "defaults": {"lang": "en"}}, True),
         ({"args": {**SEARCH[1], "lang": "en"}, "mode": "exact", "defaults": {"lang": "en"}}, True),
         ({"args": {**SEARCH[1], "lang": "de"}, "mode": "exact", "defaults": {"lang": "en"}}, False),
@@ -92,13 +98,28 @@ def test_step_count(value: Any, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("pattern", "count"), [("*", 3), ("git", 2), ("git push*", 1), ("shell", 3), ("open", 0)]
+)
+def test_commands_are_counted_by_name_and_text(pattern: str, count: int) -> None:
+    calls = [("shell", {"command": "git add ."}), ("Shell", {"cmd": ["git", "push", "-f"]})]
+    calls += [("shell", {"commands": ["ls"]}), ("shell", {}), ("open", {"command": "x"})]
+    value = {"type": "command", "pattern": pattern, "min": count, "max": count}
+    assert passes("trajectory:step-count", value, *calls)
+
+
+def test_steps_that_are_not_recorded_are_errored() -> None:
+    with pytest.raises(EvaluatorError, match="does not tell reasoning steps apart"):
+        passes("trajectory:step-count", {"type": "reasoning", "max": 1}, "a")
+
+
+@pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
         ("tool-used", {"min": 1}, "set one of `name` and `pattern`"),
         ("tool-used", {"name": "a", "pattern": "b"}, "set one of `name` and `pattern`"),
         ("tool-args-match", {"name": "a"}, "set `args`"),
         ("step-count", {"type": "tool"}, "set `min` or `max`"),
-        ("step-count", {"type": "reasoning", "max": 1}, "reasoning"),
+        ("step-count", {"type": "thought", "max": 1}, "thought"),
     ],
 )
 def test_value_without_effect_is_an_error(kind: str, value: Any, message: str) -> None:
