@@ -25,15 +25,17 @@ from agentci.model.program import Agent
 from agentci.model.result import TrialSettings
 from agentci.model.trace import Trace
 from agentci.model.values import replace
-from agentci.recordings.agentv.read import is_run_row, read_first_value, read_recorded_runs
-from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.agentv.run_folder import (
+from agentci.recordings.agentv.read import (
     INDEX_FOLDER,
     IndexEntry,
     is_index_row,
+    is_run_row,
     list_entries,
     make_failed_run,
+    read_first_value,
+    read_recorded_runs,
 )
+from agentci.recordings.agentv.recorded_run import RecordedRun
 from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
 from agentci.recordings.json_documents import (
     MAX_RECORDING_BYTES,

@@ -500,3 +500,69 @@ def write_files(folder: Path) -> None:
         }
         text = json.dumps({**shared, **{key: value for key, value in own.items() if value}})
         (folder / f"{name}.eval.yaml").write_text(text)
+
+
+CONVERSATION: Final = "talk"
+SYSTEM: Final = {"role": "system", "content": "Be kind."}
+AGENT: Final = """import json, os, sys
+prompt, output = sys.argv[1:]
+json.dump({"text": f"You said {prompt}"}, open(output, "w"))
+"""
+TYPESCRIPT_JUDGE: Final = """import { readFileSync } from "node:fs";
+import { count } from "./words.ts";
+
+interface Input { output: string | null }
+const given: Input = JSON.parse(readFileSync(0, "utf8"));
+const words: number = count(given.output ?? "");
+console.log(JSON.stringify({ score: words / 6, assertions: [{ text: "short", passed: true }] }));
+"""
+WORDS: Final = "export const count = (text: string): number => text.split(' ').length;\n"
+
+
+def write_conversation(folder: Path, *, node: str) -> None:
+    """Write ``conversation.eval.yaml`` and all that it names.
+
+    Args:
+        node: path of a Node.js that runs TypeScript.
+    """
+    command = "python3 agent.py {PROMPT} {OUTPUT_FILE}"
+    target = {"name": "default", "provider": "cli", "command": command, "cwd": "own"}
+    targets = [{**target, "grader_target": "fixed"}, make_grader("fixed", GRADE)]
+    words = {"type": "code-grader", "name": "words", "command": [node, "judge.ts"]}
+    turns = [
+        {
+            "input": "One?",
+            "assertions": [{"name": "first", "type": "contains", "value": "One"}, words],
+        },
+        {
+            "input": "Two?",
+            "assertions": [
+                {"name": "second", "type": "equals", "value": "You said Two?"},
+                {"name": "kind", "type": "llm-grader", "prompt": "Is {{ output }} kind?"},
+            ],
+        },
+    ]
+    case = {
+        "id": CONVERSATION,
+        "input": [SYSTEM],
+        "mode": "conversation",
+        "criteria": "c",
+        "turns": turns,
+        "assertions": [{"name": "whole", "type": "regex", "value": "One[\\s\\S]*Two"}],
+    }
+    document = {
+        "execution": {"target": "default"},
+        "gate": "agentv",
+        "tests": [case],
+        "assertions": [{"name": "end", "type": "contains", "value": "Three"}],
+    }
+    files = {
+        ".agentv/targets.yaml": json.dumps({"targets": targets}),
+        "conversation.eval.yaml": json.dumps(document),
+        "own/agent.py": AGENT,
+        "judge.ts": TYPESCRIPT_JUDGE,
+        "words.ts": WORDS,
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)

@@ -16,7 +16,14 @@ from typing import Any, Final
 
 import pytest
 
-from tests.conformance.agentv_files import ECHOES, NAMES, RUNS, write_files
+from tests.conformance.agentv_files import (
+    CONVERSATION,
+    ECHOES,
+    NAMES,
+    RUNS,
+    write_conversation,
+    write_files,
+)
 from tests.helpers.support import PATH, run_agentci
 from tests.services.servers import MODULES, NODE
 
@@ -31,14 +38,13 @@ ROUNDED: Final = ("rubric-ranges",)
 
 
 @contextmanager
-def running_agentv(folder: Path) -> Iterator[None]:
-    """Run AgentV's command on all eval files during the block."""
+def running_agentv(folder: Path, files: Sequence[str]) -> Iterator[None]:
+    """Run AgentV's command on eval files during the block."""
     subprocess.run(["git", "init", "--quiet", "."], cwd=folder, check=True)
-    files = [f"{name}.eval.yaml" for name in NAMES]
     process = subprocess.Popen(
         [NODE, AGENTV, "eval", *files, "--output", "out", "--workers", "4"],
         cwd=folder,
-        env={"PATH": PATH, "HOME": str(folder)},
+        env={"PATH": PATH, "HOME": str(folder), "TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -119,7 +125,7 @@ def compared(folder: Path) -> dict[str, Compared]:
     """The results of each eval file."""
     write_files(folder)
     ours: dict[str, tuple[list[dict[str, Any]], int]] = {}
-    with running_agentv(folder):
+    with running_agentv(folder, [f"{name}.eval.yaml" for name in NAMES]):
         for name in NAMES:
             ran = run_agentci(["run", f"{name}.eval.yaml"], cwd=folder)
             ours[name] = ran.results["results"], ran.code
@@ -161,3 +167,30 @@ def test_run_folder_of_agentv_gets_its_scores(
         else:
             theirs = compared[name].theirs[each["case"]][each["evaluator"]]
             assert each["score"] == pytest.approx(theirs)
+
+
+def test_turns_of_a_conversation_get_the_scores_of_agentv(tmp_path: Path) -> None:
+    """Its agent runs in a folder beside the eval file, and its judge is in TypeScript."""
+    write_conversation(tmp_path, node=str(NODE))
+    # AgentV expects this folder for the prompt of a turn, and does not make it.
+    (tmp_path / f"agentv-{CONVERSATION}").mkdir()
+    file = "conversation.eval.yaml"
+    with running_agentv(tmp_path, [file]):
+        pass
+    [row] = read_rows(tmp_path).values()
+    ran = run_agentci(["run", file, "--traces", "out"], cwd=tmp_path)
+    theirs = {
+        f"{part['name']}/{each['name']}".removeprefix("conversation/"): each["score"]
+        for part in row["scores"]
+        for each in part["scores"]
+    }
+    assert {each["evaluator"]: each["score"] for each in ran.results["results"]} == theirs
+    assert theirs == {
+        "turn-1/first": 1,
+        "turn-1/words": 0.5,
+        "turn-2/second": 1,
+        "turn-2/kind": 0.9,
+        "whole": 1,
+        "end": 0,
+    }
+    assert (ran.code == 0) == (row["execution_status"] == "ok")
