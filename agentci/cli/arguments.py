@@ -193,6 +193,11 @@ def _add_record(commands: _Commands) -> None:
         help="what to replace by *** in the recording, beside keys",
     )
     record.add_argument(
+        "--no-injection",
+        action="store_true",
+        help="run nothing in Python and Node programs that sends the spans of what is installed",
+    )
+    record.add_argument(
         "--requests",
         default="",
         metavar="DIR",

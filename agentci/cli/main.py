@@ -238,6 +238,7 @@ def _record(options: Options, session: Session) -> int:
         jobs=int(_get_text(options, "record-jobs")),
         redact=_get_texts(options["redact"]),
         requests=_get_text(options, "requests"),
+        is_injected=not options["no_injection"],
         replay=next((mode for mode in REPLAY_MODES if mode == options["replay"]), None),
     )
     return record_agent(given, os.environ, session)

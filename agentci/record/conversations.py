@@ -136,11 +136,17 @@ def _find_conversation(
     by_id = [c for c in candidates if answered & history.list_call_ids(c.open_calls)]
     going_on = [c for c in candidates if history.has_beginning(given, c.history)]
     if both := [c for c in by_id if c in going_on]:
-        return _choose_longest(both)
+        return _choose_longest(_prefer_trace(both, exchange.trace))
     if len(by_id) == 1:
         return by_id[0]
     fitting = [c for c in going_on if not _contradicts(c, answered)]
-    return _choose_longest(fitting or _find_rewritten(candidates, given, answered))
+    found = fitting or _find_rewritten(candidates, given, answered)
+    return _choose_longest(_prefer_trace(found, exchange.trace))
+
+
+def _prefer_trace(found: Sequence[_Conversation], trace: str) -> Sequence[_Conversation]:
+    """Return the conversations whose last call is of a trace; all if there are none."""
+    return [c for c in found if trace and c.last.exchange.trace == trace] or found
 
 
 def _find_rewritten(

@@ -1,5 +1,6 @@
 """Keeps what passes through the proxy, on disk beyond a size; safe to share between threads."""
 
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -9,21 +10,35 @@ from agentci._util.files import SpooledChunks
 from agentci.record.apis import other_requests
 from agentci.record.apis.model_api import ModelApi
 from agentci.record.exchanges import RawExchange
+from agentci.record.http_server import ServerRequest
 
 # No model answers with more; the rest is passed on, and the call counts as incomplete.
 MAX_RESPONSE_BYTES: Final = 64 * 1024**2
 _CONTENT_TYPE, _ENCODING = "content-type", "content-encoding"
 
 
+_TRACE_PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
+
+
+def find_trace_id(request: ServerRequest) -> str:
+    """Return the trace that a request belongs to, by its ``traceparent``; empty if it names none.
+
+    Instrumented servers pass on the one of the request that they answer.
+    """
+    found = _TRACE_PARENT.fullmatch(request.get_header("traceparent").strip())
+    return found[1] if found and found[1].strip("0") else ""
+
+
 class OpenExchange:
     """An exchange while it happens; what came in of it counts also if it never ends."""
 
-    def __init__(self, case: str, api: ModelApi, method: str, path: str, request: bytes) -> None:
-        self.case = case
-        self.method = method
+    def __init__(self, request: ServerRequest, api: ModelApi) -> None:
+        self.case = request.case
+        self.trace = find_trace_id(request)
+        self.method = request.method
         self.api = api
-        self.path = path
-        self.request = request
+        self.path = request.path
+        self.request = request.body
         self.started = time.time_ns()
         self.answered = self.ended = 0
         self.status = 0
@@ -58,6 +73,7 @@ class OpenExchange:
         ended = self.ended or time.time_ns()
         return RawExchange(
             case=self.case,
+            trace=self.trace,
             api=self.api,
             method=self.method,
             path=self.path,
@@ -87,13 +103,11 @@ class ExchangeLog:
         self._closed: dict[str, list[tuple[OpenExchange, int, int]]] = {}
         self.count = 0
 
-    def begin(
-        self, case: str, api: ModelApi, method: str, path: str, request: bytes
-    ) -> OpenExchange:
+    def begin(self, request: ServerRequest, api: ModelApi) -> OpenExchange:
         """Begin an exchange."""
-        exchange = OpenExchange(case, api, method, path, request)
+        exchange = OpenExchange(request, api)
         with self._lock:
-            self._open.setdefault(case, []).append(exchange)
+            self._open.setdefault(request.case, []).append(exchange)
             self.count += api is not other_requests
         return exchange
 

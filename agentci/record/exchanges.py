@@ -33,6 +33,7 @@ class RawExchange(Struct, frozen=True, kw_only=True):
 
     Attributes:
         case: id of the case that it belongs to; empty without cases.
+        trace: id of the trace that it belongs to; empty if the client named none.
         path: of the API, without the proxy's own beginning and without the query.
         status: HTTP status; 0 if there was no response.
         content_type, encoding: headers of the response.
@@ -54,6 +55,7 @@ class RawExchange(Struct, frozen=True, kw_only=True):
     answered: int
     ended: int
     finished: bool
+    trace: str = ""
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -63,6 +65,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
         body: of the request.
         response: body of the response, also of a stream; empty if it failed.
         failed: whether there is no complete reply.
+        trace: as in ``RawExchange``.
         error: message of the service that answered with an error; empty if unknown.
     """
 
@@ -79,6 +82,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     status: int
     failed: bool
     error: str = ""
+    trace: str = ""
 
 
 def parse_exchanges(found: Iterable[RawExchange]) -> Iterator[Exchange]:
@@ -120,6 +124,7 @@ def parse_exchange(raw: RawExchange, items: Mapping[str, JsonObject]) -> Exchang
         answered=raw.answered,
         ended=raw.ended,
         status=raw.status,
+        trace=raw.trace,
         failed=not (succeeded and _is_complete(reply, response, finished=raw.finished)),
         error="" if succeeded else _find_error(response),
     )

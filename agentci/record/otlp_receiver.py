@@ -1,9 +1,7 @@
 """Receives the spans and log records of agents that export telemetry, as OTLP over HTTP.
 
-A program finds it by the variables of ``make_export_variables``. What injects instrumentation into
-a program sends its spans, each when it ends, as OTLP JSON to ``$AGENTCI_RECORD_URL/v1/traces``: the
-address holds token and case, the receiver stamps the case and drops what it already has, so that
-nothing else is asked of the program. Without the variable, an injection must do nothing.
+A program finds it by the variables of ``make_export_variables``, or sends the spans of the
+instrumentation that is injected into it (``injected/``). The address holds token and case.
 """
 
 import json
@@ -24,7 +22,7 @@ from agentci.record.spans import CaseStamp
 from agentci.recordings.otlp_protobuf import ProtobufError, decode_logs, decode_traces
 
 ROUTE: Final = "otlp"
-URL_VARIABLE: Final = "AGENTCI_RECORD_URL"
+INJECTED_ROUTE: Final = "injected"
 MAX_BYTES: Final = 20 * 1024**2
 PROTOBUF: Final = "application/x-protobuf"
 JSON_TYPE: Final = "application/json"
@@ -37,6 +35,8 @@ _DECODERS: Final[Mapping[str, Callable[[bytes], JsonObject]]] = {
     "/v1/logs": decode_logs,
 }
 _METRICS: Final = "/v1/metrics"
+_ERRORS: Final = "/errors"
+MAX_ERRORS: Final = 20
 # Settings of exporters, which replace those of the user; other addresses are removed.
 _EXPORTERS: Final = {
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -52,8 +52,9 @@ SIGNAL_VARIABLES: Final = frozenset(
     for name in ("ENDPOINT", "PROTOCOL", "HEADERS")
 )
 # Switches for content, unless the user sets them.
+CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CONTENT: Final = {
-    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+    CONTENT_VARIABLE: "SPAN_ONLY",
     "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
     "TRACELOOP_TRACE_CONTENT": "true",
     "ENABLE_INSTRUMENTATION": "true",
@@ -82,6 +83,7 @@ class OtlpReceiver:
         self._spool = SpooledChunks()
         self._chunks: dict[str, list[int]] = {}
         self._seen: dict[str, set[tuple[str, str]]] = {}
+        self._errors: dict[str, list[str]] = {}
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         """Take an export, and answer in the type of the request."""
@@ -96,6 +98,11 @@ class OtlpReceiver:
         """Return the cases that exports named."""
         with self._lock:
             return list(self._chunks)
+
+    def list_errors(self, case: str) -> list[str]:
+        """Return the errors of a case that injected code named."""
+        with self._lock:
+            return list(self._errors.get(case, ()))
 
     def list_lines(self, stamp: CaseStamp, redact: Callable[[JsonObject], JsonObject]) -> list[str]:
         """Return the exports of a case as lines of OTLP JSON, stamped.
@@ -115,6 +122,9 @@ class OtlpReceiver:
             raise RefusedExportError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _UNIMPLEMENTED, message)
         if request.path == _METRICS:
             return 0
+        if request.path == _ERRORS:
+            self._add_error(request)
+            return 0
         decoder = _DECODERS.get(request.path)
         if decoder is None or request.method != "POST":
             message = "POST to /v1/traces, /v1/logs or /v1/metrics"
@@ -127,6 +137,13 @@ class OtlpReceiver:
                 self._chunks.setdefault(request.case, []).append(number)
         return rejected
 
+    def _add_error(self, request: ServerRequest) -> None:
+        text = request.body.decode("utf-8", "replace")
+        with self._lock:
+            errors = self._errors.setdefault(request.case, [])
+            if text not in errors and len(errors) < MAX_ERRORS:
+                errors.append(text)
+
 
 def make_export_variables(environ: Mapping[str, str], url: str) -> dict[str, str]:
     """Make the variables with which a program exports to the receiver.
@@ -135,8 +152,7 @@ def make_export_variables(environ: Mapping[str, str], url: str) -> dict[str, str
         url: base URL of the receiver, to which ``/v1/traces`` is appended.
     """
     content = {name: value for name, value in _CONTENT.items() if not environ.get(name)}
-    own = {URL_VARIABLE: url, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
-    return {**content, **_EXPORTERS, **own}
+    return {**content, **_EXPORTERS, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
 
 
 def _unpack(request: ServerRequest) -> bytes:

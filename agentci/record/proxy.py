@@ -1,12 +1,17 @@
 """A proxy of model APIs: forwards requests with the client's own key, and records them."""
 
+import http.client
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
 import requests
 import requests.adapters
-from urllib3.exceptions import HTTPError
+from urllib3 import PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, ProtocolError
 
 from agentci._util.http.interface import HttpLimits
 from agentci._util.http.transport import classify_http_error, parse_address
@@ -29,6 +34,8 @@ CONNECT_SECONDS: Final = 30.0
 SILENCE_SECONDS: Final = 1800.0
 CHUNK_BYTES: Final = 64 * 1024
 MAX_CONNECTIONS: Final = 64
+# Responses such as `100 Continue` and `103 Early Hints` before the one to a request.
+MAX_INFORMATIONAL: Final = 16
 _NO_BODY: Final = frozenset({204, 304})
 # Headers of one connection, which a proxy does not pass on.
 _HOP_HEADERS: Final = frozenset(
@@ -65,7 +72,7 @@ class RecordingProxy:
         self._redactor = redactor
         self._report = report
         self._session = requests.Session()
-        self._adapter = requests.adapters.HTTPAdapter(MAX_CONNECTIONS, MAX_CONNECTIONS)
+        self._adapter = _Adapter(MAX_CONNECTIONS, MAX_CONNECTIONS)
         self._settings: dict[str, Mapping[str, Any]] = {}
 
     def close(self) -> None:
@@ -84,7 +91,7 @@ class RecordingProxy:
             error = api.make_error(WEBSOCKET_MESSAGE)
             return make_json_response(HTTPStatus.NOT_IMPLEMENTED, error)
         self._redactor.learn_headers(request.headers)
-        exchange = self._log.begin(request.case, api, request.method, request.path, request.body)
+        exchange = self._log.begin(request, api)
         try:
             response = self._send(upstream, request)
         except (OSError, HTTPError) as error:  # errors of requests are OSErrors
@@ -162,6 +169,88 @@ class RecordingProxy:
             else:
                 response.close()
             self._log.end(exchange, finished=finished)
+
+
+class _FinalResponse(http.client.HTTPResponse):
+    """A response; those that only inform come before it, and are skipped."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        for _ in range(MAX_INFORMATIONAL):
+            found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+            if found[1] >= HTTPStatus.OK or found[1] == HTTPStatus.SWITCHING_PROTOCOLS:
+                return found
+            http.client.parse_headers(self.fp)
+        message = f"more than {MAX_INFORMATIONAL} informational responses"
+        raise ProtocolError(message)
+
+
+class _Resending(HTTPConnection):
+    """A connection that sends a request again if the server closed it in the meantime.
+
+    A server may close a connection while the next request is under way. It has not read that one,
+    so a request on a connection that was used before, to which nothing was answered, is sent once
+    more, on a new one.
+    """
+
+    response_class = _FinalResponse  # type: ignore[mutable-override]
+    _again: Callable[[], None] | None = None
+
+    def request(self, *args: Any, **options: Any) -> None:
+        """Send a request."""
+        send = partial(super().request, *args, **options)
+        self._again = None if self.sock is None else send
+        try:
+            send()
+        except (BrokenPipeError, ConnectionResetError):
+            if self._again is None:
+                raise
+            self._send_again(self._again)
+
+    def getresponse(self) -> Any:
+        """Return the response."""
+        try:
+            return super().getresponse()
+        except ConnectionResetError:  # also of one that was closed without an answer
+            if self._again is None:
+                raise
+            self._send_again(self._again)
+            return super().getresponse()
+
+    def _send_again(self, send: Callable[[], None]) -> None:
+        self._again = None
+        self.close()
+        send()
+
+
+class _ResendingTls(_Resending, HTTPSConnection):
+    """The same over TLS."""
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Resending  # type: ignore[mutable-override]
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _ResendingTls  # type: ignore[mutable-override]
+
+
+_POOLS: Final = {"http": _Pool, "https": _TlsPool}
+
+
+class _Adapter(requests.adapters.HTTPAdapter):
+    """Sends requests by these connections."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the manager of connections."""
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> PoolManager:
+        """Return the manager of connections through a company's proxy."""
+        manager: PoolManager = super().proxy_manager_for(proxy, **options)
+        if not proxy.lower().startswith("socks"):  # whose connections are of another kind
+            manager.pool_classes_by_scheme = _POOLS
+        return manager
 
 
 def make_api_variables(

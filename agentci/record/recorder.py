@@ -1,6 +1,7 @@
 """Runs an agent, once or once per case, and turns what it sent to models into traces."""
 
 import os
+import re
 import tempfile
 import threading
 import time
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Final, NamedTuple
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -19,7 +21,7 @@ from agentci.execution.user_command import UserCommand
 from agentci.model.values import replace
 from agentci.record import injected
 from agentci.record.apis import other_requests
-from agentci.record.case_file import RecordCase
+from agentci.record.case_file import MAX_ID, RecordCase
 from agentci.record.conversations import rebuild_turns
 from agentci.record.exchange_log import ExchangeLog
 from agentci.record.exchanges import FIRST_ERROR, Exchange, parse_exchanges
@@ -32,6 +34,8 @@ from agentci.record.http_server import (
     serve_requests,
 )
 from agentci.record.otlp_receiver import (
+    CONTENT_VARIABLE,
+    INJECTED_ROUTE,
     ROUTE,
     OtlpReceiver,
     drop_signal_variables,
@@ -46,10 +50,17 @@ from agentci.record.spans import CaseStamp, write_turns
 
 INPUT_VARIABLE: Final = "AGENTCI_INPUT"
 CASE_VARIABLE: Final = "AGENTCI_CASE"
-# As in `injected/agentci_recording.py`.
+# As in the files of `injected/`.
 CASES_URL_VARIABLE: Final = "AGENTCI_CASES_URL"
+CONTENT_CHOICE_VARIABLE: Final = "AGENTCI_CONTENT_CHOICE"
+INJECTED_URL_VARIABLE: Final = "AGENTCI_RECORD_URL"
 CASE_ROUTE: Final = "case"
+BAGGAGE_CASE: Final = "agentci.case"
+PYTEST_TEST_VARIABLE: Final = "PYTEST_CURRENT_TEST"
 PYTEST_PLUGIN: Final = "agentci_recording"
+NODE_HOOK: Final = "agentci_ai_sdk.cjs"
+# With it, Node refuses to read the hook, and the agent does not start.
+NODE_PERMISSION: Final = re.compile(r"--(?:experimental-)?permission\b")
 INPUT_PLACE: Final = "{input}"
 POLL_SECONDS: Final = 0.1
 PROGRESS_SECONDS: Final = 30.0
@@ -70,6 +81,7 @@ class RecordOrder:
             ask the models.
         fallback: whether requests that are not in that recording go to the models.
         shares_terminal: whether a single command without an input keeps stdin and the terminal.
+        is_injected: whether Python and Node programs also send the spans of what is installed.
         report: prints a line of progress.
         keep: stores what was recorded when a case ends; one call at a time.
         is_stopped: whether a signal asked to end.
@@ -83,6 +95,7 @@ class RecordOrder:
     recorded: Mapping[str, ReplayedCase] | None = None
     fallback: bool = False
     shares_terminal: bool = True
+    is_injected: bool = True
     report: Callable[[str], None]
     keep: "Callable[[RecordedCase], None]"
     is_stopped: Callable[[], bool]
@@ -94,12 +107,14 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     Attributes:
         case: its id; empty without cases.
         lines: of OTLP JSON.
-        source: where the lines are from and why, if there was a choice; else empty.
+        source: what the lines are from; empty without lines.
+        reason: why, if there was a choice; else empty.
         exit_code: of the command; None if it was stopped or not started.
         model_calls: number of calls that reached the proxy.
         requests: content of the file with its requests and responses; empty if there are none.
         misses: requests that were not in the earlier recording.
         failure: what a service answered to the last call that failed.
+        injection_errors: of the code that was injected; the agent went on.
         output: end of what the command printed, if it was captured.
     """
 
@@ -107,11 +122,13 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...]
     summary: TraceSummary
     source: str
+    reason: str
     exit_code: int | None
     model_calls: int
     requests: str = ""
     misses: tuple[str, ...] = ()
     failure: str = ""
+    injection_errors: tuple[str, ...] = ()
     output: str = ""
     seconds: float = 0.0
 
@@ -128,8 +145,9 @@ def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
     upstreams = find_upstreams(order.environ)
     with closing(RecordingProxy(upstreams, log, order.redactor, order.report)) as proxy:
         replay = _make_replay(order, log, proxy)
-        sources = _Sources(log, OtlpReceiver(), replay)
-        with serve_requests(_Router(sources.receiver, replay or proxy)) as address:
+        sources = _Sources(log, OtlpReceiver(), OtlpReceiver(), replay)
+        router = _Router(sources, replay or proxy)
+        with serve_requests(router) as address:
             recorder = _Recorder(order, sources, address)
             with ThreadPoolExecutor(order.jobs) as pool:
                 found = list(pool.map(recorder.run_case, order.cases))
@@ -138,9 +156,8 @@ def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
             if others:
                 found = [_drop_unnamed(each) for each in found]
             for one in others:
-                found.append(
-                    recorder.collect(RecordCase(id=one, input=None, is_named=False), exit_code=0)
-                )
+                case = RecordCase(id=one, input=None, is_named=one in router.named)
+                found.append(recorder.collect(case, exit_code=0))
                 order.keep(found[-1])
     return tuple(found)
 
@@ -152,7 +169,9 @@ def _drop_unnamed(found: RecordedCase) -> RecordedCase:
     """
     if found.case or found.model_calls:
         return found
-    return replace(found, lines=(), source="", summary=replace(found.summary, missing=""))
+    return replace(
+        found, lines=(), source="", reason="", summary=replace(found.summary, missing="")
+    )
 
 
 def _make_replay(
@@ -166,34 +185,51 @@ def _make_replay(
 
 class _Sources(NamedTuple):
     log: ExchangeLog
-    receiver: OtlpReceiver
+    exported: OtlpReceiver
+    injected: OtlpReceiver
     replay: ReplayingProxy | None
 
 
 class _Router:
-    """Passes exports of telemetry to the receiver, and other requests to the proxy.
+    """Passes exports of telemetry to the receivers, and other requests to the proxy.
 
-    A process of a pytest run has an address of its own, and names each test when it begins.
+    A process of a pytest run has an address of its own, and names each test when it begins. The
+    requests of servers can name their case in the header ``baggage``.
+
+    Attributes:
+        named: cases that requests named.
     """
 
-    def __init__(self, receiver: RequestHandler, proxy: RequestHandler) -> None:
-        self._receiver = receiver
+    def __init__(self, sources: _Sources, proxy: RequestHandler) -> None:
+        self._receivers = {ROUTE: sources.exported, INJECTED_ROUTE: sources.injected}
         self._proxy = proxy
         self._cases: dict[str, str] = {}
+        self.named: set[str] = set()
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         if request.route == CASE_ROUTE:
             self._cases[request.case] = request.body.decode("utf-8", "replace")
             return make_json_response(HTTPStatus.OK, {})
-        if request.route == ROUTE:
-            return self._receiver.respond(request)
+        if receiver := self._receivers.get(request.route):
+            return receiver.respond(request)
         case = self._cases.get(request.case, request.case)
+        if not case and (case := find_baggage_case(request)):
+            self.named.add(case)
         return self._proxy.respond(replace(request, case=case))
+
+
+def find_baggage_case(request: ServerRequest) -> str:
+    """Return the case that the baggage of a request names, as ``agentci.case=ID``; else empty."""
+    members = (each.partition(";")[0] for each in request.get_header("baggage").split(","))
+    pairs = (member.partition("=") for member in members)
+    found = (unquote(value.strip()) for name, _, value in pairs if name.strip() == BAGGAGE_CASE)
+    name = next(found, "").strip()
+    return name if len(name) <= MAX_ID and name.isprintable() else ""
 
 
 class _Recorder:
     def __init__(self, order: RecordOrder, sources: _Sources, address: ServerAddress) -> None:
-        self._log, self._receiver, self._replay = sources
+        self._log, self._exported, self._injected, self._replay = sources
         self._order = order
         self._address = address
         self._seed = os.urandom(16)
@@ -202,9 +238,9 @@ class _Recorder:
 
     def list_cases(self) -> list[str]:
         """Return the cases that requests named."""
-        return list(
-            dict.fromkeys([*self._log.list_cases(), *(self._replay.misses if self._replay else ())])
-        )
+        missed = self._replay.misses if self._replay else ()
+        named = [*self._log.list_cases(), *self._injected.list_cases(), *missed]
+        return list(dict.fromkeys(named))
 
     def run_case(self, case: RecordCase) -> RecordedCase:
         """Run the command for a case; without effect after a signal."""
@@ -253,12 +289,17 @@ class _Recorder:
             variables[CASE_VARIABLE] = case.id
         else:
             variables |= _make_pytest_variables(environ, self._address)
+        if self._order.is_injected:
+            url = self._address.make_url(case.id, INJECTED_ROUTE)
+            variables |= make_injection_variables(environ, url)
         if case.input is not None and "\0" not in case.input:
             variables[INPUT_VARIABLE] = case.input
         if self._replay is not None and not self._order.fallback:
             variables |= make_key_variables(environ)
         variables |= make_export_variables(environ, self._address.make_url(case.id, ROUTE))
-        return {**drop_signal_variables(environ), **variables}
+        outer = drop_signal_variables(environ)
+        outer.pop(PYTEST_TEST_VARIABLE, None)  # of a test that runs agentci
+        return {**outer, **variables}
 
     def collect(
         self, case: RecordCase, *, exit_code: int | None, output: str = "", seconds: float = 0.0
@@ -268,20 +309,26 @@ class _Recorder:
         exchanges = [one for one in parsed if one.api is not other_requests]
         by_proxy = self._write_lines(case, exchanges)
         stamp = CaseStamp(id=case.id, is_eval_case=case.is_named)
-        exported = self._receiver.list_lines(stamp, self._order.redactor.redact)
-        choice = choose_recording(by_proxy, exported)
-        requests = select_requests(parsed, self._order.redactor.redact)
+        redact = self._order.redactor.redact
+        choice = choose_recording(
+            by_proxy,
+            exported=self._exported.list_lines(stamp, redact),
+            injected=self._injected.list_lines(stamp, redact),
+        )
+        requests = select_requests(parsed, redact)
         failed = [one for one in exchanges if one.failed and one.status]
         return RecordedCase(
             case=case.id,
             lines=choice.lines,
             summary=choice.summary,
-            source=choice.reason,
+            source=choice.source if choice.lines else "",
+            reason=choice.reason,
             exit_code=exit_code,
             model_calls=len(exchanges),
             requests=format_requests(requests) if requests else "",
             misses=tuple(self._replay.misses.get(case.id, ())) if self._replay else (),
             failure=self._describe_failure(failed[-1]) if failed else "",
+            injection_errors=tuple(map(redact, self._injected.list_errors(case.id))),
             output=output,
             seconds=seconds,
         )
@@ -313,14 +360,36 @@ class _Recorder:
 
 def _make_pytest_variables(environ: Mapping[str, str], address: ServerAddress) -> dict[str, str]:
     """Make the variables with which a pytest run names its tests; others ignore them."""
-    folder = str(Path(injected.__path__[0]).absolute())
     plugins = filter(None, (environ.get("PYTEST_PLUGINS"), PYTEST_PLUGIN))
-    folders = filter(None, (environ.get("PYTHONPATH"), folder))
+    folders = filter(None, (environ.get("PYTHONPATH"), _find_injected_folder()))
     return {
         CASES_URL_VARIABLE: address.make_url("", "").rstrip("/"),
         "PYTEST_PLUGINS": ",".join(plugins),
         "PYTHONPATH": os.pathsep.join(folders),
     }
+
+
+def make_injection_variables(environ: Mapping[str, str], url: str) -> dict[str, str]:
+    """Make the variables by which programs run the code of ``injected/``.
+
+    Args:
+        url: where it sends spans to.
+    """
+    folder = _find_injected_folder()
+    # Before the folder of another `sitecustomize`, which the injected one runs.
+    folders = filter(None, (folder, environ.get("PYTHONPATH")))
+    variables = {INJECTED_URL_VARIABLE: url, "PYTHONPATH": os.pathsep.join(folders)}
+    if not environ.get(CONTENT_VARIABLE):
+        variables[CONTENT_CHOICE_VARIABLE] = "1"
+    options = environ.get("NODE_OPTIONS", "")
+    if not NODE_PERMISSION.search(options):
+        path = str(Path(folder) / NODE_HOOK).replace("\\", "\\\\").replace('"', '\\"')
+        variables["NODE_OPTIONS"] = f'{options} --require "{path}"'.strip()
+    return variables
+
+
+def _find_injected_folder() -> str:
+    return str(Path(injected.__path__[0]).absolute())
 
 
 def _format_name(case: str) -> str:

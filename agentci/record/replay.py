@@ -13,6 +13,7 @@ from agentci._util.text.truncate import short
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
+from agentci.model.values import replace
 from agentci.record.apis import gemini
 from agentci.record.apis.model_api import ModelApi, parse_body
 from agentci.record.apis.registry import SUFFIXES, find_api_or_other
@@ -108,7 +109,7 @@ class ReplayingProxy:
     def _answer(
         self, request: ServerRequest, api: ModelApi, path: str, found: RecordedRequest
     ) -> ServerResponse:
-        exchange = self._log.begin(request.case, api, request.method, path, request.body)
+        exchange = self._log.begin(replace(request, path=path), api)
         response = _make_response(request, api, path, found.response)
         headers = {name.lower(): value for name, value in response.headers.items()}
         exchange.begin_response(response.status, headers)

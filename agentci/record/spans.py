@@ -1,13 +1,17 @@
 """Writes turns as spans in the GenAI conventions, as OTLP JSON."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import count
+from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.truncate import short
 from agentci.model.json import Json, JsonObject
+from agentci.model.values import replace
 from agentci.record.conversations import CallStep, RebuiltTurn
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.message_parts import (
@@ -19,6 +23,7 @@ from agentci.recordings.telemetry.messages import MessageContent, SpanMessages
 from agentci.recordings.telemetry.otlp_values import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.version import __version__
 
+MAX_NAME: Final = 80
 _INTERNAL, _CLIENT, _ERROR = 1, 3, 2
 
 
@@ -51,14 +56,40 @@ def write_turns(
 ) -> Iterator[str]:
     """Write each turn as one trace, on a line of OTLP JSON.
 
+    The turns of a conversation are one case. A trace has the id that the client named, if it is of
+    no other turn.
+
     Args:
         seed: random bytes of the recording and the case, of which ids are made.
         redact: removes keys.
     """
-    for number, turn in enumerate(turns):
-        writer = _TraceWriter(seed, number)
+    used: set[str] = set()
+    found = tuple(turns)
+    names = {} if stamp.id else _name_conversations(found)
+    for number, turn in enumerate(found):
+        named = turn.steps[0].exchange.trace
+        writer = _TraceWriter(seed, number, named if named not in used else "")
+        used.add(named)
         writer.add_turn(turn, parent="")
-        yield dumps_compact(redact(_make_export(writer.spans, stamp)))
+        name = names.get(turn.conversation, stamp.id)
+        export = _make_export(writer.spans, replace(stamp, id=name))
+        yield dumps_compact(redact(export))
+
+
+def _name_conversations(turns: Sequence[RebuiltTurn]) -> dict[int, str]:
+    """Name conversations by their first questions, if one has several turns.
+
+    Equal names get numbers. By the names, all turns of a conversation are one case.
+    """
+    names: dict[int, str] = {}
+    seen: Counter[str] = Counter()
+    for turn in turns:
+        if turn.conversation not in names:
+            question = short(" ".join(turn.question.split()), MAX_NAME) or "conversation"
+            seen[question] += 1
+            number = f" ({seen[question]})" if seen[question] > 1 else ""
+            names[turn.conversation] = f"{question}{number}"
+    return names if len(names) < len(turns) else {}
 
 
 def _make_export(spans: list[Json], stamp: CaseStamp) -> JsonObject:
@@ -69,10 +100,10 @@ def _make_export(spans: list[Json], stamp: CaseStamp) -> JsonObject:
 
 
 class _TraceWriter:
-    def __init__(self, seed: bytes, number: int) -> None:
+    def __init__(self, seed: bytes, number: int, trace_id: str) -> None:
         self._seed = blake2b(seed).digest()
         self._ids = (self._make_id(f"{number}/{each}") for each in count())
-        self._trace_id = next(self._ids)
+        self._trace_id = trace_id or next(self._ids)
         self.spans: list[Json] = []
 
     def _make_id(self, name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentci.model.json import Json
+from agentci.model.values import replace
 from agentci.record.apis import gemini, openai_chat, openai_responses
 from agentci.record.apis.model_api import ModelApi
 from agentci.record.conversations import RebuiltTurn, rebuild_turns
@@ -112,6 +113,20 @@ def test_ids_decide_between_equal_conversations() -> None:
     turns = rebuild_turns(calls)
     assert outline(turns) == [(0, "Hi", 2), (1, "Hi", 2)]
     assert [turn.steps[0].results[0].value for turn in turns] == ["one", "two"]
+
+
+def test_traces_decide_between_equal_conversations() -> None:
+    clock = Clock()
+
+    def ask(trace: str, *asked: Any) -> Exchange:
+        return replace(chat(clock, list(asked), assistant("Hello")), trace=trace)
+
+    again = (user("Hi"), assistant("Hello"), user("Bye"))
+    turns = rebuild_turns(
+        [ask("one", user("Hi")), ask("two", user("Hi")), ask("two", *again), ask("one", *again)]
+    )
+    found = [(turn.conversation, turn.steps[0].exchange.trace) for turn in turns]
+    assert found == [(0, "one"), (1, "two"), (1, "two"), (0, "one")]
 
 
 def test_result_is_matched_by_id_after_the_history_was_shortened() -> None:

@@ -18,7 +18,7 @@ from agentci.record.otlp_receiver import (
     drop_signal_variables,
     make_export_variables,
 )
-from agentci.record.recorded_case import choose_recording
+from agentci.record.recorded_case import EXPORTED, INJECTED, PROXY, choose_recording
 from agentci.record.spans import CaseStamp
 from examples.agents.mock_model import mock_model
 from tests.record.recorded import OUT, describe, read_traces, record
@@ -162,7 +162,7 @@ def test_spans_without_ids_are_a_partial_success(sender: Sender) -> None:
 def test_variables_keep_content_switches_of_the_user() -> None:
     environ = {"ENABLE_SENSITIVE_DATA": "false", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}
     found = make_export_variables(environ, "http://r")
-    assert found["OTEL_EXPORTER_OTLP_ENDPOINT"] == found["AGENTCI_RECORD_URL"] == "http://r"
+    assert found["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://r"
     assert "ENABLE_SENSITIVE_DATA" not in found
     assert not any(name.startswith("LANGSMITH") for name in found)
     assert drop_signal_variables(environ) == {"ENABLE_SENSITIVE_DATA": "false"}
@@ -171,12 +171,28 @@ def test_variables_keep_content_switches_of_the_user() -> None:
 def test_more_complete_recording_is_chosen() -> None:
     one, two = (json.dumps(export(span(f"0{n}" * 8, trace=f"0{n}" * 16))) for n in (1, 2))
     empty = json.dumps(export(span("03" * 8, trace="03" * 16, answer="")))
-    assert choose_recording([one], []).reason == ""
-    assert choose_recording([], [one]).reason.startswith("exported telemetry, as no model call")
-    assert choose_recording([one], [two]).lines == (two,)
-    assert choose_recording([one], [empty]).lines == (one,)
-    assert choose_recording([empty], [one]).lines == (one,)
-    assert choose_recording([one], [one, two]).lines == (one,)
+    assert choose_recording([one]).reason == ""
+    assert choose_recording([], exported=[one]).reason.startswith("exported telemetry, as no model")
+    assert choose_recording([one], exported=[two]).lines == (two,)
+    assert choose_recording([one], exported=[empty]).lines == (one,)
+    assert choose_recording([empty], exported=[one]).lines == (one,)
+    assert choose_recording([one], exported=[one, two]).lines == (one,)
+
+
+def test_injected_telemetry_is_chosen_only_if_it_is_complete() -> None:
+    one, two = (json.dumps(export(span(f"0{n}" * 8, trace=f"0{n}" * 16))) for n in (1, 2))
+    other = json.dumps(export(span("03" * 8, trace="03" * 16, answer="Bye")))
+    empty = json.dumps(export(span("04" * 8, trace="04" * 16, answer="")))
+    assert choose_recording([one], injected=[two]).source == INJECTED
+    assert choose_recording([empty], injected=[one]).source == INJECTED
+    assert choose_recording([], injected=[one]).source == INJECTED
+    differing = choose_recording([one], injected=[other])
+    assert (differing.source, differing.lines) == (PROXY, (one,))
+    assert differing.reason.endswith("has other arguments or answers than the proxy saw")
+    assert choose_recording([one], injected=[one, two]).source == PROXY
+    assert choose_recording([one], injected=[empty]).reason == ""
+    assert choose_recording([], exported=[one], injected=[two]).source == EXPORTED
+    assert choose_recording([], exported=[empty], injected=[two]).source == INJECTED
 
 
 def test_agent_with_telemetry_of_its_own_is_recorded(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,6 +19,7 @@ from agentci.record.exchanges import Exchange, parse_exchanges
 from agentci.record.http_server import ServerAddress, ServerRequest, serve_requests
 from agentci.record.proxy import RecordingProxy, make_api_variables
 from agentci.record.redaction import RecordingRedactor
+from tests._util.http.servers import CERTIFICATE, Answer, script, serve
 
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
 CHAT = "/v1/chat/completions"
@@ -242,6 +243,86 @@ def test_response_with_an_invalid_length_is_passed_on(length: str) -> None:
         connection = proxy.connect()
         connection.request("POST", proxy.path(CHAT), BODY)
         assert connection.getresponse().read() == b"{}"
+
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
+
+
+def ask(proxy: Proxied, client: http.client.HTTPConnection) -> tuple[int, bytes]:
+    client.request("POST", proxy.path(CHAT), BODY)
+    response = client.getresponse()
+    return response.status, response.read()
+
+
+def test_informational_responses_before_the_answer_are_skipped() -> None:
+    hints = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    with raw_server(lambda c: c.sendall(hints + ANSWER)) as (url, _), proxied(url) as proxy:
+        assert ask(proxy, proxy.connect()) == (200, b"{}")
+
+
+def test_endless_informational_responses_end_the_call() -> None:
+    def answer(connection: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+
+    with raw_server(answer) as (url, _), proxied(url) as proxy:
+        status, body = ask(proxy, proxy.connect())
+    assert status == 502
+    assert b"the response is incomplete" in body
+
+
+@contextmanager
+def closing_server(answers: int) -> Iterator[tuple[str, list[int]]]:
+    """A server that reads a request more on each connection than it answers.
+
+    It is the race of a server that closes an idle connection while the next request is under way.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    connections: list[int] = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                connections.append(0)
+                with connection:
+                    for _ in range(answers):
+                        read_request(connection)
+                        connections[-1] += 1
+                        connection.sendall(ANSWER)
+                    read_request(connection)
+                    connections[-1] += 1
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1", connections
+    finally:
+        listener.close()
+
+
+def test_request_without_an_answer_on_a_used_connection_is_sent_again() -> None:
+    with closing_server(1) as (url, connections), proxied(url) as proxy:
+        client = proxy.connect()
+        answers = [ask(proxy, client) for _ in range(3)]
+        calls = len(proxy.exchanges())
+    assert answers == [(200, b"{}")] * 3
+    assert (connections[:2], calls) == ([2, 2], 3)
+
+
+def test_service_with_tls_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
+    answer = script(Answer(body=b"{}"))
+    with serve(answer, tls=True) as server, proxied(f"{server.url}/v1") as proxy:
+        client = proxy.connect()
+        assert [ask(proxy, client) for _ in range(2)] == [(200, b"{}")] * 2
+    assert [asked.connection for asked in server.asked] == [0, 0]
+
+
+def test_request_without_an_answer_on_a_new_connection_is_not_sent_again() -> None:
+    with closing_server(0) as (url, connections), proxied(url) as proxy:
+        status, _ = ask(proxy, proxy.connect())
+    assert (status, connections) == (502, [1])
 
 
 def test_chunked_request_is_joined() -> None:

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
+from agentci.model.trace import Trace
 from examples.agents.mock_model import MockModel, mock_model
 from tests.helpers.support import ROOT, run_agentci
 from tests.helpers.waiting import wait_until
@@ -297,6 +298,72 @@ def test_concurrent_conversations_with_equal_words_are_kept_apart(
     assert len(set(ids)) == len(ids) == 36
 
 
+# A server that passes on the headers of tracing, as instrumentation does, and its load script.
+SERVER = """
+import http.server, json, os, sys, threading, urllib.request
+HEADERS = ("traceparent", "baggage")
+NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        history = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        passed = {k: self.headers[k] for k in HEADERS if k in self.headers}
+        body = json.dumps({"model": "m", "messages": history}).encode()
+        url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+        with NO_PROXY.open(urllib.request.Request(url, body, passed)) as response:
+            content = response.read()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+
+def talk(number):
+    history = []
+    for turn, question in enumerate(("Hello", "Thanks")):
+        history.append({"role": "user", "content": question})
+        headers = make_headers(number, turn)
+        url = f"http://127.0.0.1:{server.server_port}"
+        request = urllib.request.Request(url, json.dumps(history).encode(), headers)
+        with NO_PROXY.open(request) as response:
+            history.append(json.loads(response.read())["choices"][0]["message"])
+
+threads = [threading.Thread(target=talk, args=(n,)) for n in range(6)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+def record_server(folder: Path, model: MockModel, headers: str) -> list[Trace]:
+    program = folder / "server.py"
+    program.write_text(f"def make_headers(number, turn):\n    return {headers}\n{SERVER}")
+    model.barrier = threading.Barrier(6)
+    ran = record(folder, model, program=program)
+    assert (ran.code, ran.err) == (0, "")
+    return read_traces(folder / OUT)
+
+
+def test_cases_of_a_server_are_named_by_baggage(tmp_path: Path, model: MockModel) -> None:
+    headers = '{"baggage": f"other=1, agentci.case=case%20{number};a=b"}'
+    traces = record_server(tmp_path, model, headers)
+    turns = [[describe(turn) for turn in trace.turns] for trace in traces]
+    assert turns == [[("Hello", [], "You asked: Hello"), THANKS_TURN]] * 6
+    assert sorted(str(trace.eval_case_id) for trace in traces) == [f"case {n}" for n in range(6)]
+    files = sorted(path.name for path in (tmp_path / "traces/recorded.requests").iterdir())
+    assert files == [f"case {number}.json" for number in range(6)]
+
+
+def test_traces_of_a_server_have_the_ids_of_the_client(tmp_path: Path, model: MockModel) -> None:
+    headers = '{"traceparent": f"00-{number + 1:031x}{turn}-00f067aa0ba902b7-01"}'
+    traces = record_server(tmp_path, model, headers)
+    ids = sorted(str(turn.trace_id) for trace in traces for turn in trace.turns)
+    assert ids == [f"{number + 1:031x}{turn}" for number in range(6) for turn in range(2)]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_interrupted_recording_is_written(
     number: signal.Signals, tmp_path: Path, model: MockModel
@@ -361,11 +428,40 @@ def test_killed_recorder_has_written_the_cases_that_ended(tmp_path: Path, model:
     assert names == ["first.json", "second.json"]
 
 
+def test_turns_of_a_conversation_are_shown_as_one_case(tmp_path: Path, model: MockModel) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(Path(__file__).parent / 'agents')!r})\n"
+        "import http_agent\n"
+        "for number in range(2):\n"
+        "    history = []\n"
+        "    http_agent.answer('chat', 'Hello', history)\n"
+        "    http_agent.answer('chat', 'Thanks', history)\n"
+        "http_agent.answer('chat', 'Bye', [])\n"
+    )
+    assert record(tmp_path, model, program=program).code == 0
+    shown = run_agentci(["show", OUT], cwd=tmp_path).out
+    lines = [line for line in shown.splitlines() if line.startswith(("Case", "  turn"))]
+    assert lines == [
+        "Case Hello",
+        "  turn 1  user    Hello",
+        "  turn 2  user    Thanks",
+        "Case Hello (2)",
+        "  turn 1  user    Hello",
+        "  turn 2  user    Thanks",
+        "Case Bye",
+        "  turn 1  user    Bye",
+    ]
+
+
 def test_what_came_in_is_shown(tmp_path: Path, model: MockModel) -> None:
     ran = record(tmp_path, model, "chat", WEATHER)
     shown = run_agentci(["show", OUT], cwd=tmp_path).out
     assert "  turn 1  user    What is the weather in Oslo and Rome?\n" in shown
-    assert ran.out == f"{shown}\nRecorded to {OUT}: 1 turn, 2 tool calls, 2 model calls\n"
+    assert (
+        ran.out
+        == f"{shown}\nRecorded to {OUT}: 1 turn, 2 tool calls, 2 model calls (from the proxy)\n"
+    )
 
 
 PYTEST_RUN = """

@@ -1,5 +1,6 @@
 """``agentci record``: run an agent and record what it asks models."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -49,6 +50,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         case_ids: which cases of the file; without a file, the id of the only case.
         redact: regular expressions of what to keep out of the recording.
         requests: folder with requests and responses; empty for one beside ``out``.
+        is_injected: whether Python and Node programs also send the spans of what is installed.
         replay: how to answer from that folder; None to ask the models and write it.
     """
 
@@ -59,6 +61,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
     jobs: int = 1
     redact: tuple[str, ...] = ()
     requests: str = ""
+    is_injected: bool = True
     replay: ReplayMode | None = None
 
 
@@ -133,6 +136,7 @@ def make_recording(
         recorded=recorded,
         fallback=options.replay == "fallback",
         shares_terminal=shares_terminal,
+        is_injected=options.is_injected,
         report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         keep=keep,
         is_stopped=interruption.is_requested,
@@ -218,8 +222,17 @@ def _format_summary(found: Sequence[RecordedCase], name: str) -> str:
     ]
     if any(each.case for each in found):
         counts.insert(0, format_count(sum(bool(each.case) for each in found), "case"))
-    where = f"Recorded to {name}" if any(map(_list_lines, found)) else "Nothing recorded"
-    return f"{where}: {', '.join(counts)}"
+    sources = Counter(each.source for each in found if _list_lines(each))
+    where = f"Recorded to {name}" if sources else "Nothing recorded"
+    return f"{where}: {', '.join(counts)}{_format_sources(sources)}"
+
+
+def _format_sources(sources: Counter[str]) -> str:
+    """Format what the traces are from: `` (proxy 2 cases, injected telemetry 1 case)``."""
+    if len(sources) < 2:  # noqa: PLR2004 (one source needs no counts)
+        return "".join(f" (from the {source})" for source in sources)
+    counts = (f"{source} {format_count(n, 'case')}" for source, n in sources.most_common())
+    return f" (from the {', '.join(counts)})"
 
 
 def _format_problems(found: RecordedCase) -> str:
@@ -234,8 +247,10 @@ def _format_problems(found: RecordedCase) -> str:
 def _find_problems(found: RecordedCase) -> Iterator[Problem]:
     """Yield why a case is not complete, that its command failed, and where its traces are from."""
     name = f"case {found.case}: " if found.case else ""
-    if found.source:
-        yield Problem(message=f"{name}recorded from the {found.source}", severity="note")
+    if found.reason:
+        yield Problem(message=f"{name}recorded from the {found.reason}", severity="note")
+    for error in found.injection_errors:
+        yield Problem(message=f"{name}injection failed: {error}", severity="note")
     if found.misses:
         yield Problem(message=f"{name}{found.misses[0]}", hint=REPLAY_HINT)
     elif found.summary.missing and found.exit_code is not None:
