@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import uv
 import yaml
 
 from tests.helpers.support import ROOT
 
 pytestmark = pytest.mark.slow
 
+# With compiled bytecode, as pip installs it.
+MAX_INSTALLED_BYTES = 60_000_000
 IMAGE = f"ghcr.io/org/agent-eval-action@sha256:{'ab' * 32}"
 CHANGELOG = """# Changelog
 
@@ -251,3 +254,30 @@ class TestPublishTags:
     def test_tag_without_full_version_is_rejected(self, repository: Repository) -> None:
         done = repository.release("v1")
         assert (done.returncode, done.stderr) == (1, "v1 is no tag of a release\n")
+
+
+@pytest.mark.timeout(600)
+def test_base_install_is_small_and_runs(tmp_path: Path) -> None:
+    tool, venv = uv.find_uv_bin(), tmp_path / "venv"
+    subprocess.run([tool, "venv", "-q", "--python", sys.executable, venv], check=True)
+    install = [tool, "pip", "install", "-q", "--system-certs", "--compile-bytecode"]
+    done = subprocess.run(
+        [*install, "--python", venv / "bin" / "python", ROOT],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"cannot install the package: {done.stderr.strip()}")
+    ran = subprocess.run(
+        [venv / "bin" / "agentci", "record", "--no-injection", "--", "true"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr.startswith("error: no complete turn: no model call reached the recorder")
+    files = [path for path in (venv / "lib").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= MAX_INSTALLED_BYTES
+    hooks = [path.name for path in files if path.parent.name == "injected"]
+    assert {"agentci_ai_sdk.cjs", "sitecustomize.py"} <= {*hooks}
