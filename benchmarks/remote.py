@@ -40,8 +40,7 @@ def measure(times: int) -> bool:
 def _write_evaluators(folder: Path) -> None:
     """The programs as files, and the same ones in the cache with their lock."""
     # Not at the top: what is measured before counts the memory of this process.
-    from agentci.model.lock import Lock, LockedProgram
-    from agentci.model.program import ProgramFile, ProgramSnapshot
+    from agentci.model.program import Lock, LockedProgram, ProgramFile, ProgramSnapshot
     from agentci.remote.cache.index import EvaluatorKey
     from agentci.remote.cache.store import EvaluatorCache
     from agentci.remote.lock.file import render_lock

@@ -15,8 +15,7 @@ from agentci._util.workspace import Workspace
 from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.github.context import GitHubContext
-from agentci.github.events import read_event
+from agentci.github.events import GitHubContext, read_event
 from agentci.github.post import print_annotations
 from agentci.github.workflow import make_run_info
 from agentci.model.problem import Problem

@@ -39,7 +39,7 @@ from agentci.model.choices import (
     PolicySource,
 )
 from agentci.model.gate import RegressionMode, RegressionOutcome
-from agentci.model.run_source import RunSource
+from agentci.model.sources import RunSource
 from agentci.recordings.registry import FORMAT_NAMES
 
 EXTENSION_PREFIX: Final = "x-"

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from agentci.config.yaml_document import YamlDocument
 from agentci.evaluators.fields import Count, StrictModel, Text, optional
-from agentci.model.results_source import GateOn, MetricThreshold, ResultsSource
+from agentci.model.sources import GateOn, MetricThreshold, ResultsSource
 from agentci.result_files.names import AUTO_TOOL, TOOL_NAMES
 
 MAX_SCORE: Final = 10**9

@@ -17,8 +17,7 @@ from agentci.model.gate import GatePolicy
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.program import Agent
 from agentci.model.result import TrialSettings
-from agentci.model.results_source import ResultsSource
-from agentci.model.run_source import RunSource
+from agentci.model.sources import ResultsSource, RunSource
 
 if TYPE_CHECKING:
     from agentci.evaluators.fields import TokenPriceSpec

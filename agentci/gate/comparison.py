@@ -1,7 +1,10 @@
-"""Compare the results of each evaluator with a baseline, using exact significance tests."""
+"""Compare the results of each evaluator with a baseline, using exact significance tests.
+
+What got worse becomes reasons for the gate decision.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import Final
 
@@ -18,16 +21,17 @@ from agentci.gate.check_classes import (
     find_better_checks,
     find_worse_checks,
 )
-from agentci.gate.groups import SCORED_STATUSES
-from agentci.gate.significance import (
+from agentci.gate.rules import SCORED_STATUSES, GateReason, ReasonKind
+from agentci.gate.statistics import (
     P_VALUE_TOLERANCE,
     detectable_drop,
     estimate_groups_needed,
+    estimate_mean,
     holm_adjust,
+    mean_confidence_interval,
     min_groups_for_significance,
     sign_flip_p_value,
 )
-from agentci.gate.statistics import estimate_mean, mean_confidence_interval
 from agentci.model.case import NAMED_RUN
 from agentci.model.gate import (
     CheckClass,
@@ -36,6 +40,7 @@ from agentci.model.gate import (
     ComparisonOutcome,
     EvaluatorComparison,
     Gate,
+    RegressionOutcome,
     RegressionThresholds,
 )
 from agentci.model.result import CheckResult
@@ -487,3 +492,57 @@ def _score_or_pass(result: CheckResult) -> float:
 
 def _mean_or_none(scores: Sequence[float]) -> float | None:
     return fsum(scores) / len(scores) if scores else None
+
+
+NO_BASELINE = "no baseline found; `max_regression` needs one"
+
+
+def find_regression_reasons(
+    comparison: Comparison | None, gates: Sequence[Gate]
+) -> Iterator[GateReason]:
+    """List what got worse than the baseline: what fails the gate, and what is only reported.
+
+    Checks that no longer pass are reported in any case; outcomes only with regression thresholds.
+
+    Args:
+        gates: the gates of all configs.
+    """
+    by_config = {gate.config: gate.policy.regression for gate in gates if gate.policy.regression}
+    if comparison is None or comparison.no_baseline:
+        text = NO_BASELINE if comparison is None else comparison.no_baseline
+        yield from _make_overall_reason(by_config, "no-baseline", text)
+        return
+    if comparison.stale:
+        yield from _make_overall_reason(by_config, "stale", comparison.stale)
+    several = len({each.config for each in comparison.evaluators}) > 1
+    strict = {gate.config for gate in gates if gate.policy.on_removed == "fail"}
+    for each in comparison.evaluators:
+        prefix = f"{each.config}: " if several else ""
+        thresholds = by_config.get(each.config)
+        if thresholds is not None and each.outcome != "pass":
+            fails = each.required and _fails_gate(each, thresholds)
+            text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
+            kind: ReasonKind = "errored" if each.only_errors else "failed"
+            yield GateReason(kind if fails else "remark", text)
+        if each.worse:
+            removed = any(change.status == "removed" for change in each.worse)
+            fails = each.required and removed and each.config in strict
+            text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
+            yield GateReason("failed" if fails else "remark", text)
+
+
+def _fails_gate(compared: EvaluatorComparison, thresholds: RegressionThresholds) -> bool:
+    if thresholds.mode == "prove" and compared.outcome != "pass":
+        # Nothing can be shown about an evaluator that the baseline does not have.
+        added = compared.classes.added
+        return compared.outcome != "non-comparable" or compared.classes.total > added
+    return compared.outcome in thresholds.fail_on
+
+
+def _make_overall_reason(
+    by_config: Mapping[str, RegressionThresholds], outcome: RegressionOutcome, text: str
+) -> Iterator[GateReason]:
+    """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
+    if by_config:
+        fails = any(outcome in each.fail_on for each in by_config.values())
+        yield GateReason("failed" if fails else "remark", text)

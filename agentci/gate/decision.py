@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentci.gate import rules
-from agentci.gate.groups import SCORED_STATUSES, GatedResults
+from agentci.gate.rules import SCORED_STATUSES, GatedResults
 from agentci.model.choices import FailOn
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Problem

@@ -10,10 +10,12 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct, format_number
 from agentci.gate.rules import GateReason
 from agentci.model.choices import FAIL_ON_CHOICES, FailOn
-from agentci.model.gate import Gate, GatePolicy, GateThresholds
-from agentci.model.policy import (
+from agentci.model.gate import (
     RESULTS_PREFIX,
     EvaluatorSettings,
+    Gate,
+    GatePolicy,
+    GateThresholds,
     PolicyChange,
     PolicyChangeKind,
     PolicyComparison,

@@ -1,6 +1,9 @@
-"""Posts results on GitHub as a pull request comment and a check run."""
+"""Posts results on GitHub as a check run and a comment, which is found by a hidden marker."""
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TextIO, TypeAlias
 
@@ -12,18 +15,19 @@ from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci.config.settings import Settings
 from agentci.errors import FetchError, GitHubError
-from agentci.github import comment
-from agentci.github.api_client import GitHubApi, extract_id
-from agentci.github.context import GitHubContext, format_run_url
+from agentci.github.api_client import FORBIDDEN, NOT_FOUND, GitHubApi, extract_id
 from agentci.github.events import WORKFLOW_RUN as FOLLOWING
 from agentci.github.events import (
+    GitHubContext,
     TriggeringRun,
     WorkflowEvent,
+    format_run_url,
     get_nested,
     read_event,
     read_triggering_run,
 )
 from agentci.github.workflow import Workflow
+from agentci.model.choices import CommentMode
 from agentci.model.gate import Comparison
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem, Severity
@@ -42,6 +46,163 @@ from agentci.reports.workflow_commands import (
     parse_hunks,
     render_annotations,
 )
+
+_DIGITS: Final = 16
+_MARKER: Final = re.compile(r"<!-- agentci:([0-9a-f]{16}):([0-9a-f]{16}) -->\r?\n", re.ASCII)
+
+
+class CommentMarker(Struct, frozen=True, kw_only=True):
+    """The hidden marker of a comment: which comment it is, and which result it shows.
+
+    Attributes:
+        key: equal for all runs of the same step, job and matrix values.
+        result: equal for all runs with the same result.
+    """
+
+    key: str
+    result: str
+
+    def prepend_to(self, text: str) -> str:
+        """Return the comment's body: the marker, then ``text``."""
+        return f"<!-- agentci:{self.key}:{self.result} -->\n{text}"
+
+
+def parse_marker(body: str) -> CommentMarker | None:
+    """Return the marker of a comment; None without one."""
+    found = _MARKER.match(body)
+    return CommentMarker(key=found[1], result=found[2]) if found else None
+
+
+def make_comment_key(
+    *, workflow: str, job: str, step: str, configs: Sequence[str], matrix: str
+) -> str:
+    """Make the key that tells the comments of a pull request apart.
+
+    It does not depend on anything that changes from run to run (commit, run, attempt, event,
+    result, key order of the matrix): each change would create another comment.
+
+    Args:
+        workflow: its file.
+        job, step: their ids in the workflow.
+        configs: as the user named them.
+        matrix: the job's matrix values, as JSON.
+    """
+    return digest_json([workflow, job, step, sorted(configs), _parse_matrix(matrix)])
+
+
+def digest_json(value: object) -> str:
+    """Return a short digest of a JSON value."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _parse_matrix(matrix: str) -> object:
+    try:
+        return json.loads(matrix)
+    except (ValueError, RecursionError):
+        return matrix
+
+
+CREATED: Final = "created"
+UPDATED: Final = "updated"
+UNCHANGED: Final = "unchanged"
+NOT_POSTED: Final = ""
+# Tokens of workflows and of apps belong to no user.
+BOT_TYPE: Final = "Bot"
+
+
+def upsert_comment(
+    api: GitHubApi, pull: int, mark: CommentMarker, text: str, policy: "CommentPolicy"
+) -> str:
+    """Create or update the comment if ``policy`` says so; returns what was done.
+
+    Raises:
+        GitHubError: a request failed.
+    """
+    found = _find_comment(api, pull, mark.key)
+    before = None if found is None else str(found["body"])
+    if not policy.should_post(None if before is None else parse_marker(before), mark):
+        return NOT_POSTED if found is None else UNCHANGED
+    body = mark.prepend_to(text)
+    if found is None:
+        return _create_comment(api, pull, body)
+    if before is not None and before.replace("\r\n", "\n").rstrip() == body.rstrip():
+        return UNCHANGED
+    try:
+        api.patch(f"issues/comments/{extract_id(found)}", {"body": body})
+    except GitHubError as error:
+        if error.status != NOT_FOUND:
+            raise
+        return _create_comment(api, pull, body)  # it was deleted in the meantime
+    return UPDATED
+
+
+class CommentPolicy:
+    """Decides whether a comment is posted.
+
+    Args:
+        failed: whether the gate failed.
+        differs: whether the result differs from the baseline's.
+    """
+
+    def __init__(self, when: CommentMode, *, failed: bool, differs: bool) -> None:
+        self._when = when
+        self._failed = failed
+        self._differs = differs
+
+    def should_post(self, before: CommentMarker | None, now: CommentMarker) -> bool:
+        """Whether to create or update the comment.
+
+        Args:
+            before: the marker of the existing comment; None without one.
+            now: the marker of the new one.
+        """
+        if self._when == "failed":
+            return self._failed or before is not None
+        if self._when == "changed":
+            return self._differs if before is None else before.result != now.result
+        return True
+
+
+def _create_comment(api: GitHubApi, pull: int, body: str) -> str:
+    api.post(f"issues/{pull}/comments", {"body": body})
+    return CREATED
+
+
+def _find_comment(api: GitHubApi, pull: int, key: str) -> JsonObject | None:
+    """Find the first comment with this key that the token's owner wrote."""
+    viewer: int | None = None
+    is_viewer_known = False
+    for comment in api.pages(f"issues/{pull}/comments"):
+        body = comment.get("body")
+        mark = parse_marker(body) if isinstance(body, str) else None
+        if mark is None or mark.key != key:
+            continue
+        if not is_viewer_known:
+            viewer, is_viewer_known = _fetch_viewer_id(api), True
+        if _is_ours(comment.get("user"), viewer):
+            return comment
+    return None
+
+
+def _fetch_viewer_id(api: GitHubApi) -> int | None:
+    """Return the id of the token's user; None for tokens of workflows and apps."""
+    try:
+        return extract_id(api.get("/user"))
+    except GitHubError as error:
+        if error.status in {FORBIDDEN, NOT_FOUND}:
+            return None
+        raise
+
+
+def _is_ours(author: object, viewer: int | None) -> bool:
+    """Whether the token's owner wrote it: any user can put a marker into a comment."""
+    if not isinstance(author, Mapping):
+        return False
+    if viewer is None:
+        return author.get("type") == BOT_TYPE
+    return author.get("id") == viewer
+
 
 OPEN_STATE: Final = "open"
 SHOWN_DIGITS: Final = 12
@@ -279,21 +440,21 @@ def _post_comment(
     report: Report, settings: Settings, workflow: Workflow, subject: PostTarget
 ) -> str:
     pull = subject.find_pull_request_number(workflow.api)
-    key = comment.make_comment_key(
+    key = make_comment_key(
         workflow=workflow.context.workflow,
         job=workflow.context.job,
         step=workflow.context.step,
         configs=settings.configs,
         matrix=settings.matrix,
     )
-    policy = comment.CommentPolicy(
+    policy = CommentPolicy(
         settings.commenting,
         failed=not report.decision.passed,
         differs=_differs_from_baseline(report.comparison),
     )
-    mark = comment.CommentMarker(key=key, result=_digest_result(report))
-    done = comment.upsert_comment(workflow.api, pull, mark, subject.render_comment(report), policy)
-    if done == comment.NOT_POSTED:
+    mark = CommentMarker(key=key, result=_digest_result(report))
+    done = upsert_comment(workflow.api, pull, mark, subject.render_comment(report), policy)
+    if done == NOT_POSTED:
         return (
             f"no comment on pull request {pull}: `comment: {settings.commenting}` does not apply to"
             " this result"
@@ -328,7 +489,7 @@ def _digest_result(report: Report) -> str:
     """Digest the result of a run: verdict, errors and the status of each check, but no scores."""
     errors = [problem.message for problem in report.problems if problem.severity == "error"]
     statuses = sorted((result.id, result.status) for result in report.results)
-    return comment.digest_json([get_verdict(report.decision), errors, statuses])
+    return digest_json([get_verdict(report.decision), errors, statuses])
 
 
 def _differs_from_baseline(comparison: Comparison | None) -> bool:

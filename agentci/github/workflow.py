@@ -5,8 +5,7 @@ from msgspec import Struct
 from agentci._util.git_files import COMMIT_HASH, find_head_commit
 from agentci._util.workspace import Workspace
 from agentci.github.api_client import GitHubApi
-from agentci.github.context import GitHubContext
-from agentci.github.events import read_event
+from agentci.github.events import GitHubContext, read_event
 from agentci.model.result import RunInfo
 
 

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from agentci._util.text.suggest import shorten_commit
 from agentci.errors import OfflineError, PermanentFetchError, UnreachableError
-from agentci.model.lock import LOCK_NAME, Lock, LockedProgram
-from agentci.model.program import ProgramSnapshot, RemoteProgram
+from agentci.model.program import LOCK_NAME, Lock, LockedProgram, ProgramSnapshot, RemoteProgram
 from agentci.model.values import replace
 from agentci.remote.cache.index import CachedEvaluator, EvaluatorKey
 from agentci.remote.cache.store import EvaluatorCache

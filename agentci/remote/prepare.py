@@ -10,9 +10,14 @@ from msgspec import Struct
 from agentci._util.parallel import parallel_map
 from agentci._util.workspace import ResolvedPath, read_file, restore_path, trust_path
 from agentci.errors import EvaluatorError, InputError, PermanentFetchError, UnreachableError
-from agentci.model.lock import LOCK_NAME
 from agentci.model.problem import Problem
-from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, Program, RequiredProgram
+from agentci.model.program import (
+    LOCK_NAME,
+    REQUIREMENTS_NAME,
+    LocalProgram,
+    Program,
+    RequiredProgram,
+)
 from agentci.model.result import Provenance
 from agentci.remote.fetch import LOCK_HINT, FetchedProgram, FetchOptions, fetch_program
 from agentci.remote.programs import (

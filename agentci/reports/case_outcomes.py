@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from agentci.model.case import CaseSummary
-from agentci.model.result import CheckResult, Report
-from agentci.model.run_content import CaseState, RunContent
+from agentci.model.result import CaseState, CheckResult, Report, RunContent
 from agentci.model.trace import Milliseconds, TokenTotals
 from agentci.model.values import IdentityKey
 from agentci.reports.check_text import format_reason

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from agentci.gate.groups import SCORED_STATUSES
-from agentci.model.result import BaselineCheck, CheckResult
-from agentci.model.run_content import (
+from agentci.gate.rules import SCORED_STATUSES
+from agentci.model.result import (
+    BaselineCheck,
     BaselineTurn,
     CallContent,
     CaseState,
+    CheckResult,
     ExpectedCall,
     RunContent,
     TurnContent,

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from agentci._util.text import json_text
-from agentci.model.run_content import (
+from agentci.model.result import (
     CallContent,
     ContentLevel,
     ExpectedCall,

@@ -8,8 +8,15 @@ from msgspec import Struct, field
 from agentci._util.text.json_text import dumps_compact
 from agentci.model.case import CaseSummary, DialogueTurn
 from agentci.model.choices import ContentLimit
-from agentci.model.result import CheckResult, EvaluatorCalls, Report
-from agentci.model.run_content import CaseState, ContentLevel, RunContent, TurnContent
+from agentci.model.result import (
+    CaseState,
+    CheckResult,
+    ContentLevel,
+    EvaluatorCalls,
+    Report,
+    RunContent,
+    TurnContent,
+)
 from agentci.model.values import replace
 from agentci.reports.content_baseline import add_baseline, find_answer_change, find_case_state
 from agentci.reports.content_limits import UNCUT_BYTES, cut_content, reduce_content

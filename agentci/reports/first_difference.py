@@ -8,7 +8,7 @@ from typing import Final
 
 from agentci._util.text import escape, truncate
 from agentci.model.json import Json
-from agentci.model.run_content import (
+from agentci.model.result import (
     BaselineTurn,
     CallContent,
     ExpectedCall,

@@ -14,12 +14,12 @@ from agentci.model.problem import Place
 from agentci.model.result import (
     BaselineCheck,
     CheckResult,
+    ContentLevel,
     JudgeSpending,
     ModelCost,
     Report,
     RunInfo,
 )
-from agentci.model.run_content import ContentLevel
 from agentci.model.shard import ShardInfo
 from agentci.reports import results_json
 from agentci.reports.case_outcomes import list_case_outcomes

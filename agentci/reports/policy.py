@@ -6,7 +6,7 @@ from typing import Final
 from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_prose, markdown_row
 from agentci.gate.policy_changes import MAX_SHOWN, describe_change
-from agentci.model.policy import PolicyChange, PolicyComparison
+from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.reports.report_format import format_path
 from agentci.reports.sections import Section
 

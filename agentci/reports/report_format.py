@@ -11,7 +11,7 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct_percents, format_number
 from agentci.gate import statistics
 from agentci.gate.decision import compute_totals
-from agentci.gate.groups import SCORED_STATUSES
+from agentci.gate.rules import SCORED_STATUSES
 from agentci.model.case import CaseSummary
 from agentci.model.problem import COMMAND_LINE, Place, Problem, Severity
 from agentci.model.result import (

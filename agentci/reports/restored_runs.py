@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import UNSET, json
 
 from agentci.model.case import CaseSummary, DialogueTurn
-from agentci.model.run_content import RunContent, TurnContent
+from agentci.model.result import RunContent, TurnContent
 from agentci.model.trace import SubagentRun, TokenUsage, ToolCall, ToolResponse, Trace, Turn
 from agentci.reports.case_summary import excerpt_turn
 

@@ -31,18 +31,19 @@ from agentci.model.gate import (
     ChangedStatus,
     CheckClass,
     ComparisonOutcome,
+    PolicyChangeKind,
     RegressionMode,
     RegressionOutcome,
 )
 from agentci.model.json import JsonObject
-from agentci.model.policy import PolicyChangeKind
 from agentci.model.problem import Severity
-from agentci.model.result import Status, TrialStrategy
-from agentci.model.run_content import (
+from agentci.model.result import (
     CaseState,
     ContentLevel,
     CutCharacters,
+    Status,
     SubagentContent,
+    TrialStrategy,
     TurnContent,
 )
 from agentci.model.shard import MAX_SHARDS

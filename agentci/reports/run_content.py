@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from agentci._util.text import json_text
 from agentci.model.case import AgentvCase, Case
 from agentci.model.json import Json, JsonObject
-from agentci.model.run_content import (
+from agentci.model.result import (
     CallContent,
     ExpectedCall,
     RunContent,

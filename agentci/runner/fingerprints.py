@@ -16,8 +16,7 @@ from agentci.model.case import Expectation
 from agentci.model.program import RemoteProgram, RequiredProgram
 from agentci.model.values import IdentityKey
 from agentci.remote.programs import ProgramTable, ReadyProgram
-from agentci.runner.code_files import digest_bytes
-from agentci.runner.source_digests import SourceDigests
+from agentci.runner.source_digests import SourceDigests, digest_bytes
 
 # Between definition and expectation; JSON of one line does not contain it.
 SEPARATOR: Final = b"\n"

@@ -45,9 +45,9 @@ from agentci.recordings.json_documents import (
 from agentci.recordings.registry import AUTO, FORMATS, detect_format_name, read_recording
 from agentci.recordings.runs import StoredRun, convert_run, group_runs
 from agentci.recordings.trace_format import point_to_show
-from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem
+from agentci.runner.select_runs import drop_inactive_traces
 
 MAX_LISTED_CASES: Final = 5
 NO_RUN: Final = "this case has no recorded output"

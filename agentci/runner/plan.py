@@ -35,6 +35,7 @@ from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
+from agentci.runner.gate_snapshot import make_gate
 from agentci.runner.load_configs import LoadedSuite, load_suites, make_no_case_error, move_suite
 from agentci.runner.load_inputs import (
     find_expectation_problems,
@@ -44,7 +45,6 @@ from agentci.runner.load_inputs import (
     load_eval_set,
     load_suite_dataset,
 )
-from agentci.runner.policies import make_gate
 from agentci.runner.recorded_runs import read_recorded_runs
 from agentci.runner.services import Services
 from agentci.version import __version__
@@ -407,8 +407,11 @@ def _add_results(
     Raises:
         InputError: a path or glob matches no file.
     """
-    from agentci.runner.load_results import find_result_files, read_result_files  # noqa: PLC0415
-    from agentci.runner.recorded_results import plan_recorded_checks  # noqa: PLC0415 (likewise)
+    from agentci.runner.recorded_results import (  # noqa: PLC0415
+        find_result_files,
+        plan_recorded_checks,
+        read_result_files,
+    )
 
     suite = loaded.suite
     files = find_result_files(loaded, services.workspace)

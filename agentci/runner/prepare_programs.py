@@ -31,7 +31,7 @@ from agentci.runner.services import Services
 if TYPE_CHECKING:
     from agentci.execution.environments.installers import InstallerRunner
     from agentci.execution.environments.store import EnvironmentStore
-    from agentci.model.lock import Lock
+    from agentci.model.program import Lock
     from agentci.remote.fetch import FetchOptions
     from agentci.remote.programs import ProgramTable
 
@@ -94,7 +94,7 @@ def load_lock(services: Services) -> "Lock | None":
     Raises:
         InputError: it cannot be read.
     """
-    from agentci.model.lock import LOCK_NAME  # noqa: PLC0415 (likewise)
+    from agentci.model.program import LOCK_NAME  # noqa: PLC0415 (likewise)
 
     path = services.workspace.root / LOCK_NAME
     # Not `exists`: a broken link is an error, not a missing lock file.

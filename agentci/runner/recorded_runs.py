@@ -16,10 +16,9 @@ from agentci.model.case import EvalSet
 from agentci.model.problem import Problem
 from agentci.model.trace import Trace
 from agentci.recordings.runs import RunGroup, convert_run, group_runs
-from agentci.runner.inactive_traces import drop_inactive_traces
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.load_inputs import read_recordings
-from agentci.runner.select_runs import select_runs
+from agentci.runner.select_runs import drop_inactive_traces, select_runs
 from agentci.runner.services import Services
 
 

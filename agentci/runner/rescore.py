@@ -16,10 +16,9 @@ from agentci._util.text import truncate
 from agentci._util.workspace import Workspace
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.gate.groups import SCORED_STATUSES
+from agentci.gate.rules import SCORED_STATUSES
 from agentci.model.case import Case, CaseSummary
-from agentci.model.result import CheckResult
-from agentci.model.run_content import RunContent
+from agentci.model.result import CheckResult, RunContent
 from agentci.model.values import replace
 from agentci.reports.restored_runs import (
     explain_incomplete_content,

@@ -1,4 +1,7 @@
-"""Select the recorded runs that the entries of ``traces`` name, and find their eval cases."""
+"""Select the recorded runs that the entries of ``traces`` name, and find their eval cases.
+
+Traces without agent activity, such as those of health checks, are dropped.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -11,11 +14,53 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import Workspace
+from agentci.errors import InputError
+from agentci.model.case import READ_CONVENTIONS
 from agentci.model.problem import SHOW_HINT, Place, Problem
-from agentci.model.run_source import RunSource
+from agentci.model.sources import RunSource
 from agentci.recordings.runs import StoredRun
 from agentci.recordings.telemetry.stored_trace import StoredTrace
 from agentci.runner.load_configs import LoadedSuite
+
+
+def split_inactive_traces(
+    recorded: Sequence[StoredRun],
+) -> tuple[list[StoredRun], list[StoredTrace]]:
+    """Return runs with activity, and the traces without; a trace may have parts in many files."""
+    traces = [stored for stored in recorded if isinstance(stored, StoredTrace)]
+    active = {stored.id for stored in traces if stored.has_activity}
+    kept = [
+        stored for stored in recorded if not isinstance(stored, StoredTrace) or stored.id in active
+    ]
+    return kept, [stored for stored in traces if stored.id not in active]
+
+
+def drop_inactive_traces(
+    recorded: Sequence[StoredRun], *, are_all: bool
+) -> tuple[list[StoredRun], list[Problem]]:
+    """Drop traces without agent activity, such as those of health checks, and count them.
+
+    Args:
+        are_all: whether all files could be read.
+
+    Raises:
+        InputError: all traces were read, and there are only such traces.
+    """
+    kept, inactive = split_inactive_traces(recorded)
+    dropped = {stored.id: stored.file for stored in inactive}
+    if not dropped:
+        return kept, []
+    count = format_count(len(dropped), "trace")
+    place = Place(file=next(iter(dropped.values())))
+    if not kept and are_all:
+        raise InputError.from_message(
+            f"no agent activity in {count}",
+            place=place,
+            hint=f"{READ_CONVENTIONS}; record those; {SHOW_HINT}",
+        )
+    note = Problem(message=f"{count} without agent activity ignored", place=place, severity="note")
+    return kept, [note]
+
 
 MAX_VALUES: Final = 5
 MAX_VALUE: Final = 60

@@ -7,7 +7,7 @@ import pytest
 
 from agentci._util.workspace import Workspace
 from agentci.cli.process import find_default_cache_folder, identify_repository
-from agentci.github.context import read_github_context
+from agentci.github.events import read_github_context
 
 STEP = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/github/workspace", "HOME": "/github/home"}
 REPOSITORY = {"GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "o/r"}

@@ -31,14 +31,12 @@ IDLE = {
     *(
         "agentci.config.agentv.external_files",
         "agentci.evaluators.agentv",
-        "agentci.runner.command_jobs",
     ),
     *("agentci.execution.local", "agentci.execution.docker", "agentci.recordings.adk_eval_set"),
     *(
         "agentci.recordings.agentv",
         "agentci.remote.lock.file",
         "agentci.reports.merge",
-        "agentci.model.lock",
     ),
     *(
         "agentci.runner.load_outputs",
@@ -394,7 +392,7 @@ class TestUncacheableResponse:
     def test_too_large_folder_is_not_cached(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agentci.runner.response_cache.content_digests.MAX_FILES", 1)
+        monkeypatch.setattr("agentci.runner.response_cache.cache.MAX_FILES", 1)
         runs = [run(folder) for _ in range(2)]
         assert [each.cached for each in runs] == [[False], [False]]
         assert "cannot compare the files of evaluator `check`: " in runs[0].out

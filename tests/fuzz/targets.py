@@ -72,7 +72,7 @@ from agentci.model.judges import (
 )
 from agentci.model.problem import Place
 from agentci.model.requests import ComputeMetric, ConstantJudgement, ProgramOutput
-from agentci.model.results_source import ResultsSource
+from agentci.model.sources import ResultsSource
 from agentci.recordings import otlp
 from agentci.recordings.otlp_protobuf import ProtobufError, decode_logs, decode_traces
 from agentci.recordings.telemetry.conventions.registry import READ_ATTRIBUTES
@@ -85,9 +85,8 @@ from agentci.reports.registry import REPORTERS
 from agentci.result_files.inspect_ai import is_needed_member
 from agentci.result_files.registry import is_archive, read_result_archive, read_result_file
 from agentci.runner.check import run_check
-from agentci.runner.load_results import SourcedResults
 from agentci.runner.plan import make_plan
-from agentci.runner.recorded_results import plan_recorded_checks
+from agentci.runner.recorded_results import SourcedResults, plan_recorded_checks
 from tests.fuzz import record_targets
 
 NO_SOURCE: Final = ResultsSource(path="a.json", place=Place(file="a.yaml"))

@@ -8,8 +8,8 @@ from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite
 from agentci.evaluators.checks.check import CheckEvaluator
 from agentci.gate.policy_changes import describe_change, find_policy_changes
+from agentci.runner.gate_snapshot import apply_base_settings, make_gate
 from agentci.runner.load_configs import load_suite
-from agentci.runner.policies import apply_base_settings, make_gate
 from tests.helpers.support import make_services
 
 

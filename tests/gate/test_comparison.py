@@ -2,8 +2,12 @@
 
 import pytest
 
-from agentci.gate.comparison import compare_runs, describe_outcome
-from agentci.gate.regression import NO_BASELINE, find_regression_reasons
+from agentci.gate.comparison import (
+    NO_BASELINE,
+    compare_runs,
+    describe_outcome,
+    find_regression_reasons,
+)
 from agentci.gate.rules import GateReason
 from agentci.model.case import CaseSummary
 from agentci.model.choices import OnRemoved

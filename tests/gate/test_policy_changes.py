@@ -21,12 +21,14 @@ from agentci.gate.policy_changes import (
 from agentci.model.choices import FailOn
 from agentci.model.gate import (
     CaseThresholds,
+    EvaluatorSettings,
     Gate,
     GatePolicy,
     GateThresholds,
+    PolicyChange,
+    PolicyComparison,
     RegressionThresholds,
 )
-from agentci.model.policy import EvaluatorSettings, PolicyChange, PolicyComparison
 from agentci.model.values import replace
 
 CLASSIFIED = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.gate.significance import (
+from agentci.gate.statistics import (
     MAX_COUNTED,
     detectable_drop,
     estimate_groups_needed,

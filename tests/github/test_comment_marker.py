@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentci.github.comment import CommentMarker, digest_json, make_comment_key, parse_marker
+from agentci.github.post import CommentMarker, digest_json, make_comment_key, parse_marker
 
 PLACE = {"workflow": "o/r/.github/workflows/a.yml", "job": "eval", "step": "__o_action"}
 

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from agentci.github.context import read_github_context
-from agentci.github.events import MAX_EVENT_BYTES, WorkflowEvent, parse_event, read_event
+from agentci.github.events import (
+    MAX_EVENT_BYTES,
+    WorkflowEvent,
+    parse_event,
+    read_event,
+    read_github_context,
+)
 from agentci.model.json import Json
 from agentci.model.values import replace
 from tests.helpers.webhooks import examples, needs_examples

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci._util.workspace import Workspace
-from agentci.github.context import read_github_context
+from agentci.github.events import read_github_context
 from agentci.github.workflow import find_checked_out_commit, make_run_info
 from agentci.model.result import RunInfo
 from tests.helpers.repositories import commit, repository

@@ -23,7 +23,7 @@ from agentci.execution.environment_variables import (
 )
 from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
-from agentci.github.context import read_github_context
+from agentci.github.events import read_github_context
 from agentci.github.workflow import Workflow
 from agentci.model.problem import Problem
 from agentci.model.values import replace

@@ -3,7 +3,7 @@
 import pytest
 
 from agentci.model.problem import Place
-from agentci.model.run_content import RunContent, TurnContent
+from agentci.model.result import RunContent, TurnContent
 from agentci.model.values import replace
 from agentci.reports.annotations import make_annotations
 from agentci.reports.case_lines import find_case_places

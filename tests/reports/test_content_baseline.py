@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.run_content import CallContent, RunContent, TurnContent
+from agentci.model.result import CallContent, RunContent, TurnContent
 from agentci.reports.content_baseline import add_baseline, restore_baseline
 
 

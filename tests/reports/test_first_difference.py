@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.run_content import (
+from agentci.model.result import (
     BaselineTurn,
     CallContent,
     ExpectedCall,

@@ -14,9 +14,8 @@ from lxml import etree, html
 
 from agentci.model.case import Case, EvalCase
 from agentci.model.choices import JUNIT_FORMATS, JUnitFormat
-from agentci.model.gate import Gate, GatePolicy, GateThresholds
+from agentci.model.gate import Gate, GatePolicy, GateThresholds, PolicyChange, PolicyComparison
 from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.policy import PolicyChange, PolicyComparison
 from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import CheckResult, Decision, Report, Totals
 from agentci.model.shard import Shard, ShardInfo

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.policy import PolicyChange, PolicyComparison
+from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.result import Report
 from agentci.model.values import replace
 from agentci.reports.comment import CommentReport

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.model.case import Case, EvalCase
-from agentci.model.run_content import RunContent, SubagentContent, TurnContent
+from agentci.model.result import RunContent, SubagentContent, TurnContent
 from agentci.model.trace import (
     ModelStep,
     RunSpan,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agentci.model.result import BaselineCheck, Report, RunInfo
-from agentci.model.run_content import RunContent, TurnContent
+from agentci.model.result import BaselineCheck, Report, RunContent, RunInfo, TurnContent
 from agentci.model.trace import ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
 from agentci.reports.case_outcomes import list_case_outcomes

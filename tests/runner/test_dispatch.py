@@ -22,8 +22,8 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.values import replace
+from agentci.runner.check import execute_request
 from agentci.runner.dispatch import dispatch_request, make_job
-from agentci.runner.execute import execute_request
 from tests.helpers.support import PATH, make_services
 
 SDK_JUDGE = """\

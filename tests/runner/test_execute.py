@@ -13,10 +13,9 @@ from agentci.model.judgement import Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, CacheMode, JudgeConfig
 from agentci.model.requests import Compose, ConstantJudgement, Response
 from agentci.model.values import replace
+from agentci.runner.check import execute_request
 from agentci.runner.evaluator_calls import ExternalCall
-from agentci.runner.execute import execute_request
-from agentci.runner.response_cache.cache import ResponseCache
-from agentci.runner.response_cache.content_digests import ContentDigests
+from agentci.runner.response_cache.cache import ContentDigests, ResponseCache
 from agentci.runner.response_cache.program_key import Interpreters
 from agentci.runner.response_cache.store import ResponseStore
 from agentci.runner.services import Services

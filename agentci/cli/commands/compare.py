@@ -53,7 +53,7 @@ def _read_report(named: str, workspace: Workspace) -> Report:
     """
     path = workspace.cwd / named
     if is_file(path):
-        from agentci.runner.results_report import (  # noqa: PLC0415 (other files do not need it)
+        from agentci.runner.recorded_results import (  # noqa: PLC0415 (other files do not need it)
             is_agentci_report,
             make_results_report,
         )

@@ -23,9 +23,16 @@ from agentci.config.settings import FetchSettings
 from agentci.config.variables import ANY_NAME
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
-from agentci.model.lock import LOCK_NAME, Lock, ProgramKey, make_program_key
 from agentci.model.problem import Place, Problem
-from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RequiredProgram
+from agentci.model.program import (
+    LOCK_NAME,
+    REQUIREMENTS_NAME,
+    LocalProgram,
+    Lock,
+    ProgramKey,
+    RequiredProgram,
+    make_program_key,
+)
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import replace
 from agentci.remote.fetch import LOCK_HINT

@@ -20,8 +20,7 @@ from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.decision import compute_totals, decide
 from agentci.github.baseline.compare import compare_with_baseline
-from agentci.model.gate import Gate
-from agentci.model.policy import PolicyComparison
+from agentci.model.gate import Gate, PolicyComparison
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.model.values import replace
@@ -54,7 +53,7 @@ def merge(given: Sequence[str], settings: Settings, session: Session) -> int:
         report = _merge_report_files(given, settings, session)
         session.services.interruption.is_immediate_allowed = False
         if settings.baseline == PULL_REQUEST_BASE:
-            from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (rarely used)
+            from agentci.github.baseline.cache import save_baseline  # noqa: PLC0415 (rarely used)
 
             report = save_baseline(report, settings, session.services, session.workflow.context)
         report = publish_report(report, settings, session)
@@ -141,7 +140,7 @@ def _read_file(path: Path, name: str, services: Services, *, is_report: bool) ->
     Raises:
         InputError: it is neither, or it is invalid.
     """
-    from agentci.runner.results_report import (  # noqa: PLC0415 (loads the readers)
+    from agentci.runner.recorded_results import (  # noqa: PLC0415 (loads the readers)
         is_agentci_report,
         make_results_report,
     )

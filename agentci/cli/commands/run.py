@@ -19,9 +19,9 @@ from agentci.cli.publish import (
 from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError, InterruptionError
+from agentci.gate.comparison import find_regression_reasons
 from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
 from agentci.gate.policy_changes import choose_fail_on, find_policy_reasons
-from agentci.gate.regression import find_regression_reasons
 from agentci.gate.rules import GateReason
 from agentci.github.events import find_missing_secrets_reason, is_before_merge
 from agentci.github.workflow import find_checked_out_commit
@@ -274,7 +274,7 @@ def _save_baseline(report: Report, settings: Settings, session: Session) -> Repo
     """Save the report for later runs if this one was compared with ``base``."""
     if settings.baseline != PULL_REQUEST_BASE:
         return report
-    from agentci.github.baseline.save import save_baseline  # noqa: PLC0415 (rarely used)
+    from agentci.github.baseline.cache import save_baseline  # noqa: PLC0415 (rarely used)
 
     return save_baseline(report, settings, session.services, session.workflow.context)
 

@@ -42,9 +42,9 @@ from agentci.reports.show_json import (
     render_results_json,
 )
 from agentci.reports.show_text import MAX_CASES, render_eval_set_text, render_recording_text
-from agentci.runner.inactive_traces import split_inactive_traces
 from agentci.runner.load_configs import find_given_eval_sets
 from agentci.runner.load_eval_sets import NamedEvalSet, load_eval_set_file, load_eval_sets
+from agentci.runner.select_runs import split_inactive_traces
 
 # Keys of the first item of an ADK test file in its old form.
 TEST_FILE_KEYS: Final = frozenset({"query", "initial_session"})

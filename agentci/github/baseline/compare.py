@@ -10,7 +10,7 @@ from agentci._util.text.suggest import shorten_commit
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.comparison import compare_runs, select_known
-from agentci.gate.groups import SCORED_STATUSES
+from agentci.gate.rules import SCORED_STATUSES
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
 from agentci.model.choices import FailOn

@@ -10,9 +10,18 @@ from agentci._util.workspace import ResolvedPath, Workspace, restore_path
 from agentci.errors import EvaluatorError, FetchError, InputError
 from agentci.execution.environments.installers import InstallerRunner, resolve_requirements
 from agentci.execution.environments.requirements import decode_requirements
-from agentci.model.lock import Lock, LockedProgram, LockedRequirements, ProgramKey, make_program_key
 from agentci.model.problem import Problem
-from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram, RequiredProgram
+from agentci.model.program import (
+    REQUIREMENTS_NAME,
+    LocalProgram,
+    Lock,
+    LockedProgram,
+    LockedRequirements,
+    ProgramKey,
+    RemoteProgram,
+    RequiredProgram,
+    make_program_key,
+)
 from agentci.remote.fetch import FetchOptions, fetch_program
 from agentci.remote.prepare import find_requirements_file, read_requirements
 

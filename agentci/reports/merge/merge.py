@@ -8,6 +8,7 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit
 from agentci.errors import InputError
+from agentci.gate.comparison import find_regression_reasons
 from agentci.gate.decision import compute_totals, decide, group_results_by_policy
 from agentci.gate.policy_changes import (
     add_fail_on,
@@ -15,10 +16,8 @@ from agentci.gate.policy_changes import (
     find_policy_reasons,
     merge_policies,
 )
-from agentci.gate.regression import find_regression_reasons
 from agentci.model.choices import FailOn
-from agentci.model.gate import Comparison, Gate
-from agentci.model.policy import PolicyComparison
+from agentci.model.gate import Comparison, Gate, PolicyComparison
 from agentci.model.problem import Problem
 from agentci.model.result import (
     BaselineCheck,

@@ -8,9 +8,8 @@ from msgspec.structs import astuple
 
 from agentci._util.text.json_text import EncodedObject, dumps
 from agentci.model.case import CaseSummary
-from agentci.model.gate import Comparison, Gate
+from agentci.model.gate import Comparison, Gate, PolicyComparison
 from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.policy import PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.result import (
     BaselineCheck,
@@ -21,10 +20,10 @@ from agentci.model.result import (
     Provenance,
     RepeatRecord,
     Report,
+    RunContent,
     Totals,
     TrialRecord,
 )
-from agentci.model.run_content import RunContent
 from agentci.model.shard import Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.reports import results_json

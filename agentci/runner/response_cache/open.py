@@ -39,8 +39,10 @@ def open_response_cache(
         return None, tuple(_make_notice(str(each.message)) for each in error.problems)
     if not has_sqlite():
         return None, (_make_notice(NO_SQLITE),)
-    from agentci.runner.response_cache.cache import ResponseCache  # noqa: PLC0415 (most runs do not need it)
-    from agentci.runner.response_cache.content_digests import ContentDigests  # noqa: PLC0415
+    from agentci.runner.response_cache.cache import (  # noqa: PLC0415 (most runs do not need it)
+        ContentDigests,
+        ResponseCache,
+    )
     from agentci.runner.response_cache.program_key import Interpreters  # noqa: PLC0415
     from agentci.runner.response_cache.store import ResponseStore  # noqa: PLC0415
 

@@ -11,19 +11,22 @@ from agentci.model.case import DialogueTurn
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import (
     BaselineCheck,
+    CallContent,
     CallPayload,
     CheckResult,
     EvaluatorCall,
     EvaluatorCalls,
+    ExpectedCall,
     RepeatOutcome,
     RepeatRecord,
     Report,
+    RunContent,
     RunInfo,
     Status,
     TrialRecord,
     TrialScore,
+    TurnContent,
 )
-from agentci.model.run_content import CallContent, ExpectedCall, RunContent, TurnContent
 from agentci.model.trace import RunSpan, TokenTotals
 from agentci.model.values import replace
 from agentci.reports.contents import StoredContents

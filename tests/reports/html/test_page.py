@@ -8,7 +8,7 @@ from base64 import b64encode
 import pytest
 from lxml import etree
 
-from agentci.model.policy import PolicyChange, PolicyComparison
+from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.result import CallPayload, EvaluatorCalls, Provenance, Report, Status
 from agentci.model.values import replace

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.policy import PolicyChange, PolicyComparison
+from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import replace

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci.runner.response_cache import content_digests
-from agentci.runner.response_cache.content_digests import ContentDigests
+from agentci.runner.response_cache import cache
+from agentci.runner.response_cache.cache import ContentDigests
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_removed_folder_has_changed(folder: Path) -> None:
 def test_large_folder_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    monkeypatch.setattr(content_digests, limit, value)
+    monkeypatch.setattr(cache, limit, value)
     with pytest.raises(OSError, match="has more than"):
         _digest(folder)
 
@@ -149,6 +149,6 @@ def test_link_out_of_workspace_is_an_error(folder: Path, target: str, name: str)
 
 def test_limit_is_of_bytes_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The size of some files of the system is given as zero."""
-    monkeypatch.setattr(content_digests, "MAX_BYTES", 5)
+    monkeypatch.setattr(cache, "MAX_BYTES", 5)
     with pytest.raises(OSError, match="has more than"):
         ContentDigests(tmp_path).compute(Path("/proc/self/status"))

@@ -8,7 +8,7 @@ import pytest
 
 from agentci._util.workspace import Workspace
 from agentci.config.settings import Settings, parse_settings
-from agentci.runner.base_gates import BaseGates, load_base_gates
+from agentci.github.baseline.policy import BaseGates, load_base_gates
 from agentci.runner.load_configs import load_suites
 from tests.helpers.recordings import eval_case, eval_set_of, otlp
 from tests.helpers.support import make_services

@@ -1,4 +1,4 @@
-"""Where a config takes results of other tools from, and what it requires of them."""
+"""Where a config takes recorded runs and the results of other tools from."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
@@ -6,6 +6,22 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from agentci.model.problem import Place
+
+
+class RunSource(Struct, frozen=True, kw_only=True):
+    """One entry of ``traces``.
+
+    Attributes:
+        path: path or glob as written.
+        case: the eval case of its files, which may hold ``{stem}`` and ``{folder}``, or the eval
+            cases by file name; None to find it by the question.
+        where: patterns of the values of attributes that a trace must have; empty for all traces.
+    """
+
+    path: str
+    case: str | Mapping[str, str] | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+
 
 GateOn: TypeAlias = Literal["case", "metrics"]
 DEFAULT_GATE_ON: Final[GateOn] = "case"

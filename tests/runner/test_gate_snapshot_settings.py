@@ -5,10 +5,10 @@ from typing import Any
 
 from agentci.evaluators.evaluator_type import PluginEvaluator
 from agentci.evaluators.fields import Entry
-from agentci.evaluators.settings import apply_settings, read_settings
+from agentci.model.gate import EvaluatorSettings
 from agentci.model.judgement import EvaluatorIdentity
-from agentci.model.policy import EvaluatorSettings
 from agentci.model.problem import Place
+from agentci.runner.gate_snapshot import apply_settings, read_settings
 
 
 @dataclass

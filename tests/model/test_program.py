@@ -1,6 +1,6 @@
 """The requirement lines that ``agentci.lock`` contains for installers."""
 
-from agentci.model.lock import LockedRequirements
+from agentci.model.program import LockedRequirements
 
 
 def test_requirement_lines_include_all_hashes() -> None:
