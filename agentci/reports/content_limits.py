@@ -108,7 +108,7 @@ class FieldCutter:
 
 def reduce_content(content: RunContent, level: ContentLevel) -> RunContent:
     """Keep only what ``level`` includes; a content that has less stays as it is."""
-    if LEVELS.index(level) <= LEVELS.index(content.level):
+    if level == content.level or LEVELS.index(level) < LEVELS.index(content.level):
         return content
     if level == "without_results":
         return replace(

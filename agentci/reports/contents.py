@@ -97,8 +97,25 @@ def show_case(report: Report, results: Sequence[CheckResult]) -> ReportedCase:
     Args:
         results: all results of the case.
     """
+    content, before = load_content(report, results)
+    return ReportedCase(
+        summary=results[-1].case,
+        content=content,
+        state=find_case_state(results, report.baseline),
+        answer_changed=None if before is None else find_answer_change(content, before),
+        before=before,
+    )
+
+
+def load_content(
+    report: Report, results: Sequence[CheckResult]
+) -> tuple[RunContent, RunContent | None]:
+    """Load the content of a case, with the turns of the baseline, and that of the baseline.
+
+    Args:
+        results: all results of the case.
+    """
     summary = results[-1].case
-    state = find_case_state(results, report.baseline)
     contents, found = report.contents, _find_baseline(report, results)
     content = (
         make_excerpt(summary)
@@ -108,16 +125,10 @@ def show_case(report: Report, results: Sequence[CheckResult]) -> ReportedCase:
     if report.content_limit == "none":
         content = reduce_content(content, "none")
     if contents is None or found is None:
-        return ReportedCase(summary=summary, content=content, state=state)
+        return content, None
     before = reduce_content(contents.load(found), content.level)
     before = reduce_content(before, "without_results")
-    return ReportedCase(
-        summary=summary,
-        content=content if content.level == "none" else add_baseline(content, before),
-        state=state,
-        answer_changed=find_answer_change(content, before),
-        before=before,
-    )
+    return content if content.level == "none" else add_baseline(content, before), before
 
 
 def make_excerpt(case: CaseSummary) -> RunContent:

@@ -152,8 +152,12 @@ def _result(result: CheckResult, baseline: Mapping[str, BaselineCheck]) -> resul
         seconds=round(result.seconds, 6),
         cached=result.cached,
         unavailable=result.unavailable,
-        trials=convert(result.trials, results_json.TrialsJson | None, from_attributes=True),
-        repeats=convert(result.repeats, results_json.RepeatsJson | None, from_attributes=True),
+        trials=None
+        if result.trials is None
+        else convert(result.trials, results_json.TrialsJson, from_attributes=True),
+        repeats=None
+        if result.repeats is None
+        else convert(result.repeats, results_json.RepeatsJson, from_attributes=True),
         fingerprint=result.fingerprint,
         baseline=None
         if before is None

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 # Enough to show any difference larger than the gate's tolerance.
 _MOST_DIGITS = 12
@@ -12,6 +13,8 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+# Scores and thresholds recur in all reports.
+@lru_cache(maxsize=4096)
 def format_number(value: float, digits: int = 3) -> str:
     """Format ``0.7``, ``0.333``, ``1``: at most ``digits`` decimals, without trailing zeros."""
     if not math.isfinite(value):

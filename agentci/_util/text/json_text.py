@@ -27,15 +27,18 @@ def dumps(value: "Json | Struct") -> str:
 
     ``##[`` is escaped, so that a file printed to a workflow log runs no command.
     """
-    text = dumps_readable(value)
+    return _escape(dumps_readable(value))
+
+
+def _escape(text: str) -> str:
     if not text.isascii():  # only strings can contain other characters
         text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
     return text.replace("##[", r"##\u005b")
 
 
 def dumps_for_html(value: "Json | Struct") -> str:
-    """Encode like ``dumps``, so that it cannot end a ``script`` element."""
-    return dumps(value).replace("<", r"\u003c")
+    """Encode like ``dumps``, without spaces and so that it cannot end a ``script`` element."""
+    return _escape(dumps_compact(value)).replace("<", r"\u003c")
 
 
 def dumps_readable(value: "Json | Struct") -> str:

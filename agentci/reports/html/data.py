@@ -17,6 +17,7 @@ from agentci.model.gate import EvaluatorComparison
 from agentci.model.json import JsonObject
 from agentci.model.judgement import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report
+from agentci.model.run_content import RunContent
 from agentci.model.values import replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.case_outcomes import (
@@ -26,7 +27,7 @@ from agentci.reports.case_outcomes import (
     mask_values,
 )
 from agentci.reports.check_text import format_headline, format_reason
-from agentci.reports.contents import ReportedCase, list_reported_cases
+from agentci.reports.contents import load_content
 from agentci.reports.html.markup import Markup, tag
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.report_format import (
@@ -80,8 +81,9 @@ class PageData:
         """Yield a script element per block of cases."""
         number, texts, size = 0, list[str](), 0
         outcomes = list_case_outcomes(self._report)
-        for shown, outcome in zip(list_reported_cases(self._report), outcomes, strict=True):
-            text = json_text.dumps_for_html(self._make_content(shown, outcome))
+        for outcome in outcomes:
+            content, _ = load_content(self._report, outcome.results)
+            text = json_text.dumps_for_html(self._make_content(content, outcome))
             if texts and (len(texts) == BLOCK_CASES or size + len(text) > BLOCK_CHARACTERS):
                 yield _make_block(number, texts)
                 number, texts, size = number + 1, [], 0
@@ -172,10 +174,10 @@ class PageData:
             ),
         }
 
-    def _make_content(self, shown: ReportedCase, outcome: CaseOutcome) -> JsonObject:
-        case = shown.summary
+    def _make_content(self, content: RunContent, outcome: CaseOutcome) -> JsonObject:
+        case = outcome.summary
         return {
-            "run": to_builtins(replace(shown.content, performance=None)),
+            "run": replace(content, performance=None) if content.performance else content,
             "checks": [self._make_findings(each) for each in outcome.results],
             **_drop_empty(
                 {
@@ -205,9 +207,9 @@ class PageData:
                 "hits": judgement.hits,
                 "misses": judgement.misses,
                 "reasoning": judgement.reasoning,
-                "details": dict(details.items()),
-                "trials": result.trials and to_builtins(result.trials),
-                "repeats": result.repeats and to_builtins(result.repeats),
+                "details": details and dict(details.items()),
+                "trials": result.trials,
+                "repeats": result.repeats,
             }
         )
 
@@ -379,9 +381,9 @@ def _list_messages(report: Report) -> Iterator[JsonObject]:
 
 
 def _drop_empty(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep 0 and false values of numbers, but not None, empty texts and lists, and False."""
+    """Keep 0, but not None, empty texts and lists, and False."""
     return {
         name: value
         for name, value in members.items()
-        if value is not None and value is not False and value not in ("", (), [], {})
+        if value or (value == 0 and value is not False)
     }
