@@ -69,7 +69,7 @@ SECONDS_PER_LINE: Final = 0.06
 def main() -> int:
     """Make all pictures; return 1 if one is too large."""
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         output = run_example(folder / "evals")
         (FOLDER / "terminal.svg").write_text(render_terminal(COMMAND, output))

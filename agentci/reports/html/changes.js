@@ -172,7 +172,7 @@ function referenceOf(turn) {
  */
 function callText({ mark, expected, actual, arguments: values }, isShort = false, side = null) {
   const call = (side === '-' ? expected : actual) ?? expected ?? actual;
-  if (!values.length && (call.arguments === null || call.arguments === undefined)) return make('b', {}, call.name);
+  if (!values.length && call.arguments == null) return make('b', {}, call.name);
   const whole = values.map(({ name, pieces }, index) => [
     index ? ', ' : '',
     name ? `${name}: ` : '',

@@ -68,7 +68,7 @@ function factsOf(facts) {
     'dl.facts',
     {},
     Object.entries(facts)
-      .filter(([, value]) => value !== '' && value !== null && value !== undefined)
+      .filter(([, value]) => value !== '' && value != null)
       .map(([name, value]) => [make('dt', {}, name), make('dd', {}, value)]),
   );
 }
@@ -113,7 +113,7 @@ function repeatsView({ aggregation: by, repeats, flip_rate: rate }) {
     scoreOf(each),
     each.reason ?? '',
   ]);
-  const flips = rate === null || rate === undefined ? '' : `, flip rate ${number(rate)}`;
+  const flips = rate == null ? '' : `, flip rate ${number(rate)}`;
   return [
     make('p', {}, `${passed} of ${repeats.length} repeats passed (combined by ${by}${flips}):`),
     tableOf('repeats', ['Repeat', 'Status', 'Score', 'Reason'], rows),

@@ -23,7 +23,7 @@ function make(kind, attributes, ...content) {
 /** Append texts and elements, without empty ones. */
 function append(element, content) {
   for (const each of content.flat(Infinity)) {
-    if (each !== null && each !== undefined && each !== false && each !== '')
+    if (each != null && each !== false && each !== '')
       element.append(each instanceof Node ? each : plain(String(each)));
   }
 }

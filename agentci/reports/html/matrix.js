@@ -252,7 +252,7 @@ function groupRow({ heading, members }, width) {
   return make(
     'tr.group',
     {},
-    make('th', { colspan: width, scope: 'rowgroup' }, heading, make('span.quiet', {}, ` ${countOf(members.length, 'case')}${failed ? ` \u00b7 ${count(failed)} failed` : ''}`)),
+    make('th', { colspan: width, scope: 'rowgroup' }, make('div', {}, make('span', { title: heading }, heading), ' ', make('span.quiet', {}, `${countOf(members.length, 'case')}${failed ? ` \u00b7 ${count(failed)} failed` : ''}`))),
   );
 }
 

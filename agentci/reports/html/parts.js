@@ -69,14 +69,14 @@ function meter(check) {
   const label = [
     `score ${number(now)}`,
     threshold === null ? '' : `threshold ${number(threshold)}`,
-    old === undefined || old === null ? '' : `baseline ${number(old)}`,
+    old == null ? '' : `baseline ${number(old)}`,
   ];
   const at = (value) => ({ left: `${100 * Math.min(1, Math.max(0, value))}%` });
   return make(
     'div.meter',
     { role: 'img', 'aria-label': label.filter(Boolean).join(', ') },
     make('i', { class: status, style: { width: `${100 * now}%` } }),
-    old === undefined || old === null || Math.abs(now - old) < MIN_CHANGE
+    old == null || Math.abs(now - old) < MIN_CHANGE
       ? null
       : make('u', { style: at(old) }),
     threshold === null ? null : make('b', { style: at(threshold) }),
@@ -92,7 +92,7 @@ function scoreWord(check) {
 /** "1 → 0.58", "0.9 → error": the outcome in the baseline and now. */
 function beforeAndNow(check) {
   const [status, old] = check.before ?? [];
-  const was = old === undefined || old === null ? status : score(old);
+  const was = old == null ? status : score(old);
   return make('span.num', {}, was ? [was, ' \u2192 '] : '', make('b', {}, scoreWord(check)));
 }
 

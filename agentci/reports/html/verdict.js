@@ -109,7 +109,7 @@ function tilesView() {
   const isPart = common && common.cases < run.cases;
   const change = (read, options) => {
     const [now, before] = [common && read(common), baseline && read(baseline)];
-    if (now === null || now === undefined || before === null || before === undefined) return null;
+    if (now == null || before == null) return null;
     const changed = delta(now - before, options);
     if (isPart) return [changed ?? 'unchanged', ` in ${countOf(common.cases, 'common case')}`];
     return changed === null ? ['unchanged'] : [`was ${options.format(before)} `, changed];

@@ -168,7 +168,7 @@ class TestOverview:
             "list.value = 'tag'; list.dispatchEvent(new Event('change'))"
         )
         page.wait("document.querySelectorAll('tr.group').length === 2")
-        assert page.texts("tr.group th") == ["travel 6 cases \u00b7 3 failed", "no tag 1 case"]
+        assert page.texts("tr.group th") == ["travel\n6 cases \u00b7 3 failed", "no tag\n1 case"]
 
     def test_cells_show_score_change_and_status(self, show: Show) -> None:
         page = show(conversation_report())
@@ -252,7 +252,7 @@ class TestOverview:
         _choose(page, "group", "cause")
         page.wait("document.querySelectorAll('tr.group').length === 9")
         assert page.run("location.hash") == "#/?group=cause"
-        assert page.texts("tr.group th")[0] == "evaluator_0: reason b 2 cases \u00b7 2 failed"
+        assert page.texts("tr.group th")[0] == "evaluator_0: reason b\n2 cases \u00b7 2 failed"
         assert len(_rows(page)) == 13
         for _ in range(3):
             page.press("j")
