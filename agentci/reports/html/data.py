@@ -16,8 +16,7 @@ from agentci.gate.comparison import format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.json import JsonObject
 from agentci.model.judgement import NO_JUDGEMENT, EvaluatorIdentity
-from agentci.model.result import CheckResult, Report
-from agentci.model.run_content import RunContent
+from agentci.model.result import CheckResult, Report, RunContent
 from agentci.model.values import replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.case_outcomes import (
