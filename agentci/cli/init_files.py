@@ -14,6 +14,7 @@ from agentci.errors import InputError
 # As in docs/recipes.md; a test holds them equal.
 CHECKOUT: Final = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
 SETUP_PYTHON: Final = "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0"
+UPLOAD: Final = "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a # v7.0.1"
 ACTION: Final = "org/agent-eval-action@v1 # zizmor: ignore[unpinned-uses]"
 DEFAULT_TRACES: Final = "traces/*.jsonl"
 CASES_FILE: Final = "evals/cases.yaml"
@@ -23,18 +24,20 @@ EXPRESSION: Final = "${{"
 IGNORED_LINES: Final = ("agentci-results/",)
 
 
-def make_config(project: Project, eval_set: str) -> str:
+def make_config(project: Project, eval_sets: Sequence[str]) -> str:
     """Make a config with checks that need no expected answers.
 
     Args:
-        eval_set: a file with eval cases; empty if there is none.
+        eval_sets: files with eval cases.
     """
     lines = [f"traces: {_quote(project.traces or DEFAULT_TRACES)}"]
-    if eval_set:
-        lines.append(f"eval_set: {_quote(eval_set)}")
+    if eval_sets:
+        names = ", ".join(_quote(each) for each in eval_sets)
+        lines.append(f"eval_set: [{names}]" if len(eval_sets) > 1 else f"eval_set: {names}")
     else:
         lines.append(f"# eval_set: {CASES_FILE}   # `agentci accept` writes it from good runs")
-    if eval_set.endswith(".json"):
+    # Cases in YAML need not list their calls.
+    if eval_sets and all(each.endswith(".json") for each in eval_sets):
         metric = "{name: tool_trajectory_avg_score, type: builtin, threshold: 1.0}"
         lines += ["evaluators:", f"  - {metric}"]
     lines += [
@@ -83,6 +86,7 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
         "    runs-on: ubuntu-latest",
         "    permissions:",
         "      contents: read",
+        "      pull-requests: write # for the comment",
         "    steps:",
         f"      - uses: {CHECKOUT}",
         "        with:",
@@ -108,7 +112,24 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
     lines += [f"          {name}: {_quote(value)}" for name, value in inputs.items() if value]
     if command:
         lines.append("          replay: true # answers from the recording, without a key")
-    return "\n".join((*lines, ""))
+    return "\n".join((*lines, *_COMMENT_STEPS, ""))
+
+
+# The comment comes after the upload, so that it can link each case in the uploaded page.
+_COMMENT_STEPS: Final = (
+    f"      - uses: {UPLOAD}",
+    "        if: ${{ !cancelled() }}",
+    "        id: page",
+    "        with:",
+    "          path: agentci-results/report.html",
+    "          archive: false # GitHub shows the page instead of a zip file",
+    f"      - uses: {ACTION}",
+    "        if: ${{ !cancelled() }}",
+    "        with:",
+    "          comment-report: agentci-results",
+    "          comment: always",
+    "          report-url: ${{ steps.page.outputs.artifact-url }}",
+)
 
 
 def _make_install_steps(project: Project, folder: str) -> Iterator[str]:

@@ -17,8 +17,10 @@ from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.execution.runtimes.registry import find_unsupported_reason
 from agentci.execution.user_command import UserCommand
+from agentci.runner.gate_snapshot import find_files
 from agentci.runner.load_configs import LoadedSuite, load_suites
 from agentci.runner.services import Interruption
+from agentci.runner.source_digests import SourceDigests
 
 POLL_SECONDS: Final = 0.3
 MAX_NAMES: Final = 3
@@ -46,6 +48,7 @@ def run_again_on_changes(
     interruption.is_immediate_allowed = False
     watched = WatchedFiles(settings, session)
     while not interruption.is_requested():
+        watched.read_configs_again()
         before = watched.take_snapshot()
         _run_once(arguments, environ, interruption)
         _say(session, "Watching for changes; Ctrl+C ends it")
@@ -98,6 +101,10 @@ class WatchedFiles:
         # Folders, and patterns below them.
         self._patterns: dict[tuple[Path, str], None] = {}
 
+    def read_configs_again(self) -> None:
+        """Find the files of the next snapshot again: programs may import others now."""
+        self._configs = None
+
     def take_snapshot(self) -> Snapshot:
         """Return the state of all files; what configs name is read again if one has changed."""
         workspace = self._services.workspace
@@ -127,21 +134,25 @@ class WatchedFiles:
         except InputError:
             # The run reports it.
             return
+        digests = SourceDigests(self._services.workspace)
         for loaded in suites:
             folder = Path(loaded.locator.folder)
-            yield from ((folder, each) for each in _list_named_files(loaded))
+            yield from ((folder, each) for each in _list_named_files(loaded, digests))
 
 
-def _list_named_files(loaded: LoadedSuite) -> Iterator[str]:
-    """Yield paths and globs that a config names, and the folders of its programs."""
+def _list_named_files(loaded: LoadedSuite, digests: SourceDigests) -> Iterator[str]:
+    """Yield what a config names: paths, globs, the folders of programs, modules they import."""
     suite = loaded.suite
     if suite.eval_cases is not None:
         yield loaded.locator.folder
     yield from (*suite.traces, *suite.eval_sets, *([suite.dataset] if suite.dataset else []))
     yield from (each.path for each in suite.results)
     for path in loaded.locator.located:
-        # Programs import other files of their folder.
+        # Programs may read other files of their folder.
         yield str(path.parent if find_unsupported_reason(path) is None else path)
+    for evaluator in suite.evaluators:
+        for files in find_files(evaluator.definition):
+            yield from map(str, digests.list_files(files))
 
 
 def _look_at(paths: Iterator[Path] | Sequence[Path], output: Path) -> Snapshot:

@@ -207,7 +207,9 @@ def _render_case(group: Sequence[CaseOutcome], report: Report, report_url: str) 
     if len(problems) > MAX_REASONS:
         lines.append(f"- and {format_count(len(problems) - MAX_REASONS, 'more check')}\n")
     if others:
-        names = report_format.list_case_names([each.summary for each in others], markdown_code)
+        names = report_format.list_case_names(
+            [each.summary for each in others], lambda case: format_case_link(case, report_url)
+        )
         more = format_count(len(others), "more case")
         verb = "fails" if len(others) == 1 else "fail"
         lines.append(f"- {more} {verb} in the same way: {names}\n")

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
+from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.definition import split_words
 from agentci.evaluators.evaluator import Evaluator
 from agentci.execution.environment_variables import select_output_variables
@@ -22,7 +23,7 @@ from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.gate.aggregation import aggregate_repeats
 from agentci.model.case import Case, CaseSummary
 from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import Judgement
+from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, ModelResponse
 from agentci.model.requests import (
     LOCAL_EXECUTOR,
@@ -458,6 +459,18 @@ class Check(Struct, frozen=True, kw_only=True):
         return _digest(self.config, self.case.id, self.evaluator.identity.name)
 
     @property
+    def identity(self) -> EvaluatorIdentity:
+        """The evaluator as the result shows it: a check of eval cases is at the case's own line."""
+        identity = self.evaluator.identity
+        if not identity.name.startswith(CASE_PREFIX):
+            return identity
+        from agentci.evaluators.checks.check import CaseCheckEvaluator  # noqa: PLC0415 (slow)
+
+        if isinstance(self.evaluator, CaseCheckEvaluator):
+            return self.evaluator.identify(self.case.eval_case_id)
+        return identity
+
+    @property
     def shard_key(self) -> str:
         """What decides the shard; equal for checks that share a run of an agent."""
         return self.id if self.case_trials is None else _digest(self.config, self.case.id)
@@ -561,7 +574,7 @@ def _make_result(
         id=check.id,
         config=check.config,
         case=check.case,
-        evaluator=check.evaluator.identity,
+        evaluator=check.identity,
         status=status,
         judgement=judgement,
         reason=reason,

@@ -308,20 +308,21 @@ def _describe_evaluators(suite: Suite, workspace: Workspace) -> Iterator[Evaluat
 
 def _digest_code(definition: Definition, digests: SourceDigests) -> str:
     """Return the digest of all files that a definition names; empty if there are none."""
-    found = [each for files in _find_files(definition) for each in digests.compute(files)]
+    found = [each for files in find_files(definition) for each in digests.compute(files)]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:DIGITS] if found else ""
 
 
-def _find_files(facts: Facts) -> Iterator[FileContents]:
+def find_files(facts: Facts) -> Iterator[FileContents]:
+    """Yield the files that a definition names."""
     match facts:
         case FileContents():
             yield facts
         case Mapping():
             for key in sorted(facts):
-                yield from _find_files(facts[key])
+                yield from find_files(facts[key])
         case list() | tuple():
             for each in facts:
-                yield from _find_files(each)
+                yield from find_files(each)
         case _:
             pass
 

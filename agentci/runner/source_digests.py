@@ -191,6 +191,11 @@ class SourceDigests:
         paths = [Path(each) for each in files.paths]
         return [self._digest(path, files) for path in paths if is_file(path)]
 
+    def list_files(self, files: FileContents) -> list[Path]:
+        """List ``files`` that exist and those that they import."""
+        paths = [path for path in map(Path, files.paths) if is_file(path)]
+        return [file for path in paths for file in (self._collect(path, files) or (path,))]
+
     def read(self, files: FileContents) -> list[str]:
         """Read the code of ``files`` that exist and of what they import, undecodable bytes lost.
 

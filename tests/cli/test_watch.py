@@ -72,6 +72,25 @@ def test_files_that_decide_the_result_are_watched(
     assert (watched.take_snapshot() != before) == is_watched
 
 
+def test_imported_modules_outside_of_the_folder_are_watched(folder: Path) -> None:
+    config = CONFIG + "- {name: polite, type: code, path: evaluators/polite.mjs}\n"
+    (folder / "agentci.yaml").write_text(config)
+    script = folder / "evaluators/polite.mjs"
+    script.write_text("import { score } from '../shared/score.mjs';\nprint(score);\n")
+    shared = folder / "shared"
+    shared.mkdir()
+    (shared / "score.mjs").write_text("export { one as score } from './one.mjs';\n")
+    for name in ("one.mjs", "two.mjs"):
+        (shared / name).write_text("export const one = 1;\n")
+    watched = watch(folder)
+    found = watched.take_snapshot()
+    assert {shared / "score.mjs", shared / "one.mjs"} <= found.keys()
+    assert shared / "two.mjs" not in found
+    (shared / "score.mjs").write_text("export { one as score } from './two.mjs';\n")
+    watched.read_configs_again()
+    assert shared / "two.mjs" in watched.take_snapshot()
+
+
 def test_files_of_the_command_line_are_watched(folder: Path) -> None:
     watched = watch(folder, traces="README.md", eval_set="agentci-results")
     assert folder / "README.md" in watched.take_snapshot()

@@ -1,5 +1,6 @@
 """Eval sets in agentci's own format: what is read, what is checked, and every problem's place."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,24 @@ def test_checks_of_a_case_add_to_those_of_the_config(tmp_path: Path) -> None:
         "b/case:contains": "passed",
     }
     assert ran.code == 0
+
+
+def test_failed_check_of_a_case_is_annotated_on_its_own_line(tmp_path: Path) -> None:
+    cases = (
+        "eval_cases:\n"
+        "  - {id: a, input: Hi, checks: [{contains: Ciao}]}\n"
+        "  - id: b\n"
+        "    input: Bye\n"
+        "    checks:\n"
+        "      - contains: Ciao\n"
+    )
+    (tmp_path / "cases.yaml").write_text(cases)
+    lines = (otlp("Hi", "Hello", calls=()), otlp("Bye", "Farewell", calls=(), trace=2))
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    options = ("--traces", "t.jsonl", "--eval-set", "cases.yaml")
+    ran = run_agentci(["run", *options], cwd=tmp_path, environ={"GITHUB_ACTIONS": "true"})
+    errors = [line for line in ran.out.splitlines() if line.startswith("::error ")]
+    assert [re.findall(r"line=(\d+)", line) for line in errors] == [["2"], ["6"]]
 
 
 def test_only_names_checks_of_cases(tmp_path: Path) -> None:

@@ -48,8 +48,12 @@ class Browser:
 
     def open(self, page: Path, fragment: str = "") -> None:
         """Load a file completely."""
+        self.go(f"{page.as_uri()}{fragment}")
+
+    def go(self, url: str) -> None:
+        """Load a page completely."""
         self._send("Page.navigate", url="about:blank")
-        self._send("Page.navigate", url=f"{page.as_uri()}{fragment}")
+        self._send("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from agentci._util.files import make_folder, write_file_atomically, write_to_stream
 from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log
+from agentci._util.text.truncate import truncate_list
 from agentci._util.workspace import Workspace, is_file, read_start
 from agentci.cli.init_files import (
     CASES_FILE,
@@ -33,6 +34,7 @@ CONFIG_FILE: Final = "agentci.yaml"
 WORKFLOW_FILE: Final = ".github/workflows/agent-eval.yml"
 EVAL_FILE_SUFFIX: Final = ".eval.yaml"
 INPUT_WORD: Final = "{input}"
+MAX_NAMES: Final = 3
 Ask = Callable[[str], str]
 
 
@@ -40,7 +42,7 @@ class _Answers(Struct, frozen=True, kw_only=True):
     """What the user decided, or what was found."""
 
     command: str
-    eval_set: str
+    eval_sets: tuple[str, ...]
     has_workflow: bool
 
 
@@ -58,19 +60,19 @@ def init_project(ask: Ask | None, session: Session) -> int:
         project = find_project(workspace)
     _say(session, *_describe(project))
     answers = _decide(project, ask)
-    eval_set = answers.eval_set
-    if INPUT_WORD in answers.command and not eval_set:
+    eval_sets = answers.eval_sets
+    if INPUT_WORD in answers.command and not eval_sets:
         _write(workspace.cwd / CASES_FILE, FIRST_CASES, session)
-        eval_set = CASES_FILE
+        eval_sets = (CASES_FILE,)
     config = next(iter(project.configs), CONFIG_FILE)
     if config not in project.configs:
-        _write(workspace.cwd / config, make_config(project, eval_set), session)
+        _write(workspace.cwd / config, make_config(project, eval_sets), session)
     traces = "" if _names_traces(config, workspace) else project.traces
     if answers.has_workflow:
         prefix = _find_prefix(workspace)
         in_root: Callable[[str], str] = lambda name: f"{prefix}/{name}" if prefix else name  # noqa: E731
         recorded = project.recorded or RecordedAgent(traces=DEFAULT_RECORDING, cases="")
-        cases = recorded.cases or (eval_set if INPUT_WORD in answers.command else "")
+        cases = recorded.cases or (eval_sets[0] if INPUT_WORD in answers.command else "")
         workflow = make_workflow(
             in_root(config),
             project,
@@ -100,7 +102,7 @@ def _describe(project: Project) -> Iterator[str]:
         "recorded requests": "the workflow can run the agent from them"
         if project.recorded is not None
         else "",
-        "eval set": ", ".join(project.eval_sets[:3]),
+        "eval set": ", ".join(truncate_list(project.eval_sets, MAX_NAMES)),
         "tests": "pytest (evaluators also run there, see docs/pytest.md)"
         if project.has_pytest
         else "",
@@ -121,7 +123,7 @@ def _decide(project: Project, ask: Ask | None) -> _Answers:
     command = "" if has_runs and recorded is None else project.command
     if recorded is not None and not recorded.cases and INPUT_WORD in command:
         command = ""  # It was recorded with an input that is not known.
-    eval_set = next(iter(project.eval_sets), "")
+    eval_sets = project.eval_sets
     has_workflow = True
     if ask is not None:
         if not has_runs or recorded is not None:
@@ -129,10 +131,11 @@ def _decide(project: Project, ask: Ask | None) -> _Answers:
             question = f"Command that runs the agent ({INPUT_WORD} for its input; - for none)"
             given = ask(f"{question}{shown}: ").strip() or command
             command = "" if given == "-" else given
-        if len(project.eval_sets) > 1:
-            eval_set = ask(f"Eval set [{eval_set}]: ").strip() or eval_set
+        if len(eval_sets) > 1:
+            given = ask(f"Eval sets, separated by commas [{', '.join(eval_sets)}]: ")
+            eval_sets = tuple(filter(None, map(str.strip, given.split(",")))) or eval_sets
         has_workflow = ask(f"Write {WORKFLOW_FILE}? [Y/n] ").strip().lower() not in ("n", "no")
-    return _Answers(command=command, eval_set=eval_set, has_workflow=has_workflow)
+    return _Answers(command=command, eval_sets=eval_sets, has_workflow=has_workflow)
 
 
 def _write(path: Path, text: str, session: Session) -> None:
@@ -191,7 +194,7 @@ def _evaluate(
         )
     if not project.traces:
         command = answers.command or "COMMAND"
-        file = answers.eval_set or CASES_FILE
+        file = next(iter(answers.eval_sets), CASES_FILE)
         cases = f" --cases {file}" if INPUT_WORD in command else ""
         _say(
             session,
@@ -211,7 +214,7 @@ def _evaluate(
     except InputError as error:
         _say(session, "the first run needs more:", *(f"  {each}" for each in error.problems))
         return 0
-    if not answers.eval_set:
+    if not answers.eval_sets:
         _say(session, "next: agentci accept   # expect what good runs did")
     return code
 

@@ -24,6 +24,7 @@ from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
 from agentci.model.requests import ConstantJudgement, Response, Skip
 from agentci.model.trace import ToolCall, Trace, Turn
+from agentci.model.values import replace
 
 
 class FindPlace(Protocol):
@@ -295,6 +296,11 @@ class CaseCheckEvaluator(Struct, frozen=True, kw_only=True):
     def definition(self) -> Definition:
         """See ``ComparableEvaluator``; what is checked belongs to the eval case."""
         return {"type": self.identity.type, "check": self.identity.name}
+
+    def identify(self, eval_case_id: str | None) -> EvaluatorIdentity:
+        """Return the identity at the line of the check of an eval case."""
+        own = None if eval_case_id is None else self.by_case.get(eval_case_id)
+        return self.identity if own is None else replace(self.identity, place=own.identity.place)
 
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return what the check of the eval case compares with."""

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from agentci.cli.commands.init import init_project
-from agentci.cli.init_files import CHECKOUT, SETUP_PYTHON
+from agentci.cli.init_files import CHECKOUT, SETUP_PYTHON, UPLOAD
 from examples.agents.mock_model import mock_model
 from tests.helpers.actionlint import complaints
 from tests.helpers.recordings import eval_set, otlp
@@ -107,7 +107,12 @@ def check_workflow(folder: Path) -> Mapping[str, object]:
     )
     assert done.returncode == 0, done.stdout
     text = path.read_text()
-    inputs: Mapping[str, object] = yaml.safe_load(text)["jobs"]["eval"]["steps"][-1]["with"]
+    steps = yaml.safe_load(text)["jobs"]["eval"]["steps"]
+    evaluate, upload, comment = steps[-3:]
+    assert upload["with"]["archive"] is False
+    assert comment["uses"] == evaluate["uses"]
+    assert comment["with"]["report-url"] == f"${{{{ steps.{upload['id']}.outputs.artifact-url }}}}"
+    inputs: Mapping[str, object] = evaluate["with"]
     return inputs
 
 
@@ -176,7 +181,7 @@ def test_folder_name_with_spaces_is_one_word_of_the_command(tmp_path: Path) -> N
     write(root, {"my agent; #/agent.py": AGENT})
     subprocess.run([BIN / "agentci", "init", "--yes"], cwd=root / "my agent; #", check=True)
     steps = yaml.safe_load((root / WORKFLOW).read_text())["jobs"]["eval"]["steps"]
-    command = steps[-1]["with"]["record"]
+    command = steps[-3]["with"]["record"]
     expected = ["env", "-C", "my agent; #", "python", "agent.py", "{input}"]
     assert shlex.split(command) == expected
 
@@ -212,7 +217,7 @@ def test_at_most_three_questions_are_asked(tmp_path: Path) -> None:
     root = repository(tmp_path / "r")
     write(root, {"main.py": AGENT, "evals/a.json": eval_set(), "evals/b.json": eval_set()})
     questions: list[str] = []
-    answers = iter(["python other.py", "evals/b.json", "n"])
+    answers = iter(["python other.py", " evals/b.json ", "n"])
 
     def ask(question: str) -> str:
         questions.append(question)
@@ -226,6 +231,19 @@ def test_at_most_three_questions_are_asked(tmp_path: Path) -> None:
     assert not (root / WORKFLOW).exists()
 
 
+def test_all_eval_sets_are_evaluated(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    cases = "eval_cases:\n  - {id: bye, input: Bye, checks: [contains: Ciao]}\n"
+    sets = {"evals/a.json": eval_set(answer="x"), "evals/b.yaml": cases}
+    traces = {"traces/a.jsonl": otlp(), "traces/b.jsonl": otlp("Bye", "Ciao", calls=(), trace=2)}
+    write(root, {**traces, **sets})
+    ran = run_agentci(["init", "--yes"], cwd=root)
+    assert "eval_set: [evals/a.json, evals/b.yaml]\n" in (root / "agentci.yaml").read_text()
+    found = {each["eval_case"] for each in ran.results["results"]}
+    assert "bye" in found
+    assert len(found) == 2
+
+
 def test_existing_lines_of_gitignore_stay(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_bytes(b"caf\xe9\n*.log")
     run_agentci(["init", "--yes"], cwd=tmp_path)
@@ -233,9 +251,11 @@ def test_existing_lines_of_gitignore_stay(tmp_path: Path) -> None:
 
 
 def test_actions_are_pinned_as_in_the_recipes() -> None:
-    recipes = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / name for name in ("recipes.md", "pull-requests.md"))
+    recipes = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert CHECKOUT in recipes
     assert SETUP_PYTHON in recipes
+    assert UPLOAD in recipes
 
 
 RECORDED = AGENT_PROGRAM.read_text(encoding="utf-8")
