@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from json import JSONDecodeError
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -67,22 +68,27 @@ class ResultContent(Struct, frozen=True, kw_only=True):
         """
         return _decode(self.data, kind, self.file)
 
-    def decode_lines(self, kind: type[T], *, unique_keys: bool = False) -> Iterator[tuple[int, T]]:
+    def decode_lines(self, kind: type[T]) -> Iterator[tuple[int, T]]:
         """Decode each line; yields its number and value.
-
-        Args:
-            unique_keys: whether a key that appears twice in an object is an error; else its last
-                value counts.
 
         Raises:
             InputError: a line is not of that type.
         """
         decoder = msgspec.json.Decoder(kind)
         for number, line in _iterate_lines(self.data):
-            value = _decode(line, kind, self.file, decoder=decoder, line=number)
-            if unique_keys:
-                _check_keys(line, value, self.file, number)
-            yield number, value
+            yield number, _decode(line, kind, self.file, decoder=decoder, line=number)
+
+    def check_keys(self) -> None:
+        """Check that no key appears twice in one object, as parsers differ in what they read.
+
+        Raises:
+            InputError: one does.
+        """
+        if self.kind == "json":
+            check_unique_keys(self.data, self.file, 1)
+        elif self.kind == "lines":
+            for number, line in _iterate_lines(self.data):
+                check_unique_keys(line, self.file, number)
 
 
 def read_content(data: bytes, *, file: str) -> ResultContent:
@@ -155,10 +161,16 @@ def _iterate_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
         start = end + 1
 
 
-def _check_keys(line: bytes, value: Any, file: str, number: int) -> None:
-    """Check that no key appears twice in one object of a line."""
+def check_unique_keys(data: bytes, file: str, number: int) -> None:
+    """Check that no key appears twice in one object of JSON that starts at line ``number``.
+
+    Raises:
+        InputError: one does, or the JSON is nested too deeply.
+    """
     try:
-        name = find_repeated_key(line.decode(), value)
+        name = find_repeated_key(data.decode(), _decode_or_none(data))
+    except JSONDecodeError:
+        return  # the reader of the tool reports it
     except ValueError:
         raise make_result_error(file, _NESTING, line=number) from None
     if name is not None:

@@ -10,7 +10,7 @@ from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.model.result import CASE_METRIC, Status
 from agentci.model.values import replace
-from agentci.result_files.content import ResultContent, check_utf8
+from agentci.result_files.content import ResultContent, check_unique_keys, check_utf8
 from agentci.result_files.row import (
     ResultFile,
     ResultRow,
@@ -142,11 +142,13 @@ def _decode_member(data: bytes, kind: Any, name: str, file: str) -> Any:
     """Decode one member; only what rows need stays in memory."""
     check_utf8(data, file)
     try:
-        return msgspec.json.decode(data, type=kind)
+        found = msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
         raise make_result_error(file, f"{name} in the archive: {error}") from None
     except RecursionError:
         raise make_result_error(file, f"{name} in the archive: JSON nested too deeply") from None
+    check_unique_keys(data, file, 1)
+    return found
 
 
 def _make_file(header: _InspectHeader, samples: Iterable[_InspectSample], file: str) -> ResultFile:

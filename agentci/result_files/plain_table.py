@@ -84,7 +84,7 @@ def read_lines(content: ResultContent) -> ResultFile:
     """
     rows: list[ResultRow] = []
     names: dict[str, None] = {}
-    for line, values in content.decode_lines(dict[str, Any], unique_keys=True):
+    for line, values in content.decode_lines(dict[str, Any]):
         names.update(dict.fromkeys(values))
         known = {key: value for key, value in values.items() if value is not None}
         rows.append(_make_row(known, content.file, line))

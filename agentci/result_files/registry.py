@@ -124,6 +124,7 @@ def _read(content: ResultContent, tool: str) -> ResultFile:
     for each in TOOLS:
         if each.recognises(content):
             _check_tool(each.name, tool, file)
+            content.check_keys()
             return each.read(content)
     raise make_result_error(
         file, f"no known tool wrote this file{_describe(content)}", hint=_UNKNOWN_HINT

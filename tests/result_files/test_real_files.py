@@ -1,6 +1,7 @@
 """The files of real tools are read to the rows expected of them, or refused."""
 
 import json
+import re
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.result_files.result_samples import (
     describe,
     load_expected,
     read_path,
+    read_text,
     sample_file,
 )
 
@@ -89,3 +91,22 @@ def test_cases_keep_their_names(sample: str) -> None:
 
 def test_names_are_those_of_the_tools() -> None:
     assert sorted(TOOL_NAMES) == sorted(tool.name for tool in TOOLS)
+
+
+# Where an object starts with a key: in strings, quotes are escaped.
+OBJECT = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*"\s*:)')
+JSON_FILES = [each for each in READ if sample_file(each).suffix in (".json", ".jsonl")]
+
+
+@pytest.mark.parametrize("sample", JSON_FILES)
+def test_key_twice_is_refused_wherever_it_stands(sample: str) -> None:
+    path = sample_file(sample)
+    content = path.read_bytes()
+    objects = [*OBJECT.finditer(content)]
+    assert objects
+    for found in (objects[0], objects[len(objects) // 2], objects[-1]):
+        # An unread number beyond all ranges must not end the search.
+        extra = b'"zz": 1e999, ' + found[1] + b" null, "
+        changed = content[: found.start(1)] + extra + content[found.start(1) :]
+        with pytest.raises(InputError, match=r"appears twice|no known tool|unexpected content"):
+            read_text(changed, file=path.name)
