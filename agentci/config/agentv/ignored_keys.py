@@ -19,6 +19,7 @@ IGNORED_KEYS: Final = frozenset(
         *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
         *("notes", "requires", "tags", "target", "workers", "cache", "on_dependency_failure"),
         *("suite", "experiment", "providers", "defaults", "evaluate_options", "timeout_seconds"),
+        *("env", "run"),
     }
 )
 # The same for keys of `execution`.

@@ -20,6 +20,7 @@ from agentci.config.agentv.tree import (
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, plain_data
 from agentci.errors import InputError
+from agentci.evaluators.agentv.llm_judge import wrap_criteria
 from agentci.evaluators.agentv.registry import normalize_type_name
 from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
@@ -43,6 +44,7 @@ PROGRAM_ENDINGS: Final = (".js", ".mjs", ".ts", ".mts", ".py")
 # Keys of an evaluator whose placeholders are those of prompts and programs.
 UNSUBSTITUTED_KEYS: Final = ("prompt", "script", "command", "config")
 NOT_PREFIX: Final = "not-"
+RUBRIC_LIST_KEYS: Final = ("criteria", "rubrics")
 RUBRIC_TYPE: Final = "llm_rubric"
 GOAL_TYPE: Final = "trajectory:goal_success"
 GOAL_PROMPT: Final = """Rate how well the run of the agent achieves this goal:
@@ -235,10 +237,16 @@ def _rewrite_rubric(fields: dict[str, Node], kind: Node) -> None:
     _rename(fields, "provider", "target")
     _rename(fields, "threshold", "min_score")
     value = fields.pop("value", None)
+    if isinstance(value, MappingNode):
+        inner = _find_first(value, RUBRIC_LIST_KEYS)
+        value = inner if isinstance(inner, SequenceNode) else make_sequence([value], value.place)
     if isinstance(value, SequenceNode):
         fields["rubrics"] = change_items(value, _drop_operator)
     elif isinstance(value, ScalarNode) and "prompt" in fields:
         fields["rubrics"] = make_sequence([value], value.place)
+    elif isinstance(value, ScalarNode) and isinstance(value.value, str):
+        # It may name the expected output, but is not a whole prompt.
+        fields["prompt"] = make_node(wrap_criteria(value.value), value.place)
     elif value is not None:
         fields["prompt"] = value
 

@@ -333,3 +333,31 @@ def test_variable_of_a_target_that_is_only_named_may_be_unset() -> None:
     [judge] = suite.evaluators
     assert isinstance(judge, LlmJudge)
     assert judge.required_judge.judge.settings.unset_variables == ("OWN_TARGET",)
+
+
+def test_rubric_text_may_name_the_expected_output() -> None:
+    text = "{type: llm-rubric, value: 'Matches {{ expected_output }}.'}"
+    suite = read(
+        f"prompts: [p]\nenv: {{A: '{{{{ env.OWN_A }}}}'}}\nassert: [{text}]\n"
+        "tests: [{id: a, expected_output: e}, {id: b, vars: {expected_output: f}}]"
+    )
+    first, second = suite.evaluators
+    assert isinstance(first, LlmJudge)
+    assert isinstance(second, LlmJudge)
+    assert "Matches {{ expected_output }}.\n" in first.template
+    assert "Matches f.\n" in second.template
+    assert "{{ candidate_answer }}" in first.template
+    assert suite.notices == ()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["{id: x, outcome: Is kind., weight: 2}", "{criteria: [{id: x, outcome: Is kind.}]}"],
+)
+def test_rubric_may_be_a_single_criterion(value: str) -> None:
+    [judge] = read(
+        f"prompts: [p]\ntests: [{{id: a, assert: [{{type: llm-rubric, value: {value}}}]}}]"
+    ).evaluators
+    assert isinstance(judge, LlmJudge)
+    assert isinstance(judge.scale, Rubrics)
+    assert "Is kind." in judge.scale.text
