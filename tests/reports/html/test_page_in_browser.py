@@ -1,8 +1,10 @@
 """``report.html`` in a real browser: mouse, keyboard, narrow, dark, and with hostile text."""
 
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
@@ -10,10 +12,12 @@ from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import replace
+from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
+from agentci.reports.failed_cases import make_case_url
 from agentci.reports.run_content import encode_content
 from tests.helpers.browser import PROGRAM, Browser, browser
-from tests.helpers.reports import Chunks, make_report, make_result, mixed_report
+from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 from tests.helpers.support import ROOT
 from tests.reports.html.pages import (
     HOSTILE,
@@ -670,3 +674,40 @@ def test_verdict_and_failures_are_shown_without_scripts(tmp_path: Path) -> None:
         window.open(tmp_path / "report.html")
         assert window.texts("h1") == ["Quality gate failed"]
         assert window.texts("h2")[0] == "books_a_flight \u203a tool_trajectory_avg_score"
+
+
+class _Artifact(BaseHTTPRequestHandler):
+    """Redirects to storage, as GitHub does for artifacts."""
+
+    page: ClassVar[bytes] = b""
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        is_stored = self.path.startswith("/storage/")
+        self.send_response(200 if is_stored else 302)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        if not is_stored:
+            self.send_header("Location", "/storage/report.html?sig=a%2Fb&se=2026")
+        self.end_headers()
+        self.wfile.write(self.page if is_stored else b"")
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize("case", ["to rome/100% #2", "Où est-ce? \N{PACKAGE}", "a&b=c;d"])
+def test_link_of_a_case_opens_it_also_after_a_redirect(window: Browser, case: str) -> None:
+    report = make_report([make_result("failed", 0.1, case=each) for each in ("other", case)])
+    _Artifact.page = page_of(report).encode()
+    window.faults.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Artifact) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        artifact = f"http://127.0.0.1:{server.server_port}/actions/runs/1/artifacts/2"
+        comment = text_of(CommentReport(report_url=artifact), report)
+        assert f"]({make_case_url(artifact, case)})" in comment
+        window.go(make_case_url(artifact, case))
+        window.wait("document.querySelector('h1') !== null")
+        assert case in window.run("document.querySelector('h1').textContent")
+        assert "/storage/report.html" in window.run("location.href")
+        server.shutdown()
+    assert window.faults == []
