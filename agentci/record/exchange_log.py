@@ -9,7 +9,7 @@ from typing import Final
 from agentci._util.files import SpooledChunks
 from agentci.record.apis import other_requests
 from agentci.record.apis.model_api import ModelApi
-from agentci.record.exchanges import RawExchange
+from agentci.record.exchanges import RawExchange, decompress
 from agentci.record.http_server import ServerRequest
 
 # No model answers with more; the rest is passed on, and the call counts as incomplete.
@@ -38,7 +38,7 @@ class OpenExchange:
         self.method = request.method
         self.api = api
         self.path = request.path
-        self.request = request.body
+        self.request = decompress(request.body, request.get_header("content-encoding"))
         self.started = time.time_ns()
         self.answered = self.ended = 0
         self.status = 0

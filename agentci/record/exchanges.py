@@ -132,7 +132,7 @@ def parse_exchange(raw: RawExchange, items: Mapping[str, JsonObject]) -> Exchang
 
 def _parse_response(raw: RawExchange) -> JsonObject:
     """Return the response's body, also of a stream; empty if it cannot be read."""
-    content = _decompress(raw.response, raw.encoding)
+    content = decompress(raw.response, raw.encoding)
     text = content.decode("utf-8", "replace")
     if raw.content_type.partition(";")[0].strip().lower() == _EVENT_STREAM:
         return raw.api.merge_events(read_events(text))
@@ -150,7 +150,7 @@ def _is_complete(reply: ModelReply, response: JsonObject, *, finished: bool) -> 
     return finished or not reasons <= _RUNNING
 
 
-def _decompress(content: bytes, encoding: str) -> bytes:
+def decompress(content: bytes, encoding: str) -> bytes:
     """Decompress a body as far as it arrived, up to a limit; unknown encodings stay as they are."""
     bits = _WINDOW_BITS.get(encoding.strip().lower())
     if bits is None:

@@ -88,6 +88,7 @@ class RecordingProxy:
         request = replace(request, path=request.path.removeprefix(SUFFIXES[request.route]))
         api = find_api_or_other(request.method, request.path)
         if request.get_header("upgrade"):
+            self._report(WEBSOCKET_MESSAGE)
             error = api.make_error(WEBSOCKET_MESSAGE)
             return make_json_response(HTTPStatus.NOT_IMPLEMENTED, error)
         self._redactor.learn_headers(request.headers)

@@ -111,6 +111,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         reason: why, if there was a choice; else empty.
         exit_code: of the command; None if it was stopped or not started.
         model_calls: number of calls that reached the proxy.
+        other_requests: those that asked no model, by method and path.
         requests: content of the file with its requests and responses; empty if there are none.
         misses: requests that were not in the earlier recording.
         failure: what a service answered to the last call that failed.
@@ -125,6 +126,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     reason: str
     exit_code: int | None
     model_calls: int
+    other_requests: tuple[str, ...] = ()
     requests: str = ""
     misses: tuple[str, ...] = ()
     failure: str = ""
@@ -307,6 +309,7 @@ class _Recorder:
         """Return what was recorded of a case up to now."""
         parsed = list(parse_exchanges(self._log.list_exchanges(case.id)))
         exchanges = [one for one in parsed if one.api is not other_requests]
+        others = [one for one in parsed if one.api is other_requests]
         by_proxy = self._write_lines(case, exchanges)
         stamp = CaseStamp(id=case.id, is_eval_case=case.is_named)
         redact = self._order.redactor.redact
@@ -325,6 +328,7 @@ class _Recorder:
             reason=choice.reason,
             exit_code=exit_code,
             model_calls=len(exchanges),
+            other_requests=tuple(dict.fromkeys(f"{o.method} {o.path}" for o in others)),
             requests=format_requests(requests) if requests else "",
             misses=tuple(self._replay.misses.get(case.id, ())) if self._replay else (),
             failure=self._describe_failure(failed[-1]) if failed else "",

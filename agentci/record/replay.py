@@ -18,6 +18,7 @@ from agentci.record.apis import gemini
 from agentci.record.apis.model_api import ModelApi, parse_body
 from agentci.record.apis.registry import SUFFIXES, find_api_or_other
 from agentci.record.exchange_log import ExchangeLog
+from agentci.record.exchanges import decompress
 from agentci.record.http_server import (
     RequestHandler,
     ServerRequest,
@@ -35,6 +36,7 @@ from agentci.record.request_file import (
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 
 ReplayMode: TypeAlias = Literal["strict", "fallback"]
+_ENCODING: Final = "content-encoding"
 REPLAY_MODES: Final[tuple[ReplayMode, ...]] = ("strict", "fallback")
 # Clients do not start without a key, and a replay needs none.
 KEY_VARIABLES: Final = (
@@ -95,13 +97,14 @@ class ReplayingProxy:
         suffix = SUFFIXES.get(request.route, "")
         path = request.path.removeprefix(suffix)
         api = find_api_or_other(request.method, path)
-        body = self._redactor.redact(parse_body(request.body) or {})
+        unpacked = _unpack(request)
+        body = self._redactor.redact(parse_body(unpacked.body) or {})
         asked = RecordedRequest(method=request.method, path=path, body=body, response={})
         with self._lock:
             case = self._cases.get(make_file_name(request.case))
             found = case.take(asked) if case is not None else None
         if found is not None:
-            return self._answer(request, api, path, found)
+            return self._answer(unpacked, api, path, found)
         if self._fallback is not None:
             return self._fallback.respond(request)
         return self._refuse(request.case, api, _explain_miss(asked, case))
@@ -175,6 +178,12 @@ def make_key_variables(environ: Mapping[str, str]) -> dict[str, str]:
         for names in KEY_VARIABLES
         if not any(environ.get(name) for name in names)
     }
+
+
+def _unpack(request: ServerRequest) -> ServerRequest:
+    encoding = request.get_header(_ENCODING)
+    headers = {name: value for name, value in request.headers.items() if name.lower() != _ENCODING}
+    return replace(request, body=decompress(request.body, encoding), headers=headers)
 
 
 def _make_response(

@@ -1,5 +1,6 @@
 """Agents that are recorded through the proxy, from the command line to the turns."""
 
+import gzip
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from agentci.model.trace import Trace
 from examples.agents.mock_model import MockModel, mock_model
+from tests._util.http.servers import Answer, script, serve
 from tests.helpers.support import ROOT, run_agentci
 from tests.helpers.waiting import wait_until
 from tests.record.recorded import (
@@ -181,6 +183,50 @@ def test_command_without_model_calls_is_incomplete(tmp_path: Path) -> None:
     assert not (tmp_path / OUT).exists()
     failed = run_agentci(["record", "--", sys.executable, "-c", "1/0"], cwd=tmp_path)
     assert "add the question" not in failed.err
+
+
+REQUEST = (
+    "import gzip, json, os, urllib.error, urllib.request\n"
+    "body = json.dumps({'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}]}).encode()\n"
+    "headers = {'Content-Type': 'application/json'}\n"
+    "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+)
+SEND = "print(urllib.request.urlopen(urllib.request.Request(url, body, headers)).read())\n"
+
+
+def test_agent_that_only_embeds_is_explained(tmp_path: Path, model: MockModel) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text(REQUEST + "url = url.replace('chat/completions', 'embeddings')\n" + SEND)
+    ran = record(tmp_path, model, program=program)
+    message = "error: no complete turn: the agent asked no model, only POST /embeddings\n"
+    assert (ran.code, ran.err) == (3, message)
+
+
+def test_websocket_is_refused_and_reported(tmp_path: Path, model: MockModel) -> None:
+    program = tmp_path / "agent.py"
+    upgrade = "headers |= {'Upgrade': 'websocket', 'Connection': 'Upgrade'}\n"
+    program.write_text(f"{REQUEST}{upgrade}try:\n    {SEND}except urllib.error.HTTPError: pass\n")
+    ran = record(tmp_path, model, program=program)
+    assert (ran.code, model.requests) == (3, [])
+    assert ran.err.startswith("agentci record: websockets are not recorded; use the HTTP transport")
+
+
+def test_compressed_request_is_passed_on_and_understood(tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    packed = "body = gzip.compress(body)\nheaders['Content-Encoding'] = 'gzip'\n"
+    program.write_text(REQUEST + packed + SEND)
+    message = {"role": "assistant", "content": "Hello"}
+    answer = Answer(body=json.dumps({"choices": [{"index": 0, "message": message}]}).encode())
+    with serve(script(answer)) as server:
+        with patch.dict(os.environ, {"OPENAI_BASE_URL": f"{server.url}/v1"}):
+            command = ["--", sys.executable, str(program)]
+            ran = run_agentci(["record", *command], cwd=tmp_path)
+            again = run_agentci(["record", "--replay", *command], cwd=tmp_path)
+        asked = server.asked
+    assert (ran.code, again.code, len(asked)) == (0, 0, 1)
+    assert gzip.decompress(asked[0].body).startswith(b'{"model"')
+    [trace] = read_traces(tmp_path / OUT)
+    assert [describe(turn) for turn in trace.turns] == [("Hi", [], "Hello")]
 
 
 def test_failing_command_is_reported_although_its_turns_are_complete(

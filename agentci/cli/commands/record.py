@@ -264,6 +264,8 @@ def _describe_exit(code: int) -> str:
 
 
 def _explain(found: RecordedCase) -> str:
+    if not found.model_calls and found.other_requests and not found.lines:
+        return f"the agent asked no model, only {', '.join(found.other_requests[:3])}"
     if not found.model_calls and not found.lines:
         has_question = found.exit_code or found.case
         return "; ".join((NO_CALLS, *(() if has_question else (QUESTION_HINT,)), URL_HINT))
