@@ -35,11 +35,12 @@ def make_environment(model: MockModel) -> dict[str, str]:
 def record(
     folder: Path, model: MockModel, *words: str, options: Sequence[str] = (), program: Path = AGENT
 ) -> Ran:
-    """Run ``agentci record OPTIONS -- python PROGRAM WORDS`` in a folder."""
+    """Run ``agentci record OPTIONS -- python PROGRAM WORDS`` in a folder; no key may be left."""
     with patch.dict(os.environ, make_environment(model)):
         ran = run_agentci(
             ["record", *options, "--", sys.executable, str(program), *words], cwd=folder
         )
+    assert_no_key(folder, ran)
     return drop_progress(ran)
 
 
@@ -70,5 +71,5 @@ def describe(turn: Turn) -> tuple[str, list[tuple[str, object]], str | None]:
 def assert_no_key(folder: Path, ran: Ran) -> None:
     """No file below the folder, and nothing printed, holds the key."""
     assert KEY not in ran.out + ran.err
-    holders = [path for path in folder.rglob("*") if path.is_file() and KEY in path.read_text()]
-    assert holders == []
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []

@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import json
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agentci.record.http_server import ServerAddress, serve_requests
+from agentci.record.http_server import ServerAddress, ServerRequest, serve_requests
 from agentci.record.otlp_receiver import (
     MAX_BYTES,
     OtlpReceiver,
@@ -210,3 +211,26 @@ def test_agent_with_telemetry_of_its_own_is_recorded(tmp_path: Path) -> None:
     assert ran.err == "note: recorded from the exported telemetry, as no model call was seen\n"
     [trace] = read_traces(tmp_path / OUT)
     assert [describe(turn) for turn in trace.turns] == [("Hi", [], "Hello")]
+
+
+def test_received_exports_are_not_kept_in_memory() -> None:
+    receiver = OtlpReceiver()
+    tracemalloc.start()
+    try:
+        for number in range(1, 25):
+            content = export(span(f"{number:016x}", answer="x" * 1024**2))
+            body = json.dumps(content).encode()
+            request = ServerRequest(
+                method="POST",
+                case="",
+                route="otlp",
+                path="/v1/traces",
+                query="",
+                headers={"Content-Type": "application/json"},
+                body=body,
+            )
+            assert receiver.respond(request).status == 200
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 16 * 1024**2
