@@ -198,8 +198,7 @@ def _evaluator_init(options: Options, session: Session) -> int:
 
 
 def _evaluator_run(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator.run import run_evaluator
-    from agentci.cli.commands.evaluator.run_options import EvaluatorRunOptions
+    from agentci.cli.commands.evaluator.run import EvaluatorRunOptions, run_evaluator
 
     trial = EvaluatorRunOptions.parse(
         {name: str(given) for name, given in options.items() if given is not None}

@@ -3,15 +3,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
+from pydantic import Field, JsonValue
 
 from agentci._util.text.format import format_criterion
 from agentci._util.text.suggest import quote_name
-from agentci.config.case_models import CaseEntry, CaseFile, ExpectedTurn
 from agentci.config.check_entries import build_check_evaluator, read_check_entry
 from agentci.config.checks import CHECKS_KEY, find_check_item_problems, list_check_items
+from agentci.config.schema import (
+    JSON_SCHEMA_DIALECT,
+    Schema,
+    make_check_schema,
+    simplify_schema,
+)
 from agentci.config.validate import read_part, sort_problems
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.config.yaml_nodes import KeyPath
@@ -26,14 +32,131 @@ from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.checks.registry import CHECK_TYPE, read_expected_calls
 from agentci.evaluators.checks.trajectory import CaseCalls
 from agentci.evaluators.evaluator_type import TextFile
-from agentci.evaluators.fields import TokenPriceSpec
-from agentci.evaluators.trajectory.expectation import ExpectedTrajectory
-from agentci.evaluators.trajectory.plain_calls import list_named_calls, read_plain_calls
+from agentci.evaluators.fields import Name, StrictModel, Text, TokenPriceSpec, optional
+from agentci.evaluators.trajectory.expectation import (
+    ALIASES,
+    ANY_OF,
+    GROUPS,
+    RESERVED,
+    ExpectedTrajectory,
+)
+from agentci.evaluators.trajectory.matchers import PREFIX
 from agentci.model.case import EvalCase, EvalSet
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.problem import Place, Problem
-from agentci.model.trace import Turn
+from agentci.model.trace import ToolCall, Turn
+
+
+def read_plain_calls(written: Json) -> tuple[ToolCall, ...] | None:
+    """Return the calls of a list in which each has a name and exact arguments; else None."""
+    if not isinstance(written, Sequence) or isinstance(written, str):
+        return None
+    calls = [_read_plain_call(each) for each in written]
+    plain = tuple(call for call in calls if call is not None)
+    return plain if len(plain) == len(calls) else None
+
+
+def _read_plain_call(written: Json) -> ToolCall | None:
+    if not isinstance(written, Mapping):
+        return None  # a name: the arguments are not compared
+    call = _expand(written)
+    name, args = call.get("tool"), call.get("args")
+    if call.keys() != {"tool", "args"} or not isinstance(name, str):
+        return None
+    if {"*", "?"} & set(name) or not isinstance(args, Mapping) or _has_matcher(args):
+        return None
+    return ToolCall(name=name, args=args)
+
+
+def _expand(written: JsonObject) -> JsonObject:
+    [(first, value), *others] = written.items()
+    if not others and first not in RESERVED:
+        return {"tool": first, "args": value}
+    return {ALIASES.get(key, key): each for key, each in written.items()}
+
+
+def _has_matcher(value: Json) -> bool:
+    if isinstance(value, Mapping):
+        return any(key.startswith(PREFIX) or _has_matcher(each) for key, each in value.items())
+    return (
+        isinstance(value, Sequence) and not isinstance(value, str) and any(map(_has_matcher, value))
+    )
+
+
+def list_named_calls(written: Json) -> tuple[ToolCall, ...]:
+    """Return the calls that are written, with matchers as arguments; of paths, the first one."""
+    items = written.get("calls", []) if isinstance(written, Mapping) else written
+    return tuple(_list_calls(items))
+
+
+def _list_calls(items: Json) -> Iterator[ToolCall]:
+    for item in items if isinstance(items, list | tuple) else ():
+        group = next((key for key in GROUPS if isinstance(item, Mapping) and key in item), None)
+        if isinstance(item, str):
+            yield ToolCall(name=item)
+        elif isinstance(item, list | tuple):
+            yield from _list_calls(item)
+        elif isinstance(item, Mapping) and group is not None:
+            inner = item[group]
+            is_path = group == ANY_OF and isinstance(inner, list | tuple)
+            yield from _list_calls(inner[:1] if is_path else inner)
+        elif isinstance(item, Mapping) and item:
+            call = _expand(item)
+            tool = call.get("tool")
+            names = [tool] if isinstance(tool, str) else tool
+            if isinstance(names, list | tuple):
+                yield ToolCall(name=" | ".join(map(str, names)), args=call.get("args"))
+
+
+SCHEMA_ID: Final = "cases.schema.json"
+
+Calls: TypeAlias = list[JsonValue] | dict[str, JsonValue]
+
+
+CALLS: Final = (
+    "The expected tool calls, as in the check `trajectory`; `[]` for none. Left out: they are not "
+    "compared."
+)
+ANSWER: Final = "The expected answer, for evaluators that compare answers."
+
+
+class ExpectedTurn(StrictModel):
+    """What the user writes, and what the agent should do."""
+
+    input: Text | None = optional("What the user writes.")
+    calls: Calls | None = optional(CALLS)
+    answer: Text | None = optional(ANSWER)
+
+
+class CaseEntry(ExpectedTurn):
+    """An eval case: one turn, or a list of `turns`."""
+
+    id: Name = Field(description="Id of the case; unique in the file.")
+    turns: list[ExpectedTurn] = optional(
+        "The turns of a conversation, in place of `input`, `calls` and `answer`.", default=[]
+    )
+    checks: list[JsonValue] = optional(
+        "Checks of this case only, as `checks` of a config.", default=[]
+    )
+
+
+class CaseFile(StrictModel):
+    """Eval cases of agentci."""
+
+    eval_cases: list[CaseEntry] = Field(min_length=1, description="The eval cases.")
+
+
+def make_cases_schema() -> Schema:
+    """Make the schema of a file of eval cases, for editors."""
+    schema = CaseFile.model_json_schema()
+    definitions = schema.setdefault("$defs", {})
+    case = definitions["CaseEntry"]
+    case["properties"]["checks"]["items"] = make_check_schema(definitions)
+    case["oneOf"] = [{"required": ["input"]}, {"required": ["turns"]}]
+    definitions["ExpectedTurn"]["required"] = ["input"]
+    return {"$schema": JSON_SCHEMA_DIALECT, "$id": SCHEMA_ID, **simplify_schema(schema)}
+
 
 CASES_KEY: Final = "eval_cases"
 # Options that belong to a check of the config, which is for many cases.

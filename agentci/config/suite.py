@@ -156,7 +156,7 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: ProgramRe
     """
     # pydantic takes half of the start-up time, and a run without a config does not need it.
     from agentci.config.build import build_evaluators, make_gate_policy  # noqa: PLC0415
-    from agentci.config.results_entries import make_results_sources  # noqa: PLC0415
+    from agentci.config.models import make_results_sources  # noqa: PLC0415
 
     built = build_evaluators(document, overrides, programs)
     config = built.config

@@ -21,19 +21,17 @@ from agentci.judges.provider import (
     TokenLimitName,
 )
 from agentci.judges.registry import PROVIDERS
-from agentci.judges.service_errors import (
-    ApiErrorDetails,
-    format_api_error,
-    format_api_error_with_advice,
-    parse_api_error,
-)
 from agentci.judges.transport import (
     OUTAGE_HINT,
+    ApiErrorDetails,
     ServiceRequest,
     ServiceState,
     ServiceStates,
     Transport,
     find_retryable_error,
+    format_api_error,
+    format_api_error_with_advice,
+    parse_api_error,
 )
 from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
 from agentci.model.requests import CompareEmbeddings

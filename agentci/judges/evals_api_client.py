@@ -16,13 +16,14 @@ from agentci._util.text.format import format_number
 from agentci._util.text.secrets import HIDDEN
 from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError, FetchError
-from agentci.judges.service_errors import format_api_error, parse_api_error
 from agentci.judges.transport import (
     OUTAGE_HINT,
     ServiceRequest,
     ServiceState,
     Transport,
     find_retryable_error,
+    format_api_error,
+    parse_api_error,
 )
 from agentci.model.json import Json, JsonObject
 from agentci.model.requests import EvalsService, GradeWithService, ServiceGrade, ServiceGrades

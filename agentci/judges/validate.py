@@ -9,8 +9,8 @@ from agentci._util.http.interface import HttpResponse
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import EvaluatorError, FetchError, SkippedError
-from agentci.judges import federation, openai
-from agentci.judges.keys import ApiKeys
+from agentci.judges import openai
+from agentci.judges.keys import ApiKeys, find_federation_problems
 from agentci.judges.provider import JSON_HEADERS, InvalidJsonError, ServiceModel, parse_body
 from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS
 from agentci.judges.transport import ServiceRequest, ServiceState, Transport
@@ -104,7 +104,7 @@ def find_settings_problems(settings: ModelSettings) -> Iterator[str]:
     else:
         yield from _check_service(settings)
     if settings.federation is not None:
-        yield from federation.find_federation_problems(settings, settings.federation)
+        yield from find_federation_problems(settings, settings.federation)
 
 
 def _check_service(settings: ModelSettings) -> Iterator[str]:

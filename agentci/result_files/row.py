@@ -1,4 +1,4 @@
-"""Rows of result files: what another tool found for one case and one metric."""
+"""Rows of result files: what another tool found for one case and one metric; names of tools."""
 
 import hashlib
 import json
@@ -15,6 +15,12 @@ from agentci.errors import InputError
 from agentci.model.problem import Place, Problem
 from agentci.model.result import Status
 from agentci.model.values import replace
+
+AUTO_TOOL: Final = "auto"
+TOOL_NAMES: Final = (
+    *("promptfoo", "deepeval", "inspect", "pydantic-evals", "adk", "vitest-evals", "evalite"),
+    *("agentv", "agentevals", "lm-eval", "otel", "ctrf", "junit", "csv", "jsonl"),
+)
 
 MAX_REASON_CHARACTERS: Final = 2_000
 _DIGEST_DIGITS: Final = 16

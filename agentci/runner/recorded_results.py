@@ -40,7 +40,6 @@ from agentci.model.result import (
 from agentci.model.sources import MetricThreshold, ResultsSource
 from agentci.model.values import replace
 from agentci.result_files.inspect_ai import is_needed_member
-from agentci.result_files.names import AUTO_TOOL
 from agentci.result_files.registry import (
     MAX_ARCHIVE_BYTES,
     MAX_FILE_BYTES,
@@ -49,7 +48,7 @@ from agentci.result_files.registry import (
     read_result_archive,
     read_result_file,
 )
-from agentci.result_files.row import ResultFile, ResultRow, digest_facts
+from agentci.result_files.row import AUTO_TOOL, ResultFile, ResultRow, digest_facts
 from agentci.runner.check import Check
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.select_runs import fill_file_name

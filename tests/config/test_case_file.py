@@ -8,8 +8,7 @@ import jsonschema
 import pytest
 import yaml
 
-from agentci.config.case_file import read_case_file
-from agentci.config.case_models import make_cases_schema
+from agentci.config.case_file import make_cases_schema, read_case_file
 from agentci.errors import InputError
 from agentci.model.trace import ToolCall
 from tests.helpers.recordings import otlp

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.result_files.names import TOOL_NAMES
+from agentci.result_files.row import TOOL_NAMES
 from tests.e2e.steps import run_step
 from tests.helpers.documents import snippets
 from tests.helpers.support import ROOT

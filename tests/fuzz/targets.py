@@ -59,7 +59,7 @@ from agentci.judges import anthropic, embeddings, gemini, openai
 from agentci.judges.budget import compute_charge
 from agentci.judges.evals_api_client import check_run, parse_grades
 from agentci.judges.provider import InvalidJsonError
-from agentci.judges.service_errors import parse_api_error
+from agentci.judges.transport import parse_api_error
 from agentci.judges.verdicts import parse_verdict
 from agentci.model.json import JsonObject
 from agentci.model.judges import (
@@ -77,7 +77,7 @@ from agentci.recordings import otlp
 from agentci.recordings.otlp_protobuf import ProtobufError, decode_logs, decode_traces
 from agentci.recordings.telemetry.conventions.registry import READ_ATTRIBUTES
 from agentci.remote.lock.file import read_lock
-from agentci.remote.sources.index_yaml import parse_index
+from agentci.remote.sources.validation import parse_index
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report
 from agentci.reports.merge.report_files import ReportFile

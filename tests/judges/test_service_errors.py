@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.judges.service_errors import MAX_MESSAGE, parse_api_error
+from agentci.judges.transport import MAX_MESSAGE, parse_api_error
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from agentci.errors import InputError
-from agentci.result_files.names import TOOL_NAMES
 from agentci.result_files.registry import TOOLS
+from agentci.result_files.row import TOOL_NAMES
 from tests.result_files.result_samples import (
     FILES,
     SAMPLES,

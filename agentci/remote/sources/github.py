@@ -17,10 +17,11 @@ from agentci.remote.sources.github_client import (
     make_root_entry,
     walk_tree,
 )
-from agentci.remote.sources.index_yaml import INDEX_NAME, MAX_INDEX_BYTES, parse_index
 from agentci.remote.sources.source import SourceContext
 from agentci.remote.sources.validation import (
     COMMIT,
+    INDEX_NAME,
+    MAX_INDEX_BYTES,
     SizeBudget,
     check_paths,
     check_ref,
@@ -31,6 +32,7 @@ from agentci.remote.sources.validation import (
     make_not_found_error,
     make_snapshot,
     normalize_sha256,
+    parse_index,
     quote_path,
     select_program_files,
     split_ref,

@@ -19,15 +19,17 @@ from agentci._util.workspace import (
 from agentci.errors import InputError, PermanentFetchError, UnreachableError
 from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.model.values import replace
-from agentci.remote.sources.index_yaml import INDEX_NAME, MAX_INDEX_BYTES, parse_index
 from agentci.remote.sources.source import MAX_FILES, SourceContext
 from agentci.remote.sources.validation import (
+    INDEX_NAME,
+    MAX_INDEX_BYTES,
     ROOT_COMPANION_FILES,
     SizeBudget,
     check_paths,
     find_file_name_problem,
     make_snapshot,
     normalize_sha256,
+    parse_index,
     quote_path,
     split_ref,
 )

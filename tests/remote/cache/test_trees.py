@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentci.remote.cache.index import make_manifest
-from agentci.remote.cache.trees import install_tree, is_intact, write_tree
+from agentci.remote.cache.store import install_tree, is_intact, write_tree
 from tests.remote.cache.samples import KEY, SNAPSHOT
 
 DIGESTS = make_manifest(KEY, SNAPSHOT).files

@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from agentci.errors import PermanentFetchError
 from agentci.model.program import CatalogEntry
-from agentci.remote.sources.index_yaml import MAX_INDEX_BYTES, MAX_TAGS, MAX_TEXT, parse_index
-from agentci.remote.sources.validation import find_ref_problem
+from agentci.remote.sources.validation import (
+    MAX_INDEX_BYTES,
+    MAX_TAGS,
+    MAX_TEXT,
+    find_ref_problem,
+    parse_index,
+)
 
 COMMUNITY = """\
 # Generated. Do not edit.

@@ -1,27 +1,43 @@
 """``agentci evaluator run``: run one evaluator on one recorded run, and print everything."""
 
+import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
+from pydantic import ValidationError
 
 from agentci._util.files import write_to_stream
 from agentci._util.text import escape
-from agentci._util.text.format import format_count, format_number
-from agentci.cli.commands.evaluator.run_options import EvaluatorRunOptions
-from agentci.cli.commands.evaluator.run_target import build_target, locate_given
+from agentci._util.text.format import format_count, format_criterion, format_number
+from agentci._util.text.suggest import quote_name
+from agentci._util.workspace import ResolvedPath, is_file, is_folder
+from agentci.cli.judge_settings import make_judge_settings
 from agentci.cli.session import Session
+from agentci.config.settings import Settings, parse_settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError
+from agentci.evaluators.agentevals.code import CodeEvaluator
+from agentci.evaluators.agentevals.entries import DEFAULT_TIMEOUT_SECONDS
+from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import ComparableEvaluator
+from agentci.evaluators.evaluator_type import EvaluatorContext
+from agentci.evaluators.fields import MAX_SECONDS
+from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError
+from agentci.evaluators.pytest_agent_evals.entries import GRADER_SECONDS, GraderEntry, PromptEntry
+from agentci.evaluators.pytest_agent_evals.grader import build_grader
+from agentci.evaluators.pytest_agent_evals.prompt_evaluator import build_prompt
 from agentci.execution.pipes import KEPT_LOG_BYTES
 from agentci.gate.decision import compute_totals, decide
 from agentci.github.events import find_missing_secrets_reason
 from agentci.model.case import Case, CaseSummary, Expectation
 from agentci.model.gate import GatePolicy
+from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, JudgePrompt
 from agentci.model.problem import COMMAND_LINE
@@ -49,6 +65,275 @@ from agentci.runner.plan import Plan, plan_suites
 from agentci.runner.prepare_judges import prepare_judges
 from agentci.runner.prepare_programs import prepare_programs
 from agentci.runner.services import Services
+
+CONFIG_EXAMPLE: Final = '{"min_length": 5}'
+JUDGE_EXAMPLE: Final = '{"provider": "openai", "model": "gpt-6-luna"}'
+
+EvaluatorKind: TypeAlias = Literal["code", "grader", "prompt"]
+PROMPT_SUFFIXES: Final = (".md", ".txt", ".j2", ".jinja", ".jinja2", ".prompt")
+# The options that only some kinds have.
+_KINDS: Final[Mapping[str, tuple[EvaluatorKind, ...]]] = {
+    "config": ("code",),
+    "timeout": ("code", "grader"),
+    "judge": ("prompt",),
+    "judge_model": ("prompt",),
+}
+_NOUNS: Final[Mapping[EvaluatorKind, str]] = {
+    "code": "a program",
+    "grader": "a grader",
+    "prompt": "a prompt",
+}
+
+
+class EvaluatorRunOptions(Struct, frozen=True, kw_only=True):
+    """The evaluator to run, and on what.
+
+    Attributes:
+        path: of the file, as the user named it.
+        function: name of the grader in the file; empty for other kinds.
+        settings: trace, eval set and threshold, as for ``agentci run``.
+        dataset: path of the dataset; None for none.
+        config: the ``config`` that the program receives.
+        timeout_seconds: None for the default of the kind.
+        passing: the threshold of a prompt.
+        judge, judge_model: the judge of a prompt, as in a config.
+    """
+
+    path: str
+    function: str
+    kind: EvaluatorKind
+    settings: Settings
+    dataset: str | None
+    config: JsonObject
+    timeout_seconds: int | None
+    passing: bool | float
+    judge: JsonObject
+    judge_model: str
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "EvaluatorRunOptions":
+        """Parse command line options by name, with ``_`` for hyphens.
+
+        Raises:
+            InputError: a value is invalid.
+        """
+        path, function, kind = _parse_path(options["path"])
+        for name, kinds in _KINDS.items():
+            if name in options and kind not in kinds:
+                option = f"--{name.replace('_', '-')}"
+                raise InputError.from_message(f"{option} has no effect on {_NOUNS[kind]}")
+        traces, dataset = _parse_inputs(options)
+        threshold = options.get("threshold", "")
+        values = {
+            "traces": traces,
+            "eval-set": [options.get("eval_set", "")],
+            "threshold": ["" if kind == "prompt" else threshold],
+        }
+        timeout = options.get("timeout")
+        return cls(
+            path=path,
+            function=function,
+            kind=kind,
+            settings=parse_settings((), values),
+            dataset=dataset,
+            config=_parse_object("config", options.get("config", "{}"), CONFIG_EXAMPLE),
+            timeout_seconds=None if timeout is None else _parse_seconds(timeout),
+            passing=_parse_passing(threshold) if kind == "prompt" else 0.0,
+            judge=_parse_object("judge", options.get("judge", "{}"), JUDGE_EXAMPLE),
+            judge_model=options.get("judge_model", ""),
+        )
+
+
+def _parse_path(named: str) -> tuple[str, str, EvaluatorKind]:
+    """Split ``FILE.py:FUNCTION``, and tell the kind by the file's name."""
+    path, colon, function = named.rpartition(":")
+    if colon and path.endswith(".py") and function.isidentifier():
+        return path, function, "grader"
+    return named, "", "prompt" if named.endswith(PROMPT_SUFFIXES) else "code"
+
+
+def _parse_inputs(options: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """The traces and the dataset.
+
+    Raises:
+        InputError: one is empty, or both are missing.
+    """
+    for name in ("trace", "dataset"):
+        if not options.get(name, "given").strip():
+            raise InputError.from_message(f"--{name} is empty", hint=f"name a {name} file")
+    if not options.keys() & {"trace", "dataset"}:
+        raise InputError.from_message("--trace and --dataset are missing", hint="pass one of them")
+    return [options.get("trace", "")], options.get("dataset")
+
+
+def _parse_object(name: str, text: str, example: str) -> JsonObject:
+    hint = f"write a JSON object in shell quotes: '{example}'"
+    try:
+        value: Json = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
+    except (ValueError, RecursionError) as error:
+        raise InputError.from_message(
+            f"--{name} {quote_name(text)} is not valid JSON: {error}", hint=hint
+        ) from None
+    if not isinstance(value, dict):
+        raise InputError.from_message(f"--{name} {quote_name(text)} is not an object", hint=hint)
+    return value
+
+
+def _parse_finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number
+
+
+def _parse_passing(text: str) -> bool | float:
+    """Parse the threshold of a prompt; a whole number stays one, since its scale differs."""
+    try:
+        value: Json = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, int | float):
+        found = f"found {quote_name(text)}" if text else "and is required"
+        raise InputError.from_message(
+            f"--threshold of a prompt is a number, `true` or `false`, {found}"
+        )
+    return value
+
+
+def _parse_seconds(text: str) -> int:
+    try:
+        seconds = int(text)
+    except ValueError:
+        seconds = 0
+    if not 1 <= seconds <= MAX_SECONDS:
+        expected = f"a whole number of seconds from 1 to {MAX_SECONDS:,}"
+        raise InputError.from_message(f"--timeout must be {expected}, found {quote_name(text)}")
+    return seconds
+
+
+def build_target(
+    options: EvaluatorRunOptions, services: Services
+) -> tuple[FileLocator, ComparableEvaluator]:
+    """Build the evaluator as if a config in its file's folder named it.
+
+    Raises:
+        InputError: its file or its judge is missing or cannot be used.
+    """
+    hint = "name the program of an evaluator, FILE.py:FUNCTION, or the file of a prompt"
+    locator, found = locate_given(options.path, services, hint=hint)
+    if options.kind == "code":
+        return locator, _build_code(options, found, locator, services)
+    try:
+        return locator, _build_from_entry(options, found, locator, services)
+    except ValidationError as error:
+        [first, *_] = error.errors(include_url=False)
+        raise InputError.from_message(
+            f"{options.path}: {first['msg']}", place=COMMAND_LINE
+        ) from None
+
+
+def locate_given(named: str, services: Services, *, hint: str) -> tuple[FileLocator, ResolvedPath]:
+    """Locate a file of the command line, which may be outside the workspace.
+
+    Returns:
+        The locator of a config in the file's folder, and the file.
+
+    Raises:
+        InputError: it does not exist, or such a config could not name it.
+    """
+    path = services.workspace.cwd / named
+    if not is_file(path):
+        what = "is a folder" if is_folder(path) else "is not an existing file"
+        raise InputError.from_message(f"{named} {what}", place=COMMAND_LINE, hint=hint)
+    found = services.workspace.resolve_given(path, named=named, place=COMMAND_LINE)
+    locator = make_locator(found.path.parent, services)
+    if locator.matches(found.path.name, COMMAND_LINE)[:1] != (found,):
+        message = f"{named} contains glob characters, which a config would expand"
+        raise InputError.from_message(message, place=COMMAND_LINE, hint="rename it without * ? [ ]")
+    return locator, found
+
+
+def _build_code(
+    options: EvaluatorRunOptions, found: ResolvedPath, locator: FileLocator, services: Services
+) -> CodeEvaluator:
+    threshold = _find_threshold(options)
+    timeout = options.timeout_seconds
+    return CodeEvaluator(
+        identity=EvaluatorIdentity(
+            name=Path(options.path).stem,
+            type="code",
+            criterion=format_criterion(threshold),
+            threshold=threshold,
+            required=True,
+            place=COMMAND_LINE,
+        ),
+        definition={},  # the result is not compared
+        config=options.config,
+        run=RunProgram(
+            program=locator.find(found.path.name, COMMAND_LINE),
+            stdin="",
+            timeout_seconds=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
+            cache_dirs=tuple(services.evaluator_caches),
+        ),
+        program_place=COMMAND_LINE,
+    )
+
+
+def _find_threshold(options: EvaluatorRunOptions) -> float:
+    requested = options.settings.threshold
+    return DEFAULT_THRESHOLD if requested is None else requested
+
+
+def _build_from_entry(
+    options: EvaluatorRunOptions, found: ResolvedPath, locator: FileLocator, services: Services
+) -> ComparableEvaluator:
+    """Build a grader or a prompt."""
+    judges = make_judge_settings(
+        options.judge_model,
+        options.judge,
+        name="--judge",
+        place=COMMAND_LINE,
+        folder=str(services.workspace.cwd),
+    )
+    context = _make_context(locator, judges)
+    if options.kind == "grader":
+        timeout = options.timeout_seconds
+        grader = GraderEntry(
+            name=options.function,
+            type="grader",
+            grader=f"{found.path.name}:{options.function}",
+            threshold=_find_threshold(options),
+            timeout=GRADER_SECONDS if timeout is None else timeout,
+            cache_dirs=[*services.evaluator_caches],
+        )
+        return build_grader(grader, context)
+    prompt = PromptEntry(
+        name=Path(options.path).stem,
+        type="prompt",
+        prompt=found.path.name,
+        threshold=options.passing,
+    )
+    try:
+        return build_prompt(prompt, context)
+    except MissingJudgeError:
+        raise InputError.from_message(
+            "a prompt needs a judge model",
+            place=COMMAND_LINE,
+            hint="pass --judge-model PROVIDER/MODEL, or --judge JSON",
+        ) from None
+
+
+def _make_context(locator: FileLocator, judges: JudgeSettings) -> EvaluatorContext:
+    return EvaluatorContext(
+        place=COMMAND_LINE,
+        find_place=lambda _: COMMAND_LINE,
+        locate=lambda named, field="path": locator.find(named, COMMAND_LINE),  # noqa: ARG005 (one place)
+        read=lambda named, _: locator.read(named, COMMAND_LINE),
+        complete=lambda program: locator.complete(program, lambda _: COMMAND_LINE),
+        judges=judges,
+        turn_mismatch_fails=True,
+    )
+
 
 ESCAPED_NOTE: Final = "; control characters are escaped"
 TRUNCATED_NOTE: Final = "; only the end is shown"
