@@ -8,6 +8,7 @@ from typing import Final
 from agentci._util.text.format import format_count, format_number
 from agentci.model.judgement import NO_JUDGEMENT, Repetition
 from agentci.model.result import (
+    SCORED_STATUSES,
     CheckResult,
     RepeatOutcome,
     RepeatRecord,
@@ -158,7 +159,7 @@ def compute_case_scores(
         score = None if result.judgement is None else result.judgement.score
         if result.status == "errored":
             score = errors_score if result.evaluator.required else 0.0
-        elif result.status not in ("passed", "failed"):
+        elif result.status not in SCORED_STATUSES:
             continue
         if score is not None:
             by_case.setdefault(result.case.id, []).append((result, score))
@@ -254,7 +255,7 @@ def _make_repeated_result(
 
 
 def _require_score(result: CheckResult) -> CheckResult:
-    if result.status not in ("passed", "failed") or result.score is not None:
+    if result.status not in SCORED_STATUSES or result.score is not None:
         return result
     return replace(result, status="errored", judgement=None, reason=NO_SCORE)
 

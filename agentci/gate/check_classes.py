@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentci.gate.rules import SCORED_STATUSES
 from agentci.model.gate import CheckChange, CheckClass, CheckClasses, Gate
-from agentci.model.result import CASE_METRIC, CheckResult
+from agentci.model.result import CASE_METRIC, SCORED_STATUSES, CheckResult
 from agentci.model.values import replace
 
 

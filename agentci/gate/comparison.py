@@ -21,7 +21,7 @@ from agentci.gate.check_classes import (
     find_better_checks,
     find_worse_checks,
 )
-from agentci.gate.rules import SCORED_STATUSES, GateReason, ReasonKind
+from agentci.gate.rules import GateReason, ReasonKind
 from agentci.gate.statistics import (
     P_VALUE_TOLERANCE,
     detectable_drop,
@@ -43,7 +43,7 @@ from agentci.model.gate import (
     RegressionOutcome,
     RegressionThresholds,
 )
-from agentci.model.result import CheckResult
+from agentci.model.result import SCORED_STATUSES, CheckResult
 from agentci.model.values import replace
 
 MIN_SHOWN_P_VALUE: Final = 0.001

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from agentci.gate import rules
-from agentci.gate.rules import SCORED_STATUSES, GatedResults
+from agentci.gate.rules import ResultsByPolicy
 from agentci.model.choices import FailOn
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Problem
@@ -12,6 +12,7 @@ from agentci.model.result import (
     EXIT_ERRORED,
     EXIT_GATE_FAILED,
     EXIT_INVALID_INPUT,
+    SCORED_STATUSES,
     CheckResult,
     Decision,
     Totals,
@@ -38,7 +39,9 @@ def compute_totals(results: Sequence[CheckResult]) -> Totals:
     )
 
 
-def group_results_by_policy(gates: Sequence[Gate], results: Sequence[CheckResult]) -> GatedResults:
+def group_results_by_policy(
+    gates: Sequence[Gate], results: Sequence[CheckResult]
+) -> ResultsByPolicy:
     """Pair the policy of every config with its results; each result belongs to one of ``gates``."""
     by_config: dict[str, list[CheckResult]] = {gate.config: [] for gate in gates}
     for result in results:
@@ -47,7 +50,7 @@ def group_results_by_policy(gates: Sequence[Gate], results: Sequence[CheckResult
 
 
 def decide(
-    judged: GatedResults,
+    judged: ResultsByPolicy,
     *,
     problems: Sequence[Problem],
     uncovered: int,
@@ -71,7 +74,7 @@ def decide(
 
 
 def decide_shard(
-    judged: GatedResults,
+    judged: ResultsByPolicy,
     *,
     shard: Shard,
     problems: Sequence[Problem],
@@ -105,7 +108,7 @@ def _drop_pass_rate_confidence(policy: GatePolicy) -> GatePolicy:
     )
 
 
-def _format_shard_summary(judged: GatedResults) -> str:
+def _format_shard_summary(judged: ResultsByPolicy) -> str:
     results = [each for _, group in judged for each in group]
     if not results:
         return "no checks in this shard"

@@ -5,7 +5,7 @@ Each reason is one sentence.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -15,12 +15,9 @@ from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.gate import CaseThresholds, GatePolicy, GateThresholds
 from agentci.model.problem import Problem
-from agentci.model.result import CheckResult, Status
+from agentci.model.result import SCORED_STATUSES, CheckResult, Status
 
-GatedResults: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
-
-# Of checks with a verdict.
-SCORED_STATUSES: Final[tuple[Status, ...]] = ("passed", "failed")
+ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
 
 
 class CheckGroup(Struct, frozen=True):
@@ -35,7 +32,7 @@ class CheckGroup(Struct, frozen=True):
         return tuple(result for result in self.results if result.status in statuses)
 
 
-class ConfigGate(Struct, frozen=True):
+class ConfigResults(Struct, frozen=True):
     """The results of one config, grouped separately for each kind of threshold."""
 
     prefix: str
@@ -53,14 +50,14 @@ class ConfigGate(Struct, frozen=True):
         return any(result.status in SCORED_STATUSES for result in counted)
 
 
-def make_config_gates(judged: GatedResults) -> list[ConfigGate]:
+def group_by_config(judged: ResultsByPolicy) -> list[ConfigResults]:
     """Group the results of every config."""
-    return [_make_config_gate(policy, own, several=len(judged) > 1) for policy, own in judged]
+    return [_group_config_results(policy, own, several=len(judged) > 1) for policy, own in judged]
 
 
-def _make_config_gate(
+def _group_config_results(
     policy: GatePolicy, results: Sequence[CheckResult], *, several: bool
-) -> ConfigGate:
+) -> ConfigResults:
     prefix = f"{results[0].config}: " if results and several else ""
     required = tuple(result for result in results if result.evaluator.required)
 
@@ -80,7 +77,7 @@ def _make_config_gate(
         )
 
     evaluators = policy.evaluators
-    return ConfigGate(
+    return ConfigResults(
         prefix=prefix,
         cases=policy.cases,
         results=results,
@@ -115,10 +112,10 @@ class GateReason(Struct, frozen=True):
 
 
 def find_reasons(
-    judged: GatedResults, *, problems: Sequence[Problem], uncovered: int, complete: bool
+    judged: ResultsByPolicy, *, problems: Sequence[Problem], uncovered: int, complete: bool
 ) -> list[GateReason]:
     """List all reasons, in the order of the configs."""
-    gates = make_config_gates(judged)
+    gates = group_by_config(judged)
     reasons = [*_find_input_errors(problems), *_find_interruption(complete=complete)]
     # Invalid input and an interruption explain a run without results.
     if not reasons or any(results for _, results in judged):
@@ -132,7 +129,7 @@ def find_reasons(
     return [*reasons, *_check_coverage(gates, uncovered), *_check_advisory(gates)]
 
 
-def format_pass_summary(judged: GatedResults) -> str:
+def format_pass_summary(judged: ResultsByPolicy) -> str:
     """The first reason shown when the gate passes."""
     required = [result for _, results in judged for result in results if result.evaluator.required]
     passed = sum(result.status == "passed" for result in required)
@@ -164,7 +161,7 @@ def _find_interruption(*, complete: bool) -> Iterator[GateReason]:
         yield GateReason("interrupted", "the run was interrupted before all checks finished")
 
 
-def _find_empty_gates(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
+def _find_empty_gates(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
     """Report gates without a passed or failed check.
 
     Skipped if errors already fail the gate, or if all its checks are advisory and
@@ -187,7 +184,7 @@ def _find_empty_gates(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
             yield from _find_empty_evaluators(gate)
 
 
-def _find_empty_evaluators(gate: ConfigGate) -> Iterator[GateReason]:
+def _find_empty_evaluators(gate: ConfigResults) -> Iterator[GateReason]:
     """Report required evaluators whose checks were all skipped.
 
     Those that need a secret which this workflow does not have are only reported as skipped.
@@ -244,7 +241,7 @@ def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
         yield GateReason("failed", text)
 
 
-def _check_case_scores(gate: ConfigGate) -> Iterator[GateReason]:
+def _check_case_scores(gate: ConfigResults) -> Iterator[GateReason]:
     """Report cases below the score threshold; cases without a score are reported elsewhere."""
     if gate.cases is None:
         return
@@ -286,14 +283,14 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
             yield GateReason("remark", f"{text}; reported only (on_error: warn)")
 
 
-def _check_coverage(gates: Sequence[ConfigGate], uncovered: int) -> Iterator[GateReason]:
+def _check_coverage(gates: Sequence[ConfigResults], uncovered: int) -> Iterator[GateReason]:
     if uncovered:
         fails = any(gate.policy_groups[0].threshold.on_skip == "fail" for gate in gates)
         text = f"{format_count(uncovered, 'eval case')} without a matching trace"
         yield GateReason("failed" if fails else "remark", text)
 
 
-def _check_advisory(gates: Sequence[ConfigGate]) -> Iterator[GateReason]:
+def _check_advisory(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
     failing = [
         result
         for gate in gates

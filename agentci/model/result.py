@@ -283,6 +283,8 @@ class EvaluatorCalls(Struct, frozen=True, kw_only=True):
 
 
 Status: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
+# Of checks with a verdict.
+SCORED_STATUSES: Final[tuple[Status, ...]] = ("passed", "failed")
 
 # In results of other tools: the metric of the tool's own verdict on a whole case.
 CASE_METRIC: Final = "(case)"

@@ -8,8 +8,8 @@ from msgspec.structs import asdict
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number, format_signed
 from agentci.gate.comparison import UNCHANGED, describe_outcome, label_outcome
-from agentci.gate.rules import SCORED_STATUSES
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
+from agentci.model.result import SCORED_STATUSES
 from agentci.reports.report_format import MAX_NAMES, format_path
 
 COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "worse", "better", "outcome")

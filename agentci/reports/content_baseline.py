@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from agentci.gate.rules import SCORED_STATUSES
 from agentci.model.result import (
+    SCORED_STATUSES,
     BaselineCheck,
     BaselineTurn,
     CallContent,

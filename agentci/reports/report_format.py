@@ -11,12 +11,12 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct_percents, format_number
 from agentci.gate import statistics
 from agentci.gate.decision import compute_totals
-from agentci.gate.rules import SCORED_STATUSES
 from agentci.model.case import CaseSummary
 from agentci.model.problem import COMMAND_LINE, Place, Problem, Severity
 from agentci.model.result import (
     EXIT_ERRORED,
     EXIT_INVALID_INPUT,
+    SCORED_STATUSES,
     CheckResult,
     Decision,
     JudgeSpending,

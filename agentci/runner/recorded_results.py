@@ -31,6 +31,7 @@ from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.requests import Prerequisite, Request, Response
 from agentci.model.result import (
     CASE_METRIC,
+    SCORED_STATUSES,
     CheckResult,
     RepeatOutcome,
     RepeatRecord,
@@ -239,7 +240,7 @@ class _Planner:
         rows = (*found.rows, *missing)
         prefix = fill_file_name(source.name, results.path) if source.name else ""
         judges_cases = any(
-            row.metric == CASE_METRIC and row.status in ("passed", "failed") for row in found.rows
+            row.metric == CASE_METRIC and row.status in SCORED_STATUSES for row in found.rows
         )
         groups: dict[tuple[str, str], list[ResultRow]] = {}
         for row in rows:

@@ -16,9 +16,8 @@ from agentci._util.text import truncate
 from agentci._util.workspace import Workspace
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.gate.rules import SCORED_STATUSES
 from agentci.model.case import Case, CaseSummary
-from agentci.model.result import CheckResult, RunContent
+from agentci.model.result import SCORED_STATUSES, CheckResult, RunContent
 from agentci.model.values import replace
 from agentci.reports.restored_runs import (
     explain_incomplete_content,

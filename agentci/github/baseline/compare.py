@@ -10,12 +10,11 @@ from agentci._util.text.suggest import shorten_commit
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.comparison import compare_runs, select_known
-from agentci.gate.rules import SCORED_STATUSES
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
 from agentci.model.choices import FailOn
 from agentci.model.gate import Comparison, Gate
-from agentci.model.result import BaselineCheck, CheckResult
+from agentci.model.result import SCORED_STATUSES, BaselineCheck, CheckResult
 from agentci.model.values import replace
 from agentci.runner.rescore import Rescorer
 from agentci.runner.services import Services
