@@ -24,7 +24,7 @@ from agentci.config.validate import (
 )
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.entries import ProcessEntry
+from agentci.evaluators.agentevals.entries import SandboxedEntry
 from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.evaluator import ComparableEvaluator, is_comparable
 from agentci.evaluators.evaluator_type import EvaluatorContext
@@ -258,7 +258,7 @@ def _executor_problem(entry: MergedEntry, programs: ProgramResolver) -> Problem 
 
 
 def _image_problem(entry: MergedEntry, model: type[Entry]) -> Problem | None:
-    if not issubclass(model, ProcessEntry):
+    if not issubclass(model, SandboxedEntry):
         return None
     in_image, image = entry.data.get("executor") == DOCKER_EXECUTOR, entry.data.get("image")
     if in_image and image is None:

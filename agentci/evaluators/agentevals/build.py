@@ -3,7 +3,12 @@
 from agentci._util.text.format import format_criterion
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
-from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, ProcessEntry, RemoteEntry
+from agentci.evaluators.agentevals.entries import (
+    BuiltinEntry,
+    CodeEntry,
+    RemoteEntry,
+    SandboxedEntry,
+)
 from agentci.evaluators.definition import define_entry, define_program
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext
@@ -105,7 +110,7 @@ def _build_program_evaluator(
     )
 
 
-def make_program_run(entry: ProcessEntry, program: Program, *, network: bool) -> RunProgram:
+def make_program_run(entry: SandboxedEntry, program: Program, *, network: bool) -> RunProgram:
     """Make the request to run the program, without its input."""
     return RunProgram(
         program=program,
@@ -122,7 +127,7 @@ def make_program_run(entry: ProcessEntry, program: Program, *, network: bool) ->
     )
 
 
-def make_program_identity(entry: ProcessEntry, context: EvaluatorContext) -> EvaluatorIdentity:
+def make_program_identity(entry: SandboxedEntry, context: EvaluatorContext) -> EvaluatorIdentity:
     """Make the identity that reports show."""
     return EvaluatorIdentity(
         name=entry.name,
@@ -135,16 +140,16 @@ def make_program_identity(entry: ProcessEntry, context: EvaluatorContext) -> Eva
     )
 
 
-def installs_requirements(entry: ProcessEntry) -> bool:
+def installs_requirements(entry: SandboxedEntry) -> bool:
     """Return whether packages are installed for it; an image already contains them."""
     return entry.requirements == "auto" and _get_image(entry) is None
 
 
-def with_requirements(program: LocalProgram, entry: ProcessEntry) -> LocalProgram:
+def with_requirements(program: LocalProgram, entry: SandboxedEntry) -> LocalProgram:
     """Return the program with the requirements that its entry allows."""
     requirements = program.requirements if installs_requirements(entry) else None
     return replace(program, requirements=requirements, allow_source=entry.allow_source)
 
 
-def _get_image(entry: ProcessEntry) -> str | None:
+def _get_image(entry: SandboxedEntry) -> str | None:
     return entry.image if entry.executor == DOCKER_EXECUTOR else None

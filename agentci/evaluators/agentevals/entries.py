@@ -36,8 +36,8 @@ CAMEL_CASE: Final = {
 }
 
 
-class ProcessEntry(RepeatableEntry, Entry):
-    """Fields of evaluators whose code runs in its own processes."""
+class SandboxedEntry(RepeatableEntry, Entry):
+    """Fields of evaluators whose code runs in a sandbox or a container: programs and graders."""
 
     threshold: Share = optional("Minimum score of a case to pass.", default=DEFAULT_THRESHOLD)
     timeout: Seconds = optional(
@@ -89,7 +89,7 @@ class ProcessEntry(RepeatableEntry, Entry):
         return self
 
 
-class ProgramEntry(ProcessEntry):
+class ProgramEntry(SandboxedEntry):
     """Fields of evaluators that are programs."""
 
     config: dict[str, JsonValue] = optional(

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from agentci.evaluators.agentevals.entries import ProcessEntry
+from agentci.evaluators.agentevals.entries import SandboxedEntry
 from agentci.evaluators.fields import (
     Entry,
     GraderReference,
@@ -21,7 +21,7 @@ DEFAULT_FUNCTION: Final = "grade"
 GRADER_SECONDS: Final = 120
 
 
-class GraderEntry(ProcessEntry):
+class GraderEntry(SandboxedEntry):
     """A Python function, `grade(sample, item)`, that returns a score."""
 
     type: Literal["grader"] = Field(description="A Python function that returns a score.")
