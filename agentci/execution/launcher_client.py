@@ -26,7 +26,7 @@ from agentci._util.workspace import trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.child import kernel
 from agentci.execution.child.messages import LENGTH
-from agentci.execution.child.supervisor import SEPARATOR, START_REQUEST
+from agentci.execution.child.supervisor import SEPARATOR, SUPERVISOR_REQUEST
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.model.values import replace
@@ -154,8 +154,8 @@ class SandboxCapabilities(TypedDict):
     system: str
     users: int | None
     tasks: int
-    searches: bool
-    searching: bool
+    grants_read_search: bool
+    has_read_search: bool
     memory: bool
     root: bool
     landlock: int
@@ -245,7 +245,7 @@ LAUNCHER_CODE: Final = (
 # A start takes some hundredths of a second on a machine that is not overloaded.
 MAX_START_SECONDS: Final = 30.0
 MAX_END_SECONDS: Final = 1.0
-# An order fits into the socket's buffer, unless its environment is huge.
+# A start request fits into the socket's buffer, unless its environment is huge.
 MAX_ORDER_SECONDS: Final = 30.0
 LAUNCHER_LOST: Final = "could not be started: agentci's launcher process was killed"
 
@@ -316,7 +316,7 @@ class LauncherClient:
         """
         ours, its = socket.socketpair()
         ours.settimeout(MAX_ORDER_SECONDS)
-        words = START_REQUEST + SEPARATOR.join(name.encode() for name in imports)
+        words = SUPERVISOR_REQUEST + SEPARATOR.join(name.encode() for name in imports)
         with its:
             try:
                 socket.send_fds(self._channel, [words], [its.fileno()])

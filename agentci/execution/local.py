@@ -107,7 +107,7 @@ class LocalExecutor:
             sandbox = self._make_sandbox(job, launcher, mark, number)
             self._record_limitations(sandbox.limitations)
             process = start_program(
-                sandbox.make_order(job.command, job.cwd), launcher, find_job_imports(job)
+                sandbox.make_start_request(job.command, job.cwd), launcher, find_job_imports(job)
             )
             pipes = ChildPipes(process, job.stdin)
             try:
@@ -169,7 +169,7 @@ class LocalExecutor:
             interpreter_job, launcher, f"{self._mark_prefix}.warm.", number
         )
         process = start_program(
-            sandbox.make_order(interpreter_job.command, interpreter_job.cwd),
+            sandbox.make_start_request(interpreter_job.command, interpreter_job.cwd),
             launcher,
             pipes=PREFORK_STREAMS,
         )

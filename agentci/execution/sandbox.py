@@ -359,8 +359,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     has_own_user: bool = False
     limitations: tuple[str, ...] = ()
 
-    def make_order(self, command: Sequence[str], cwd: Path) -> Message:
-        """Make the order to a supervisor to run ``command`` in this sandbox."""
+    def make_start_request(self, command: Sequence[str], cwd: Path) -> Message:
+        """Make the request to a supervisor to run ``command`` in this sandbox."""
         return {
             "command": [os.fsencode(part) for part in command],
             "cwd": os.fsencode(cwd),
@@ -408,17 +408,19 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         writable = [each for each in (sandbox_policy.writable,) if each is not None]
         closed = find_unreadable((*programs, *readable, *map(str, writable), temporary))
         user = self._user(number, closed)
-        searches = self.capabilities["searching"] or (user is not None and closed is not None)
+        keeps_read_search = self.capabilities["has_read_search"] or (
+            user is not None and closed is not None
+        )
         scratch = f"{temporary}/agentci-{secrets.token_hex(8)}"
         has_own_user = user is not None and user != NOBODY_USER
         shares_memory = has_own_user or sandbox_policy.shares_memory
         restrictions = {
             "user": user,
-            "searches": searches,
+            "keeps_read_search": keeps_read_search,
             # In a namespace of its own, it could not search the folders of other users.
             "private_memory": shares_memory
             and user is None
-            and not searches
+            and not keeps_read_search
             and self.capabilities["memory"],
             "limits": make_resource_limits(
                 sandbox_policy,
@@ -435,7 +437,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
                     environment,
                     readable,
                     workspace=sandbox_policy.workspace,
-                    privileged=searches or (user is None and self.capabilities["root"]),
+                    privileged=keeps_read_search or (user is None and self.capabilities["root"]),
                 ),
                 [Path(scratch), *writable],
                 shares_memory=shares_memory,
@@ -471,7 +473,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
     @property
     def _can_open_closed_folders(self) -> bool:
         """Whether another user can enter closed folders with only Landlock limiting access."""
-        return bool(self.capabilities["searches"] and self.capabilities["landlock"])
+        return bool(self.capabilities["grants_read_search"] and self.capabilities["landlock"])
 
     def _rules(
         self, read_rules: Iterable[PathRule], writable: Iterable[Path], *, shares_memory: bool

@@ -70,10 +70,10 @@ class SupervisedProcess:
         *,
         launcher: LauncherClient,
         imports: tuple[str, ...],
-        order: Message,
+        start_request: Message,
     ) -> None:
         self._channel = channel
-        self._order = order
+        self._start_request = start_request
         self._launcher = launcher
         self._imports = imports
         self.stdin: IO[bytes] = os.fdopen(streams[0], "wb", buffering=0)
@@ -155,7 +155,9 @@ class SupervisedProcess:
             # closed the folder to the others.
             is_closed = report.failure.stage == "scratch" and self._launcher.folder
             self._start_failure = (
-                LAUNCHER_LOST if is_closed else _format_start_failure(report.failure, self._order)
+                LAUNCHER_LOST
+                if is_closed
+                else _format_start_failure(report.failure, self._start_request)
             )
         else:
             self._code = report.code
@@ -164,7 +166,7 @@ class SupervisedProcess:
 
 
 def start_program(
-    order: Message,
+    start_request: Message,
     launcher: LauncherClient,
     imports: tuple[str, ...] = (),
     *,
@@ -173,7 +175,7 @@ def start_program(
     """Start a program with three pipes.
 
     Args:
-        order: see ``agentci.execution.sandbox.Sandbox.make_order``.
+        start_request: see ``agentci.execution.sandbox.Sandbox.make_start_request``.
         launcher: starts the program's supervisor, if none is idle.
         imports: modules that the program will import.
         pipes: functions that make the pipes for stdin, stdout and stderr; each returns the read
@@ -188,60 +190,64 @@ def start_program(
         for pipe in pipes:
             ends += pipe()
         stdin, our_stdin, our_stdout, stdout, our_stderr, stderr = ends
-        channel = _find_supervisor(order, (stdin, stdout, stderr), launcher, imports)
+        channel = _find_supervisor(start_request, (stdin, stdout, stderr), launcher, imports)
     except OSError as error:
         for end in ends:
             os.close(end)
         if isinstance(error, ConnectionError | TimeoutError):
             raise LauncherLostError(LAUNCHER_LOST) from error
         failure = StartFailure("fork", error.errno, error.strerror or str(error))
-        raise EvaluatorError(_format_start_failure(failure, order)) from error
+        raise EvaluatorError(_format_start_failure(failure, start_request)) from error
     for end in (stdin, stdout, stderr):
         os.close(end)
     streams = (our_stdin, our_stdout, our_stderr)
-    return SupervisedProcess(channel, streams, launcher=launcher, imports=imports, order=order)
+    return SupervisedProcess(
+        channel, streams, launcher=launcher, imports=imports, start_request=start_request
+    )
 
 
 def _find_supervisor(
-    order: Message,
+    start_request: Message,
     streams: tuple[int, int, int],
     launcher: LauncherClient,
     imports: tuple[str, ...],
 ) -> socket.socket:
-    """Send the order to an idle supervisor that still runs, else to a new one; return its channel.
+    """Send the start request to an idle supervisor, else to a new one; return its channel.
 
     Raises:
         OSError: no supervisor can be started.
     """
     while (channel := launcher.take_idle_supervisor(imports)) is not None:
         try:
-            _send_order(channel, order, streams)
+            _send_start_request(channel, start_request, streams)
         except ConnectionError:
             channel.close()
         else:
             return channel
     channel = launcher.start_supervisor(imports)
     with suppress(ConnectionError):  # reading its report shows that it has ended
-        _send_order(channel, order, streams)
+        _send_start_request(channel, start_request, streams)
     return channel
 
 
-def _send_order(channel: socket.socket, order: Message, streams: tuple[int, int, int]) -> None:
-    """Send an order, then the environment separately: only the program's own process reads that."""
-    send(channel, order | {"environment": None}, streams)
-    send(channel, order["environment"])
+def _send_start_request(
+    channel: socket.socket, start_request: Message, streams: tuple[int, int, int]
+) -> None:
+    """Send a start request, then the environment, which only the program's process reads."""
+    send(channel, start_request | {"environment": None}, streams)
+    send(channel, start_request["environment"])
 
 
-def _format_start_failure(failure: StartFailure, order: Message) -> str:
+def _format_start_failure(failure: StartFailure, start_request: Message) -> str:
     number, stage = failure.errno, failure.stage
     if stage in {"sandbox", "scratch"}:
         hint = "" if stage == "sandbox" else f"; {TMPDIR_HINT}"
         return f"could not be sandboxed: {failure.reason}{hint}"
     hint = ERRNO_HINTS.get(number or 0, "")
-    program = order["command"][0] if stage == "start" else None
+    program = start_request["command"][0] if stage == "start" else None
     if number == errno.EACCES and program and os.access(program, os.X_OK):
         hint = INTERPRETER_HINT
-    path = order["cwd"] if stage == "cwd" else program
+    path = start_request["cwd"] if stage == "cwd" else program
     location = f": `{os.fsdecode(path)}`" if path else ""
     return f"could not be started: {failure.reason}{location}{f'; {hint}' if hint else ''}"
 

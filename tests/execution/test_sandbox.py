@@ -29,13 +29,13 @@ from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 FACTS = {
     "system": "Linux",
     "users": FIRST_USER,
-    "searches": True,
+    "grants_read_search": True,
     "landlock": 7,
     "filters": True,
     "machine": "x86_64",
     "tasks": 1500,
     "root": os.geteuid() == 0,
-    "searching": False,
+    "has_read_search": False,
     "memory": False,
 }
 TRUE = "/bin/true"
@@ -108,14 +108,14 @@ class TestUser:
         assert _build(opened).has_own_user
 
     def test_private_workspace_is_searchable_under_landlock(self, opened: Path) -> None:
-        assert not _restrictions(_build(opened))["searches"]
+        assert not _restrictions(_build(opened))["keeps_read_search"]
         opened.chmod(0o700)
         inside = opened / "inside"
         inside.mkdir()
-        assert _restrictions(_build(inside))["searches"]
+        assert _restrictions(_build(inside))["keeps_read_search"]
         assert _build(inside).limitations == ()
 
-    @pytest.mark.parametrize("lacking", [{"searches": False}, {"landlock": 0}])
+    @pytest.mark.parametrize("lacking", [{"grants_read_search": False}, {"landlock": 0}])
     @pytest.mark.parametrize("users", [FIRST_USER, NOBODY_USER])
     def test_user_is_unchanged_if_workspace_is_private(
         self, opened: Path, users: int, lacking: dict[str, Any]
@@ -217,7 +217,7 @@ class TestFiles:
         for policy, facts, is_private in (
             (shares, {"users": None, "memory": True}, True),
             (shares, {"users": None, "memory": False}, False),
-            (shares, {"users": None, "memory": True, "searching": True}, False),
+            (shares, {"users": None, "memory": True, "has_read_search": True}, False),
             (shares, {"memory": True}, False),  # its own user's files are removed
             (SandboxPolicy(), {"users": None, "memory": True}, False),
         ):
@@ -245,9 +245,9 @@ class TestFiles:
         policy = SandboxPolicy(writable=folder, home_files=((".config/x", b"setting"),))
         sandbox = _build(opened, sandbox_policy=policy)
         assert _paths(sandbox)[bytes(folder)] > _paths(sandbox)[bytes(opened)]
-        order = sandbox.make_order((TRUE,), opened)
-        assert order["writable"] == bytes(folder)
-        assert order["home_files"] == [(b".config/x", b"setting")]
+        start_request = sandbox.make_start_request((TRUE,), opened)
+        assert start_request["writable"] == bytes(folder)
+        assert start_request["home_files"] == [(b".config/x", b"setting")]
 
     def test_only_tool_folders_in_home_are_readable(self, opened: Path) -> None:
         home = "/home/somebody"

@@ -167,8 +167,9 @@ def find_capabilities() -> Message:
         ``system``: name of the operating system; ``users``: first user id that programs may get
         (``NOBODY_USER``: only this one), None if this process may not change its user; ``tasks``:
         number of processes and threads that share the programs' user, added to the limit on their
-        number; ``searches``: whether a program of another user can be let into closed folders;
-        ``searching``: whether this process itself, not being root, can read closed folders;
+        number; ``grants_read_search``: whether a program of another user can be let into
+        closed folders; ``has_read_search``: whether this process itself, not being root, can read
+        closed folders;
         ``memory``: whether this process can give programs shared memory of their own; ``root``:
         whether this process runs as root; ``landlock``: Landlock version, 0 for none;
         ``filters``: whether seccomp filters work; ``machine``: the processor.
@@ -179,8 +180,8 @@ def find_capabilities() -> Message:
         "system": os.uname().sysname,
         "users": users,
         "tasks": _count_tasks(users),
-        "searches": _succeeds_in_fork(_try_search),
-        "searching": os.geteuid() != 0 and privileges.can_read_everything(),
+        "grants_read_search": _succeeds_in_fork(_try_search),
+        "has_read_search": os.geteuid() != 0 and privileges.can_read_everything(),
         "memory": _succeeds_in_fork(mount_private_memory),
         "root": os.geteuid() == 0,
         "landlock": find_landlock_version() if _succeeds_in_fork(_try_landlock) else 0,
@@ -192,7 +193,9 @@ def find_capabilities() -> Message:
 def _find_first_user() -> int | None:
     if privileges.can_change_user():
         for user in (FIRST_USER, NOBODY_USER):
-            if _succeeds_in_fork(partial(privileges.drop_privileges, user, searches=False)):
+            if _succeeds_in_fork(
+                partial(privileges.drop_privileges, user, keeps_read_search=False)
+            ):
                 return user
     return None
 
@@ -218,7 +221,7 @@ def _try_fork(limit: int, user: int | None) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, most))
     if user is not None:
-        privileges.drop_privileges(user, searches=False)
+        privileges.drop_privileges(user, keeps_read_search=False)
     number = os.fork()
     if number == 0:
         os._exit(0)
@@ -226,7 +229,7 @@ def _try_fork(limit: int, user: int | None) -> None:
 
 
 def _try_search() -> None:
-    privileges.drop_privileges(NOBODY_USER, searches=True)
+    privileges.drop_privileges(NOBODY_USER, keeps_read_search=True)
 
 
 def _try_landlock() -> None:
@@ -265,8 +268,9 @@ def enter_sandbox(restrictions: Message) -> int | None:
     """Apply a sandbox to this process.
 
     Args:
-        restrictions: ``user`` (user id or None), ``searches``, ``private_memory`` (whether it gets
-            a shared memory of its own), ``limits`` (name to number), ``rules`` for files (None: no
+        restrictions: ``user`` (user id or None), ``keeps_read_search`` (whether it can still
+            read closed folders), ``private_memory`` (whether it gets a shared memory of its own),
+            ``limits`` (name to number), ``rules`` for files (None: no
             Landlock), ``landlock`` (its version), ``filter`` (None: no seccomp), ``port``, the only
             one that it may connect to (None: the filter decides).
 
@@ -282,7 +286,9 @@ def enter_sandbox(restrictions: Message) -> int | None:
     if restrictions["private_memory"]:
         mount_private_memory()
     if kernel.IS_LINUX:
-        privileges.drop_privileges(restrictions["user"], searches=restrictions["searches"])
+        privileges.drop_privileges(
+            restrictions["user"], keeps_read_search=restrictions["keeps_read_search"]
+        )
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         # After the change of user, which resets it.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)

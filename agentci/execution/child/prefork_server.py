@@ -164,7 +164,7 @@ EXIT_UNFLUSHED: Final = 120
 
 
 class ProgramImpersonator:
-    """Turns a fork into the program of an order.
+    """Turns a fork into the program of a start request.
 
     Args:
         imports: the preloaded modules.
@@ -182,7 +182,7 @@ class ProgramImpersonator:
         """See :meth:`PreloadedModules.preload`."""
         self._imports.preload(names)
 
-    def become_program(self, order: Message) -> None:
+    def become_program(self, start_request: Message) -> None:
         """Become the program; return if only a newly started Python behaves the same.
 
         Raises:
@@ -191,13 +191,13 @@ class ProgramImpersonator:
         # ``clear`` and ``update`` would copy twice as many pages of the prefork interpreter.
         for name in [*os.environb]:
             del os.environb[name]
-        for name, value in order["environment"].items():
+        for name, value in start_request["environment"].items():
             os.environb[name] = value
-        _, script, *arguments = order["command"]
+        _, script, *arguments = start_request["command"]
         # As in Python: a file is run by its absolute path, even if ``sys.argv`` has another one.
         file = os.path.join(os.getcwdb(), script)
         path = os.fsdecode(file)
-        searched = _parse_pythonpath(order["environment"].get(b"PYTHONPATH", b""))
+        searched = _parse_pythonpath(start_request["environment"].get(b"PYTHONPATH", b""))
         own = [] if sys.flags.safe_path else [find_script_folder(path)]
         if (
             searched is None
@@ -213,7 +213,7 @@ class ProgramImpersonator:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # so that it can read its own /proc files
         sys.argv = [*map(os.fsdecode, (script, *arguments))]
         sys.orig_argv = [sys.executable, *sys.argv]
-        self._set_process_title(order["command"])
+        self._set_process_title(start_request["command"])
         sys.path[:] = [*own, *searched, *(each for each in sys.path if each not in searched)]
         raise BecameProgram
 

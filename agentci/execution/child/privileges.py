@@ -108,26 +108,26 @@ def shrink_bounding_set(kept: int = 1 << CAP_DAC_READ_SEARCH) -> None:
             raise
 
 
-def drop_privileges(user: int | None, *, searches: bool) -> None:
+def drop_privileges(user: int | None, *, keeps_read_search: bool) -> None:
     """Give up all capabilities and become ``user`` (None: keep the current user).
 
     Args:
-        searches: whether the process can still read folders that are closed to the user; then only
-            Landlock limits what it can read.
+        keeps_read_search: whether the process can still read folders that are closed to the user;
+            then only Landlock limits what it can read.
 
     Raises:
         OSError: this process may not.
     """
-    kept = 1 << CAP_DAC_READ_SEARCH if searches else 0
+    kept = 1 << CAP_DAC_READ_SEARCH if keeps_read_search else 0
     shrink_bounding_set(kept)
     if user is not None:
-        if searches:
+        if keeps_read_search:
             kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
         set_user(user)
     _set_capabilities(kept, kept)
     with suppress(OSError):  # kernels before 4.3 lack ambient capabilities
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_CLEAR_ALL)
-    if searches:
+    if keeps_read_search:
         kernel.prctl(kernel.PR_CAP_AMBIENT, AMBIENT_RAISE, CAP_DAC_READ_SEARCH)
 
 

@@ -50,11 +50,12 @@ class BecameProgram(BaseException):
 
 
 def supervise(channel: socket.socket, *, become_program: Callable[[Message], None]) -> None:
-    """Run the programs ordered on ``channel``, and report their results on it.
+    """Run the programs requested on ``channel``, and report their results on it.
 
-    Each order comes with stdin, stdout and stderr of its program. The program's environment follows
-    as a separate message that only the program's process reads: forks of the supervisor have in
-    their memory everything it has ever read, which would include secrets of earlier programs.
+    Each start request comes with stdin, stdout and stderr of its program. The program's environment
+    follows as a separate message that only the program's process reads: forks of the supervisor
+    have in their memory everything it has ever read, which would include secrets of earlier
+    programs.
 
     The reports are ``failure`` if the program was not started, or ``ended`` with its ``code`` when
     nothing is left of it. If the program has ended but its processes have not, ``code`` is reported
@@ -75,9 +76,9 @@ def supervise(channel: socket.socket, *, become_program: Callable[[Message], Non
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     may_continue = True
     while may_continue:
-        order, streams = receive_with_descriptors(channel, STREAM_COUNT)
-        may_continue = order is not None and _ProgramSupervisor(
-            channel, order, become_program, wakeup
+        start_request, streams = receive_with_descriptors(channel, STREAM_COUNT)
+        may_continue = start_request is not None and _ProgramSupervisor(
+            channel, start_request, become_program, wakeup
         ).run(streams)
 
 
@@ -85,17 +86,19 @@ class _ProgramSupervisor:
     def __init__(
         self,
         channel: socket.socket,
-        order: Message,
+        start_request: Message,
         become_program: Callable[[Message], None],
         wakeup: int,
     ) -> None:
         self._channel = channel
-        self._order = order
+        self._start_request = start_request
         self._become_program = become_program
         self._wakeup = wakeup
-        self._user: int | None = order["sandbox"]["user"] if order["sandbox"] else None
+        self._user: int | None = (
+            start_request["sandbox"]["user"] if start_request["sandbox"] else None
+        )
         # None if the program shares its user: the user's processes and files may be others'.
-        self._own_user: int | None = self._user if order["has_own_user"] else None
+        self._own_user: int | None = self._user if start_request["has_own_user"] else None
         self._leader = 0
         self._sockets: LoopbackSockets | None = None
         self._code: int | None = None
@@ -122,11 +125,13 @@ class _ProgramSupervisor:
 
     def _prepare(self, streams: Sequence[int]) -> Message | None:
         try:
-            if self._order["scratch"] is not None:
-                tmpdir.make_tmpdir(self._order["scratch"], self._user, self._order["home_files"])
+            if self._start_request["scratch"] is not None:
+                tmpdir.make_tmpdir(
+                    self._start_request["scratch"], self._user, self._start_request["home_files"]
+                )
             if self._user is not None:
-                if self._order["writable"] is not None:
-                    tmpdir.give_folder(self._order["writable"], self._user)
+                if self._start_request["writable"] is not None:
+                    tmpdir.give_folder(self._start_request["writable"], self._user)
                 for stream in streams:  # so that it can open /dev/stdin
                     os.fchown(stream, self._user, self._user)
         except OSError as error:
@@ -142,7 +147,7 @@ class _ProgramSupervisor:
             return _make_failure(error, "fork")
         if self._leader == 0:
             reports.detach()
-            _run_in_fork(self._order, streams, self._channel, report, self._become_program)
+            _run_in_fork(self._start_request, streams, self._channel, report, self._become_program)
         report.close()
         for stream in streams:
             os.close(stream)
@@ -184,16 +189,16 @@ class _ProgramSupervisor:
         return False
 
     def _poll_timeout(self) -> int | None:
-        if not self._order["disk"] or self._code is not None:
+        if not self._start_request["disk"] or self._code is not None:
             return None
         return max(0, 1 + int((self._next_check - time.monotonic()) * 1000))
 
     def _exceeds_disk_limit(self) -> bool:
         """Whether the program's folders have exceeded their size limit."""
-        limit, start = self._order["disk"], time.monotonic()
+        limit, start = self._start_request["disk"], time.monotonic()
         if not limit or start < self._next_check:
             return bool(self._exceeded_limit)
-        folders = [self._order["scratch"], self._order["writable"]]
+        folders = [self._start_request["scratch"], self._start_request["writable"]]
         if tmpdir.measure_size([each for each in folders if each], limit) >= limit:
             self._exceeded_limit = f"wrote more than {limit // 1024**2} MiB of files and was killed"
         end = time.monotonic()
@@ -208,9 +213,9 @@ class _ProgramSupervisor:
     def _clean_up(self) -> None:
         if self._sockets is not None:
             self._sockets.close()
-        if self._order["scratch"] is not None:
+        if self._start_request["scratch"] is not None:
             owner = os.geteuid() if self._user is None else self._user
-            tmpdir.remove_tmpdir(self._order["scratch"], owner=owner)
+            tmpdir.remove_tmpdir(self._start_request["scratch"], owner=owner)
         if self._own_user is not None:
             tmpdir.clear_shared_memory(self._own_user)
 
@@ -220,32 +225,33 @@ class _ProgramSupervisor:
 
 
 def _run_in_fork(
-    order: Message,
+    start_request: Message,
     streams: Sequence[int],
     channel: socket.socket,
     report: socket.socket,
     become_program: Callable[[Message], None],
 ) -> NoReturn:
-    """Become the program of ``order``; report any error that prevents it."""
+    """Become the program of ``start_request``; report any error that prevents it."""
     stage = "start"
     try:
-        order["environment"] = receive(channel)
+        start_request["environment"] = receive(channel)
         _reset_process(channel, streams, report.fileno())
         stage = "cwd"
-        os.chdir(order["cwd"])
-        if order["sandbox"] is not None:
+        os.chdir(start_request["cwd"])
+        if start_request["sandbox"] is not None:
             stage = "sandbox"
-            listener = apply_sandbox.enter_sandbox(order["sandbox"])
+            listener = apply_sandbox.enter_sandbox(start_request["sandbox"])
             if listener is not None:
                 send(report, {}, [listener])
                 os.close(listener)
         stage = "start"
         try:
-            become_program(order)
+            become_program(start_request)
         except BecameProgram:
             report.close()
             raise
-        os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606 (starts the program)
+        command = start_request["command"]
+        os.execvpe(command[0], command, start_request["environment"])  # noqa: S606 (starts the program)
     except BecameProgram:
         raise
     except BaseException as error:  # noqa: BLE001 (a fork must not go on as its parent)
@@ -278,7 +284,7 @@ def _make_failure(error: BaseException, stage: str) -> Message:
 
 
 # Prefix of a request; the names of modules that the program will import follow.
-START_REQUEST: Final = b"!"
+SUPERVISOR_REQUEST: Final = b"!"
 SEPARATOR: Final = b","
 MAX_REQUEST_BYTES: Final = 4096
 
@@ -349,7 +355,7 @@ class LauncherServer:
         request, descriptors, _, _ = socket.recv_fds(self._channel, MAX_REQUEST_BYTES, 1)
         if not request:
             return False
-        self._preload(request.removeprefix(START_REQUEST).decode().split(SEPARATOR.decode()))
+        self._preload(request.removeprefix(SUPERVISOR_REQUEST).decode().split(SEPARATOR.decode()))
         try:
             number = os.fork()
         except OSError:

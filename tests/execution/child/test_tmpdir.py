@@ -211,7 +211,7 @@ os.chmod(path + b"/closed", mode)
 if sys.argv[3:]:
     os.chown(path + b"/closed", 4321, 4321)
 from agentci.execution.child import privileges
-privileges.drop_privileges(None, searches=False)
+privileges.drop_privileges(None, keeps_read_search=False)
 print(tmpdir.measure_size([path], 10**9))
 """
 
