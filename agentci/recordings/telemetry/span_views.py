@@ -28,7 +28,7 @@ from agentci.recordings.telemetry.messages import (
     has_fallback_content,
     has_unread_parts,
 )
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
 from agentci.recordings.telemetry.trace_tree import SpanTree
 
@@ -82,44 +82,44 @@ class SpanView(Struct, frozen=True, kw_only=True):
 def make_span_view(span: Span, logs: Sequence[SpanEvent]) -> SpanView:
     """Merge what all conventions say about a span, including its log records, into one view."""
     conventions = find_conventions(span)
-    layers = [
-        layer
+    readings = [
+        reading
         for convention in conventions
         if convention.has_reader
-        for layer in load_reader(convention.name).read(span, logs)
+        for reading in load_reader(convention.name).read(span, logs)
     ]
-    kind = _choose_kind(layers)
+    kind = _choose_kind(readings)
     may_be_call = kind in ("inference", "none")
     return SpanView(
         span=span,
         kind=kind,
         conventions=conventions,
-        input=_choose_messages([layer.input for layer in layers]),
-        output=_choose_messages([layer.output for layer in layers]),
-        request_model=_find_text(layers, semconv.REQUEST_MODEL),
-        response_model=_find_text(layers, semconv.RESPONSE_MODEL),
-        response_id=_find_text(layers, semconv.RESPONSE_ID) if may_be_call else None,
-        usage=_find_usage(layers) if may_be_call else None,
-        cost_usd=_find_cost(layers) if may_be_call else None,
-        finish_reasons=_find_finish_reasons(layers) if may_be_call else (),
-        tool=_make_tool_data(layers) if kind == "tool" else NO_TOOL_DATA,
+        input=_choose_messages([reading.input for reading in readings]),
+        output=_choose_messages([reading.output for reading in readings]),
+        request_model=_find_text(readings, semconv.REQUEST_MODEL),
+        response_model=_find_text(readings, semconv.RESPONSE_MODEL),
+        response_id=_find_text(readings, semconv.RESPONSE_ID) if may_be_call else None,
+        usage=_find_usage(readings) if may_be_call else None,
+        cost_usd=_find_cost(readings) if may_be_call else None,
+        finish_reasons=_find_finish_reasons(readings) if may_be_call else (),
+        tool=_make_tool_data(readings) if kind == "tool" else NO_TOOL_DATA,
     )
 
 
-def _choose_kind(layers: Sequence[SourceLayer]) -> OperationKind:
+def _choose_kind(readings: Sequence[SpanReading]) -> OperationKind:
     """Return what the first convention says that knows; "none" only if none says anything."""
-    said = [layer.kind for layer in layers if layer.kind is not None]
+    said = [reading.kind for reading in readings if reading.kind is not None]
     known = (kind for kind in said if kind not in ("other", "none"))
     return next(known, "other" if "other" in said else "none")
 
 
-def _make_tool_data(layers: Sequence[SourceLayer]) -> ToolSpanData:
+def _make_tool_data(readings: Sequence[SpanReading]) -> ToolSpanData:
     return ToolSpanData(
-        name=_find_text(layers, semconv.TOOL_NAME),
-        id=_find_text(layers, semconv.TOOL_CALL_ID),
-        arguments=_find_first_value(layers, semconv.TOOL_ARGUMENTS),
-        result=_find_first_value(layers, semconv.TOOL_RESULT),
-        failed=any(layer.failed for layer in layers),
+        name=_find_text(readings, semconv.TOOL_NAME),
+        id=_find_text(readings, semconv.TOOL_CALL_ID),
+        arguments=_find_first_value(readings, semconv.TOOL_ARGUMENTS),
+        result=_find_first_value(readings, semconv.TOOL_RESULT),
+        failed=any(reading.failed for reading in readings),
     )
 
 
@@ -131,47 +131,47 @@ def _choose_messages(candidates: Sequence[SpanMessages]) -> SpanMessages:
     return ()
 
 
-def _find_first_value(layers: Sequence[SourceLayer], name: str) -> Json:
+def _find_first_value(readings: Sequence[SpanReading], name: str) -> Json:
     """Return the first non-empty value, else the first value that is not None."""
     there: Json = None
-    for layer in layers:
-        value = layer.values.get(name)
+    for reading in readings:
+        value = reading.values.get(name)
         if value is not None and value not in ("", []):
             return value
         there = value if there is None else there
     return there
 
 
-def _find_text(layers: Sequence[SourceLayer], name: str) -> str | None:
+def _find_text(readings: Sequence[SpanReading], name: str) -> str | None:
     """Return a text, or a whole number as its text (ids); other values name nothing."""
-    value = _find_first_value(layers, name)
+    value = _find_first_value(readings, name)
     if isinstance(value, str):
         return None if value == semconv.NOT_SPECIFIED else value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _find_usage(layers: Sequence[SourceLayer]) -> ModelCallUsage | None:
+def _find_usage(readings: Sequence[SpanReading]) -> ModelCallUsage | None:
     counted = ModelCallUsage(
-        input=_find_token_count(layers, semconv.INPUT_TOKENS),
-        output=_find_token_count(layers, semconv.OUTPUT_TOKENS),
-        cache_read=_find_token_count(layers, semconv.CACHE_READ_TOKENS),
-        cache_write=_find_token_count(layers, semconv.CACHE_WRITE_TOKENS),
+        input=_find_token_count(readings, semconv.INPUT_TOKENS),
+        output=_find_token_count(readings, semconv.OUTPUT_TOKENS),
+        cache_read=_find_token_count(readings, semconv.CACHE_READ_TOKENS),
+        cache_write=_find_token_count(readings, semconv.CACHE_WRITE_TOKENS),
     )
     return None if counted.input is None and counted.output is None else counted
 
 
-def _find_token_count(layers: Sequence[SourceLayer], name: str) -> int | None:
-    count = parse_int64(_find_first_value(layers, name))
+def _find_token_count(readings: Sequence[SpanReading], name: str) -> int | None:
+    count = parse_int64(_find_first_value(readings, name))
     return None if count is None else max(count, 0)
 
 
-def _find_cost(layers: Sequence[SourceLayer]) -> float | None:
-    cost = parse_finite_float(_find_first_value(layers, semconv.COST))
+def _find_cost(readings: Sequence[SpanReading]) -> float | None:
+    cost = parse_finite_float(_find_first_value(readings, semconv.COST))
     return cost if cost is not None and cost >= 0 else None
 
 
-def _find_finish_reasons(layers: Sequence[SourceLayer]) -> tuple[str, ...]:
-    reasons = _find_first_value(layers, semconv.FINISH_REASONS)
+def _find_finish_reasons(readings: Sequence[SpanReading]) -> tuple[str, ...]:
+    reasons = _find_first_value(readings, semconv.FINISH_REASONS)
     if isinstance(reasons, str):  # JSON, or one reason
         decoded = parse_json_or_text(reasons)
         reasons = decoded if isinstance(decoded, list) else [decoded]

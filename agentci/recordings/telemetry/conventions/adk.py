@@ -7,7 +7,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
 from agentci.recordings.telemetry.messages import parse_messages
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import NO_ATTRIBUTES, Span, SpanEvent
 
 _CONTENT: Final = frozenset(
@@ -26,7 +26,7 @@ _ADK_USAGE_FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read the attributes of an ADK span."""
     attributes = span.attributes
     if _CONTENT.isdisjoint(attributes):
@@ -35,7 +35,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     response = _decode_adk_object(attributes.get(semconv.ADK_RESPONSE))
     content, usage = response.get("content"), _decode_adk_object(response.get("usage_metadata"))
     reason = response.get("finish_reason")
-    yield SourceLayer(
+    yield SpanReading(
         values={
             semconv.REQUEST_MODEL: request.get("model"),
             semconv.RESPONSE_MODEL: response.get("model_version"),

@@ -23,7 +23,7 @@ from agentci.recordings.telemetry.messages import (
     parse_messages,
     parse_parts,
 )
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
 
 # Current names, each with its former name.
@@ -37,7 +37,7 @@ _RENAMED_ATTRIBUTES: Final = (
 )
 
 
-def read(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read attributes, then former names, then events and logs."""
     attributes = span.attributes
     yield _read_current_attributes(attributes, classify_span(span))
@@ -45,16 +45,16 @@ def read(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     if reason := attributes.get(semconv.FINISH_REASON):
         renamed[semconv.FINISH_REASONS] = reason if isinstance(reason, list) else [reason]
     if renamed:
-        yield SourceLayer(values=renamed)
+        yield SpanReading(values=renamed)
     if span.events or logs:
         yield from _read_event_layers(span.events, logs)
 
 
 def _read_current_attributes(
     attributes: Mapping[str, Json], kind: OperationKind | None = None
-) -> SourceLayer:
+) -> SpanReading:
     """Read attributes under their current names."""
-    return SourceLayer(
+    return SpanReading(
         kind=kind,
         values=attributes,
         input=parse_messages(attributes.get(semconv.INPUT_MESSAGES)),
@@ -64,7 +64,7 @@ def _read_current_attributes(
 
 def _read_event_layers(
     events: Sequence[SpanEvent], logs: Sequence[SpanEvent]
-) -> Iterator[SourceLayer]:
+) -> Iterator[SpanReading]:
     for event in (*events, *logs):
         if event.name == semconv.DETAILS_EVENT:
             yield _read_current_attributes(event.payload)
@@ -75,12 +75,12 @@ def _read_event_layers(
             return
 
 
-def read_message_events(events: Sequence[SpanEvent]) -> SourceLayer:
+def read_message_events(events: Sequence[SpanEvent]) -> SpanReading:
     """Read message events, in their order."""
     choices = [event.payload for event in events if event.name == semconv.CHOICE_EVENT]
     output = tuple(map(_parse_choice_event, choices))
     reasons = [one.get("finish_reason") for one in choices] if has_content(output) else []
-    return SourceLayer(
+    return SpanReading(
         values={semconv.FINISH_REASONS: [one.lower() for one in reasons if isinstance(one, str)]},
         input=tuple(
             _INPUT_EVENT_PARSERS[event.name](event.payload)

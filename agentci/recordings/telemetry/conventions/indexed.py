@@ -11,16 +11,16 @@ from agentci.recordings.telemetry.messages import (
     parse_messages,
     parse_parts,
 )
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import Span, SpanEvent
 
 IndexedFields: TypeAlias = dict[str, Json]
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read indexed attributes, such as ``gen_ai.prompt.0.content``."""
     attributes = span.attributes
-    yield SourceLayer(
+    yield SpanReading(
         input=_parse_indexed_messages(group_by_index(attributes, semconv.PROMPT_PREFIX)),
         output=_parse_indexed_messages(group_by_index(attributes, semconv.COMPLETION_PREFIX)),
     )

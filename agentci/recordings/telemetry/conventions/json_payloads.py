@@ -7,7 +7,7 @@ from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages, tool_values
 from agentci.recordings.telemetry.messages import has_content
-from agentci.recordings.telemetry.source_layer import SourceLayer, select_values
+from agentci.recordings.telemetry.span_reading import SpanReading, select_values
 from agentci.recordings.telemetry.spans import OperationKind, Span
 
 
@@ -17,7 +17,7 @@ def make_layer(
     given: Json,
     returned: Json,
     values: Mapping[str, Json],
-) -> SourceLayer:
+) -> SpanReading:
     """Make the layer of a model call, a tool call, or a step around them.
 
     A step without messages, such as a span around several turns, is no workflow.
@@ -28,7 +28,7 @@ def make_layer(
     outputs = api_messages.parse_output_messages(returned)
     if kind == "workflow" and not (has_content(inputs) or has_content(outputs)):
         kind = "other"
-    return SourceLayer(kind=kind, values=values, input=inputs, output=outputs)
+    return SpanReading(kind=kind, values=values, input=inputs, output=outputs)
 
 
 def make_usage(raw: Json) -> dict[str, Json]:
@@ -52,9 +52,9 @@ def make_cost(raw: Json) -> dict[str, Json]:
 
 def _make_tool_layer(
     span: Span, given: Json, returned: Json, values: Mapping[str, Json]
-) -> SourceLayer:
+) -> SpanReading:
     message = tool_values.find_tool_message(returned)
-    return SourceLayer(
+    return SpanReading(
         kind="tool",
         values={
             semconv.TOOL_NAME: span.name or None,

@@ -5,7 +5,7 @@ from typing import Final
 
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import json_payloads
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _PREFIX: Final = "langfuse.observation."
@@ -18,7 +18,7 @@ _KINDS: Final[Mapping[str, OperationKind]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read an observation."""
     attributes = span.attributes
     kind = _KINDS.get(str(attributes.get(f"{_PREFIX}type", "span")).lower(), "other")

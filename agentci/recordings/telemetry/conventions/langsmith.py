@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentci.recordings.telemetry.conventions import json_payloads
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
@@ -14,7 +14,7 @@ _KINDS: Final[Mapping[str, OperationKind]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span with ``langsmith.span.kind``, or ``gen_ai.prompt`` without an index."""
     attributes = span.attributes
     kind = _KINDS.get(str(attributes.get("langsmith.span.kind")).lower(), "other")

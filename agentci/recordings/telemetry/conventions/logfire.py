@@ -6,13 +6,13 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.messages import SpanMessages
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _AGENTS_SCOPE = "logfire.openai_agents"
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span of Logfire or Pydantic AI."""
     attributes = span.attributes
     is_agents_sdk = span.scope == _AGENTS_SCOPE
@@ -29,7 +29,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
     response = api_messages.parse_object(attributes.get("response_data"))
     if request or response:
         values |= _read_usage(response.get("usage")) | {semconv.REQUEST_MODEL: request.get("model")}
-    yield SourceLayer(
+    yield SpanReading(
         kind=kind, values=values, input=_read_input(span), output=_read_output(span, response)
     )
 

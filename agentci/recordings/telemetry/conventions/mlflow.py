@@ -7,7 +7,7 @@ from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import json_payloads
 from agentci.recordings.telemetry.json_input import parse_json_or_text
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
@@ -24,7 +24,7 @@ _KINDS: Final[Mapping[str, OperationKind]] = {
 _AGENT_FACTS: Final = frozenset({"output_type"})
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span with ``mlflow.spanType``."""
     attributes = span.attributes
     kind = _KINDS.get(str(_decode(attributes.get("mlflow.spanType"))), "other")

@@ -8,7 +8,7 @@ from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages, tool_values
 from agentci.recordings.telemetry.conventions.indexed import group_by_index
 from agentci.recordings.telemetry.messages import SpanMessages, has_content
-from agentci.recordings.telemetry.source_layer import SourceLayer, select_values
+from agentci.recordings.telemetry.span_reading import SpanReading, select_values
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
@@ -30,7 +30,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 _HANDOFF: Final = "handoff to "
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span with ``openinference.span.kind``."""
     attributes = span.attributes
     kind = _find_kind(span)
@@ -54,7 +54,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
         kind = _find_kind_without_answer(span, inputs)
     if kind == "workflow" and not (has_content(inputs) or has_content(outputs)):
         kind = "other"  # a step without messages, or a span around several turns
-    yield SourceLayer(kind=kind, values=values, input=inputs, output=outputs)
+    yield SpanReading(kind=kind, values=values, input=inputs, output=outputs)
 
 
 def _find_kind(span: Span) -> OperationKind:
@@ -74,13 +74,13 @@ def _find_kind_without_answer(span: Span, inputs: SpanMessages) -> OperationKind
     return "other"
 
 
-def _read_tool(values: dict[str, Json], given: Json, returned: Json) -> SourceLayer:
+def _read_tool(values: dict[str, Json], given: Json, returned: Json) -> SpanReading:
     message = tool_values.find_tool_message(returned)
     if message is not None and (call_id := message.get("tool_call_id")):
         values.setdefault(semconv.TOOL_CALL_ID, call_id)
     values[semconv.TOOL_ARGUMENTS] = tool_values.decode_tool_arguments(given)
     values[semconv.TOOL_RESULT] = tool_values.decode_tool_output(returned)
-    return SourceLayer(kind="tool", values=values, failed=tool_values.has_failed(message))
+    return SpanReading(kind="tool", values=values, failed=tool_values.has_failed(message))
 
 
 def _parse_numbered(attributes: Mapping[str, Json], prefix: str, role: str) -> SpanMessages:

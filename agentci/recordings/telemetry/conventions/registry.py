@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import Span, SpanEvent, classify_span
 
 GENAI: Final = "genai"
@@ -22,7 +22,7 @@ ACTIVE_KINDS: Final = frozenset({"agent", "workflow", "inference", "tool"})
 class ConventionReader(Protocol):
     """The module of a convention."""
 
-    def read(self, span: Span, logs: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+    def read(self, span: Span, logs: Sequence[SpanEvent]) -> Iterator[SpanReading]:
         """Read a span with its log records, the best source first."""
 
 

@@ -8,7 +8,7 @@ from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.message_parts import flatten_content
 from agentci.recordings.telemetry.messages import SpanMessages, parse_messages
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import Span, SpanEvent
 
 _ROLES = {
@@ -18,16 +18,16 @@ _ROLES = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read the events of a span; that of a tool has its arguments and its result."""
     is_tool = span.attributes.get(semconv.OPERATION_NAME) == "execute_tool"
     failed = span.attributes.get("gen_ai.tool.status") == "error"
     if is_tool:
-        yield SourceLayer(values=_read_tool(span), failed=failed)
+        yield SpanReading(values=_read_tool(span), failed=failed)
         return
     inputs: list[JsonObject] = []
     outputs: list[JsonObject] = []
-    details: list[SourceLayer] = []
+    details: list[SpanReading] = []
     for event in span.events:
         payload = event.payload
         if event.name == semconv.DETAILS_EVENT:
@@ -36,15 +36,15 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
             outputs.append({"role": "assistant", "content": _decode(payload.get("message"))})
         elif role := _ROLES.get(event.name):
             inputs.append({"role": role, "content": _decode(payload.get("content"))})
-    yield SourceLayer(
+    yield SpanReading(
         input=api_messages.parse_message_list(inputs, "user"),
         output=_strip_last_line(api_messages.parse_message_list(outputs, "assistant")),
     )
     yield from details
 
 
-def _read_details(event: SpanEvent) -> SourceLayer:
-    return SourceLayer(
+def _read_details(event: SpanEvent) -> SpanReading:
+    return SpanReading(
         input=parse_messages(event.payload.get(semconv.INPUT_MESSAGES)),
         output=_strip_last_line(parse_messages(event.payload.get(semconv.OUTPUT_MESSAGES))),
     )

@@ -6,7 +6,7 @@ from typing import Final
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages, tool_values
-from agentci.recordings.telemetry.source_layer import SourceLayer
+from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
@@ -16,7 +16,7 @@ _KINDS: Final[Mapping[str, OperationKind]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a workflow, an agent or a tool; its input and output are records of a callback."""
     attributes = span.attributes
     kind = _KINDS.get(str(attributes.get("traceloop.span.kind")))
@@ -27,7 +27,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
             "traceloop.entity.input"
         )
         result = attributes.get(semconv.TOOL_RESULT)
-        yield SourceLayer(
+        yield SpanReading(
             kind="tool",
             values={
                 semconv.TOOL_NAME: attributes.get("traceloop.entity.name")
@@ -40,7 +40,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
             },
         )
     elif kind is not None:
-        yield SourceLayer(
+        yield SpanReading(
             kind=kind,
             input=api_messages.parse_input_messages(given),
             output=api_messages.parse_output_messages(returned),

@@ -6,7 +6,7 @@ from typing import Final
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
-from agentci.recordings.telemetry.source_layer import SourceLayer, select_values
+from agentci.recordings.telemetry.span_reading import SpanReading, select_values
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
@@ -35,7 +35,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
+def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span of the AI SDK."""
     attributes = span.attributes
     kind = _find_kind(attributes.get("ai.operationId"))
@@ -56,7 +56,7 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SourceLayer]:
             for call in api_messages.list_objects(attributes.get("ai.response.toolCalls"))
         ],
     }
-    yield SourceLayer(
+    yield SpanReading(
         kind=kind,
         values=values,
         input=api_messages.parse_input_messages(prompt),

@@ -9,8 +9,8 @@ from agentci.recordings.telemetry.messages import SpanMessages
 from agentci.recordings.telemetry.spans import OperationKind, make_no_attributes
 
 
-class SourceLayer(Struct, frozen=True, kw_only=True):
-    """The data of a span from one source.
+class SpanReading(Struct, frozen=True, kw_only=True):
+    """What one source says about a span.
 
     Attributes:
         kind: None if the source does not say what the span is.
