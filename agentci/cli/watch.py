@@ -17,10 +17,10 @@ from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.execution.runtimes.registry import find_unsupported_reason
 from agentci.execution.user_command import UserCommand
+from agentci.runner.fingerprints import SourceDigests
 from agentci.runner.gate_snapshot import find_files
 from agentci.runner.load_configs import LoadedSuite, load_suites
 from agentci.runner.services import Interruption
-from agentci.runner.source_digests import SourceDigests
 
 POLL_SECONDS: Final = 0.3
 MAX_NAMES: Final = 3

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
-from agentci._util.action_inputs import read_token_input
 from agentci._util.http.client import GET, POST, HttpClient
 from agentci._util.http.interface import HttpResponse
 from agentci._util.http.retries import RATE_LIMIT_HINT, RetryableError
 from agentci._util.text import escape, truncate
 from agentci.errors import FetchError, GitHubError
 from agentci.model.json import Json, JsonObject
+from agentci.remote.run_sources import read_token_input
 
 GITHUB_API: Final = "https://api.github.com"
 HINT_WITHOUT_LOGIN: Final = "in a workflow set the input github-token; elsewhere set GITHUB_TOKEN"

@@ -1,15 +1,11 @@
-"""Reads eval sets and test files of Google's Agent Development Kit (ADK), as agentevals does.
+"""Reads eval sets and test files of Google's ADK, and writes their eval cases."""
 
-Every key may be written in snake_case or camelCase. (agentevals 0.11.0 accepts only snake_case at
-the top level.) Unknown keys are ignored at the top level and in a case, because ADK's own tools
-write undocumented keys there. Deeper in, an unknown key is an error: a typing error there would
-change the meaning of an expected turn.
-"""
-
+import json
+import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final, TypeGuard
 
 from msgspec import Struct
 
@@ -18,6 +14,7 @@ from agentci._util.text.json_document import (
     JsonDocument,
     JsonFieldProblem,
     JsonFields,
+    Step,
     read_json,
 )
 from agentci.errors import InputError
@@ -25,7 +22,64 @@ from agentci.model.case import EvalCase, EvalSet, Rubric
 from agentci.model.json import Json
 from agentci.model.problem import Place, Problem
 from agentci.model.trace import ToolCall, ToolResponse, Turn
-from agentci.recordings.adk_test_file import is_test_file, read_test_cases
+
+CASE_KEYS: Final = frozenset({"name", "data"})
+
+
+def is_test_file(value: Json) -> TypeGuard[list[Json]]:
+    """Whether a file's value is such a list."""
+    return isinstance(value, list) and any(
+        isinstance(each, Mapping) and ("query" in each or each.keys() >= CASE_KEYS)
+        for each in value
+    )
+
+
+def read_test_cases(
+    items: Sequence[Json], document: JsonDocument, problems: list[JsonFieldProblem]
+) -> Iterator[EvalCase]:
+    """Yield the cases of a test file, and add its problems."""
+    if any(isinstance(each, Mapping) and each.keys() >= CASE_KEYS for each in items):
+        for index, item in enumerate(items):
+            fields = _make_fields(item, "a case", (index,), problems)
+            fields.require("name", "data")
+            fields.object("initial_session", noun="a session")
+            turns = tuple(map(_read_test_turn, fields.objects("data", noun="a turn")))
+            place = document.find_place((index,))
+            yield EvalCase(id=fields.text("name") or "", turns=turns, place=place)
+        return
+    turns = tuple(
+        _read_test_turn(_make_fields(item, "a turn", (index,), problems))
+        for index, item in enumerate(items)
+    )
+    place = document.find_place(())
+    stem = PurePosixPath(place.file).name.removesuffix(".json").removesuffix(".test")
+    yield EvalCase(id=stem, turns=turns, place=place)
+
+
+def _make_fields(
+    item: Json, noun: str, path: tuple[Step, ...], problems: list[JsonFieldProblem]
+) -> JsonFields:
+    if not isinstance(item, Mapping):
+        problems.append(JsonFieldProblem(path=path, message=f"{noun} must be an object"))
+        item = {}
+    return JsonFields(item, noun=noun, path=path, complaints=problems)
+
+
+def _read_test_turn(fields: JsonFields) -> Turn:
+    fields.require("query")
+    answer = fields.text("reference")
+    return Turn(
+        id="",
+        user_text=fields.text("query") or "",
+        answer_parts=(answer,) if answer else (),
+        tool_calls=tuple(map(_read_call, fields.objects("expected_tool_use", noun="a tool use"))),
+    )
+
+
+def _read_call(fields: JsonFields) -> ToolCall:
+    fields.require("tool_name")
+    return ToolCall(name=fields.text("tool_name") or "", args=fields.mapping("tool_input"))
+
 
 SET_HINT: Final = 'expected {"eval_set_id": "...", "eval_cases": [...]}'
 CONTENT_HINT: Final = 'write {"parts": [{"text": "..."}]}'
@@ -246,3 +300,75 @@ def _make_problem(found: JsonFieldProblem, document: JsonDocument) -> Problem:
 def _line_and_column(problem: Problem) -> tuple[int, int]:
     place = problem.place
     return (0, 0) if place is None else (place.line, place.column or 0)
+
+
+_INDENTATION: Final = re.compile(r"\n( +|\t+)\S")
+
+
+def add_case(text: str, case_id: str, turns: Sequence[Turn], *, set_id: str) -> str:
+    """Return the text of an eval set with one more case.
+
+    Args:
+        text: the eval set; empty for a new one.
+        set_id: the id of a new one.
+    """
+    document: Any = json.loads(text) if text.strip() else {"eval_set_id": set_id, "eval_cases": []}
+    cases = document[_find_key(document, "eval_cases")]
+    cases.append({"eval_id": case_id, "conversation": [_make_turn({}, turn) for turn in turns]})
+    return _dump(document, text)
+
+
+def replace_case(text: str, index: int, turns: Sequence[Turn]) -> str:
+    """Return the text of an eval set in which a case expects other calls and answers."""
+    document: Any = json.loads(text)
+    case = document[_find_key(document, "eval_cases")][index]
+    former = case.get("conversation") or []
+    case["conversation"] = [
+        _make_turn(former[number] if number < len(former) else {}, turn)
+        for number, turn in enumerate(turns)
+    ]
+    return _dump(document, text)
+
+
+def _find_key(value: Mapping[str, Any], name: str) -> str:
+    first, *others = name.split("_")
+    camel = first + "".join(word.capitalize() for word in others)
+    return camel if camel in value else name
+
+
+def _make_turn(former: dict[str, Any], turn: Turn) -> dict[str, Any]:
+    """Return a turn that keeps what does not change."""
+    made = dict(former)
+    made.setdefault(
+        _find_key(made, "user_content"), {"role": "user", "parts": [{"text": turn.user_text}]}
+    )
+    answer = _find_key(made, "final_response")
+    if turn.final_text is None:
+        made.pop(answer, None)
+    elif _join_text(made.get(answer)) != turn.final_text:
+        made[answer] = {"role": "model", "parts": [{"text": turn.final_text}]}
+    data = _find_key(made, "intermediate_data")
+    uses = _find_key(made.get(data) or {}, "tool_uses")
+    written = (made.get(data) or {}).get(uses)
+    calls = [_make_call(call) for call in turn.tool_calls]
+    if [(each.get("name"), each.get("args")) for each in written or []] != [
+        (each["name"], each["args"]) for each in calls
+    ]:
+        made[data] = {uses: calls}
+    return made
+
+
+def _join_text(content: Any) -> str:
+    parts = content.get("parts") or [] if isinstance(content, Mapping) else []
+    return "".join(str(part.get("text") or "") for part in parts)
+
+
+def _make_call(call: ToolCall) -> dict[str, Any]:
+    return {"name": call.name, "args": call.named_args}
+
+
+def _dump(document: Any, text: str) -> str:
+    found = _INDENTATION.search(text)
+    is_ascii = text.isascii() and bool(text.strip()) and "\\u" in text
+    written = json.dumps(document, indent=found[1] if found else 2, ensure_ascii=is_ascii)
+    return f"{written}\n"

@@ -50,14 +50,14 @@ def open_content(chunks: Iterable[bytes], *, file: str) -> RecordingContent:
 
 def _read_parts(head: bytes, content: Iterator[bytes], file: str) -> Iterator[ContentPart]:
     if _CONTROL_CHARACTER.search(head) is not None:
-        from agentci.recordings import otlp_frames  # noqa: PLC0415 (most runs do not need it)
+        from agentci.recordings import otlp_protobuf  # noqa: PLC0415 (most runs do not need it)
 
         data = b"".join(content)
-        messages = otlp_frames.decode_file(data)
+        messages = otlp_protobuf.decode_file(data)
         if messages is not None:
             yield from _read_messages(messages, file)
             return
-        if data[:1] == bytes([otlp_frames.TOP_TAG]):
+        if data[:1] == bytes([otlp_protobuf.TOP_TAG]):
             raise make_recording_error(
                 file,
                 "the file looks like OTLP protobuf, but is cut off or damaged",

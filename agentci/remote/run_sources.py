@@ -1,16 +1,24 @@
-"""Sources of one run, and the environment variables that configure them."""
+"""Sources of one run, and the variables that configure them, with the ``github-token`` input."""
 
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agentci._util.action_inputs import read_token_input
 from agentci._util.http.interface import HttpGetter, OfflineHttp
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import PermanentFetchError
 from agentci.model.values import replace
 from agentci.remote.sources.source import Source, SourceContext, parse_host
+
+INPUT_NAME: Final = "github-token"
+TOKEN_INPUT_VARIABLE: Final = f"INPUT_{INPUT_NAME.upper()}"
+
+
+def read_token_input(environ: Mapping[str, str]) -> str:
+    """Return the token from the input; empty if there is none."""
+    return environ.get(TOKEN_INPUT_VARIABLE, "").strip()
+
 
 GITHUB_API: Final = "https://api.github.com"
 GITHUB_RAW: Final = "https://raw.githubusercontent.com"

@@ -406,7 +406,7 @@ def _check_reads_recorded(request: RunProgram | RunCommand, name: str, services:
     """
     from agentci.evaluators.definition import FileContents, find_command_files  # noqa: PLC0415 (seldom needed)
     from agentci.evaluators.recorded_calls import check_reads_recorded  # noqa: PLC0415 (likewise)
-    from agentci.runner.source_digests import SourceDigests  # noqa: PLC0415 (likewise)
+    from agentci.runner.fingerprints import SourceDigests  # noqa: PLC0415 (likewise)
 
     inline: tuple[str, ...] = ()
     if isinstance(request, RunCommand):

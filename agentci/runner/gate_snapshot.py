@@ -28,7 +28,7 @@ from agentci.model.judgement import EvaluatorIdentity, Repetition
 from agentci.model.problem import Place
 from agentci.model.sources import MetricThreshold, ResultsSource, RunSource
 from agentci.model.values import list_field_names, replace
-from agentci.runner.source_digests import SourceDigests
+from agentci.runner.fingerprints import SourceDigests
 
 E = TypeVar("E", bound=Evaluator)
 

@@ -3,7 +3,7 @@
 import json
 
 from agentci.model.trace import ToolCall, Turn
-from agentci.recordings.adk_case_json import add_case, replace_case
+from agentci.recordings.adk_eval_set import add_case, replace_case
 
 CALL = ToolCall(name="find", args={"id": 1})
 

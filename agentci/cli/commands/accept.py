@@ -24,7 +24,7 @@ from agentci.errors import EvaluatorError, InputError
 from agentci.model.case import Case, EvalSet
 from agentci.model.problem import COMMAND_LINE, Place
 from agentci.record.redaction import RecordingRedactor
-from agentci.recordings import adk_case_json
+from agentci.recordings import adk_eval_set
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.runner.accepted_cases import (
     AcceptOptions,
@@ -265,7 +265,7 @@ def _make_addition(
         written = write_case(name, case, options)
         return lambda text: add_case(text, written, file=target.name)
     turns, stem = redact_turns(case, options), target.path.path.name.partition(".")[0]
-    return lambda text: adk_case_json.add_case(text, name, turns, set_id=stem)
+    return lambda text: adk_eval_set.add_case(text, name, turns, set_id=stem)
 
 
 def _compare(
@@ -293,7 +293,7 @@ def _compare(
         if differs_from_eval_case(turns, case.expected) and target.is_old_form:
             problem = f"{target.name}: {OLD_FORM}"
         elif differs_from_eval_case(turns, case.expected):
-            edit = lambda text: adk_case_json.replace_case(text, index, turns)  # noqa: E731
+            edit = lambda text: adk_eval_set.replace_case(text, index, turns)  # noqa: E731
     changed = NEW if is_new else CHANGED
     state = REFUSED if problem else SAME if edit is None else changed
     return _Candidate(id=name, state=state, file=file, reason=problem, edit=edit, target=target)

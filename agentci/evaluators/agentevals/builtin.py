@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.threshold import (
+from agentci.evaluators.definition import Definition, Facts
+from agentci.evaluators.evaluator import check_response
+from agentci.evaluators.metrics import tool_trajectory
+from agentci.evaluators.metrics.metric import (
+    NO_EXPECTED_TURNS,
     define_metric,
     make_metric_identity,
     make_metric_judgement,
 )
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.evaluator import check_response
-from agentci.evaluators.metrics import tool_trajectory
-from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS
 from agentci.evaluators.metrics.registry import METRICS
 from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject

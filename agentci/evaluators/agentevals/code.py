@@ -18,9 +18,9 @@ from agentci._util.text.format import format_count
 from agentci._util.text.json_text import dumps_compact, dumps_readable, make_strict
 from agentci._util.text.suggest import join_with_or
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.threshold import get_threshold
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, find_required_variables
+from agentci.evaluators.metrics.metric import get_threshold
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
     describe_exit,

@@ -4,7 +4,6 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.fields import (
     CACHE_DIRS,
     Cached,
@@ -22,6 +21,7 @@ from agentci.evaluators.fields import (
     optional,
 )
 from agentci.evaluators.judge_config import JudgeSpec
+from agentci.evaluators.metrics.metric import DEFAULT_THRESHOLD
 from agentci.model.choices import IsolationMode, OnTurnMismatch, RequirementsMode
 from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES
 

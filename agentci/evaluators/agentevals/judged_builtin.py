@@ -9,11 +9,6 @@ from pydantic import JsonValue
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.entries import BuiltinEntry
-from agentci.evaluators.agentevals.threshold import (
-    DEFAULT_THRESHOLD,
-    define_metric,
-    make_metric_judgement,
-)
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, extract_judgement
 from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec, define_judge
@@ -23,7 +18,14 @@ from agentci.evaluators.metrics.judged import (
     JudgedTurn,
     JudgedTurnScore,
 )
-from agentci.evaluators.metrics.metric import NO_EXPECTED_TURNS, count_unpaired_turns, pair_turns
+from agentci.evaluators.metrics.metric import (
+    DEFAULT_THRESHOLD,
+    NO_EXPECTED_TURNS,
+    count_unpaired_turns,
+    define_metric,
+    make_metric_judgement,
+    pair_turns,
+)
 from agentci.model.case import Case, Expectation, Rubric
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement

@@ -11,18 +11,16 @@ from agentci._util.child_programs import ADK_MEASURE_PATH
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.threshold import (
-    define_metric,
-    get_threshold,
-    make_metric_identity,
-    make_metric_judgement,
-)
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import check_response, extract_judgement
 from agentci.evaluators.metrics.metric import (
     NO_EXPECTED_TURNS,
     HostedMetric,
     count_unpaired_turns,
+    define_metric,
+    get_threshold,
+    make_metric_identity,
+    make_metric_judgement,
     pair_turns,
 )
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, INSTALL_ADK

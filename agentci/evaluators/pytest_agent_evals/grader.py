@@ -16,7 +16,6 @@ from agentci.evaluators.agentevals.build import (
     with_requirements,
 )
 from agentci.evaluators.agentevals.code import ParsedEvalResult, truncate_result
-from agentci.evaluators.agentevals.threshold import get_threshold
 from agentci.evaluators.definition import Definition, Facts, define_entry, define_program
 from agentci.evaluators.evaluator import check_response, find_required_variables
 from agentci.evaluators.evaluator_type import EvaluatorContext, TextFile
@@ -27,6 +26,7 @@ from agentci.evaluators.grader_protocol import (
     parse_grade,
     read_item_columns,
 )
+from agentci.evaluators.metrics.metric import get_threshold
 from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
 from agentci.evaluators.recorded_calls import list_unrecorded
 from agentci.model.case import Case, Expectation

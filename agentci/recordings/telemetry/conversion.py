@@ -1,28 +1,47 @@
-"""Converts a group of traces to turns with performance metrics."""
+"""Converts a group of traces to turns with performance metrics.
 
-from collections.abc import Iterator, Sequence
+Agents that tools run are taken out of a trace, to keep their calls apart from their caller's. Of
+traces of which only the outermost run was exported, its answer is the whole history.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Final
+
+from msgspec import Struct
 
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place
-from agentci.model.trace import ModelStep, SubagentRun, TokenUsage, Trace, Turn
+from agentci.model.trace import (
+    ModelStep,
+    RunSpan,
+    SpanKind,
+    SubagentRun,
+    TokenTotals,
+    TokenUsage,
+    Trace,
+    Turn,
+)
 from agentci.model.values import replace
 from agentci.recordings.telemetry import tool_calls
+from agentci.recordings.telemetry.conventions.api_messages import parse_message_list
 from agentci.recordings.telemetry.grouping import TraceGroup, find_conversation_id, load_trees
+from agentci.recordings.telemetry.messages import SpanMessages
 from agentci.recordings.telemetry.missing_content import explain_missing_content
 from agentci.recordings.telemetry.model_calls import ModelCall
-from agentci.recordings.telemetry.nested_agents import split_tree
-from agentci.recordings.telemetry.outer_runs import expand_history, is_outer_run
-from agentci.recordings.telemetry.run_spans import list_run_spans
 from agentci.recordings.telemetry.span_views import (
     ModelCallUsage,
     SpanView,
     find_unread_attributes,
     make_span_views,
 )
+from agentci.recordings.telemetry.spans import OperationKind, Span
 from agentci.recordings.telemetry.stored_trace import TraceSpool
+from agentci.recordings.telemetry.tool_calls import NANOSECONDS_PER_MILLISECOND
 from agentci.recordings.telemetry.trace_tree import SpanTree
 from agentci.recordings.telemetry.turn_roots import (
+    AGENT_KINDS,
     TurnSpans,
     find_parentless_views,
     group_spans_by_root,
@@ -33,6 +52,150 @@ from agentci.recordings.telemetry.turns import (
     join_continuations,
     make_partial_turn,
 )
+
+
+class NestedAgent(Struct, frozen=True, kw_only=True):
+    """An agent that a tool ran: the spans below that of the tool."""
+
+    tool: SpanView
+    tree: SpanTree
+
+    @property
+    def name(self) -> str | None:
+        """The name of its outermost span."""
+        parentless = (one for one in self.tree.spans if one.parent_id == self.tool.span.id)
+        return next((span.name for span in parentless if span.name), None)
+
+
+def split_tree(tree: SpanTree) -> tuple[SpanTree, tuple[NestedAgent, ...]]:
+    """Return the trace without what tools that called a model did, and each of these apart."""
+    views = make_span_views(tree)
+    tools = _find_tools_above(views)
+    nesting = {tools[view.span.id] for view in views if view.kind == "inference"} - {None}
+    inner: defaultdict[str, list[Span]] = defaultdict(list)
+    outer: list[Span] = []
+    for span in tree.spans:
+        tool_id = tools[span.id]
+        (inner[tool_id] if tool_id is not None and tool_id in nesting else outer).append(span)
+    agents = tuple(
+        NestedAgent(tool=view, tree=_select_spans(tree, inner[view.span.id]))
+        for view in views
+        if view.span.id in inner
+    )
+    return _select_spans(tree, outer), agents
+
+
+def _find_tools_above(views: Sequence[SpanView]) -> dict[str, str | None]:
+    """Return the id of the outermost tool above each span."""
+    children: defaultdict[str, list[SpanView]] = defaultdict(list)
+    for view in views:
+        if view.span.parent_id is not None:
+            children[view.span.parent_id].append(view)
+    found: dict[str, str | None] = {}
+    ahead: list[tuple[SpanView, str | None]] = [(one, None) for one in find_parentless_views(views)]
+    while ahead:
+        view, tool_id = ahead.pop()
+        found[view.span.id] = tool_id
+        if tool_id is None and view.kind == "tool":
+            tool_id = view.span.id
+        ahead.extend((child, tool_id) for child in children[view.span.id])
+    return found
+
+
+def _select_spans(tree: SpanTree, spans: list[Span]) -> SpanTree:
+    ids = {span.id for span in spans}
+    return replace(
+        tree,
+        spans=tuple(spans),
+        logs=tuple(log for log in tree.logs if log.span_id is None or log.span_id in ids),
+    )
+
+
+# Where the conventions of platforms have what a run returned.
+_OUTPUTS: Final = (
+    *("gen_ai.completion", "langfuse.observation.output"),
+    *("mlflow.spanOutputs", "output.value"),
+)
+_INNER_KINDS: Final = frozenset({"inference", "tool"})
+
+
+def is_outer_run(views: Sequence[SpanView]) -> bool:
+    """Return whether a trace has an agent or workflow, but neither its model nor its tool calls."""
+    kinds = {view.kind for view in views}
+    return kinds.isdisjoint(_INNER_KINDS) and not kinds.isdisjoint(AGENT_KINDS)
+
+
+def expand_history(views: Sequence[SpanView]) -> tuple[SpanView, ...] | None:
+    """Add the model calls that the answer of the outermost run shows.
+
+    Returns:
+        The views with one more per message of the model; None if the answer is not a history.
+    """
+    parentless = [view for view in find_parentless_views(views) if view.kind in AGENT_KINDS]
+    histories = list(map(_read_history, parentless))
+    if not all("user" in {message.role for message in history} for history in histories):
+        return None
+    steps = map(_make_steps, parentless, histories)
+    return (*views, *chain.from_iterable(steps))
+
+
+def _read_history(outer: SpanView) -> SpanMessages:
+    """Return all messages that a run returned; those before the question, too."""
+    raw = (outer.span.attributes.get(name) for name in _OUTPUTS)
+    return next(filter(None, (parse_message_list(one, "assistant") for one in raw)), ())
+
+
+def _make_steps(outer: SpanView, messages: SpanMessages) -> Iterator[SpanView]:
+    """Make a model call of each message of the model after the last of the user."""
+    last = max(index for index, message in enumerate(messages) if message.role == "user")
+    for index, message in enumerate(messages[last + 1 :], start=last + 1):
+        if message.role == "assistant":
+            span = outer.span
+            step = replace(
+                span,
+                id=f"{span.id}:{index}",
+                parent_id=span.id,
+                start=span.start + index,
+                end=span.start + index,
+            )
+            yield replace(
+                outer, span=step, kind="inference", input=messages[:index], output=(message,)
+            )
+
+
+# A microsecond is more precise than the clocks of recorders.
+DIGITS: Final = 3
+_KINDS: Final[Mapping[OperationKind, SpanKind]] = {
+    "inference": "model",
+    "agent": "agent",
+    "workflow": "agent",
+    "tool": "tool",
+}
+
+
+def list_run_spans(views: Sequence[SpanView]) -> Iterator[RunSpan]:
+    """Yield the spans of a run in order of their start."""
+    first = min((start for view in views if (start := view.span.start) > 0), default=0)
+    known = {view.span.id for view in views}
+    for view in sorted(views, key=lambda view: view.span.start):
+        span, usage = view.span, view.usage
+        yield RunSpan(
+            id=span.id,
+            parent=span.parent_id if span.parent_id in known else None,
+            name=span.name,
+            kind=_KINDS.get(view.kind, "other"),
+            start_ms=_as_milliseconds(max(span.start - first, 0)),
+            ms=_as_milliseconds(span.duration),
+            tokens=None
+            if usage is None
+            else TokenTotals(input=usage.input or 0, output=usage.output or 0),
+            model=view.request_model or view.response_model,
+            error=span.failed,
+        )
+
+
+def _as_milliseconds(nanoseconds: int) -> float:
+    return round(nanoseconds / NANOSECONDS_PER_MILLISECOND, DIGITS)
 
 
 def measure_performance(

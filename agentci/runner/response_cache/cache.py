@@ -22,9 +22,9 @@ from agentci.evaluators.prompts import make_answer_schema
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram
+from agentci.runner.fingerprints import SourceDigests
 from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters
 from agentci.runner.response_cache.store import ResponseStore
-from agentci.runner.source_digests import SourceDigests
 from agentci.version import __version__
 
 # A folder that takes longer to read than most programs take to run is not cached.

@@ -23,12 +23,12 @@ from agentci.config.suite import Suite
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.evaluators.agentevals.entries import DEFAULT_TIMEOUT_SECONDS
-from agentci.evaluators.agentevals.threshold import DEFAULT_THRESHOLD
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import MAX_SECONDS
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError
+from agentci.evaluators.metrics.metric import DEFAULT_THRESHOLD
 from agentci.evaluators.pytest_agent_evals.entries import GRADER_SECONDS, GraderEntry, PromptEntry
 from agentci.evaluators.pytest_agent_evals.grader import build_grader
 from agentci.evaluators.pytest_agent_evals.prompt_evaluator import build_prompt

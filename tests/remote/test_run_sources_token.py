@@ -1,6 +1,6 @@
 """The job token is an input of the action."""
 
-from agentci._util.action_inputs import read_token_input
+from agentci.remote.run_sources import read_token_input
 
 
 def test_token_is_read_from_input() -> None:

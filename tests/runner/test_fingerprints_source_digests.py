@@ -6,8 +6,8 @@ import pytest
 
 from agentci._util.workspace import find_workspace
 from agentci.evaluators.definition import FileContents
-from agentci.runner import source_digests
-from agentci.runner.source_digests import SourceDigests
+from agentci.runner import fingerprints
+from agentci.runner.fingerprints import SourceDigests
 
 FILES = {
     "own.py": "import help\nfrom pack import inner, text\nfrom pack.deep import leaf\n"
@@ -152,12 +152,12 @@ def test_files_outside_of_workspace_and_repository_are_not_read(tmp_path: Path) 
 
 
 def test_number_of_modules_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_digests, "MAX_MODULES", 1)
+    monkeypatch.setattr(fingerprints, "MAX_MODULES", 1)
     assert find_reached(folder) == {"own.py"}
 
 
 def test_large_module_counts_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_digests, "MAX_MODULE_BYTES", 10)
+    monkeypatch.setattr(fingerprints, "MAX_MODULE_BYTES", 10)
     assert find_reached(folder, "one") == {"own.py"}
 
 
