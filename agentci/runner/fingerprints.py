@@ -240,7 +240,6 @@ class SourceDigests:
             return None
         folders = (path.parent, *map(Path, files.search_path))
         names = frozenset({files.function}) if files.function else None
-
         modules = ReachedModules(self._files, folders, files.home)
         return modules.collect(path, names)
 
