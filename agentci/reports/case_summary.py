@@ -33,7 +33,9 @@ def make_case_summary(case: Case, contents: ChunkWriter | None = None) -> CaseSu
         recording=trace.place,
         dialogue=tuple(excerpt_turn(turn.user_text, turn.final_text) for turn in trace.turns),
         warnings=trace.warnings,
-        performance=None if trace.performance is None else json_text.dumps(trace.performance),
+        performance=None
+        if trace.performance is None
+        else json_text.dumps_compact(trace.performance),
         run=_digest_run(case),
         content=None
         if contents is None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from agentci._util.text.json_text import EncodedObject
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
 from agentci.evaluators.checks.names import CASE_PREFIX
@@ -570,6 +571,8 @@ def _make_result(
     seconds: float = 0.0,
     cached: bool = False,
 ) -> CheckResult:
+    if judgement is not None and judgement.details:  # kept until the last report is written
+        judgement = replace(judgement, details=EncodedObject(judgement.details))
     return CheckResult(
         id=check.id,
         config=check.config,

@@ -92,7 +92,8 @@ def find_unsupported_reason(path: Path) -> str | None:
     Raises:
         InputError: a plugin's runtime is broken and might be the one for this file.
     """
-    if _choose_runtime(path) is not command or os.access(path, os.X_OK):
+    # An executable file is one with any runtime, and finding plugins takes long.
+    if os.access(path, os.X_OK) or _choose_runtime(path) is not command:
         return None
     runtimes = (*RUNTIMES.values(), *_list_plugins())
     extensions = dict.fromkeys(extension for each in runtimes for extension in each.EXTENSIONS)

@@ -115,6 +115,7 @@ def test_encoded_object_is_like_its_value() -> None:
     assert (len(encoded), [*encoded], encoded["a"]) == (2, ["a", "c"], value["a"])
     assert dumps({"details": encoded}) == dumps({"details": value})
     assert make_strict(encoded) == value
+    assert (bool(encoded), bool(EncodedObject({}))) == (True, False)
 
 
 class _Documented(Struct, omit_defaults=True):
