@@ -51,6 +51,13 @@ def _is_gemini_output(fields: JsonObject) -> bool:
     return {"response", "stats"} <= fields.keys() and isinstance(fields.get("stats"), dict)
 
 
+def _is_cline(fields: JsonObject) -> bool:
+    content = fields.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    text = first.get("text") if isinstance(first, dict) else None
+    return fields.get("role") == "user" and str(text).startswith("<task>")
+
+
 def _is_langfuse_summary(fields: JsonObject) -> bool:
     named = {"id", "timestamp", "input", "output"} <= fields.keys()
     inner = fields.get("observations")
@@ -100,6 +107,32 @@ _ROWS: Final = (
         "the output of Gemini CLI's `--output-format json`, which has no tool calls",
         "record with `--output-format stream-json`, or use the session file",
         _is_gemini_output,
+    ),
+    _row(
+        "messages of an OpenAI Assistants thread, which have no tool calls",
+        "record the run with OTLP, or with the Responses API",
+        lambda fields: str(fields.get("object", "")).startswith("thread."),
+    ),
+    _row(
+        "a conversation of Cline or Roo Code, whose tool calls are text",
+        _USE_OTLP,
+        _is_cline,
+    ),
+    _row(
+        "a session of Goose",
+        "export it as ATIF, or record the run with OTLP",
+        lambda fields: (
+            "working_dir" in fields
+            and not {"message_count", "conversation", "description"}.isdisjoint(fields)
+        ),
+    ),
+    _row(
+        "memory steps of smolagents",
+        _USE_OTLP,
+        lambda fields: (
+            {"task", "task_images"} <= fields.keys()
+            or {"step_number", "model_input_messages"} <= fields.keys()
+        ),
     ),
     _row(
         "an ADK test file in its old form: expectations, not a recorded run",

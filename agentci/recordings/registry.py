@@ -274,6 +274,8 @@ def _make_foreign_error(kind: ForeignKind, file: str, *, line: int = 1) -> Recor
 def _describe_document(value: Json) -> str:
     """Describe a document by its type and its first keys."""
     kind = JSON_TYPE_NAMES[type(value)]
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return f"{kind} that begins with {_describe_document(value[0])}"
     if not isinstance(value, dict) or not value:
         return kind
     keys = [quote_name(key) for key in value]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
-from agentci.recordings.telemetry.json_input import iterate_objects, parse_json_or_text
+from agentci.recordings.telemetry.json_input import parse_json_or_text
 
 TEXT: Final = "text"
 TOOL_CALL: Final = "tool_call"
@@ -148,10 +148,14 @@ _CALL_FIELDS: Final = frozenset(
 def normalize_tool_calls(tool_calls: Json) -> list[JsonObject]:
     """Normalize ``tool_calls`` in the OpenAI or LangChain style, whose items have any type."""
     listed = parse_json_or_text(tool_calls) if isinstance(tool_calls, str) else tool_calls
-    return [_normalize_listed_call(call) for call in iterate_objects(listed)]
+    if not isinstance(listed, list):
+        listed = [listed] if listed else []
+    return [_normalize_listed_call(call) for call in listed]
 
 
-def _normalize_listed_call(call: JsonObject) -> JsonObject:
+def _normalize_listed_call(call: Json) -> JsonObject:
+    if not isinstance(call, dict):
+        return {"type": UNKNOWN, "name": "tool call that is no object"}
     inner = get_first(call, "function", "custom")
     fields = inner if isinstance(inner, dict) else call
     name = get_first(fields, *_NAME_KEYS)

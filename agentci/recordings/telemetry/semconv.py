@@ -132,8 +132,11 @@ SPAN_ATTRIBUTES: Final = AttributeNames(
     },
     (ADK_PREFIX, USAGE_PREFIX, PROMPT_PREFIX, COMPLETION_PREFIX),
 )
+# What a message event says as one JSON text, in the clients of Azure AI.
+EVENT_CONTENT: Final = "gen_ai.event.content"
 EVENT_ATTRIBUTES: Final = AttributeNames(
     DETAILS_ATTRIBUTES
+    | {EVENT_CONTENT}
     | {"content", "id", "message", "name", "finish_reason", "tool_calls"}
     | {"event.name", "otel.event.name"},
 )

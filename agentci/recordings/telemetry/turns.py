@@ -113,6 +113,10 @@ def _find_answer(anchor: SpanView, found: Sequence[ModelCall]) -> TurnAnswer | N
     """Return the output of the root span, else that of the last model call with text."""
     if has_content(anchor.output):
         text = messages.extract_text(anchor.output) or messages.extract_fallback_text(anchor.output)
+        # OpenLIT records the last messages of the conversation, also those of earlier turns.
+        if len(anchor.output) > 1 and (last := messages.extract_text(anchor.output[-1:])):
+            answers = _find_answers(anchor, found)
+            text = last if any(one.call and one.text == last for one in answers) else text
         return TurnAnswer(text=text, call=_find_answering_call(anchor, text, found))
     return next(_find_answers(anchor, found), None)
 

@@ -34,6 +34,41 @@ def is_marked(message: JsonObject) -> bool:
     )
 
 
+def is_converse(message: JsonObject) -> bool:
+    """Return whether a message can only be one of Bedrock's Converse API."""
+    blocks = iterate_objects(message.get("content"))
+    return any(isinstance(block.get(key), dict) for block in blocks for key in _CONVERSE_TYPES)
+
+
+def add_converse_message(run: MessageListBuilder, message: JsonObject) -> None:
+    """Add one message of Bedrock's Converse API, which Strands Agents keeps as well."""
+    content = message.get("content")
+    if isinstance(content, list):
+        content = [_convert_block(block) if isinstance(block, dict) else block for block in content]
+    add_message(run, {**message, "content": content})
+
+
+_CONVERSE_TYPES: Final = ("toolUse", "toolResult")
+
+
+def _convert_block(block: JsonObject) -> JsonObject:
+    """Convert a block of Converse, whose only key is its type, to one of Anthropic."""
+    call, result = as_object(block.get("toolUse")), as_object(block.get("toolResult"))
+    if call:
+        named = {"id": call.get("toolUseId"), "name": call.get("name"), "input": call.get("input")}
+        return {"type": "tool_use", **named}
+    if result:
+        listed = result.get("content")
+        is_json = isinstance(listed, list) and len(listed) == 1 and "json" in as_object(listed[0])
+        return {
+            "type": "tool_result",
+            "tool_use_id": result.get("toolUseId"),
+            "content": as_object(listed[0])["json"] if is_json else listed,
+            "is_error": result.get("status") == "error",
+        }
+    return {"type": "text", **block} if "text" in block else {"type": "other", **block}
+
+
 def add_message(run: MessageListBuilder, message: JsonObject) -> None:
     """Add one message."""
     role, content = message.get("role"), message.get("content")
@@ -112,6 +147,8 @@ def has_question(content: Json) -> bool:
 
 
 def _add_result(turns: TurnBuilder, block: JsonObject) -> None:
+    if "tool_use_id" not in block:
+        raise DocumentFormatError("a block of type `tool_result` has no `tool_use_id`")
     turns.add_result(
         block.get("tool_use_id"), block.get("content"), failed=block.get("is_error") is True
     )
@@ -124,4 +161,4 @@ def _is_call(block: JsonObject) -> bool:
 
 def _is_result(block: JsonObject) -> bool:
     kind = block.get("type")
-    return isinstance(kind, str) and kind.endswith(_RESULT_ENDING) and "tool_use_id" in block
+    return isinstance(kind, str) and kind.endswith(_RESULT_ENDING)

@@ -151,6 +151,8 @@ class _Session:
         if record.get("isMeta") is True or record.get("isCompactSummary") is True:
             return
         message = as_object(record.get("message"))
+        if "content" not in message and "parts" in message:
+            raise DocumentFormatError("a message with `parts`, which Qwen Code writes, is not read")
         if record.get("type") == "user":
             self._note_child(record, message.get("content"))
             agent.add_user(message.get("content"))
@@ -292,6 +294,10 @@ class _ClaudeStream:
             self._add_message(record)
         elif kind == "result":
             self._add_result(record)
+        elif kind == "tool_call":
+            raise DocumentFormatError(
+                "a record of type `tool_call`, which Cursor writes, is not read"
+            )
 
     def _add_message(self, record: JsonObject) -> None:
         self.has_messages = True

@@ -60,12 +60,15 @@ MESSAGE_FORMATS: Final[Mapping[str, MessageFormat]] = {
     "anthropic-messages": MessageFormat(
         is_marked=anthropic_messages.is_marked, add=anthropic_messages.add_message
     ),
+    "bedrock-converse": MessageFormat(
+        is_marked=anthropic_messages.is_converse, add=anthropic_messages.add_converse_message
+    ),
     "openai-chat": MessageFormat(is_marked=openai_chat.is_marked, add=openai_chat.add_message),
 }
 # Text without tool calls has this form in most of them.
 FALLBACK: Final = "openai-chat"
 # Keys of what a model returned, in logs of requests and responses.
-ANSWER_KEYS: Final = ("choices", "response", "output", "completion", "answer")
+ANSWER_KEYS: Final = ("choices", "response", "output", "outputs", "completion", "answer")
 _GRAPH_FORMAT: Final = "langchain-messages"
 
 

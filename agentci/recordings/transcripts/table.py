@@ -162,6 +162,11 @@ _ROWS: Final = (
         module=_MESSAGE_LISTS,
     ),
     TranscriptFormat(
+        name="bedrock-converse",
+        title="Amazon Bedrock Converse, Strands Agents (`agent.messages`)",
+        module=_MESSAGE_LISTS,
+    ),
+    TranscriptFormat(
         name="openai-chat",
         title="OpenAI Chat Completions, and lists of `role` and `content`",
         module=_MESSAGE_LISTS,

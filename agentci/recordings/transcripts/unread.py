@@ -18,6 +18,7 @@ _CALL_LIST_KEYS: Final = ("tool_calls", "toolCalls", "invalid_tool_calls", "tool
 _CALL_KEYS: Final = ("function_call", "functionCall")
 _CONTENT_KEYS: Final = ("content", "parts")
 _USER_ROLES: Final = ("user", "human", "system", "developer", "tool")
+_SPEAKERS: Final = ("user", "assistant")
 _CALL_WORDS: Final = ("call", "tool", "function", "command", "exec", "invocation", "action")
 
 
@@ -35,7 +36,10 @@ def check_message(message: JsonObject, names: Collection[str]) -> None:
     Raises:
         DocumentFormatError: it has one.
     """
-    by_user = message.get("role", message.get("type")) in _USER_ROLES
+    role = message.get("role", message.get("type"))
+    by_user = role in _USER_ROLES
+    if role in _SPEAKERS:
+        _check_text(message.get("content"))
     for part in _list_parts(message):
         name = str(part.get("name"))
         if part["type"] == UNKNOWN and not by_user:
@@ -44,6 +48,20 @@ def check_message(message: JsonObject, names: Collection[str]) -> None:
             raise DocumentFormatError(f"the tool call `{name[:80]}` is in a form that is not read")
     if not names:
         check_finish_reason(message)
+
+
+def _check_text(content: Json) -> None:
+    """Check that the text of a message is where it is read.
+
+    Raises:
+        DocumentFormatError: it is not.
+    """
+    if isinstance(content, dict):
+        keys = ", ".join(f"`{key[:40]}`" for key in [*content][:4])
+        raise DocumentFormatError(f"a content that is an object with {keys} is not read")
+    for part in iterate_objects(content):
+        if part.get("type") == "text" and not isinstance(part.get("text", ""), str | None):
+            raise DocumentFormatError("a part of type `text` whose `text` is no string is not read")
 
 
 def check_finish_reason(ended: JsonObject) -> None:

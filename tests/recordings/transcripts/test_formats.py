@@ -1083,6 +1083,16 @@ class TestAtif:
         ({"$schema": "https://x/sarif-2.1.0.json", "runs": []}, "a SARIF report"),
         ({"schema_version": 1, "decision": {}, "totals": {}}, "results of agentci"),
         ({"log": {"entries": []}}, "an HTTP archive (HAR)"),
+        (
+            [{"object": "thread.message", "role": "user", "content": []}],
+            "messages of an OpenAI Assistants thread, which have no tool calls",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "<task>\nHi\n</task>"}]}],
+            "a conversation of Cline or Roo Code, whose tool calls are text",
+        ),
+        ({"working_dir": "/w", "message_count": 1}, "a session of Goose"),
+        ([{"task": "Hi", "task_images": None}], "memory steps of smolagents"),
         ({"response": "A", "stats": {}}, "`--output-format json`, which has no tool calls"),
         ({"trace_id": "tr-1", "request_preview": "x"}, "a DataFrame of MLflow traces"),
         ([{"traceId": "a", "id": "b", "localEndpoint": {}}], "Zipkin JSON"),

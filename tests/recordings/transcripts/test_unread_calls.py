@@ -173,6 +173,55 @@ class TestMixedForms:
             "a record of type `tool_call` is not read",
             id="Gemini CLI",
         ),
+        pytest.param(
+            [
+                {"type": "system", "subtype": "init", "session_id": "s", "model": "m"},
+                {"type": "tool_call", "tool_call": {"readToolCall": {}}, "session_id": "s"},
+            ],
+            "a record of type `tool_call`, which Cursor writes, is not read",
+            id="Cursor",
+        ),
+        pytest.param(
+            [
+                {
+                    **{"type": "user", "sessionId": "s", "uuid": "u", "parentUuid": None},
+                    "message": {"role": "user", "parts": [{"text": "Hi"}]},
+                }
+            ],
+            "a message with `parts`, which Qwen Code writes, is not read",
+            id="Qwen Code",
+        ),
+        pytest.param(
+            [
+                [
+                    ASK,
+                    {"role": "assistant", "content": [{"type": "tool_use", "name": "f"}]},
+                    {"role": "user", "content": [{"type": "tool_result", "toolUseID": "c"}]},
+                ]
+            ],
+            "message 3: a block of type `tool_result` has no `tool_use_id`",
+            id="thread of Amp",
+        ),
+        pytest.param(
+            [[{"role": "user", "content": {"format": 2, "parts": []}}]],
+            "message 1: a content that is an object with `format`, `parts` is not read",
+            id="Mastra",
+        ),
+        pytest.param(
+            [[{"role": "user", "content": [{"type": "text", "text": {"value": "Hi"}}]}]],
+            "message 1: a part of type `text` whose `text` is no string is not read",
+            id="text in an object",
+        ),
+        pytest.param(
+            [{"messages": [ASK], "outputs": [{"text": "", "tool_calls": [{}]}]}],
+            "`outputs` beside `messages` may hold the answer; append it to `messages`",
+            id="history of DSPy",
+        ),
+        pytest.param(
+            [[ASK, {"role": "assistant", "content": "x", "tool_calls": ["f()"]}]],
+            "message 2: a tool call that is no object, which may be a tool call, is not read",
+            id="calls as text",
+        ),
     ],
 )
 def test_unknown_call_is_refused(records: list[Any], message: str) -> None:

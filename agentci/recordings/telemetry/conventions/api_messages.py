@@ -18,6 +18,7 @@ from agentci.recordings.telemetry.json_input import (
     parse_nested_json,
 )
 from agentci.recordings.telemetry.message_parts import (
+    UNKNOWN,
     flatten_content,
     make_call_part,
     make_response_part,
@@ -58,6 +59,9 @@ _WRAPPERS: Final = (
 )
 _BODY_KEYS: Final = frozenset({"content", "parts", "blocks", "tool_calls"})
 _MAX_WRAPPERS: Final = 8
+_CALL_KEYS: Final = frozenset(
+    {"tool_calls", "toolCalls", "function_call", "functionCall", "tool_use", "toolUse"}
+)
 # Keys that hold the question or the answer as text.
 _INPUT_KEYS: Final = (
     *("input", "question", "query", "user_input", "prompt", "text", "message", "task"),
@@ -123,9 +127,24 @@ def _parse(raw: Json, role: str, text_keys: Sequence[str]) -> SpanMessages:
     if isinstance(value, dict | list) and value:
         # The messages of the model calls are better, but any JSON is better than nothing.
         text = raw if isinstance(raw, str) else json.dumps(value)
-        other = parse_content([make_text_part(text)])
+        parts = [make_text_part(text)]
+        if _holds_calls(value):
+            parts.append({"type": UNKNOWN, "name": "tool call in an object without a role"})
+        other = parse_content(parts)
         return (SpanMessage(role=role, content=EMPTY_CONTENT, fallback=other),)
     return ()
+
+
+def _holds_calls(value: Json, depth: int = 0) -> bool:
+    """Return whether a value that is no message names tool calls."""
+    if depth > _MAX_WRAPPERS:
+        return False
+    if isinstance(value, list):
+        return any(_holds_calls(one, depth + 1) for one in value)
+    return isinstance(value, dict) and any(
+        (key in _CALL_KEYS and bool(one)) or _holds_calls(one, depth + 1)
+        for key, one in value.items()
+    )
 
 
 def _find_text(value: Json, keys: Sequence[str]) -> str | None:

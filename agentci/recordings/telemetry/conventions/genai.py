@@ -6,6 +6,7 @@ from typing import Final
 from agentci.model.json import Json, JsonObject
 from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
+from agentci.recordings.telemetry.json_input import parse_json_or_text
 from agentci.recordings.telemetry.message_parts import (
     make_response_part,
     make_text_part,
@@ -77,6 +78,7 @@ def _read_event_layers(
 
 def read_message_events(events: Sequence[SpanEvent]) -> SpanReading:
     """Read message events, in their order."""
+    events = [replace(event, payload=_unwrap_payload(event.payload)) for event in events]
     choices = [event.payload for event in events if event.name == semconv.CHOICE_EVENT]
     output = tuple(map(_parse_choice_event, choices))
     reasons = [one.get("finish_reason") for one in choices] if has_content(output) else []
@@ -91,6 +93,13 @@ def read_message_events(events: Sequence[SpanEvent]) -> SpanReading:
     )
 
 
+def _unwrap_payload(payload: JsonObject) -> JsonObject:
+    """Return what an event says; the clients of Azure AI record it as one JSON text."""
+    raw = payload.get(semconv.EVENT_CONTENT)
+    said = parse_json_or_text(raw) if isinstance(raw, str) else raw
+    return {**payload, **said} if isinstance(said, dict) else payload
+
+
 def _parse_user_event(payload: JsonObject) -> SpanMessage:
     return SpanMessage(role="user", content=parse_content(parse_parts(payload.get("content"))))
 
@@ -100,7 +109,8 @@ def _parse_assistant_event(payload: JsonObject) -> SpanMessage:
 
 
 def _parse_tool_event(payload: JsonObject) -> SpanMessage:
-    answer = make_response_part(payload.get("id"), payload.get("name"), payload.get("content"))
+    call_id = payload.get("id", payload.get("tool_call_id"))
+    answer = make_response_part(call_id, payload.get("name"), payload.get("content"))
     return SpanMessage(role="tool", content=parse_content([answer]))
 
 

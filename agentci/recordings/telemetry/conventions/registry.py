@@ -226,6 +226,13 @@ CONVENTIONS: Final = (
         in_agentevals=True,
     ),
     Convention(
+        name="azure_ai",
+        title="Azure AI Inference and Agents",
+        scopes=("azure.core.tracing.", "azure.ai."),
+        capture="set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true",
+        has_reader=False,
+    ),
+    Convention(
         name="autogen",
         title="AutoGen core",
         scopes=("autogen-core", "autogen."),
