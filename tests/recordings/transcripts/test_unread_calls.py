@@ -184,7 +184,10 @@ class TestMixedForms:
         pytest.param(
             [
                 {
-                    **{"type": "user", "sessionId": "s", "uuid": "u", "parentUuid": None},
+                    "type": "user",
+                    "sessionId": "s",
+                    "uuid": "u",
+                    "parentUuid": None,
                     "message": {"role": "user", "parts": [{"text": "Hi"}]},
                 }
             ],
