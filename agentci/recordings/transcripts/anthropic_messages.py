@@ -59,11 +59,11 @@ def _convert_block(block: JsonObject) -> JsonObject:
         return {"type": "tool_use", **named}
     if result:
         listed = result.get("content")
-        is_json = isinstance(listed, list) and len(listed) == 1 and "json" in as_object(listed[0])
+        only = as_object(listed[0]) if isinstance(listed, list) and len(listed) == 1 else {}
         return {
             "type": "tool_result",
             "tool_use_id": result.get("toolUseId"),
-            "content": as_object(listed[0])["json"] if is_json else listed,
+            "content": only.get("json", listed),
             "is_error": result.get("status") == "error",
         }
     return {"type": "text", **block} if "text" in block else {"type": "other", **block}

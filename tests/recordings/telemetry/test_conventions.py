@@ -253,6 +253,9 @@ def test_message_that_is_too_long_is_reported() -> None:
         ({"openinference.span.kind": "LLM"}, True),
         ({"gen_ai.operation.name": "chat"}, True),
         ({"gen_ai.operation.name": "create_agent"}, False),
+        ({"lmnr.span.type": "LLM"}, True),
+        ({"genkit:type": "action"}, True),
+        ({"langwatch.span.type": "llm"}, True),
         ({}, False),
     ],
 )

@@ -244,7 +244,10 @@ CONVENTIONS: Final = (
 
 
 # Attributes of agents in conventions that are not read: their traces are errors, not ignored.
-UNREAD_PREFIXES: Final = ("llm.", "braintrust.", "haystack.", "lmnr.", "promptflow.", "weave.")
+UNREAD_PREFIXES: Final = (
+    *("llm.", "braintrust.", "haystack.", "lmnr.", "promptflow.", "weave.", "genkit:", "mastra."),
+    *("langtrace.", "langwatch.", "agentops.", "opik."),
+)
 # Attributes that hold whole messages, and are not read if they are too long.
 MESSAGE_ATTRIBUTES: Final = (
     *(semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, "input.value", "output.value"),
