@@ -155,7 +155,7 @@ def normalize_tool_calls(tool_calls: Json) -> list[JsonObject]:
 
 def _normalize_listed_call(call: Json) -> JsonObject:
     if not isinstance(call, dict):
-        return {"type": UNKNOWN, "name": "tool call that is no object"}
+        return {"type": UNKNOWN, "name": "tool call that is not an object"}
     inner = get_first(call, "function", "custom")
     fields = inner if isinstance(inner, dict) else call
     name = get_first(fields, *_NAME_KEYS)

@@ -61,7 +61,8 @@ def _check_text(content: Json) -> None:
         raise DocumentFormatError(f"a content that is an object with {keys} is not read")
     for part in iterate_objects(content):
         if part.get("type") == "text" and not isinstance(part.get("text", ""), str | None):
-            raise DocumentFormatError("a part of type `text` whose `text` is no string is not read")
+            message = "a part of type `text` whose `text` is not a string is not read"
+            raise DocumentFormatError(message)
 
 
 def check_finish_reason(ended: JsonObject) -> None:

@@ -212,7 +212,7 @@ class TestMixedForms:
         ),
         pytest.param(
             [[{"role": "user", "content": [{"type": "text", "text": {"value": "Hi"}}]}]],
-            "message 1: a part of type `text` whose `text` is no string is not read",
+            "message 1: a part of type `text` whose `text` is not a string is not read",
             id="text in an object",
         ),
         pytest.param(
@@ -222,7 +222,7 @@ class TestMixedForms:
         ),
         pytest.param(
             [[ASK, {"role": "assistant", "content": "x", "tool_calls": ["f()"]}]],
-            "message 2: a tool call that is no object, which may be a tool call, is not read",
+            "message 2: a tool call that is not an object, which may be a tool call, is not read",
             id="calls as text",
         ),
     ],
