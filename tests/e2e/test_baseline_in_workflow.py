@@ -323,7 +323,7 @@ class TestStaleBaseline:
             f"the baseline is stale: its commit {M1[:12]} is 1 commit before the base {M2[:12]}"
         )
         assert ran.code == 0
-        assert any(message in each for each in ran.results["decision"]["reasons"])
+        assert any(message in each for each in ran.results["decision"]["notes"])
         assert message in ran.out
         for name in ("summary.md", "report.html"):
             assert message in (workflow.folder / "agentci-results" / name).read_text()
@@ -349,7 +349,7 @@ class TestMissingBaseline:
             "docs/baselines.md for how a workflow keeps its results)"
         )
         assert (ran.code, compared(ran)["no_baseline"]) == (0, why)
-        assert why in ran.results["decision"]["reasons"]
+        assert why in ran.results["decision"]["notes"]
         assert why in ran.out
         assert (
             "baseline not found" in (workflow.folder / "agentci-results" / "summary.md").read_text()

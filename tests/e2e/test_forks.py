@@ -46,7 +46,7 @@ def test_judge_without_key_is_skipped(tmp_path: Path) -> None:
         found = on_fork(tmp_path, at(server.url), evaluators=[CONTAINS, JUDGE], cases=2)
     assert (found.ran.code, found.statuses) == (0, ["passed", "skipped"] * 2)
     assert found.reasons == [None, WHY] * 2
-    why = " ".join(found.report["decision"]["reasons"])
+    why = " ".join(found.report["decision"]["notes"])
     assert f"2 checks skipped (j): {WHY}" in why
     [warning] = [each for each in found.report["problems"] if each["severity"] == "warning"]
     assert warning["message"] == f"checks without a cached response are skipped: {IN_WARNING}"

@@ -38,7 +38,8 @@ def statuses(ran: Ran) -> dict[tuple[str, str], str]:
 
 
 def reasons(ran: Ran) -> str:
-    return "\n".join(ran.results["decision"]["reasons"])
+    decision = ran.results["decision"]
+    return "\n".join([*decision["reasons"], *decision["notes"]])
 
 
 @pytest.mark.parametrize(
