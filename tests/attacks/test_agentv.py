@@ -31,7 +31,7 @@ for place in (top / "pwned", top / "workspace" / "pwned"):
 print(json.dumps({"score": 0.1, "verdict": "fail", "reasoning": " ".join(seen)}))
 """
 COMMAND = "python3 grade.py"
-GRADER = {"name": "own", "provider": "cli", "command": COMMAND, "cwd": ".."}
+GRADER = {"name": "own", "provider": "cli", "command": COMMAND, "cwd": "."}
 # Evaluators that run `grade.py`, other than `code_judge`.
 GRADERS: Mapping[str, Mapping[str, Any]] = {
     "target": {"type": "llm-grader", "target": "own"},
