@@ -23,12 +23,11 @@ from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
 from agentci.evaluators.checks.check import (
-    CALLS_CHECK,
     CaseCheckEvaluator,
     CheckContext,
     CheckEvaluator,
 )
-from agentci.evaluators.checks.names import CASE_PREFIX
+from agentci.evaluators.checks.names import CALLS_CHECK, CASE_PREFIX
 from agentci.evaluators.checks.registry import CHECK_TYPE, read_expected_calls
 from agentci.evaluators.checks.trajectory import CaseCalls
 from agentci.evaluators.evaluator_type import TextFile

@@ -12,7 +12,7 @@ from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
-from agentci.evaluators.checks.check import CALLS_CHECK
+from agentci.evaluators.checks.names import CALLS_CHECK
 from agentci.evaluators.metrics import tool_trajectory
 from agentci.model.case import Dataset, EvalCase, EvalSet
 from agentci.model.problem import COMMAND_LINE, Problem

@@ -4,13 +4,12 @@ A check at an eval case is one evaluator for each name, with a rule for each cas
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from agentci._util.text import json_text
 from agentci.errors import EvaluatorError
-from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import covers_case, extract_judgement
 from agentci.evaluators.evaluator_type import TextFile
@@ -272,9 +271,6 @@ def make_finding(
         misses=misses,
         details=details or {},
     )
-
-
-CALLS_CHECK: Final = f"{CASE_PREFIX}calls"
 
 
 class CaseCheckEvaluator(Struct, frozen=True, kw_only=True):

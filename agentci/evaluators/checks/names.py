@@ -14,6 +14,7 @@ MAX_SUBJECT: Final = 40
 LIMIT_PREFIX: Final = "max_"
 # What the names of checks of eval cases start with.
 CASE_PREFIX: Final = "case:"
+CALLS_CHECK: Final = f"{CASE_PREFIX}calls"
 
 CHECK_NAMES: Final = (
     *("max_latency", "max_duration", "max_tokens", "max_cost", "max_tool_calls"),
