@@ -102,3 +102,10 @@ def _run(
         text=True,
         check=False,
     )
+
+
+def test_modules_of_every_run_do_not_load_pydantic(tmp_path: Path) -> None:
+    """Only configs need it; a run with a metric would take half as long again."""
+    modules = "agentci.cli.commands.run, agentci.runner.plan, agentci.config.suite"
+    ran = _run(f"import sys, {modules}\nprint('pydantic' in sys.modules)", tmp_path)
+    assert ran.stdout == "False\n", ran.stderr
