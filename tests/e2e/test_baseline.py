@@ -152,7 +152,7 @@ def test_same_named_evaluators_are_compared_per_config(tmp_path: Path) -> None:
     assert "Quality gate failed: b/agentci.yaml: own regressed: " in ran.out
     reports = tmp_path / "agentci-results"
     page = (reports / "report.html").read_text()
-    assert "own (b/agentci.yaml) regressed: mean score 1 " in page
+    assert "b/agentci.yaml: own regressed: mean score 1 → 0" in page
     for text in (ran.out, (reports / "summary.md").read_text()):
         section = text.partition("Comparison with the baseline")[2].partition("Failed checks")[0]
         assert "own (a/agentci.yaml)" in section

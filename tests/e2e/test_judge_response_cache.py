@@ -129,7 +129,7 @@ def test_judge_usage_and_savings_are_reported(tmp_path: Path) -> None:
     ]
     saved = "saved by cached responses: 2 calls, 240 tokens, $0.0006"
     line = f"Judge usage: 0 calls, 0 tokens, $0; {saved}"
-    assert f"  {line}\n" in second.ran.out
+    assert f"\n{line}\n" in second.ran.out
     assert third.report["judges"][0]["saved"] == {"calls": 2, "tokens": 240, "usd": None}
 
 
