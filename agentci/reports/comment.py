@@ -86,6 +86,8 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         yield make_policy_section(report.policy)
     yield from make_failure_sections(report, unfolded=MAX_UNFOLDED, report_url=report_url)
     yield _errored(report_format.filter_by_status(report.results, "errored"), several=several)
+    if report.comparison is not None:
+        yield _worse_section(report.comparison)
     yield make_lower_scores_section(report, report_url)
     yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
     if report.comparison is not None:
@@ -157,16 +159,29 @@ def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
     return f"{passed:,} of {evaluated:,}" + (f" ({', '.join(others)})" if others else "")
 
 
-def _comparison_section(comparison: Comparison) -> sections.Section:
-    blocks = [
-        *(f"- {markdown_prose(remark)}\n" for remark in baseline_text.list_remarks(comparison)),
-        *(
-            f"- {markdown_code(case)}, {markdown_code(evaluator)}: {markdown_prose(scores)}\n"
-            for case, evaluator, scores in baseline_text.list_worse(
-                comparison, beside_failures=True
-            )
+def _worse_section(comparison: Comparison) -> sections.Section:
+    """Make the section of checks that no longer pass and are not among the failures."""
+    cases: dict[tuple[str, str], list[str]] = {}
+    worse = baseline_text.list_worse(comparison, beside_failures=True)
+    for case, evaluator, scores in worse:
+        cases.setdefault((evaluator, scores), []).append(markdown_code(case))
+    return sections.Section(
+        name="comparison",
+        title="### Worse than the baseline\n\n",
+        noun="worse check",
+        blocks=(
+            f"- {markdown_code(evaluator)} {markdown_prose(scores)}: "
+            f"{', '.join(truncate.truncate_list(names, report_format.MAX_NAMES))}\n"
+            for (evaluator, scores), names in cases.items()
         ),
-    ]
+        total=len(cases),
+        max_items=MAX_CASES,
+        share=0.05,
+    )
+
+
+def _comparison_section(comparison: Comparison) -> sections.Section:
+    blocks = [f"- {markdown_prose(each)}\n" for each in baseline_text.list_remarks(comparison)]
     section = sections.Section(
         name="comparison",
         title="",

@@ -17,8 +17,8 @@ COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "worse", "better", "
 MIN_CHANGE: Final = 0.005
 
 _CLASS_WORDS: Final = {
-    "newly_skipped": "skipped only now",
-    "newly_errored": "with an error only now",
+    "newly_skipped": "newly skipped",
+    "newly_errored": "newly errored",
     "newly_evaluated": "evaluated only now",
     "not_evaluated": "evaluated in neither run",
 }
@@ -167,7 +167,8 @@ def list_worse(
     """
     for compared in comparison.evaluators:
         for each in compared.worse:
-            is_known = each.status in ("failed", "errored") and each.check_class == "compared"
+            is_failure = each.status == "failed" and each.check_class == "compared"
+            is_known = is_failure or each.status == "errored"
             if beside_failures and is_known and not each.fails_before:
                 continue
             yield each.case, format_evaluator(compared, comparison), format_scores(each)

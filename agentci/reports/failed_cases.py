@@ -1,6 +1,7 @@
 """The failed cases of the comment and the summary, one per cause, with the first difference."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
@@ -114,7 +115,10 @@ def make_lower_scores_section(report: Report, report_url: str) -> sections.Secti
 
 
 def format_changes(report: Report) -> str:
-    """Format how many cases changed: ``**2 new failures**, 1 fixed, 3 changed answers``."""
+    """Format how many cases changed: ``**2 new failures**, 1 fixed, 3 changed answers``.
+
+    Checks that passed and are skipped or removed now are counted beside the cases.
+    """
     if not report.baseline:
         return ""
     outcomes = list_case_outcomes(report)
@@ -124,6 +128,15 @@ def format_changes(report: Report) -> str:
     counts.append(
         (sum(each.answer_changed is True for each in outcomes), "changed answer", "changed answers")
     )
+    gone = Counter(
+        change.status
+        for compared in (report.comparison.evaluators if report.comparison else ())
+        for change in compared.worse
+    )
+    counts += [
+        (gone[status], f"check that passed was {status}", f"checks that passed were {status}")
+        for status in ("skipped", "removed")
+    ]
     texts = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
     if not texts:
         return "No case changed against the baseline."
