@@ -211,8 +211,8 @@ def _forked(job: ProgramJob, *, sandboxed: bool) -> None:
             timeout_seconds=job.timeout_seconds,
             number=0,
         )
-    order = sandbox.make_order(job.command, job.cwd)
-    process = start_program(order, launcher, find_job_imports(job))
+    request = sandbox.make_start_request(job.command, job.cwd)
+    process = start_program(request, launcher, find_job_imports(job))
     process.stdin.write(STDIN)
     process.stdin.close()
     process.stdout.read()
