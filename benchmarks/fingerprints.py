@@ -11,6 +11,7 @@ from agentci.cli.process import make_session
 from agentci.config.overrides import Overrides
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.model.case import AgentvCase, EvalCase, Expectation
+from agentci.model.json import JsonObject
 from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, Turn
 from agentci.runner.fingerprints import Fingerprints
@@ -89,7 +90,9 @@ def _make_expectations(count: int) -> Iterator[Expectation]:
             )
             for _ in range(3)
         )
-        messages = tuple({"role": "assistant", "content": {"a": number}} for _ in turns)
+        messages: tuple[JsonObject, ...] = tuple(
+            {"role": "assistant", "content": {"a": number}} for _ in turns
+        )
         yield Expectation(
             eval_case=EvalCase(id=f"{number}", turns=turns, place=PLACE),
             agentv_case=AgentvCase(

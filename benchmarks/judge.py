@@ -45,7 +45,7 @@ class Model(ThreadingHTTPServer):
 
 class Answering(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Model
+    server: Model  # type: ignore[mutable-override]
 
     def do_POST(self) -> None:
         started = time.perf_counter()

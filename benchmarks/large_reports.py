@@ -10,6 +10,7 @@ from typing import Any, Final
 from agentci.gate.decision import compute_totals, decide
 from agentci.model.case import CaseSummary, DialogueTurn
 from agentci.model.gate import Gate, GatePolicy
+from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
 from agentci.model.result import CheckResult, Report
@@ -83,8 +84,10 @@ def _number(array: str, case: int, index: int) -> dict[str, Any]:
 
 
 def _make_report() -> Report:
-    calls = [{"name": "get_weather", "args": {"city": "Oslo", "days": 2, "units": ["celsius"]}}]
-    comparison = {"expected": calls, "actual": calls, "matched": True}
+    calls: list[JsonObject] = [
+        {"name": "get_weather", "args": {"city": "Oslo", "days": 2, "units": ["celsius"]}}
+    ]
+    comparison: JsonObject = {"expected": calls, "actual": calls, "matched": True}
     case = CaseSummary(
         id="case",
         trace_id="4bf92f3577b34da6a3ce929d0e0e4736",

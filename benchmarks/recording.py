@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agentci._util.text.secrets import Redactor
@@ -135,14 +135,14 @@ def _encode(kind: str, numbers: list[int]) -> bytes:
     return b"".join(_field(1, _encode_batch(each)) for each in document["resourceSpans"])
 
 
-def _encode_batch(batch: Mapping[str, object]) -> bytes:
+def _encode_batch(batch: Mapping[str, Any]) -> bytes:
     (group,) = batch["scopeSpans"]
     scope = _field(1, _field(1, group["scope"]["name"].encode()))
     spans = b"".join(_field(2, _encode_span(each)) for each in group["spans"])
     return _field(2, scope + spans)
 
 
-def _encode_span(span: Mapping[str, object]) -> bytes:
+def _encode_span(span: Mapping[str, Any]) -> bytes:
     parent = span.get("parentSpanId")
     return b"".join(
         (
@@ -157,7 +157,7 @@ def _encode_span(span: Mapping[str, object]) -> bytes:
     )
 
 
-def _encode_attribute(attribute: Mapping[str, object]) -> bytes:
+def _encode_attribute(attribute: Mapping[str, Any]) -> bytes:
     value = attribute["value"]
     text = value.get("stringValue", value.get("intValue", ""))
     return _field(1, attribute["key"].encode()) + _field(2, _field(1, str(text).encode()))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 GOLDEN_CASES = 100
 START = 1_760_000_000_000_000_000  # nanoseconds
@@ -47,11 +48,11 @@ def _answer(number: int) -> str:
     return f"It will be sunny in city {number % GOLDEN_CASES}, 21 degrees, with a light breeze."
 
 
-def _arguments(number: int) -> dict[str, object]:
+def _arguments(number: int) -> dict[str, Any]:
     return {"city": f"city {number % GOLDEN_CASES}", "days": 1, "units": ["celsius", "km/h"]}
 
 
-def make_export(number: int) -> dict[str, object]:
+def make_export(number: int) -> dict[str, Any]:
     """Make the export of one trace as OTLP JSON."""
     return {
         "resourceSpans": [
@@ -65,7 +66,7 @@ def make_export(number: int) -> dict[str, object]:
     }
 
 
-def _spans(number: int) -> Iterator[dict[str, object]]:
+def _spans(number: int) -> Iterator[dict[str, Any]]:
     """One turn: the agent, a model call that wants a tool, the tool, a model call that answers."""
     call = {"type": "tool_call", "id": "c1", "name": "get_weather", "arguments": _arguments(number)}
     result = {"type": "tool_call_response", "id": "c1", "response": {"sky": "clear", "high": 21}}
@@ -89,11 +90,11 @@ def _spans(number: int) -> Iterator[dict[str, object]]:
     yield _span(number, 3, "chat", _chat(heard, [_message("assistant", answer)]))
 
 
-def _message(role: str, part: object) -> dict[str, object]:
+def _message(role: str, part: object) -> dict[str, Any]:
     return {"role": role, "parts": [part]}
 
 
-def _chat(asked: list[dict[str, object]], said: list[dict[str, object]]) -> dict[str, object]:
+def _chat(asked: list[dict[str, Any]], said: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "benchmark",
@@ -106,7 +107,7 @@ def _chat(asked: list[dict[str, object]], said: list[dict[str, object]]) -> dict
     }
 
 
-def _span(number: int, place: int, name: str, attributes: dict[str, object]) -> dict[str, object]:
+def _span(number: int, place: int, name: str, attributes: dict[str, Any]) -> dict[str, Any]:
     start = START + number * 10**9 + place * 10**8
     parent = {} if place == 0 else {"parentSpanId": f"{number * 4 + 1:016x}"}
     return {
@@ -121,7 +122,7 @@ def _span(number: int, place: int, name: str, attributes: dict[str, object]) -> 
     }
 
 
-def _attributes(values: dict[str, object]) -> list[dict[str, object]]:
+def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"key": key, "value": {"intValue": str(value)}}
         if isinstance(value, int)
