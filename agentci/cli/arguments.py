@@ -166,7 +166,12 @@ def _add_record(commands: _Commands) -> None:
     )
     for name, metavar, default, text in (
         ("out", "FILE", DEFAULT_RECORDING, "file for the traces"),
-        ("cases", "FILE", "", "cases as JSON Lines or YAML, each with `id` and `input`"),
+        (
+            "cases",
+            "FILE",
+            "",
+            "cases with `id` and `input`, as JSON Lines or YAML, or an ADK eval set",
+        ),
     ):
         shown = f" Default: {default}." if default else ""
         record.add_argument(f"--{name}", metavar=metavar, default=default, help=f"{text}.{shown}")

@@ -1,6 +1,7 @@
 """The command line."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -251,7 +252,15 @@ def _init(options: Options, session: Session) -> int:
 
 def _find_prompt(session: Session) -> Callable[[str], str] | None:
     """Return what asks a question; None without a terminal."""
-    return input if sys.stdin.isatty() and session.out.isatty() else None
+    return _ask if sys.stdin.isatty() and session.out.isatty() else None
+
+
+def _ask(question: str) -> str:
+    try:
+        return input(question)
+    except EOFError:  # Ctrl-D ends the command as Ctrl-C does
+        signal.raise_signal(signal.SIGINT)
+        return ""
 
 
 def _accept(options: Options, session: Session) -> int:

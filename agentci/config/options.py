@@ -57,7 +57,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "cases",
-        "Cases to record, one process each: JSON Lines or YAML, with `id` and `input`.",
+        "Cases to record, one process each: JSON Lines or YAML with `id` and `input`, or an ADK "
+        "eval set.",
         metavar="FILE",
         input_only=True,
     ),

@@ -1,4 +1,4 @@
-"""Reads the cases to record: JSON Lines or YAML, each with an input and mostly an id."""
+"""Reads the cases to record from JSON Lines, YAML or an ADK eval set."""
 
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.text.format import format_count
 from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name
 from agentci.config.yaml_document import read_tree
@@ -14,6 +15,7 @@ from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError, RecordingError
 from agentci.model.json import Json
 from agentci.model.problem import Place, Problem
+from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.recordings.json_documents import read_documents
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
@@ -42,11 +44,9 @@ def read_cases(data: bytes, *, file: str) -> tuple[RecordCase, ...]:
     Raises:
         InputError: with a problem for each invalid case, or if there are no cases.
     """
-    is_yaml = PurePath(file).suffix.lower() in YAML_SUFFIXES
     cases: dict[str, RecordCase] = {}
     problems: list[Problem] = []
-    found = _read_yaml_cases(data, file) if is_yaml else _read_json_cases(data, file)
-    for number, (value, place) in enumerate(found, start=1):
+    for number, (value, place) in enumerate(_read_items(data, file), start=1):
         case = _read_case(value, number)
         if isinstance(case, RecordCase) and case.id in cases:
             case = f"duplicate id {quote_name(case.id)}"
@@ -59,6 +59,12 @@ def read_cases(data: bytes, *, file: str) -> tuple[RecordCase, ...]:
     if problems:
         raise InputError(problems)
     return tuple(cases.values())
+
+
+def _read_items(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
+    if PurePath(file).suffix.lower() in YAML_SUFFIXES:
+        return _read_yaml_cases(data, file)
+    return _read_eval_cases(data, file) if _is_eval_set(data) else _read_json_cases(data, file)
 
 
 def choose_cases(
@@ -85,6 +91,19 @@ def _read_json_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
     except RecordingError as error:
         message = error.problem.message
         raise InputError.from_message(message, place=error.problem.place, hint=HINT) from None
+
+
+def _is_eval_set(data: bytes) -> bool:
+    """Return whether JSON looks like an ADK eval set, or like the older file with queries."""
+    start = data.removeprefix(BOM_UTF8).lstrip()[:1]
+    return (start == b"{" and b'"eval_cases"' in data) or (start == b"[" and b'"query"' in data)
+
+
+def _read_eval_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
+    for case in read_eval_set(data, file=file).cases:
+        questions = [turn.user_text for turn in case.turns]
+        text = questions[0] if len(questions) == 1 else questions
+        yield {"id": case.id, "input": text}, case.place
 
 
 def _read_yaml_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
@@ -115,4 +134,9 @@ def _read_case(value: Json, number: int) -> RecordCase | str:
         problem = f"case {number} has neither `id` nor `input`"
     if isinstance(text, str | None) and not problem:
         return RecordCase(id=name or f"case-{number}", input=text, is_named=bool(name))
+    if isinstance(text, list) and not problem:
+        return (
+            f"case {number} has {format_count(len(text), 'turn')}, but `input` is one text; leave "
+            "it out in a file of its own, and let the command ask all turns"
+        )
     return problem or f"`input` of case {number} is {JSON_TYPE_NAMES[type(text)]}, not text"

@@ -18,6 +18,7 @@ from agentci.reports import check_text, github_limits, report_format, sections
 from agentci.reports import comparison as baseline_text
 from agentci.reports.failed_cases import (
     make_failure_sections,
+    make_fixed_section,
     make_lower_scores_section,
     render_counts,
 )
@@ -89,6 +90,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     if report.comparison is not None:
         yield _worse_section(report.comparison)
     yield make_lower_scores_section(report, report_url)
+    yield make_fixed_section(report, report_url)
     yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
     if report.comparison is not None:
         yield _comparison_section(report.comparison)
@@ -140,11 +142,14 @@ def _render_row(
         *([f"{totals.skipped:,} skipped"] if totals.skipped else []),
     ]
     evaluated = totals.passed + totals.failed + totals.errored
+    # With a change, the mean that it led to: checks that were skipped or removed count as 0.
+    after = None if compared is None else compared.after
+    score = totals.score if after is None else after
     cells = [
         *([markdown_code(report_format.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         _format_passed(totals.passed, evaluated, others),
-        "" if totals.score is None else baseline_text.format_score_change(totals.score, compared),
+        "" if score is None else baseline_text.format_score_change(score, compared),
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
@@ -161,23 +166,23 @@ def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
 
 def _worse_section(comparison: Comparison) -> sections.Section:
     """Make the section of checks that no longer pass and are not among the failures."""
-    cases: dict[tuple[str, str], list[str]] = {}
-    worse = baseline_text.list_worse(comparison, beside_failures=True)
-    for case, evaluator, scores in worse:
-        cases.setdefault((evaluator, scores), []).append(markdown_code(case))
+    worse = baseline_text.group_worse(comparison)
     return sections.Section(
-        name="comparison",
+        name="failures",
         title="### Worse than the baseline\n\n",
         noun="worse check",
         blocks=(
-            f"- {markdown_code(evaluator)} {markdown_prose(scores)}: "
-            f"{', '.join(truncate.truncate_list(names, report_format.MAX_NAMES))}\n"
-            for (evaluator, scores), names in cases.items()
+            f"- {markdown_code(evaluator)} {markdown_prose(scores)}: {_list_names(cases)}\n"
+            for evaluator, scores, cases in worse
         ),
-        total=len(cases),
+        total=len(worse),
         max_items=MAX_CASES,
         share=0.05,
     )
+
+
+def _list_names(cases: Sequence[str]) -> str:
+    return ", ".join(truncate.truncate_list([*map(markdown_code, cases)], report_format.MAX_NAMES))
 
 
 def _comparison_section(comparison: Comparison) -> sections.Section:

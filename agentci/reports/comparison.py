@@ -1,5 +1,6 @@
 """Text for the comparison with a baseline, for all report formats."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -172,6 +173,28 @@ def list_worse(
             if beside_failures and is_known and not each.fails_before:
                 continue
             yield each.case, format_evaluator(compared, comparison), format_scores(each)
+
+
+def group_worse(comparison: Comparison) -> list[tuple[str, str, list[str]]]:
+    """Group the checks that no longer pass and are not among the failures.
+
+    Returns:
+        Evaluator, formatted scores, and the ids of the cases.
+    """
+    cases: dict[tuple[str, str], list[str]] = {}
+    for case, evaluator, scores in list_worse(comparison, beside_failures=True):
+        cases.setdefault((evaluator, scores), []).append(case)
+    return [(evaluator, scores, names) for (evaluator, scores), names in cases.items()]
+
+
+def count_gone(comparison: Comparison) -> list[str]:
+    """Count the checks that passed and are not evaluated now, by what became of them."""
+    gone = Counter(change.status for each in comparison.evaluators for change in each.worse)
+    return [
+        f"{format_count(gone[status], f'{status} check')} that passed before"
+        for status in ("skipped", "removed")
+        if gone[status]
+    ]
 
 
 def format_scores(change: CheckChange) -> str:

@@ -1,7 +1,6 @@
 """The failed cases of the comment and the summary, one per cause, with the first difference."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
@@ -14,9 +13,9 @@ from agentci._util.text.format import format_count, format_distinct, format_numb
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, report_format, sections
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes, rank_problem
-from agentci.reports.comparison import MIN_CHANGE
+from agentci.reports.comparison import MIN_CHANGE, count_gone
 from agentci.reports.contents import show_case
-from agentci.reports.first_difference import format_first_difference
+from agentci.reports.first_difference import format_diff
 from agentci.reports.tool_calls import find_unmatched_turns
 
 MAX_CASES: Final = 20
@@ -128,16 +127,9 @@ def format_changes(report: Report) -> str:
     counts.append(
         (sum(each.answer_changed is True for each in outcomes), "changed answer", "changed answers")
     )
-    gone = Counter(
-        change.status
-        for compared in (report.comparison.evaluators if report.comparison else ())
-        for change in compared.worse
-    )
-    counts += [
-        (gone[status], f"check that passed was {status}", f"checks that passed were {status}")
-        for status in ("skipped", "removed")
-    ]
     texts = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+    if report.comparison is not None:
+        texts += count_gone(report.comparison)
     if not texts:
         return "No case changed against the baseline."
     if counts[0][0]:
@@ -179,6 +171,21 @@ def make_failure_sections(
         yield sections.fold_section(section, f"Still failing, as in the baseline: {count}")
 
 
+def make_fixed_section(report: Report, report_url: str) -> sections.Section:
+    """Make the folded section of the cases that failed in the baseline and pass now."""
+    fixed = [each.summary for each in list_case_outcomes(report) if each.state == "fixed"]
+    names = report_format.list_case_names(fixed, lambda case: format_case_link(case, report_url))
+    section = sections.Section(
+        name="comparison",
+        title="",
+        noun="line",
+        blocks=iter([f"{names}\n"] if fixed else []),
+        total=min(len(fixed), 1),
+        share=0.05,
+    )
+    return sections.fold_section(section, f"Fixed: {format_count(len(fixed), 'case')}")
+
+
 def _make_cases(
     causes: Sequence[Sequence[CaseOutcome]],
     report: Report,
@@ -212,7 +219,7 @@ def _render_case(group: Sequence[CaseOutcome], report: Report, report_url: str) 
     if question and question != first.summary.id:
         heading += f" \u201c{markdown_prose(question)}\u201d"
     problems = first.problems
-    difference = format_first_difference(show_case(report, first.results).content)
+    difference = format_diff(show_case(report, first.results).content)
     lines = [
         _render_problem(each, report, has_difference=bool(difference))
         for each in problems[:MAX_REASONS]

@@ -29,15 +29,25 @@ def format_first_difference(content: RunContent) -> tuple[str, ...]:
     Without an eval case, the turn of the baseline is what is expected. Lines have at most ``WIDTH``
     characters, apart from their sign; there are none if nothing differs.
     """
+    return next(filter(None, (tuple(_compare_turn(turn)) for turn in content.turns)), ())
+
+
+def format_diff(content: RunContent) -> tuple[str, ...]:
+    """Format the first difference with the names of both sides before it."""
     for turn in content.turns:
         if lines := tuple(_compare_turn(turn)):
-            return lines
+            side = "expected" if _has_expectation(turn) else "baseline"
+            return (f"--- {side}", "+++ this run", *lines)
     return ()
+
+
+def _has_expectation(turn: TurnContent) -> bool:
+    return turn.expected_calls is not None or turn.expected_answer is not None
 
 
 def _compare_turn(turn: TurnContent) -> Iterator[str]:
     before = turn.baseline
-    if turn.expected_calls is not None or turn.expected_answer is not None:
+    if _has_expectation(turn):
         calls, answer = turn.expected_calls, turn.expected_answer
     elif isinstance(before, BaselineTurn):
         calls, answer = before.calls, before.answer

@@ -2,6 +2,7 @@ import pytest
 
 from agentci.errors import InputError
 from agentci.record.case_file import RecordCase, choose_cases, read_cases
+from tests.helpers.recordings import eval_case, eval_set, eval_set_of
 
 FIRST = RecordCase(id="a", input="One")
 
@@ -24,13 +25,25 @@ def test_formats_of_case_files(file: str, content: bytes) -> None:
     )
 
 
+def test_eval_sets_of_adk_are_cases() -> None:
+    old = b'[{"name": "a", "query": "One", "expected_tool_use": []}]'
+    assert read_cases(old, file="a.test.json") == (FIRST,)
+    assert read_cases(eval_set("One", case="a").encode(), file="set.json") == (FIRST,)
+    case = eval_case("One", "Yes.", calls=[], case="a")
+    turns = [*case["conversation"], *case["conversation"]]
+    with pytest.raises(InputError) as caught:
+        read_cases(eval_set_of([{**case, "conversation": turns}]).encode(), file="set.json")
+    assert "case 1 has 2 turns, but `input` is one text" in caught.value.problems[0].message
+
+
 @pytest.mark.parametrize(
     ("content", "place", "message"),
     [
         (b'"x"', "c.jsonl:1", "case 1 is a string, not an object"),
         (b'{"id": "a"}\n{"id": true}', "c.jsonl:2", "`id` of case 2 is not text"),
         (b'{"id": "a"}\n{"id": "a"}', "c.jsonl:2", "duplicate id 'a'"),
-        (b'{"input": ["x"]}', "c.jsonl:1", "`input` of case 1 is a list, not text"),
+        (b'{"input": ["x"]}', "c.jsonl:1", "case 1 has 1 turn, but `input` is one text"),
+        (b'{"input": {}}', "c.jsonl:1", "`input` of case 1 is an object, not text"),
         (b"{}", "c.jsonl:1", "case 1 has neither `id` nor `input`"),
         (b'{"id": "a\\nb"}', "c.jsonl:1", "not printable"),
         (b"[]", "c.jsonl:1", "no cases"),

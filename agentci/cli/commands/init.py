@@ -196,10 +196,11 @@ def _evaluate(
         command = answers.command or "COMMAND"
         file = next(iter(answers.eval_sets), CASES_FILE)
         cases = f" --cases {file}" if INPUT_WORD in command else ""
+        is_new = file == CASES_FILE
         _say(
             session,
             "next:",
-            *([f"  put the questions to your agent into {file}"] if cases else []),
+            *([f"  put the questions to your agent into {file}"] if cases and is_new else []),
             f"  agentci record{cases} -- {command}   # with a key of the model",
             "  agentci run       # the verdict",
             "  agentci accept    # expect what good runs did",

@@ -36,6 +36,14 @@ function changesView() {
   );
 }
 
+/** Checks that passed in the baseline, and are neither passed nor a failure of a case now. */
+function worseView() {
+  const worse = DATA.baseline?.worse;
+  return worse?.length
+    ? make('section.card.remarks', {}, make('h2', {}, 'Passed in the baseline, not in this run'), list(worse))
+    : null;
+}
+
 function noBaselineText() {
   return DATA.baseline?.missing || 'no baseline: compared with what is expected only';
 }

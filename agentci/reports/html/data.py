@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from agentci._util.text import json_text
+from agentci._util.text import json_text, truncate
 from agentci.gate.comparison import format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.json import JsonObject
@@ -328,13 +328,12 @@ def _describe_baseline(report: Report) -> JsonObject:
             "name": comparison.baseline,
             "commit": comparison.commit,
             "missing": comparison.no_baseline,
-            "remarks": list(baseline_text.list_remarks(comparison, with_outcomes=False)),
-            "removed": [
-                [each.case, compared.evaluator]
-                for compared in comparison.evaluators
-                for each in compared.worse
-                if each.status == "removed"
+            "gone": baseline_text.count_gone(comparison),
+            "worse": [
+                f"{evaluator} {scores}: {', '.join(truncate.truncate_list(cases, MAX_CASE_NAMES))}"
+                for evaluator, scores, cases in baseline_text.group_worse(comparison)
             ][:MAX_CHANGES],
+            "remarks": list(baseline_text.list_remarks(comparison, with_outcomes=False)),
         }
     }
 

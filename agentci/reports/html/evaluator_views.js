@@ -83,7 +83,7 @@ function compareView() {
     make('div.flows', {}, flows.map(([key, label, found, colour]) => make('a.card', { href: writeHash('/', { f: key }) }, make('b', { class: found ? colour : '' }, count(found)), make('span', {}, label)))),
     rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide', heads, rows), heads))) : null,
     baseline.remarks.length ? make('section.card.remarks', {}, make('h2', {}, 'Remarks'), list(baseline.remarks)) : null,
-    baseline.removed.length ? make('section.card.remarks', {}, make('h2', {}, 'Passed in the baseline, not in this run'), list(baseline.removed.map((each) => each.join(', ')))) : null,
+    worseView(),
     comparedAnswers(readShow()),
   ];
 }

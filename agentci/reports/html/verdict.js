@@ -43,7 +43,7 @@ function changeSentence() {
   const texts = parts.map(([amount, one, many]) =>
     many ? `${count(amount)} ${amount === 1 ? one : many}` : countOf(amount, one),
   );
-  return `By case, against the baseline: ${texts.join(', ') || 'no change'}.`;
+  return `By case, against the baseline: ${[...texts, ...(DATA.baseline.gone ?? [])].join(', ') || 'no change'}.`;
 }
 
 function metaParts() {

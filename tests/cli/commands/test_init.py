@@ -244,6 +244,24 @@ def test_all_eval_sets_are_evaluated(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
+def test_end_of_input_at_a_question_interrupts(tmp_path: Path) -> None:
+    terminal, its_end = os.openpty()
+    with subprocess.Popen(
+        [BIN / "agentci", "init"],
+        cwd=tmp_path,
+        stdin=its_end,
+        stdout=its_end,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.close(its_end)
+        os.write(terminal, b"\x04")
+        _, errors = process.communicate()
+    os.close(terminal)
+    assert (process.returncode, "Traceback" in errors) == (130, False)
+    assert not list(tmp_path.iterdir())
+
+
 def test_existing_lines_of_gitignore_stay(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_bytes(b"caf\xe9\n*.log")
     run_agentci(["init", "--yes"], cwd=tmp_path)
