@@ -172,17 +172,14 @@ def _worse_section(comparison: Comparison) -> sections.Section:
         title="### Worse than the baseline\n\n",
         noun="worse check",
         blocks=(
-            f"- {markdown_code(evaluator)} {markdown_prose(scores)}: {_list_names(cases)}\n"
+            f"- {markdown_code(evaluator)} {markdown_prose(scores)}: "
+            f"{report_format.list_case_names(cases, markdown_code)}\n"
             for evaluator, scores, cases in worse
         ),
         total=len(worse),
         max_items=MAX_CASES,
         share=0.05,
     )
-
-
-def _list_names(cases: Sequence[str]) -> str:
-    return ", ".join(truncate.truncate_list([*map(markdown_code, cases)], report_format.MAX_NAMES))
 
 
 def _comparison_section(comparison: Comparison) -> sections.Section:

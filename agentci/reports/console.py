@@ -247,7 +247,7 @@ def _list_failed(report: Report, *, colour: bool) -> Iterator[str]:
                     yield from (f"  {line}" for line in _list_check(result, report, colour=colour))
         left -= len(described)
         if others := group[len(described) :] if len(group) > MAX_EQUAL else ():
-            names = list_case_names([each.summary for each in others], _cell)
+            names = list_case_names([each.summary.id for each in others], _cell)
             verb = "fails" if len(others) == 1 else "fail"
             count = format_count(len(others), "more case")
             yield f"  {count} {verb} in the same way: {names}"

@@ -15,7 +15,7 @@ from agentci.reports import check_text, report_format, sections
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes, rank_problem
 from agentci.reports.comparison import MIN_CHANGE, count_gone
 from agentci.reports.contents import show_case
-from agentci.reports.first_difference import format_diff
+from agentci.reports.first_difference import format_first_difference
 from agentci.reports.tool_calls import find_unmatched_turns
 
 MAX_CASES: Final = 20
@@ -173,7 +173,7 @@ def make_failure_sections(
 
 def make_fixed_section(report: Report, report_url: str) -> sections.Section:
     """Make the folded section of the cases that failed in the baseline and pass now."""
-    fixed = [each.summary for each in list_case_outcomes(report) if each.state == "fixed"]
+    fixed = [each.summary.id for each in list_case_outcomes(report) if each.state == "fixed"]
     names = report_format.list_case_names(fixed, lambda case: format_case_link(case, report_url))
     section = sections.Section(
         name="comparison",
@@ -219,7 +219,8 @@ def _render_case(group: Sequence[CaseOutcome], report: Report, report_url: str) 
     if question and question != first.summary.id:
         heading += f" \u201c{markdown_prose(question)}\u201d"
     problems = first.problems
-    difference = format_diff(show_case(report, first.results).content)
+    content = show_case(report, first.results).content
+    difference = format_first_difference(content, names_sides=True)
     lines = [
         _render_problem(each, report, has_difference=bool(difference))
         for each in problems[:MAX_REASONS]
@@ -228,7 +229,7 @@ def _render_case(group: Sequence[CaseOutcome], report: Report, report_url: str) 
         lines.append(f"- and {format_count(len(problems) - MAX_REASONS, 'more check')}\n")
     if others:
         names = report_format.list_case_names(
-            [each.summary for each in others], lambda case: format_case_link(case, report_url)
+            [each.summary.id for each in others], lambda case: format_case_link(case, report_url)
         )
         more = format_count(len(others), "more case")
         verb = "fails" if len(others) == 1 else "fail"

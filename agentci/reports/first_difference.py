@@ -23,21 +23,19 @@ MAX_CHARACTERS: Final = 2 * WIDTH
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
-def format_first_difference(content: RunContent) -> tuple[str, ...]:
+def format_first_difference(content: RunContent, *, names_sides: bool = False) -> tuple[str, ...]:
     """Format the first differing turn as a diff: ``-`` expected, ``+`` actual, ``!`` moved.
 
     Without an eval case, the turn of the baseline is what is expected. Lines have at most ``WIDTH``
     characters, apart from their sign; there are none if nothing differs.
+
+    Args:
+        names_sides: start with two lines that name the sides, as in files of differences.
     """
-    return next(filter(None, (tuple(_compare_turn(turn)) for turn in content.turns)), ())
-
-
-def format_diff(content: RunContent) -> tuple[str, ...]:
-    """Format the first difference with the names of both sides before it."""
     for turn in content.turns:
         if lines := tuple(_compare_turn(turn)):
             side = "expected" if _has_expectation(turn) else "baseline"
-            return (f"--- {side}", "+++ this run", *lines)
+            return (f"--- {side}", "+++ this run", *lines) if names_sides else lines
     return ()
 
 

@@ -310,14 +310,16 @@ def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str])
     Args:
         write: escapes a case id for the report format.
     """
-    return f"{format_count(len(cases), 'case')}: {list_case_names(cases, write)}"
+    return (
+        f"{format_count(len(cases), 'case')}: {list_case_names([case.id for case in cases], write)}"
+    )
 
 
-def list_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str]) -> str:
+def list_case_names(ids: Sequence[str], write: Callable[[str], str]) -> str:
     """Format the first names, as ``format_case_names``."""
-    names = [write(case.id) for case in cases[:MAX_NAMES]]
-    if len(cases) > MAX_NAMES:
-        names.append(truncate.format_omitted(len(cases) - MAX_NAMES))
+    names = [write(case) for case in ids[:MAX_NAMES]]
+    if len(ids) > MAX_NAMES:
+        names.append(truncate.format_omitted(len(ids) - MAX_NAMES))
     return ", ".join(names)
 
 
