@@ -12,8 +12,8 @@ from agentci._util.text.suggest import shorten_commit
 from agentci.errors import OfflineError, PermanentFetchError, UnreachableError
 from agentci.model.program import LOCK_NAME, Lock, LockedProgram, ProgramSnapshot, RemoteProgram
 from agentci.model.values import replace
-from agentci.remote.cache.index import CachedEvaluator, EvaluatorKey
-from agentci.remote.cache.store import EvaluatorCache
+from agentci.remote.cache import EvaluatorCache
+from agentci.remote.cache_index import CachedEvaluator, EvaluatorKey
 from agentci.remote.run_sources import Sources
 
 if TYPE_CHECKING:

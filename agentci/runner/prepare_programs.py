@@ -100,7 +100,7 @@ def load_lock(services: Services) -> "Lock | None":
     # Not `exists`: a broken link is an error, not a missing lock file.
     if not os.path.lexists(path):
         return None
-    from agentci.remote.lock.file import read_lock  # noqa: PLC0415 (most runs do not need it)
+    from agentci.remote.lock_file import read_lock  # noqa: PLC0415 (most runs do not need it)
 
     with limit_input(LOCK_NAME):
         data = read_file(
@@ -117,7 +117,7 @@ def make_fetch_options(
     Args:
         folder: the cache; None for the one of ``find_cache_folder``.
     """
-    from agentci.remote.cache.store import EvaluatorCache  # noqa: PLC0415
+    from agentci.remote.cache import EvaluatorCache  # noqa: PLC0415
     from agentci.remote.fetch import FetchOptions, LazyEnvironments  # noqa: PLC0415
 
     cache = folder or find_cache_folder(access, services)

@@ -35,14 +35,14 @@ IDLE = {
     *("agentci.execution.local", "agentci.execution.docker", "agentci.recordings.adk_eval_set"),
     *(
         "agentci.recordings.agentv",
-        "agentci.remote.lock.file",
+        "agentci.remote.lock_file",
         "agentci.reports.merge",
     ),
     *(
         "agentci.runner.load_outputs",
         "agentci.runner.trial_runner",
         "agentci.remote.sources.registry",
-        "agentci.remote.cache.store",
+        "agentci.remote.cache",
     ),
 }
 

@@ -76,7 +76,7 @@ from agentci.model.sources import ResultsSource
 from agentci.recordings import otlp
 from agentci.recordings.otlp_protobuf import ProtobufError, decode_logs, decode_traces
 from agentci.recordings.telemetry.conventions.registry import READ_ATTRIBUTES
-from agentci.remote.lock.file import read_lock
+from agentci.remote.lock_file import read_lock
 from agentci.remote.sources.validation import parse_index
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report

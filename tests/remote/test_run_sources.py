@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci._util.http.interface import OfflineHttp
-from agentci.remote.run_sources import read_source_context
+from agentci.remote.run_sources import read_source_context, read_token_input
 from agentci.remote.sources.source import SourceContext
 
 API, RAW = "https://api.github.com", "https://raw.githubusercontent.com"
@@ -111,3 +111,8 @@ class TestTokens:
 
     def test_repr_does_not_show_token(self) -> None:
         assert "hush" not in repr(_read({"GITHUB_TOKEN": "hush"}))
+
+
+def test_token_is_read_from_input() -> None:
+    assert read_token_input({"INPUT_GITHUB-TOKEN": " t\n"}) == "t"
+    assert read_token_input({"GITHUB_TOKEN": "t"}) == ""

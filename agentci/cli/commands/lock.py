@@ -36,9 +36,9 @@ from agentci.model.program import (
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import replace
 from agentci.remote.fetch import LOCK_HINT
-from agentci.remote.lock.file import render_lock
-from agentci.remote.lock.resolve import lock_programs
+from agentci.remote.lock_file import render_lock
 from agentci.remote.prepare import MAX_REQUIREMENTS_BYTES
+from agentci.remote.resolve_lock import lock_programs
 from agentci.reports.problems import render_problems
 from agentci.runner import prepare_programs
 from agentci.runner.load_configs import load_suite

@@ -21,10 +21,10 @@ from agentci.errors import InputError
 from agentci.github.baseline.cache import BaselineStore
 from agentci.model.program import ProgramFile, ProgramSnapshot
 from agentci.model.requests import ProgramOutput
-from agentci.remote.cache.index import EvaluatorKey
-from agentci.remote.cache.store import EvaluatorCache
+from agentci.remote.cache import EvaluatorCache
+from agentci.remote.cache_index import EvaluatorKey
 from agentci.runner.response_cache.store import ResponseStore
-from tests.remote.cache.samples import KEY, SNAPSHOT, as_nobody, index_of, trees_of
+from tests.remote.cache_samples import KEY, SNAPSHOT, as_nobody, index_of, trees_of
 
 LARGE_KEY = EvaluatorKey(
     source="url", repository="", commit="sha256:" + "0" * 64, ref="https://x/y.py"

@@ -11,7 +11,7 @@ from agentci._util.archives import make_zip_archive
 from agentci._util.cache_folder import is_cache
 from agentci.errors import UnreachableError
 from agentci.github.baseline.cache import BaselineCacheStats, BaselineStore
-from tests.remote.cache.samples import as_nobody, finish, leftovers, run_python, start_python
+from tests.remote.cache_samples import as_nobody, finish, leftovers, run_python, start_python
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 SERIES = "agentci-results"

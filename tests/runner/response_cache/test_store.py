@@ -17,7 +17,7 @@ from agentci.model.requests import ProgramOutput
 from agentci.runner.response_cache.inspect import inspect_responses
 from agentci.runner.response_cache.store import MAX_RESPONSE_BYTES, PRELOAD_BYTES, ResponseStore
 from tests.helpers.support import ROOT
-from tests.remote.cache.samples import as_nobody
+from tests.remote.cache_samples import as_nobody
 
 RESPONSE = ProgramOutput(stdout=b"\xff{}", stderr="half a pair: \ud800", exit_code=0)
 

@@ -9,17 +9,17 @@ import pytest
 
 from agentci.errors import UnreachableError
 from agentci.model.program import ProgramSnapshot
-from agentci.remote.cache.store import EvaluatorCache
-from tests.remote.cache.samples import KEY, SNAPSHOT, index_of, leftovers, run_python, trees_of
+from agentci.remote.cache import EvaluatorCache
+from tests.remote.cache_samples import KEY, SNAPSHOT, index_of, leftovers, run_python, trees_of
 
 SCRIPT = """
 import codecs, os, resource, sys
 from pathlib import Path
 from agentci.errors import UnreachableError
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache.store import clear_cache
-from agentci.remote.cache.store import EvaluatorCache
-from tests.remote.cache.samples import KEY, NOBODY, OTHER_KEY, SNAPSHOT
+from agentci.remote.cache import clear_cache
+from agentci.remote.cache import EvaluatorCache
+from tests.remote.cache_samples import KEY, NOBODY, OTHER_KEY, SNAPSHOT
 
 store = EvaluatorCache(Path(sys.argv[1]))
 large = ProgramSnapshot(entry="a", files={**SNAPSHOT.files, "a": ProgramFile(content=bytes(5000))})

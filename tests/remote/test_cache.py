@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from agentci.errors import PermanentFetchError
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache.index import EvaluatorKey, find_parent_folders
-from agentci.remote.cache.store import EvaluatorCache
+from agentci.remote.cache import EvaluatorCache, install_tree, is_intact, write_tree
+from agentci.remote.cache_index import EvaluatorKey, find_parent_folders, make_manifest
 from tests.helpers.building import values
-from tests.remote.cache.samples import (
+from tests.remote.cache_samples import (
     FILES,
     KEY,
     NOBODY,
@@ -89,8 +89,8 @@ class TestStoredEvaluator:
         script = """
 import os, sys
 from pathlib import Path
-from agentci.remote.cache.store import EvaluatorCache
-from tests.remote.cache.samples import KEY, SNAPSHOT
+from agentci.remote.cache import EvaluatorCache
+from tests.remote.cache_samples import KEY, SNAPSHOT
 os.umask(0o077)
 EvaluatorCache(Path(sys.argv[1])).put(KEY, SNAPSHOT)
 """
@@ -254,3 +254,20 @@ def test_find_returns_files_exactly_as_put(
         assert (found.folder / path).read_bytes() == file.content
         assert os.access(found.folder / path, os.X_OK) == file.executable
         assert found.digests[path] == sha256(file.content).hexdigest()
+
+
+DIGESTS = make_manifest(KEY, SNAPSHOT).files
+
+
+def test_install_keeps_intact_existing_tree(tmp_path: Path) -> None:
+    install_tree(write_tree(tmp_path, SNAPSHOT.files, owner=None), tmp_path / "tree", DIGESTS)
+    before = (tmp_path / "tree").stat().st_ino
+    install_tree(write_tree(tmp_path, SNAPSHOT.files, owner=None), tmp_path / "tree", DIGESTS)
+    assert (tmp_path / "tree").stat().st_ino == before
+    assert [path.name for path in tmp_path.iterdir()] == ["tree"]
+
+
+def test_install_of_missing_folder_raises_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        install_tree(tmp_path / "gone", tmp_path / "tree", DIGESTS)
+    assert not is_intact(tmp_path / "tree", DIGESTS)

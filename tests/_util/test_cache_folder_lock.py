@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from agentci._util.cache_folder import hold_cache_lock
-from agentci.remote.cache.store import EvaluatorCache
+from agentci.remote.cache import EvaluatorCache
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
-from tests.remote.cache.samples import (
+from tests.remote.cache_samples import (
     KEY,
     finish,
     index_of,
@@ -189,8 +189,8 @@ class TestSeveralProcesses:
         script = """
 import sys, time
 from pathlib import Path
-from agentci.remote.cache.store import EvaluatorCache
-from tests.remote.cache.samples import KEY, SNAPSHOT
+from agentci.remote.cache import EvaluatorCache
+from tests.remote.cache_samples import KEY, SNAPSHOT
 store = EvaluatorCache(Path(sys.argv[1]))
 with store.lock(KEY):
     stored = store.find(KEY)
@@ -207,9 +207,9 @@ assert stored == store.find(KEY)
         script = """
 import sys
 from pathlib import Path
-from agentci.remote.cache.index import EvaluatorKey
-from agentci.remote.cache.store import EvaluatorCache
-from tests.remote.cache.samples import KEY, SNAPSHOT
+from agentci.remote.cache_index import EvaluatorKey
+from agentci.remote.cache import EvaluatorCache
+from tests.remote.cache_samples import KEY, SNAPSHOT
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 store = EvaluatorCache(Path(sys.argv[1]))
 own = EvaluatorKey(source="github", repository="a/b", commit=sys.argv[2], ref="x.py")

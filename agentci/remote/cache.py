@@ -43,7 +43,7 @@ from agentci._util.files import (
 )
 from agentci.errors import PermanentFetchError, UnreachableError
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache.index import (
+from agentci.remote.cache_index import (
     MAX_BYTES,
     SUFFIX,
     CachedEvaluator,

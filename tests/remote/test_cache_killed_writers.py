@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.remote.cache.samples import leftovers, run_python
+from tests.remote.cache_samples import leftovers, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -13,10 +13,10 @@ SCRIPT = """
 import os, random, sys, time
 from pathlib import Path
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache.index import EvaluatorKey
-from agentci.remote.cache.store import clear_cache
-from agentci.remote.cache.store import EvaluatorCache
-from tests.remote.cache.samples import KEY, SNAPSHOT
+from agentci.remote.cache_index import EvaluatorKey
+from agentci.remote.cache import clear_cache
+from agentci.remote.cache import EvaluatorCache
+from tests.remote.cache_samples import KEY, SNAPSHOT
 
 folder = Path(sys.argv[1])
 store = EvaluatorCache(folder)

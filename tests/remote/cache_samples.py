@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache.index import EvaluatorKey
-from agentci.remote.cache.store import EvaluatorCache
+from agentci.remote.cache import EvaluatorCache
+from agentci.remote.cache_index import EvaluatorKey
 from tests.helpers.support import ROOT
 
 NOBODY = 65534

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import UnreachableError
-from agentci.remote.cache.store import EvaluatorCache
-from tests.remote.cache.samples import (
+from agentci.remote.cache import EvaluatorCache
+from tests.remote.cache_samples import (
     FILES,
     KEY,
     OTHER_KEY,

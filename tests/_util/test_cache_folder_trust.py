@@ -160,7 +160,7 @@ class TestCheckout:
     def test_second_mount_of_workspace_is_refused(self, root: Path, top: Path) -> None:
         (top / "mount").mkdir()
         code = (
-            "import sys; from tests._util.cache.test_trust import check_refused, Path; "
+            "import sys; from tests._util.test_cache_folder_trust import check_refused, Path; "
             f"check_refused(Path({str(root)!r}), '../mount/cache', 'it is in the checkout')"
         )
         mounted = f'mount --bind {root} {top / "mount"} && exec {sys.executable} -c "$CODE"'

@@ -1,1 +1,0 @@
-"""Cache of remote evaluators: verified on every read, safe between processes."""

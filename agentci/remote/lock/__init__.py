@@ -1,1 +1,0 @@
-"""``agentci.lock``: pinned commits, file digests and packages of remote evaluators."""
