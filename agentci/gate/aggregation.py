@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_score
 from agentci.model.judgement import NO_JUDGEMENT, Repetition
 from agentci.model.result import (
     SCORED_STATUSES,
@@ -134,7 +134,7 @@ def _find_failed_trial(runs: Sequence[tuple[int, CheckResult]]) -> str | None:
 def _format_trial_reason(
     reason: str | None, scores: Sequence[float], strategy: TrialStrategy
 ) -> str:
-    shown = ", ".join(format_number(score) for score in scores)
+    shown = ", ".join(format_score(score) for score in scores)
     text = f"{STRATEGY_LABELS[strategy]} of {format_count(len(scores), 'trial')}: {shown}"
     return f"{reason}; {text}" if reason else text
 
@@ -298,7 +298,7 @@ def _format_repeat_reason(results: Sequence[CheckResult], repetition: Repetition
     text = passed if repetition.aggregation == "majority" else f"mean of {repeats}"
     if skipped := statuses.count("skipped"):
         text += f", {skipped} skipped"
-    scores = ", ".join(map(format_number, _scores_of_evaluated(results)))
+    scores = ", ".join(map(format_score, _scores_of_evaluated(results)))
     return f"{text}: {scores}" if scores else text
 
 

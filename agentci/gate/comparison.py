@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci._util.text.format import format_count, format_number, format_score_pair
 from agentci.gate.check_classes import (
     AllowedRemovals,
     ClassifiedCheck,
@@ -378,8 +378,8 @@ def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> 
         reason = f"{found}; at least {needed} are needed"
         return replace(comparison, outcome="insufficient-data", reason=reason)
     comparison = _add_power(replace(comparison, p_value=p_value), tested, alpha)
-    before, after = format_distinct(comparison.before or 0.0, comparison.after or 0.0)
-    scores, cases = f"mean score {before} → {after}", tested.cases
+    pair = format_score_pair(comparison.before or 0.0, comparison.after or 0.0)
+    scores, cases = f"mean score {pair}", tested.cases
     shown_p, drops = format_p_value(p_value), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         others = any(each.status != "errored" for each in comparison.worse)

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_count, format_distinct, format_distinct_percents
+from agentci._util.text.format import format_count, format_distinct_percents, format_score
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.gate import CaseThresholds, GatePolicy, GateThresholds
@@ -236,8 +236,8 @@ def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
     if mean is None:
         yield GateReason("failed", f"{group.prefix}no check has a score; `min_score` needs one")
     elif mean < min_score - TOLERANCE:
-        shown_mean, shown_minimum = format_distinct(mean, min_score)
-        text = f"{group.prefix}mean score {shown_mean} is below the threshold {shown_minimum}"
+        shown = format_score(mean, min_score)
+        text = f"{group.prefix}mean score {shown} is below the threshold {min_score:g}"
         yield GateReason("failed", text)
 
 
@@ -255,7 +255,7 @@ def _check_case_scores(gate: ConfigResults) -> Iterator[GateReason]:
         return
     rate = 1 - len(low) / len(scores)
     worst = sorted(low, key=lambda case_id: low[case_id])
-    shown = [f"{each} {low[each]:.3g}" for each in worst]
+    shown = [f"{each} {format_score(low[each], cases.find_threshold(each))}" for each in worst]
     names = ", ".join(truncate.truncate_list(shown, MAX_NAMES))
     needed = "their thresholds" if cases.own else f"{cases.threshold:g}"
     text = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_criterion, format_distinct, format_number
+from agentci._util.text.format import format_criterion, format_score
 from agentci.model.case import DialogueTurn
 from agentci.model.result import CheckResult
 from agentci.reports import tool_calls
@@ -92,7 +92,7 @@ def low_scoring_turns(result: CheckResult) -> tuple[str, ...]:
     turns = dict(enumerate(result.case.dialogue, start=1))
     lines = [
         f"turn {turn}: score "
-        f"{_format_distinct_score(score, result.evaluator.threshold)}"
+        f"{format_score(score, result.evaluator.threshold)}"
         f"{''.join(_format_turn(turns.get(turn)))}"
         for turn, score in _find_low_turns(result, judgement.turn_scores)
     ]
@@ -132,14 +132,5 @@ def _reaches_threshold(result: CheckResult) -> bool:
 def _format_score(result: CheckResult) -> str:
     score = result.score
     return (
-        "no score"
-        if score is None
-        else f"score {_format_distinct_score(score, result.evaluator.threshold)}"
+        "no score" if score is None else f"score {format_score(score, result.evaluator.threshold)}"
     )
-
-
-def _format_distinct_score(score: float, threshold: float | None) -> str:
-    """Format a score with enough decimals to tell it from the threshold."""
-    if threshold is None or score >= threshold:
-        return format_number(score)
-    return format_distinct(score, threshold)[0]

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import asdict
 
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count, format_number, format_signed
+from agentci._util.text.format import format_count, format_number, format_score, format_signed
 from agentci.gate.comparison import UNCHANGED, describe_outcome, label_outcome
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import SCORED_STATUSES
@@ -52,7 +52,7 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
     The change and its 95 % interval are those of the checks of both runs. Without a change of at
     least ``MIN_CHANGE``, both are left out.
     """
-    shown = "-" if score is None else format_number(score)
+    shown = "-" if score is None else format_score(score)
     if compared is None or compared.before is None or compared.after is None:
         return shown
     change = compared.after - compared.before
@@ -208,4 +208,4 @@ def format_scores(change: CheckChange) -> str:
 
 
 def _format_score(score: float | None) -> str:
-    return "-" if score is None else format_number(score)
+    return "-" if score is None else format_score(score)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_score, format_score_pair
 from agentci.model.gate import Comparison
 from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report
@@ -216,7 +216,7 @@ def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
         _cell(format_path(result.config)),
         f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
-        "-" if totals.score is None else format_number(totals.score),
+        "-" if totals.score is None else format_score(totals.score),
         _cell(result.evaluator.criterion),
     )
 
@@ -225,7 +225,7 @@ def _list_lower_scores(report: Report) -> Iterator[str]:
     found = list_lower_scores(report)
     for each in found[:MAX_LOWER_SCORES]:
         name = f"{each.result.case.id} > {each.result.evaluator.name}"
-        yield _line(f"{name}: {format_number(each.before)} → {format_number(each.after)}")
+        yield _line(f"{name}: {format_score_pair(each.before, each.after)}")
     if len(found) > MAX_LOWER_SCORES:
         yield truncate.format_omitted(len(found) - MAX_LOWER_SCORES)
 

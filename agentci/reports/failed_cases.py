@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
-from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci._util.text.format import format_count, format_score, format_score_pair
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, report_format, sections
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes, rank_problem
@@ -42,12 +42,12 @@ def list_failed_cases(report: Report) -> tuple[list[CaseOutcome], list[CaseOutco
     return [each for each in failed if each.state != "still_failing"], known
 
 
-def format_before(result: CheckResult, report: Report, digits: int = 3) -> str:
+def format_before(result: CheckResult, report: Report) -> str:
     """Format the score of a check in the baseline, else its status; empty if it has none."""
     before = report.baseline.get(result.id)
     if before is None:
         return ""
-    return before.status if before.score is None else format_number(before.score, digits)
+    return before.status if before.score is None else format_score(before.score)
 
 
 def group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
@@ -101,8 +101,8 @@ def make_lower_scores_section(report: Report, report_url: str) -> sections.Secti
         noun="lower score",
         blocks=(
             f"- {format_case_link(each.result.case.id, report_url)}, "
-            f"{markdown_code(each.result.evaluator.name)}: {format_number(each.before)} "
-            f"\N{RIGHTWARDS ARROW} {format_number(each.after)}\n"
+            f"{markdown_code(each.result.evaluator.name)}: "
+            f"{format_score_pair(each.before, each.after)}\n"
             for each in found[:MAX_LOWER_SCORES]
         ),
         total=min(len(found), MAX_LOWER_SCORES),
@@ -238,15 +238,6 @@ def _render_case(group: Sequence[CaseOutcome], report: Report, report_url: str) 
     return f"{heading}\n\n{''.join(lines)}\n{fence}"
 
 
-def _format_score(result: CheckResult) -> str:
-    """Format the score with two decimals, or with enough to tell it from the threshold."""
-    score, threshold = result.score or 0.0, result.evaluator.threshold
-    text = format_number(score, 2)
-    if threshold is None or score >= threshold or text != format_number(threshold, 2):
-        return text
-    return format_distinct(score, threshold)[0]
-
-
 def _render_problem(result: CheckResult, report: Report, *, has_difference: bool) -> str:
     """Render a check as ``- `tone` 1 → **0.2**: the reason``.
 
@@ -254,9 +245,12 @@ def _render_problem(result: CheckResult, report: Report, *, has_difference: bool
         has_difference: whether the first difference is shown, too: a metric's reason that quotes
             both sides only repeats it.
     """
-    was = format_before(result, report, digits=2)
-    has_score = result.status == "failed" and result.score is not None
-    now = _format_score(result) if has_score else result.status
+    was = format_before(result, report)
+    now = (
+        format_score(result.score, result.evaluator.threshold)
+        if result.status == "failed" and result.score is not None
+        else result.status
+    )
     change = f"{was} \N{RIGHTWARDS ARROW} **{now}**" if was else f"**{now}**"
     advisory = "" if result.evaluator.required else " (advisory)"
     lines = check_text.split_lines(

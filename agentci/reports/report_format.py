@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count, format_distinct_percents, format_number
+from agentci._util.text.format import format_count, format_number, format_percent, format_score
 from agentci.gate import statistics
 from agentci.gate.decision import compute_totals
 from agentci.model.case import CaseSummary
@@ -69,7 +69,7 @@ def format_pass_rate(stats: EvaluatorStats) -> str:
     """Format ``75% (45 to 92%)``; "" without a pass rate."""
     if stats.pass_rate is None:
         return ""
-    rate, _ = format_distinct_percents(stats.pass_rate, 1.0)
+    rate = format_percent(stats.pass_rate)
     interval = stats.pass_rate_interval
     if interval is None:
         return rate
@@ -79,14 +79,14 @@ def format_pass_rate(stats: EvaluatorStats) -> str:
 
 
 def format_mean_score(score: float | None, stats: EvaluatorStats) -> str:
-    """Format ``0.712 (0.62 to 0.81)``, without an interval equal to that of the pass rate."""
+    """Format ``0.71 (0.62 to 0.81)``, without an interval equal to that of the pass rate."""
     if score is None:
         return ""
     interval = stats.score_interval
     if interval in (None, stats.pass_rate_interval):
-        return format_number(score)
+        return format_score(score)
     return (
-        f"{format_number(score)} ({format_number(interval.low, 2)} to "
+        f"{format_score(score)} ({format_number(interval.low, 2)} to "
         f"{format_number(interval.high, 2)})"
     )
 
@@ -275,13 +275,13 @@ def format_title(report: Report) -> str:
 
 
 def format_totals(totals: Totals) -> str:
-    """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.991``."""
+    """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.99``."""
     counts = ", ".join(
         f"{count:,} {status}"
         for status in ("passed", "failed", "errored", "skipped")
         if (count := getattr(totals, status))
     )
-    mean = "" if totals.score is None else f"; mean score {format_number(totals.score)}"
+    mean = "" if totals.score is None else f"; mean score {format_score(totals.score)}"
     return f"{format_count(totals.checks, 'check')}: {counts}{mean}"
 
 

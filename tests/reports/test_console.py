@@ -53,7 +53,7 @@ def test_empty_console_report_matches_snapshot(golden: Golden) -> None:
 
 def test_cached_checks_are_counted_and_marked() -> None:
     report = make_report([make_result("failed", 0.25, cached=True), make_result("passed", 0.9)])
-    assert "; mean score 0.575; 1 cached\n" in _render(report, quiet=True)
+    assert "; mean score 0.57; 1 cached\n" in _render(report, quiet=True)
     text = _render(report, verbose=True)
     outcome = "response_quality: score 0.25, threshold 0.7 (cached)"
     assert f"  failed: books_a_flight > {outcome}\n" in text

@@ -44,7 +44,7 @@ def test_interval_needs_two_cases() -> None:
 def test_mean_of_binary_scores_shows_no_interval() -> None:
     stats = compute_evaluator_stats(_results(1.0, 1.0, 0.0))
     assert stats.score_interval == stats.pass_rate_interval
-    assert format_mean_score(2 / 3, stats) == "0.667"
+    assert format_mean_score(2 / 3, stats) == "0.67"
 
 
 def test_interval_bounds_are_rounded_outwards() -> None:

@@ -56,7 +56,7 @@ def test_comparison_shows_change_with_interval_and_classes_as_words() -> None:
     compared = compare_runs(before, after, (), baseline="base")
     text = _render(replace(make_report(after), comparison=compared))
     [row] = [line for line in text.splitlines() if line.startswith("| `tone` | 3 |")]
-    assert "| 0.833 (\u22120.07, 95 %: \u22121 to +1) |" in row.replace("\\", "")
+    assert "| 0.83 (\u22120.07, 95 %: \u22121 to +1) |" in row.replace("\\", "")
     assert "3 compared, 1 evaluated only now, 1 evaluated in neither run" in text
 
 

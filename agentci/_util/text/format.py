@@ -1,4 +1,8 @@
-"""Formats numbers, the same way in all reports."""
+"""Formats numbers, the same way in all reports.
+
+Scores and their changes have two decimals, rates none: 0.91, \u22120.04, 98%. They get more where
+these would hide a difference that decides.
+"""
 
 import math
 from collections.abc import Callable
@@ -31,6 +35,34 @@ def format_signed(value: float, digits: int = 2) -> str:
     return f"+{shown}" if value > 0 and shown != "0" else shown.replace("-", "\N{MINUS SIGN}")
 
 
+@lru_cache(maxsize=4096)
+def format_score(score: float, threshold: float | None = None) -> str:
+    """Format ``0.58``: two decimals, or more, so that it is not taken for another.
+
+    What is not 0 or 1 does not look so, and what is below ``threshold`` looks below it.
+    """
+    return format_number(score, _find_fewest_digits(2, lambda d: _is_faithful(score, threshold, d)))
+
+
+def format_score_pair(before: float, after: float) -> str:
+    """Format ``0.91 → 0.58``; different scores look different."""
+
+    def is_enough(digits: int) -> bool:
+        shown = [format_number(each, digits) for each in (before, after)]
+        faithful = all(_is_faithful(each, None, digits) for each in (before, after))
+        return faithful and (shown[0] != shown[1] or before == after)
+
+    digits = _find_fewest_digits(2, is_enough)
+    return f"{format_number(before, digits)} → {format_number(after, digits)}"
+
+
+def _is_faithful(score: float, threshold: float | None, digits: int) -> bool:
+    shown = float(format_number(score, digits))
+    if threshold is not None and score < threshold <= shown:
+        return False
+    return all((shown == each) == (score == each) for each in (0.0, 1.0))
+
+
 def format_criterion(threshold: float) -> str:
     """Format what a score must reach: ``score >= 0.7``."""
     return f"score >= {threshold:g}"
@@ -42,6 +74,14 @@ def format_distinct(value: float, threshold: float) -> tuple[str, str]:
         3, lambda d: format_number(value, d) != format_number(threshold, d)
     )
     return format_number(value, digits), format_number(threshold, digits)
+
+
+def format_percent(rate: float) -> str:
+    """Format ``98%``: no decimals, or as many as what is not 0% or 100% needs to not look so."""
+    digits = _find_fewest_digits(
+        0, lambda d: (_format_percent(rate, d) in ("0%", "100%")) == (rate in (0.0, 1.0))
+    )
+    return _format_percent(rate, digits)
 
 
 def format_distinct_percents(value: float, threshold: float) -> tuple[str, str]:

@@ -11,6 +11,9 @@ from agentci._util.text.format import (
     format_distinct,
     format_distinct_percents,
     format_number,
+    format_percent,
+    format_score,
+    format_score_pair,
 )
 
 RATIOS = st.floats(0, 1)
@@ -54,6 +57,47 @@ def test_different_percentages_look_different(
     value: float, threshold: float, expected: tuple[str, str]
 ) -> None:
     assert format_distinct_percents(value, threshold) == expected
+
+
+@pytest.mark.parametrize(
+    ("score", "threshold", "expected"),
+    [
+        pytest.param(0.71428, None, "0.71", id="two decimals"),
+        pytest.param(0.5, None, "0.5", id="no unneeded ones"),
+        pytest.param(0.9996, None, "0.9996", id="less than 1"),
+        pytest.param(0.0004, None, "0.0004", id="more than 0"),
+        pytest.param(1.0, 0.7, "1", id="equal to 1"),
+        pytest.param(0.6999, 0.7, "0.6999", id="below the threshold"),
+        pytest.param(0.704, 0.7, "0.7", id="above the threshold"),
+        pytest.param(85.126, 90.0, "85.13", id="on another scale"),
+        pytest.param(math.inf, None, "inf", id="infinite"),
+    ],
+)
+def test_score_has_two_decimals_unless_it_looks_like_another(
+    score: float, threshold: float | None, expected: str
+) -> None:
+    assert format_score(score, threshold) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (0.912, 0.5789, "0.91 → 0.58"),
+        (0.9, 0.895, "0.9 → 0.895"),
+        (1.0, 0.998, "1 → 0.998"),
+        (0.5, 0.5, "0.5 → 0.5"),
+    ],
+)
+def test_scores_that_differ_look_different(before: float, after: float, expected: str) -> None:
+    assert format_score_pair(before, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [(2 / 3, "67%"), (1.0, "100%"), (0.0, "0%"), (0.9996, "99.96%"), (0.0004, "0.04%")],
+)
+def test_rate_looks_like_0_or_100_percent_only_if_it_is(rate: float, expected: str) -> None:
+    assert format_percent(rate) == expected
 
 
 @given(RATIOS, RATIOS)
