@@ -281,7 +281,8 @@ def _suggest_number_fix(text: str) -> str | None:
 def _find_choices(schema: Schema) -> tuple[str, ...]:
     """The only texts that ``schema`` allows; empty if it is not a choice."""
     if "const" in schema:
-        return (str(schema["const"]),)
+        constant = schema["const"]
+        return (constant if isinstance(constant, str) else json.dumps(constant),)
     if "enum" in schema:
         return tuple(map(str, schema["enum"]))
     lists = [_find_choices(branch) for branch in schema.get("anyOf", ())]

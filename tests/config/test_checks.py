@@ -82,6 +82,7 @@ def test_schema_file_is_read_and_counts(tmp_path: Path) -> None:
             'checks:\n- no_secrets: {env: ["A B"]}',
             "must be the name of an environment variable, not the string 'A B'",
         ),
+        ("checks:\n- no_secrets: false", ":2:15: `no_secrets` must be true, not false"),
         ("checks:\n- no_secrets", ":2:3: the check `no_secrets` has no value"),
         ("checks:\n- max_latncy: 5s", ":2:3: unknown check 'max_latncy' (did you mean"),
         ("checks:\n- latency: 5000", ":2:3: unknown check 'latency' (here it is `max_lat"),
