@@ -200,6 +200,22 @@ def find_unused_thresholds(
             )
 
 
+def find_thresholds_of_zero(entries: Sequence[MergedEntry]) -> Iterator[Problem]:
+    """Warn about thresholds that no score can miss, where the gate depends on them."""
+    for entry in entries:
+        # The threshold of a prompt may lie on any scale.
+        if entry.type != "prompt" and entry.data.get("required") is not False:
+            threshold = entry.data.get(THRESHOLD_KEY)
+            is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+            if is_number and threshold == 0:
+                yield Problem(
+                    message=f"evaluator {entry.name}: every score reaches a threshold of 0",
+                    place=entry.place_of(THRESHOLD_KEY),
+                    hint="raise it, or write `required: false` if the evaluator only informs",
+                    severity="warning",
+                )
+
+
 def _make_place_lookup(document: YamlDocument, index: int) -> Callable[[str], Place]:
     return lambda field: document.place_of(("evaluators", index, field))
 

@@ -189,6 +189,22 @@ class TestBuiltins:
         without = Overrides(threshold=0.9, only=("ev",))
         assert _suite(f"{TWO_METRICS}threshold: 0.9\n", without).notices == ()
 
+    @pytest.mark.parametrize(
+        ("entry", "top", "place"),
+        [
+            (", threshold: 0", "", "c.yaml:1:74"),
+            (", threshold: 0.0", "threshold: 0.9", "c.yaml:1:74"),
+            ("", "threshold: 0", "c.yaml:1:14"),
+            ("", "defaults: {threshold: 0}", "c.yaml:1:14"),
+        ],
+    )
+    def test_threshold_of_zero_is_warned_about(self, entry: str, top: str, place: str) -> None:
+        text = f"evaluators: [{{name: {TRAJECTORY}, type: builtin{entry}}}]\n{top}\n"
+        [warning] = map(str, _suite(text).notices)
+        assert warning.startswith(f"{place}: evaluator {TRAJECTORY}: every score reaches")
+        advisory = text.replace("builtin", "builtin, required: false")
+        assert _suite(advisory).notices == ()
+
     def test_match_type_spelling_is_ignored(self) -> None:
         text = (
             f"evaluators: [{{name: {TRAJECTORY}, type: builtin, trajectoryMatchType: any_order}}]"
