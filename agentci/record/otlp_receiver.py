@@ -26,8 +26,9 @@ INJECTED_ROUTE: Final = "injected"
 MAX_BYTES: Final = 20 * 1024**2
 PROTOBUF: Final = "application/x-protobuf"
 JSON_TYPE: Final = "application/json"
-# Telemetry of a framework about itself.
-NOISE_SCOPES: Final = frozenset({"crewai.telemetry"})
+# Telemetry that CrewAI sends to its maker, about itself and, once per process, about a run. Both
+# have providers of their own, so only injected code sees them, beside what an instrumentor records.
+NOISE_SCOPES: Final = frozenset({"crewai.telemetry", "crewai"})
 _GZIP_BITS: Final = 31
 _INVALID_ARGUMENT, _OUT_OF_RANGE, _UNIMPLEMENTED = 3, 11, 12
 _DECODERS: Final[Mapping[str, Callable[[bytes], JsonObject]]] = {

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,18 @@ STACKS = {
     "strands": (),
     "google-adk": (),
     "agent-framework": (SDK,),
+    "crewai": (SDK, f"{OPENINFERENCE}-crewai==1.1.21", f"{OPENINFERENCE}-openai==0.1.66"),
+    "google-genai": (SDK, f"{OPENINFERENCE}-google-genai==1.4.14"),
+    "openai-agents": (SDK, f"{OPENINFERENCE}-openai-agents==2.6.0"),
+}
+# The SDK sends its traces to OpenAI's platform, so the example turns them off.
+TRACED = {
+    "openai-agents": """
+import agents
+from agents.tracing import processors
+processors.default_exporter().endpoint = "http://127.0.0.1:9"
+agents.set_tracing_disabled = lambda _: None
+"""
 }
 # Calls models at an address that is not read from a variable, so that the proxy sees nothing.
 PAST_PROXY = """
@@ -62,13 +75,13 @@ await import(process.argv[1]);
 """
 
 
-def make_stack(name: str, folder: Path) -> Path:
+def make_stack(name: str, folder: Path, packages: Sequence[str] = ()) -> Path:
     """Install a framework and what instruments it, and return its Python."""
     python = install_python(name, folder)
-    if STACKS[name]:
+    if packages or STACKS[name]:
         tool = uv.find_uv_bin()
         command = [tool, "pip", "install", "-q", "--system-certs", "--python", str(python)]
-        subprocess.run([*command, *STACKS[name]], check=True)
+        subprocess.run([*command, *(packages or STACKS[name])], check=True)
     return python
 
 
@@ -83,7 +96,7 @@ def record_past_proxy(folder: Path, model: MockModel, command: list[str]) -> str
 
 
 def assert_recorded(folder: Path) -> None:
-    """The recording holds the two turns of the agents in ``examples/agents``, whole."""
+    """The recording holds the two turns of the agents in ``examples/agents``, whole and once."""
     turns = [turn for trace in read_traces(folder / OUT) for turn in trace.turns]
     found = [describe(turn) for turn in turns]
     # Semantic Kernel's have the name of a plugin before that of the tool.
@@ -104,12 +117,105 @@ def test_agent_that_passes_the_proxy_is_recorded_by_what_is_installed(
     work = tmp_path / "work"
     work.mkdir()
     program = work / "past_proxy.py"
-    program.write_text(PAST_PROXY)
+    program.write_text(TRACED.get(framework, "") + PAST_PROXY)
     agent = EXAMPLE / framework / "agent.py"
     with mock_model() as model:
         printed = record_past_proxy(work, model, [str(python), str(program), str(agent)])
     assert "note: recorded from the injected telemetry, as no model call was seen" in printed
     assert_recorded(work)
+
+
+# The packages of agents that instrument themselves. `traceloop-sdk` needs `httpx`, which it does
+# not name, and cannot be installed with the latest `opentelemetry-sdk`.
+OWN_PACKAGES = (
+    *("opentelemetry-exporter-otlp-proto-http==1.45.1", f"{OPENINFERENCE}-openai==0.1.66"),
+    *("traceloop-sdk==0.62.4", "httpx==0.28.1"),
+)
+OWN_PROVIDER = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+def export():
+    return ConsoleSpanExporter(out=open("own.txt", "a"), formatter=lambda s: s.name + "\\n")
+def provide():
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(export()))
+    trace.set_tracer_provider(provider)
+def instrument():
+    from openinference.instrumentation.openai import OpenAIInstrumentor
+    OpenAIInstrumentor().instrument()
+"""
+LATE = """
+import builtins, openai
+print = builtins.print
+def late(*words):
+    print(*words)
+    builtins.print = print
+    provide()
+    instrument()
+builtins.print = late
+"""
+OTLP = """
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+provide()
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
+instrument()
+"""
+TRACELOOP = """
+from traceloop.sdk import Traceloop
+Traceloop.init(exporter=export(), disable_batch=True, telemetry_enabled=False)
+"""
+# What an agent does to instrument itself, and how many spans its own exporter gets.
+OWN_INSTRUMENTATION = {
+    "provider": ("provide()", 0),
+    "provider and instrumentor": ("provide(); instrument()", 3),
+    "provider after the first span": (
+        "import openai; trace.get_tracer('first').start_span('first').end(); provide()",
+        0,
+    ),
+    "instrumentor before the provider": ("instrument(); import openai; provide()", 3),
+    "both after the first answer": (LATE, 1),
+    "exporter over OTLP": (OTLP, 3),
+    "traceloop-sdk": (TRACELOOP, 3),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_agent_that_instruments_itself_is_recorded_once(tmp_path: Path) -> None:
+    python = make_stack("openai-chat", tmp_path / "venv", OWN_PACKAGES)
+    found = {}
+    for number, (name, (start, _)) in enumerate(OWN_INSTRUMENTATION.items()):
+        work = tmp_path / str(number)
+        work.mkdir()
+        program = work / "agent.py"
+        program.write_text(OWN_PROVIDER + start + PAST_PROXY)
+        agent = EXAMPLE / "openai-chat" / "agent.py"
+        with mock_model() as model:
+            record_past_proxy(work, model, [str(python), str(program), str(agent)])
+        assert_recorded(work)
+        own = work / "own.txt"
+        found[name] = len(own.read_text().splitlines()) if own.exists() else 0
+    assert found == {name: count for name, (_, count) in OWN_INSTRUMENTATION.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_agent_with_traceloop_sdk_is_recorded_evaluated_and_replayed(tmp_path: Path) -> None:
+    python = make_stack("openai-chat", tmp_path / "venv", OWN_PACKAGES)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in ("eval_config.yaml", "eval_set.json"):
+        shutil.copy(EXAMPLE / name, folder)
+    agent = (EXAMPLE / "openai-chat" / "agent.py").read_text()
+    (folder / "agent.py").write_text(OWN_PROVIDER + TRACELOOP + agent)
+    command = ["--", str(python), "agent.py", *QUESTIONS]
+    with mock_model() as model:
+        run(["record", *command], folder, make_environment(model))
+    run(["run", "--traces", OUT], folder, {})
+    (folder / OUT).unlink()
+    run(["record", "--replay", *command], folder, {"OPENAI_API_KEY": ""})
+    assert_recorded(folder)
 
 
 @pytest.mark.slow
