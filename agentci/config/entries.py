@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.config.overrides import Overrides, ProgramResolver
-from agentci.config.schema import EvaluatorTypes
-from agentci.config.schema_errors import describe_value
+from agentci.config.schema import EvaluatorTypes, describe_value
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError

@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from agentci._util.child_programs import is_adk_installed
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci.config.rules import find_metric_problem
+from agentci.evaluators.metrics.registry import (
+    HOSTED_METRICS,
+    INSTALL_ADK,
+    JUDGED_METRIC_PURPOSES,
+    METRICS,
+    UNSUPPORTED_METRICS,
+)
 from agentci.model.choices import MatchType
 from agentci.model.json import JsonObject
 from agentci.model.problem import Place, Problem
@@ -117,3 +124,27 @@ def find_only_option_problems(only: Sequence[str], names: Sequence[str]) -> Iter
                 message=f"--only names unknown evaluator {quote_name(name)}",
                 hint=suggest_name(name, names) or f"known evaluators: {', '.join(names)}",
             )
+
+
+def find_metric_problem(name: str, place: Place | None = None) -> Problem | None:
+    """Explain why ``name`` is not an available built-in metric; None if it is available."""
+    if (
+        name in METRICS
+        or name in JUDGED_METRIC_PURPOSES
+        or (name in HOSTED_METRICS and is_adk_installed())
+    ):
+        return None
+    if name in HOSTED_METRICS:
+        message = f"metric {name!r} needs Google's ADK, which is not installed"
+        return Problem(message=message, place=place, hint=INSTALL_ADK)
+    if name in UNSUPPORTED_METRICS:
+        message = f"metric {name!r} is not supported by agentci"
+        return Problem(message=message, place=place, hint=UNSUPPORTED_METRICS[name])
+    return Problem(
+        message=f"unknown built-in metric {quote_name(name)}",
+        place=place,
+        hint=suggest_name(
+            name, [*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS, *UNSUPPORTED_METRICS]
+        )
+        or f"known metrics: {', '.join([*METRICS, *JUDGED_METRIC_PURPOSES, *HOSTED_METRICS])}",
+    )

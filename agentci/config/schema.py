@@ -1,16 +1,34 @@
-"""Make the JSON Schema of configs from their models."""
+"""Make the JSON Schema of configs from their models, and describe its errors as problems."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import BaseModel, Field, create_model
 
+from agentci._util.text import truncate
+from agentci._util.text.suggest import MAX_SHOWN, join_with_or, quote_name, suggest_name
 from agentci.config.discovery import CONFIG_KEYS, EVAL_SET_KEY
 from agentci.config.models import EvalConfig
+from agentci.config.yaml_document import YamlDocument
+from agentci.config.yaml_nodes import KeyPath
+from agentci.config.yaml_parse import BOOLEAN_WORDS
 from agentci.evaluators.evaluator_type import EvaluatorType
-from agentci.evaluators.fields import StrictModel
+from agentci.evaluators.fields import (
+    COST_PATTERN,
+    DURATION_PATTERN,
+    GRADER_PATTERN,
+    IMAGE_PATTERN,
+    NAME_PATTERN,
+    SHA256_PATTERN,
+    VARIABLE_PATTERN,
+    StrictModel,
+)
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
 from agentci.evaluators.registry import EVALUATOR_TYPES
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Problem
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -106,3 +124,288 @@ def _simplify_items(part: Schema) -> Iterator[tuple[str, Any]]:
         is_no_default = key == "default" and value is None
         if not (is_title or is_no_default or value == "#/$defs/JsonValue"):
             yield key, _simplify_part(value)
+
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+# Gets an unknown key, the path of its mapping and the known keys; returns a hint.
+KeyHint: TypeAlias = Callable[[str, KeyPath, Sequence[str]], str | None]
+
+
+def suggest_key(key: str, _path: KeyPath, known: Sequence[str]) -> str:
+    """Suggest the known key that ``key`` probably means, or list the known keys."""
+    return suggest_name(key, known) or (
+        f"known keys: {', '.join(name for name in known if name.islower())}"
+    )
+
+
+def find_schema_problems(
+    document: YamlDocument, schema: Schema, *, at: KeyPath, noun: str, key_hint: KeyHint
+) -> Iterator[Problem]:
+    """Find all schema errors in one part of a document.
+
+    Args:
+        schema: the schema of the part.
+        at: the path of the part.
+        noun: the kind of the part in messages: "evaluator", "case".
+        key_hint: suggests what to do about an unknown key.
+    """
+    # Loaded only to describe errors, because most runs have none.
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+
+    reader = _SchemaErrorReader(document, at=at, noun=noun, key_hint=key_hint)
+    for error in Draft202012Validator(schema).iter_errors(document.value(at)):
+        yield from reader.find_problems(error)
+
+
+class _SchemaErrorReader:
+    def __init__(
+        self, document: YamlDocument, *, at: KeyPath, noun: str, key_hint: KeyHint
+    ) -> None:
+        self._document = document
+        self._at = at
+        self._noun = noun
+        self._key_hint = key_hint
+
+    def find_problems(self, error: "ValidationError") -> Iterator[Problem]:
+        """Describe ``error``; for a union, describe only the alternative that was meant."""
+        path: KeyPath = (*self._at, *error.absolute_path)
+        schema = error.schema if isinstance(error.schema, dict) else {}
+        match error.validator:
+            case "oneOf" if "discriminator" in schema:
+                yield from self._tagged_problems(error, schema, path)
+            case "anyOf" if deeper := [each for each in error.context or () if _is_deeper(each)]:
+                for each in deeper:
+                    yield from self.find_problems(each)
+            case "additionalProperties":
+                yield from self._unknown_keys(schema, path)
+            case "required":
+                yield from self._missing_keys(schema, path)
+            case _:
+                yield self._wrong_value(schema, path)
+
+    def _tagged_problems(
+        self, error: "ValidationError", schema: Schema, path: KeyPath
+    ) -> Iterator[Problem]:
+        """Read only the schema branch selected by the discriminator key."""
+        key, mapping = (schema["discriminator"][name] for name in ("propertyName", "mapping"))
+        branches = {mapping[tag]: tag for tag in mapping}
+        tags = [branches[each["$ref"]] for each in schema["oneOf"]]
+        value = self._document.value(path)
+        if not isinstance(value, Mapping):
+            yield self._wrong_value(schema, path)
+        elif key not in value:
+            yield from self._missing_keys({"required": [key]}, path)
+        elif value[key] in tags:
+            for each in error.context or ():
+                if each.schema_path[0] == tags.index(value[key]):
+                    yield from self.find_problems(each)
+        else:
+            yield self._wrong_value({"enum": tags}, (*path, key))
+
+    def _unknown_keys(self, schema: Schema, path: KeyPath) -> Iterator[Problem]:
+        properties = schema["properties"]
+        known = [name for name, each in properties.items() if not each.get("deprecated")]
+        own = tuple(schema.get("patternProperties", {}))
+        for key in self._mapping(path):
+            if key not in properties and not any(re.search(pattern, key) for pattern in own):
+                yield Problem(
+                    message=f"unknown key {quote_name(key)}",
+                    place=self._document.place_of((*path, key), key=True),
+                    hint=self._key_hint(key, path, known),
+                )
+
+    def _missing_keys(self, schema: Schema, path: KeyPath) -> Iterator[Problem]:
+        mapping, owner = self._mapping(path), self._format_subject(path)
+        for key in schema["required"]:
+            if key not in mapping:
+                yield Problem(
+                    message=f"{owner} has no `{key}`",
+                    place=self._document.place_of(path),
+                    hint=f"add `{key}: ...`",
+                )
+
+    def _format_subject(self, path: KeyPath) -> str:
+        """The name of the value at ``path``, relative to the list item that the part is in.
+
+        Such an item is called by its own name, if it has one.
+        """
+        if path == self._at and isinstance((0, *path)[-1], int):
+            mapping = self._mapping(path)
+            name = mapping.get("name", mapping.get("id"))
+            if isinstance(name, str):
+                return f"{self._noun} {quote_name(name)}"
+            return f"{'an' if self._noun[0] in 'aeiou' else 'a'} {self._noun}"
+        indexes = [index for index, step in enumerate(self._at) if isinstance(step, int)]
+        steps = path[indexes[-1] + 1 :] if indexes else path
+        dotted = f"`{'.'.join(name for name in steps if isinstance(name, str))}`"
+        return f"item {steps[-1] + 1} of {dotted}" if isinstance(steps[-1], int) else dotted
+
+    def _wrong_value(self, schema: Schema, path: KeyPath) -> Problem:
+        value, written = self._document.value(path), self._document.plain_text(path)
+        required = f"be {_describe_expected(schema)}, not {describe_value(value, written)}"
+        if value == "" and "string" in _describe_types(schema) and not _find_choices(schema):
+            required = "not be empty"
+        return Problem(
+            message=f"{self._format_subject(path)} must {required}",
+            place=self._document.place_of(path),
+            hint=_suggest_fix(schema, value, written),
+        )
+
+    def _mapping(self, path: KeyPath) -> JsonObject:
+        value = self._document.value(path)
+        return value if isinstance(value, Mapping) else {}
+
+
+def _is_deeper(error: "ValidationError") -> bool:
+    """Whether the error is inside an alternative, so that this alternative was meant."""
+    return bool(error.path) or error.validator in ("additionalProperties", "required")
+
+
+_TYPE_NOUNS: Final = {
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "string": "a string",
+    "object": "a mapping",
+    "null": "null",
+}
+_PATTERN_NOUNS: Final = {
+    GRADER_PATTERN: "FILE.py:FUNCTION",
+    IMAGE_PATTERN: "an image name",
+    NAME_PATTERN: "a string that is not blank",
+    COST_PATTERN: "US dollars such as 0.05 or $0.05",
+    DURATION_PATTERN: "a time such as 5s, 800ms or 1m30s",
+    VARIABLE_PATTERN: "the name of an environment variable",
+    SHA256_PATTERN: "64 hexadecimal digits",
+}
+
+
+MAX_LISTED_CHOICES: Final = 16
+
+
+def _describe_expected(schema: Schema) -> str:
+    """The values that a schema allows: "a number from 0 to 1", "EXACT, IN_ORDER or ANY_ORDER"."""
+    if choices := _find_choices(schema):
+        is_long = len(choices) > MAX_LISTED_CHOICES
+        return f"one of {len(choices)} names" if is_long else join_with_or(choices)
+    if branches := schema.get("anyOf"):
+        return join_with_or(
+            [_describe_expected(each) for each in branches if each.get("type") != "null"]
+        )
+    name = str(schema.get("type", "object"))
+    match name:
+        case "number" | "integer":
+            return f"{_TYPE_NOUNS[name]}{_describe_range(schema)}"
+        case "array":
+            is_text = schema.get("items", {}).get("type") == "string"
+            few = " with at least one item" if schema.get("minItems") else ""
+            return f"a list{' of strings' if is_text else ''}{few}"
+        case _:
+            return _PATTERN_NOUNS.get(schema.get("pattern", ""), _TYPE_NOUNS[name])
+
+
+def describe_value(value: Json, written: str | None) -> str:
+    """Describe a value found in a file.
+
+    Args:
+        written: its text in the file if it is unquoted.
+    """
+    match value:
+        case str():
+            return f"the string {quote_name(value)}" if value else "an empty string"
+        case Mapping():
+            return "a mapping"
+        case Sequence():
+            return "a list" if value else "an empty list"
+        case _:
+            return _describe_scalar(value, written)
+
+
+def _suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None:
+    """Suggest what to write instead, if that can be derived from the value."""
+    types = set(_describe_types(schema))
+    match value:
+        case str():
+            return _suggest_text_fix(value, types, _find_choices(schema))
+        case bool() | int() | float() if "string" in types and not _find_choices(schema):
+            number = _format_short_number(value, written)
+            is_time = schema.get("pattern") == DURATION_PATTERN
+            return f"add a unit: `{number}s`" if is_time else f'put it in quotes: "{number}"'
+        case int() | float() if (
+            not isinstance(value, bool) and _MIN_PERCENT <= value <= _MAX_PERCENT
+        ):
+            is_share = any(0 < each.get("maximum", 0) <= 1 for each in _iter_alternatives(schema))
+            return f"write {value / _MAX_PERCENT:g} for {value:g} percent" if is_share else None
+        case _ if "array" in types:
+            return "begin every item of a list with `- `"
+        case _:
+            return None
+
+
+_MAX_PERCENT: Final = 100
+# At or above this, a number given for a share must be a percentage.
+_MIN_PERCENT: Final = 10
+
+
+def _describe_scalar(value: float | None, written: str | None) -> str:
+    if value is None:
+        return written or "null"
+    if isinstance(value, bool) and written is not None and written.lower() in BOOLEAN_WORDS:
+        return f"{written}, which YAML reads as {json.dumps(value)}"
+    return _format_short_number(value, written)
+
+
+def _format_short_number(value: float, written: str | None) -> str:
+    return truncate.short(written or json.dumps(value), MAX_SHOWN)
+
+
+def _suggest_text_fix(text: str, types: set[str], choices: Sequence[str]) -> str | None:
+    if choices:
+        return suggest_name(text, choices)
+    if types & {"number", "integer"}:
+        return _suggest_number_fix(text)
+    if "boolean" in types and text.lower() in {"true", "false", *BOOLEAN_WORDS}:
+        return "remove the quotes"
+    return None
+
+
+def _suggest_number_fix(text: str) -> str | None:
+    if found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text):
+        return f"write {float(found[1]) / _MAX_PERCENT:g}"
+    if re.fullmatch(r"\s*\d*,\d+\s*", text):
+        return f"write {text.strip().replace(',', '.')}"
+    if re.fullmatch(r"\s*[-+]?\d*\.?\d+\s*", text):
+        return "remove the quotes"
+    return None
+
+
+def _find_choices(schema: Schema) -> tuple[str, ...]:
+    """The only texts that ``schema`` allows; empty if it is not a choice."""
+    if "const" in schema:
+        constant = schema["const"]
+        return (constant if isinstance(constant, str) else json.dumps(constant),)
+    if "enum" in schema:
+        return tuple(map(str, schema["enum"]))
+    lists = [_find_choices(branch) for branch in schema.get("anyOf", ())]
+    return next((choices for choices in lists if choices), ())
+
+
+def _describe_range(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is None:
+        return ""
+    return f" of at least {low}" if high is None else f" from {low} to {high}"
+
+
+def _describe_types(schema: Schema) -> Iterator[str]:
+    return (str(each["type"]) for each in _iter_alternatives(schema) if "type" in each)
+
+
+def _iter_alternatives(schema: Schema) -> Iterator[Schema]:
+    """The alternatives of a schema, nested alternatives flattened."""
+    if "anyOf" not in schema:
+        yield schema
+    for branch in schema.get("anyOf", ()):
+        yield from _iter_alternatives(branch)

@@ -8,20 +8,28 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from agentci._util.text.suggest import join_with_or, suggest_name
-from agentci.config.checks import list_check_items
+from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.checks import find_check_item_problems, list_check_items
 from agentci.config.discovery import check_eval_config
 from agentci.config.entries import find_entry_type, find_type_problem
 from agentci.config.models import EvalConfig
-from agentci.config.rules import find_reference_problems
-from agentci.config.schema import UNSHARED_FIELDS, EvaluatorTypes, Schema, make_defaults_model
-from agentci.config.schema_errors import KeyHint, find_schema_problems, suggest_key
+from agentci.config.overrides import find_metric_problem
+from agentci.config.schema import (
+    UNSHARED_FIELDS,
+    EvaluatorTypes,
+    KeyHint,
+    Schema,
+    find_schema_problems,
+    make_defaults_model,
+    suggest_key,
+)
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
+from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.registry import EVALUATOR_TYPES
-from agentci.model.json import Json
-from agentci.model.problem import Problem
+from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Place, Problem
 
 MAX_PROBLEMS: Final = 1000
 MAX_SCHEMA_ERRORS: Final = 2000
@@ -197,3 +205,91 @@ def _problem_sort_key(problem: Problem, files: Sequence[str]) -> tuple[int, int,
     if place is None:
         return (-1, 0, 0)
     return (files.index(place.file), place.line, place.column or 0)
+
+
+RUBRIC_METRIC_PREFIX: Final = "rubric_based_"
+_IGNORED_KEYS: Final = ("output", "output_format")
+
+
+def find_reference_problems(document: YamlDocument) -> Iterator[Problem]:
+    """Check names against each other and against the known metrics; parts may have any shape."""
+    entries = _named_entries(document)
+    yield from _find_duplicate_names(document, entries)
+    yield from _find_entry_metric_problems(document, entries)
+    yield from find_check_item_problems(document)
+    yield from _find_gate_problems(document, entries)
+    yield from _find_ignored_keys(document)
+
+
+_EntriesByIndex = dict[int, JsonObject]
+
+
+def _named_entries(document: YamlDocument) -> _EntriesByIndex:
+    """The entries that have a name, by their index in ``evaluators``."""
+    evaluators = document.data.get("evaluators")
+    return {
+        index: entry
+        for index, entry in enumerate(evaluators if isinstance(evaluators, list) else ())
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str)
+    }
+
+
+def _find_duplicate_names(document: YamlDocument, entries: _EntriesByIndex) -> Iterator[Problem]:
+    first: dict[str, Place] = {}
+    for index, entry in entries.items():
+        name, place = str(entry["name"]), document.place_of(("evaluators", index, "name"))
+        if name in first:
+            yield Problem(
+                message=f"the name {quote_name(name)} is already used by the evaluator on line"
+                f" {first[name].line}",
+                place=place,
+                hint="give each evaluator a unique name",
+            )
+        first.setdefault(name, place)
+
+
+def _find_entry_metric_problems(
+    document: YamlDocument, entries: _EntriesByIndex
+) -> Iterator[Problem]:
+    for index, entry in entries.items():
+        if entry.get("type") != "builtin":
+            continue
+        problem = find_metric_problem(
+            str(entry["name"]), document.place_of(("evaluators", index, "name"))
+        )
+        if problem is not None:
+            yield problem
+        elif entry.get("rubrics") and not str(entry["name"]).startswith(RUBRIC_METRIC_PREFIX):
+            yield Problem(
+                message=f"{entry['name']} does not use rubrics",
+                place=document.place_of(("evaluators", index, "rubrics"), key=True),
+                hint="remove `rubrics`",
+            )
+
+
+def _find_gate_problems(document: YamlDocument, entries: _EntriesByIndex) -> Iterator[Problem]:
+    if "results" in document.data:
+        return  # the metrics of results have names, too, and are known only once these are read
+    gate = document.data.get("gate")
+    thresholds = gate.get("evaluators") if isinstance(gate, Mapping) else None
+    own = (str(entry["name"]) for entry in entries.values())
+    names = list(dict.fromkeys((*own, *(each.name for each in list_check_items(document)))))
+    for name in thresholds if isinstance(thresholds, Mapping) else ():
+        # Checks of eval cases are known only once the eval set is read.
+        if name not in names and not name.startswith(CASE_PREFIX):
+            yield Problem(
+                message=f"`gate.evaluators` names unknown evaluator {quote_name(name)}",
+                place=document.place_of(("gate", "evaluators", name), key=True),
+                hint=suggest_name(name, names)
+                or (f"known evaluators: {', '.join(names)}" if names else None),
+            )
+
+
+def _find_ignored_keys(document: YamlDocument) -> Iterator[Problem]:
+    for key in _IGNORED_KEYS:
+        if key in document.data:
+            yield Problem(
+                message=f"`{key}` has no effect: agentci writes all report formats",
+                place=document.place_of((key,), key=True),
+                severity="note",
+            )

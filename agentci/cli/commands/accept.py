@@ -16,8 +16,7 @@ from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import ResolvedPath, Workspace, decode_utf8, is_file, read_file
 from agentci.cli.session import Session
-from agentci.config.case_file import read_case_file
-from agentci.config.case_text import add_case, list_written_cases, replace_case
+from agentci.config.case_file import add_case, list_written_cases, read_case_file, replace_case
 from agentci.config.discovery import find_matching_paths, is_case_file
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError

@@ -10,7 +10,7 @@ from agentci._util.text.suggest import find_nearest, join_with_or, quote_name, s
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.schema import MEMBER_LIST_KEYS, make_entry_schema
 from agentci.config.agentv.targets import TargetJudges
-from agentci.config.schema_errors import describe_value
+from agentci.config.schema import describe_value
 from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath

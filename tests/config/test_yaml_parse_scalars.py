@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.config.yaml_scalars import MAX_NUMBER_CHARACTERS, resolve_plain_scalar
+from agentci.config.yaml_parse import MAX_NUMBER_CHARACTERS, resolve_plain_scalar
 
 
 class TestAccepted:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.config.case_text import add_case, list_written_cases, replace_case
+from agentci.config.case_file import add_case, list_written_cases, replace_case
 
 TEXTS = st.text(min_size=1, max_size=30) | st.sampled_from(
     [
