@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from agentci.evaluators.agentevals.build import build_builtin, build_code, build_remote
+from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
+from agentci.evaluators.agentevals.code import build_code, build_remote
 from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, RemoteEntry
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext, EvaluatorType
+from agentci.evaluators.fields import reject_repeat
+from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
+from agentci.model.values import replace
 
 ENTRY_POINT_GROUP: Final = "agentci.evaluator_types"
 
@@ -41,6 +45,51 @@ class EvaluatorTypes(Mapping[str, EvaluatorType[Any]]):
         return EvaluatorTypes({**self._loaders, **theirs})
 
 
+def _build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> ComparableEvaluator:
+    """Build the evaluator of a built-in metric.
+
+    Raises:
+        InputError: if the context does not allow it, for example without a judge.
+    """
+    turn_mismatch_fails = (
+        context.turn_mismatch_fails
+        if entry.on_turn_mismatch is None
+        else entry.on_turn_mismatch == "fail"
+    )
+    if entry.name in JUDGED_METRIC_PURPOSES:
+        from agentci.evaluators.agentevals.judged_builtin import make_judged_evaluator
+
+        return make_judged_evaluator(
+            entry,
+            context.judges,
+            place=context.place,
+            place_of=context.find_place,
+            turn_mismatch_fails=turn_mismatch_fails,
+        )
+    if entry.name in HOSTED_METRICS:
+        from agentci.evaluators.agentevals.vertex_metric import make_hosted_evaluator
+
+        hosted = make_hosted_evaluator(
+            entry.name,
+            place=context.place,
+            threshold=entry.threshold,
+            required=entry.required,
+            turn_mismatch_fails=turn_mismatch_fails,
+        )
+        identity = replace(hosted.identity, repetition=entry.repetition)
+        return replace(hosted, identity=identity)
+    reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
+    evaluator = make_builtin_evaluator(
+        entry.name,
+        place=context.place,
+        threshold=entry.threshold,
+        match_type=entry.trajectory_match_type,
+        required=entry.required,
+        turn_mismatch_fails=turn_mismatch_fails,
+    )
+    return replace(evaluator, subagents=entry.subagents, ignore_args=entry.ignore_args)
+
+
 def _load_openai_eval() -> EvaluatorType[Any]:
     from agentci.evaluators.openai_eval.entries import OpenAIEvalEntry
 
@@ -48,16 +97,15 @@ def _load_openai_eval() -> EvaluatorType[Any]:
 
 
 def _load_grader() -> EvaluatorType[Any]:
-    from agentci.evaluators.pytest_agent_evals.entries import GraderEntry
-    from agentci.evaluators.pytest_agent_evals.grader import build_grader
+    from agentci.evaluators.pytest_agent_evals import GraderEntry, build_grader
 
     return EvaluatorType(entry=GraderEntry, build=build_grader)
 
 
 def _load_prompt() -> EvaluatorType[Any]:
-    from agentci.evaluators.pytest_agent_evals.entries import PromptEntry
+    from agentci.evaluators.pytest_agent_evals import PromptEntry, build_prompt
 
-    return EvaluatorType(entry=PromptEntry, build=_build_prompt)
+    return EvaluatorType(entry=PromptEntry, build=build_prompt)
 
 
 def _build_openai_eval(entry: Any, context: EvaluatorContext) -> ComparableEvaluator:
@@ -67,15 +115,9 @@ def _build_openai_eval(entry: Any, context: EvaluatorContext) -> ComparableEvalu
     return build_openai_eval(entry, context)
 
 
-def _build_prompt(entry: Any, context: EvaluatorContext) -> ComparableEvaluator:
-    from agentci.evaluators.pytest_agent_evals.prompt_evaluator import build_prompt  # with Jinja
-
-    return build_prompt(entry, context)
-
-
 EVALUATOR_TYPES: Final = EvaluatorTypes(
     {
-        "builtin": lambda: EvaluatorType(entry=BuiltinEntry, build=build_builtin),
+        "builtin": lambda: EvaluatorType(entry=BuiltinEntry, build=_build_builtin),
         "code": lambda: EvaluatorType(entry=CodeEntry, build=build_code),
         "remote": lambda: EvaluatorType(entry=RemoteEntry, build=build_remote),
         "openai_eval": _load_openai_eval,

@@ -35,9 +35,13 @@ from agentci.evaluators.grader_protocol import (
     read_item_columns,
 )
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError
-from agentci.evaluators.pytest_agent_evals import prompt_evaluator
-from agentci.evaluators.pytest_agent_evals.grader import make_grade_judgement
-from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template
+from agentci.evaluators.prompt_template import check_prompt_template
+from agentci.evaluators.pytest_agent_evals import (
+    is_prompt_path,
+    make_grade_judgement,
+    make_prompt_evaluator,
+    make_prompt_threshold,
+)
 from agentci.evaluators.recorded_calls import check_reads_recorded, list_unrecorded
 from agentci.execution.child.grading.grade import GraderFunctionError, call_grader
 from agentci.model.case import Case, DatasetRow, Expectation
@@ -227,8 +231,8 @@ def make_evaluator(
         judge = judges.require(None, name=config.name, place=place)
     except MissingJudgeError:
         raise InputError.from_message(NO_JUDGE_MODEL, place=place, hint=JUDGE_MODEL_HINT) from None
-    return prompt_evaluator.make_prompt_evaluator(
-        template, prompt_evaluator.make_prompt_threshold(config.threshold), place=place, judge=judge
+    return make_prompt_evaluator(
+        template, make_prompt_threshold(config.threshold), place=place, judge=judge
     )
 
 
@@ -329,7 +333,7 @@ def is_module_function(function: object) -> TypeGuard[FunctionType]:
 
 
 def _read_template(prompt: str | Path, folder: Path, place: Place) -> str:
-    if isinstance(prompt, str) and not prompt_evaluator.is_prompt_path(prompt):
+    if isinstance(prompt, str) and not is_prompt_path(prompt):
         check_prompt_template(prompt, place)
         return prompt
     template = _read_file_of_test(prompt, folder, place)

@@ -21,7 +21,7 @@ from agentci.config.variables import ANY_NAME
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.match_eval_case import make_row_trace
 from agentci.evaluators.evaluator import ComparableEvaluator
-from agentci.evaluators.pytest_agent_evals.prompt_evaluator import RESULT
+from agentci.evaluators.pytest_agent_evals import RESULT
 from agentci.gate.decision import compute_totals, decide, group_results_by_policy
 from agentci.github.events import find_missing_secrets_reason
 from agentci.github.workflow import find_checked_out_commit

@@ -80,7 +80,7 @@ def load_page_template(named: str, *, report_url: str, services: Services) -> Pa
     """
     from jinja2 import TemplateSyntaxError, nodes  # noqa: PLC0415 (slow, rarely used)
 
-    from agentci.evaluators.pytest_agent_evals.prompt_template import (  # noqa: PLC0415
+    from agentci.evaluators.prompt_template import (  # noqa: PLC0415
         find_prompt_variables,
         parse_template,
     )

@@ -38,14 +38,13 @@ from agentci.evaluators.agentevals.vertex_metric import parse_adk_result
 from agentci.evaluators.agentv.code_judge import parse_finding
 from agentci.evaluators.grader_protocol import parse_grade
 from agentci.evaluators.program_output import parse_output
+from agentci.evaluators.prompt_template import check_prompt_template
 from agentci.evaluators.prompts import (
     UntrustedTextFence,
     make_question,
     make_question_from_template,
 )
-from agentci.evaluators.pytest_agent_evals.grader import make_grade_judgement
-from agentci.evaluators.pytest_agent_evals.prompt_evaluator import parse_filled_template
-from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template
+from agentci.evaluators.pytest_agent_evals import make_grade_judgement, parse_filled_template
 from agentci.execution.environments.requirements import decode_requirements
 from agentci.gate.comparison import compare_runs
 from agentci.gate.decision import compute_totals

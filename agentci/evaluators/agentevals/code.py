@@ -14,12 +14,18 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count
+from agentci._util.text.format import format_count, format_criterion
 from agentci._util.text.json_text import dumps_compact, dumps_readable, make_strict
 from agentci._util.text.suggest import join_with_or
 from agentci.errors import EvaluatorError
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.evaluator import check_response, find_required_variables
+from agentci.evaluators.agentevals.entries import CodeEntry, RemoteEntry, SandboxedEntry
+from agentci.evaluators.definition import Definition, Facts, define_entry, define_program
+from agentci.evaluators.evaluator import (
+    ComparableEvaluator,
+    check_response,
+    find_required_variables,
+)
+from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.metrics.metric import get_threshold
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
@@ -32,8 +38,14 @@ from agentci.model.case import Case, EvalCase, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place
-from agentci.model.program import RequiredProgram
-from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
+from agentci.model.program import LocalProgram, Program, RemoteProgram, RequiredProgram
+from agentci.model.requests import (
+    DOCKER_EXECUTOR,
+    Prerequisite,
+    ProgramOutput,
+    Response,
+    RunProgram,
+)
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 from agentci.model.values import IdentityKey, replace
 
@@ -391,3 +403,89 @@ def _extract_reasoning(details: JsonObject) -> str | None:
         if isinstance(reason, str) and reason.strip():
             return reason
     return None
+
+
+def build_code(entry: CodeEntry, context: EvaluatorContext) -> ComparableEvaluator:
+    """Build the evaluator of a local program.
+
+    Raises:
+        InputError: if the program cannot be used.
+    """
+    program = with_requirements(context.locate(entry.path), entry)
+    return _build_program_evaluator(entry, program, "path", context)
+
+
+def build_remote(entry: RemoteEntry, context: EvaluatorContext) -> ComparableEvaluator:
+    """Build the evaluator of a remote program.
+
+    Raises:
+        InputError: if its source or the program in it does not exist.
+    """
+    program = RemoteProgram(
+        source=entry.source,
+        repository=entry.repo or "",
+        revision=entry.rev or entry.branch or "",
+        ref=entry.ref,
+        sha256=(entry.sha256 or "").lower(),
+        installs_requirements=installs_requirements(entry),
+        allow_source=entry.allow_source,
+    )
+    named = next(field for field in ("rev", "branch", "ref") if getattr(entry, field) is not None)
+    return _build_program_evaluator(entry, context.complete(program), named, context)
+
+
+def _build_program_evaluator(
+    entry: CodeEntry | RemoteEntry, program: Program, field: str, context: EvaluatorContext
+) -> CodeEvaluator:
+    return CodeEvaluator(
+        identity=make_program_identity(entry, context),
+        definition=define_entry(entry, program=define_program(program)),
+        config=entry.config,
+        run=make_program_run(entry, program, network=entry.network),
+        program_place=context.find_place(field),
+    )
+
+
+def make_program_run(entry: SandboxedEntry, program: Program, *, network: bool) -> RunProgram:
+    """Make the request to run the program, without its input."""
+    return RunProgram(
+        program=program,
+        timeout_seconds=entry.timeout,
+        executor=entry.executor,
+        network=network,
+        variables=tuple(entry.env),
+        cache_dirs=tuple(entry.cache_dirs),
+        memory_mb=entry.memory_mb,
+        processes=entry.processes,
+        isolation=entry.isolation,
+        image=_get_image(entry) or "",
+        cached=entry.cache,
+    )
+
+
+def make_program_identity(entry: SandboxedEntry, context: EvaluatorContext) -> EvaluatorIdentity:
+    """Make the identity that reports show."""
+    return EvaluatorIdentity(
+        name=entry.name,
+        type=entry.type,
+        criterion=format_criterion(entry.threshold),
+        threshold=entry.threshold,
+        required=entry.required,
+        place=context.place,
+        repetition=entry.repetition,
+    )
+
+
+def installs_requirements(entry: SandboxedEntry) -> bool:
+    """Return whether packages are installed for it; an image already contains them."""
+    return entry.requirements == "auto" and _get_image(entry) is None
+
+
+def with_requirements(program: LocalProgram, entry: SandboxedEntry) -> LocalProgram:
+    """Return the program with the requirements that its entry allows."""
+    requirements = program.requirements if installs_requirements(entry) else None
+    return replace(program, requirements=requirements, allow_source=entry.allow_source)
+
+
+def _get_image(entry: SandboxedEntry) -> str | None:
+    return entry.image if entry.executor == DOCKER_EXECUTOR else None

@@ -52,7 +52,7 @@ from agentci.evaluators.trajectory.expectation import (
     read_forbidden,
     read_trajectory,
 )
-from agentci.evaluators.trajectory.variants import MAX_VARIANTS, count_variants
+from agentci.evaluators.trajectory.match import MAX_VARIANTS, count_variants
 from agentci.model.json import Json
 from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.problem import Problem

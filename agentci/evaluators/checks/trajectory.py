@@ -13,6 +13,7 @@ from agentci.evaluators.checks.tools import make_recorded_calls
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.evaluators.trajectory.expectation import CallPattern, ExpectedTrajectory
 from agentci.evaluators.trajectory.match import (
+    LEFT_OUT,
     AlignedCall,
     RecordedCall,
     TrajectoryMatch,
@@ -26,7 +27,6 @@ from agentci.evaluators.trajectory.matchers import (
     format_value,
     read_arguments,
 )
-from agentci.evaluators.trajectory.variants import LEFT_OUT
 from agentci.model.case import Case
 from agentci.model.json import JsonObject
 from agentci.model.trace import Turn

@@ -27,7 +27,7 @@ from agentci.evaluators.openai_eval.entries import (
     StringCheckSpec,
     TextSimilaritySpec,
 )
-from agentci.evaluators.openai_eval.formula import parse_formula
+from agentci.evaluators.openai_eval.graders import parse_formula
 from agentci.model.json import JsonObject
 from agentci.model.judgement import NO_REPETITION, EvaluatorIdentity, Repetition
 from agentci.model.judges import ModelSettings, RequiredJudge

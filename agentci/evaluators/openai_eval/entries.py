@@ -23,7 +23,7 @@ from agentci.evaluators.fields import (
 )
 from agentci.evaluators.grader_protocol import ITEM, SAMPLE, SAMPLE_FIELDS
 from agentci.evaluators.judge_config import JudgeSpec
-from agentci.evaluators.openai_eval.formula import parse_formula
+from agentci.evaluators.openai_eval.graders import parse_formula
 
 MAX_SOURCE_BYTES: Final = 256 * 1024  # OpenAI's limit
 

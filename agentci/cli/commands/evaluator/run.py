@@ -29,9 +29,13 @@ from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import MAX_SECONDS
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError
 from agentci.evaluators.metrics.metric import DEFAULT_THRESHOLD
-from agentci.evaluators.pytest_agent_evals.entries import GRADER_SECONDS, GraderEntry, PromptEntry
-from agentci.evaluators.pytest_agent_evals.grader import build_grader
-from agentci.evaluators.pytest_agent_evals.prompt_evaluator import build_prompt
+from agentci.evaluators.pytest_agent_evals import (
+    GRADER_SECONDS,
+    GraderEntry,
+    PromptEntry,
+    build_grader,
+    build_prompt,
+)
 from agentci.execution.pipes import KEPT_LOG_BYTES
 from agentci.gate.decision import compute_totals, decide
 from agentci.github.events import find_missing_secrets_reason

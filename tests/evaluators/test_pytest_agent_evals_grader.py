@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.pytest_agent_evals.grader import GraderEvaluator
+from agentci.evaluators.pytest_agent_evals import GraderEvaluator
 from agentci.model.case import Case
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place

@@ -1,35 +1,251 @@
-"""``type: prompt``: a judge model that grades with the author's prompt template."""
+"""Graders and prompts of pytest-agent-evals over the rows of a dataset.
 
+``type: grader`` is a Python function, ``grade(sample, item)``, that returns a score;
+``type: prompt`` is a judge model that grades with the author's prompt template.
+"""
+
+import re
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from msgspec import Struct
+from pydantic import Field, WithJsonSchema, model_validator
 
 from agentci._util.child_programs import RENDER_PATH
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
-from agentci.errors import EvaluatorError
-from agentci.evaluators.definition import Definition, Facts, define_repeat
-from agentci.evaluators.evaluator import check_response
-from agentci.evaluators.evaluator_type import EvaluatorContext
-from agentci.evaluators.grader_protocol import make_item, make_sample, read_item_columns
-from agentci.evaluators.judge_config import define_judge
+from agentci._util.text.python_code import find_read_keys
+from agentci._util.text.suggest import quote_name, suggest_name
+from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.agentevals.code import (
+    ParsedEvalResult,
+    make_program_identity,
+    make_program_run,
+    truncate_result,
+    with_requirements,
+)
+from agentci.evaluators.agentevals.entries import SandboxedEntry
+from agentci.evaluators.definition import (
+    Definition,
+    Facts,
+    define_entry,
+    define_program,
+    define_repeat,
+)
+from agentci.evaluators.evaluator import check_response, find_required_variables
+from agentci.evaluators.evaluator_type import EvaluatorContext, TextFile
+from agentci.evaluators.fields import (
+    Entry,
+    GraderReference,
+    RepeatableEntry,
+    Seconds,
+    Text,
+    optional,
+)
+from agentci.evaluators.grader_protocol import (
+    ITEM_POSITION,
+    FunctionGrade,
+    make_grade_arguments,
+    make_item,
+    make_sample,
+    parse_grade,
+    read_item_columns,
+)
+from agentci.evaluators.judge_config import JudgeSpec, define_judge
+from agentci.evaluators.metrics.metric import get_threshold
 from agentci.evaluators.program_output import format_log_tail, parse_output
 from agentci.evaluators.prompts import make_question_from_template
-from agentci.evaluators.pytest_agent_evals.entries import PromptEntry
-from agentci.evaluators.pytest_agent_evals.prompt_template import (
-    check_prompt_template,
-    find_prompt_variables,
-)
-from agentci.evaluators.recorded_calls import check_tool_calls_recorded
+from agentci.evaluators.recorded_calls import check_tool_calls_recorded, list_unrecorded
 from agentci.model.case import Case, Expectation
 from agentci.model.json import Json, JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge, ScoreSchema
 from agentci.model.problem import Place
-from agentci.model.program import LocalProgram
+from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.requests import Compose, Prerequisite, ProgramOutput, Response, RunProgram
 from agentci.model.values import replace
+
+# The function name of OpenAI's graders and Foundry's evaluators.
+DEFAULT_FUNCTION: Final = "grade"
+# The timeout of OpenAI's graders.
+GRADER_SECONDS: Final = 120
+
+
+class GraderEntry(SandboxedEntry):
+    """A Python function, `grade(sample, item)`, that returns a score."""
+
+    type: Literal["grader"] = Field(description="A Python function that returns a score.")
+    grader: GraderReference = Field(
+        description="`FILE.py:FUNCTION`, relative to this config; the default function is `grade`.",
+        examples=["graders.py:is_short"],
+    )
+    timeout: Seconds = optional("Time limit of one call in seconds.", default=GRADER_SECONDS)
+    network: bool = optional("Whether it can use the network.", default=True)
+
+    @property
+    def file(self) -> str:
+        """The part of ``grader`` before the colon."""
+        return self.grader.partition(":")[0]
+
+    @property
+    def function(self) -> str:
+        """The part of ``grader`` after the colon, or ``grade``."""
+        return self.grader.partition(":")[2] or DEFAULT_FUNCTION
+
+
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+# An integer stays an integer, since its default scale differs.
+Threshold: TypeAlias = Annotated[
+    bool | int | Number, WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number"}]})
+]
+
+
+class PromptEntry(RepeatableEntry, Entry):
+    """A prompt template with which a language model grades."""
+
+    type: Literal["prompt"] = Field(description="A prompt for a language model.")
+    prompt: Text = Field(
+        description="The prompt, a Jinja2 template, or the path of its file relative to this "
+        "config; see docs/graders.md.",
+        examples=["relevance.md"],
+    )
+    threshold: Threshold = Field(
+        description="Lowest passing number, or the passing value, `true` or `false`."
+    )
+    scale: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
+        default=None,
+        description="Lowest and highest number of the judge model. Default: 0 and 1 if "
+        "`threshold` is a decimal between them, else unknown, and results have no score.",
+        examples=[[1, 5]],
+    )
+    judge: JudgeSpec | None = optional("The judge model; default: the config's.")
+
+    @model_validator(mode="after")
+    def _on_its_scale(self) -> Self:
+        if self.scale is None:
+            return self
+        low, high = self.scale
+        if isinstance(self.threshold, bool):
+            raise ValueError("`scale` requires a numeric `threshold`")  # noqa: TRY004
+        if not low < high or not low <= self.threshold <= high:
+            raise ValueError("`scale` must be [lowest, highest] and include the `threshold`")
+        return self
+
+
+_FUNCTION_DEFINITION: Final = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+_STAR_IMPORT: Final = re.compile(r"^[ \t]*from\b.*\bimport[ \t]*\*", re.MULTILINE)
+
+
+def check_function_exists(file: TextFile, name: str, place: Place) -> None:
+    """Check that ``file`` mentions ``name`` or has a star import.
+
+    A mention is enough, since the function may be imported or created dynamically.
+
+    Raises:
+        InputError: the file cannot have the function.
+    """
+    if re.search(rf"\b{name}\b", file.text) or _STAR_IMPORT.search(file.text):
+        return
+    known = _FUNCTION_DEFINITION.findall(file.text)
+    raise InputError.from_message(
+        f"no function {quote_name(name)} in {file.name}",
+        place=place,
+        hint=suggest_name(name, known)
+        or (f"its functions are {', '.join(known)}" if known else None),
+    )
+
+
+REASON_FIELDS: Final = ("reason", "reasoning")
+
+
+class GraderEvaluator(Struct, frozen=True, kw_only=True):
+    """A function that grades one case per call, in its own process.
+
+    Attributes:
+        definition: see ``ComparableEvaluator``.
+        function: the function's name in the file.
+        columns: the keys of ``item`` that the function reads; None if it may read any.
+        run: how the program is run, without its stdin.
+        program_place: where the config names the program.
+    """
+
+    identity: EvaluatorIdentity
+    definition: Definition
+    function: str
+    columns: frozenset[str] | None = None
+    run: RunProgram
+    program_place: Place
+
+    @property
+    def needs(self) -> tuple[Prerequisite, ...]:
+        """The file with the function, and the variables that it may see."""
+        name = self.identity.name
+        program = RequiredProgram(program=self.run.program, name=name, place=self.program_place)
+        return (program, *find_required_variables(self.identity, self.run))
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return the columns that the function reads, or the expected response."""
+        expected = expectation.turns[-1] if expectation.turns else None
+        return read_item_columns(expectation, self.columns, expected=expected)
+
+    def ask(self, case: Case) -> RunProgram:
+        """Have the function called with the recorded run and the row of the case."""
+        return replace(
+            self.run,
+            stdin=dumps_compact({"function": self.function, **make_grade_arguments(case)}),
+            function=self.function,
+            unrecorded=list_unrecorded(case.trace.turns),
+        )
+
+    def read(self, response: Response) -> Judgement:
+        """Make a judgement from the returned score.
+
+        Raises:
+            EvaluatorError: the function failed or returned no score from 0 to 1; this does not
+                count as 0.
+        """
+        output = check_response(response, ProgramOutput)
+        try:
+            grade = parse_grade(output, network=self.run.network, in_image=bool(self.run.image))
+            return make_grade_judgement(grade, threshold=get_threshold(self.identity))
+        except EvaluatorError as error:
+            raise EvaluatorError(f"Evaluator `{self.identity.name}` {error}") from None
+
+
+def make_grade_judgement(grade: FunctionGrade, *, threshold: float) -> Judgement:
+    """Make a judgement from a grade.
+
+    Raises:
+        EvaluatorError: the score is not from 0 to 1.
+    """
+    if not 0 <= grade.score <= 1:
+        shown = format_number(grade.score)
+        raise EvaluatorError(f"returned score {shown}; it must be between 0 and 1")
+    result = ParsedEvalResult(score=grade.score, status=None, turn_scores=(), details=grade.details)
+    details = truncate_result(result, size=grade.size, shown=REASON_FIELDS).details
+    reasons = (details.get(name) for name in REASON_FIELDS)
+    return Judgement(
+        score=grade.score,
+        passed=grade.score >= threshold,
+        reasoning=next((each for each in reasons if isinstance(each, str) and each.strip()), None),
+        details=details,
+    )
+
+
+def build_grader(entry: GraderEntry, context: EvaluatorContext) -> GraderEvaluator:
+    """Make the evaluator; raises InputError if the function's file cannot be used."""
+    program = with_requirements(context.locate(entry.file, "grader"), entry)
+    file = context.read(entry.file, "grader")
+    check_function_exists(file, entry.function, context.find_place("grader"))
+    return GraderEvaluator(
+        identity=make_program_identity(entry, context),
+        definition=define_entry(entry, grader=define_program(program, function=entry.function)),
+        function=entry.function,
+        columns=find_read_keys(file.text, entry.function, ITEM_POSITION),
+        run=make_program_run(entry, program, network=entry.network),
+        program_place=context.find_place("grader"),
+    )
+
 
 # Limits far above what a realistic prompt needs.
 RENDER_SECONDS: Final = 10
@@ -87,6 +303,14 @@ class PromptThreshold(Struct, frozen=True, kw_only=True):
         return (value - low) / (high - low) if self.form.is_bounded else None
 
 
+def _find_variables(template: str) -> frozenset[str]:
+    from agentci.evaluators.prompt_template import (  # noqa: PLC0415 (loads Jinja)
+        find_prompt_variables,
+    )
+
+    return find_prompt_variables(template)
+
+
 class PromptEvaluator(Struct, frozen=True, kw_only=True):
     """A prompt with which a judge model grades one case at a time."""
 
@@ -116,7 +340,7 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return the columns that the template reads, or the expected response."""
         expected = expectation.turns[-1] if expectation.turns else None
-        names = find_prompt_variables(self.template) - RUN_VARIABLES
+        names = _find_variables(self.template) - RUN_VARIABLES
         return read_item_columns(expectation, names, expected=expected)
 
     def ask(self, case: Case) -> Compose:
@@ -128,7 +352,7 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: the template reads tool calls, which were not recorded.
         """
-        if TOOL_CALLS in find_prompt_variables(self.template):
+        if TOOL_CALLS in _find_variables(self.template):
             check_tool_calls_recorded(case.trace.turns)
         filled = RunProgram(
             program=LocalProgram(path=RENDER_PATH),
@@ -220,6 +444,10 @@ def build_prompt(entry: PromptEntry, context: EvaluatorContext) -> PromptEvaluat
         InputError: the prompt's file is missing, the template is invalid, or no judge model is
             configured.
     """
+    from agentci.evaluators.prompt_template import (  # noqa: PLC0415 (loads Jinja)
+        check_prompt_template,
+    )
+
     prompt_threshold = make_prompt_threshold(entry.threshold, entry.scale)
     place = context.find_place("prompt")
     template = entry.prompt

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.evaluators.openai_eval.formula import parse_formula
+from agentci.evaluators.openai_eval.graders import parse_formula
 
 SCORES = {"a": 0.5, "b": 0.25, "zero": 0.0}
 

@@ -5,7 +5,7 @@ from jinja2 import Environment
 from jinja2.meta import find_undeclared_variables
 
 from agentci.errors import InputError
-from agentci.evaluators.pytest_agent_evals.prompt_template import check_prompt_template
+from agentci.evaluators.prompt_template import check_prompt_template
 from agentci.model.problem import Place
 
 PLACE = Place(file="agentci.yaml", line=3)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.pytest_agent_evals.prompt_evaluator import (
+from agentci.evaluators.pytest_agent_evals import (
     PromptEvaluator,
     PromptThreshold,
     is_prompt_path,

@@ -4,7 +4,7 @@ import pytest
 
 from agentci.errors import InputError
 from agentci.evaluators.evaluator_type import TextFile
-from agentci.evaluators.pytest_agent_evals.grader import check_function_exists
+from agentci.evaluators.pytest_agent_evals import check_function_exists
 from agentci.model.problem import Place
 
 PLACE = Place(file="agentci.yaml", line=3)

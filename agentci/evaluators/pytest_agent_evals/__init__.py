@@ -1,1 +1,0 @@
-"""Graders and prompts of pytest-agent-evals over the rows of a dataset."""
