@@ -4,8 +4,8 @@ function caseView(id, params) {
   const each = CASES.find(({ name }) => name === id);
   if (!each) {
     return [
-      make('h1', {}, 'Case not found'),
-      make('div.card.none', {}, make('p', {}, `There is no case \u201c${id}\u201d in this report.`), make('a', { href: '#/' }, 'All cases')),
+      make('h1', 'Case not found'),
+      make('div.card.none', make('p', `There is no case \u201c${id}\u201d in this report.`), make('a', { href: '#/' }, 'All cases')),
     ];
   }
   const content = contentOf(each);
@@ -13,16 +13,15 @@ function caseView(id, params) {
   const references = referencesOf(run);
   const reference = Object.hasOwn(references, params.with ?? '') ? params.with : Object.keys(references)[0];
   return [
-    make('div.casehead', {}, caseNav(each), caseTitle(each), compareBar(each, references, reference, params)),
+    make('div.casehead', caseNav(each), caseTitle(each), compareBar(each, references, reference, params)),
     make(
       'div.split',
-      {},
       isNarrow.matches ? checksView(each, content, params.check, isProblem) : null,
-      make('div.turns', {}, contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
+      make('div.turns', contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
       isNarrow.matches
         ? checksView(each, content, params.check, (check) => !isProblem(check))
         : make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
-      make('div.turns', {}, timelineView(run, each), isNarrow.matches ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
+      make('div.turns', timelineView(run, each), isNarrow.matches ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
     ),
   ];
 }
@@ -39,16 +38,15 @@ function caseNav(each) {
     'nav.crumb',
     { 'aria-label': 'Cases' },
     make('a', { href: listHash }, '\u2190 All cases'),
-    at < 0 ? null : make('span.quiet', {}, `${count(at + 1)} of ${count(shownCases.length)}`),
-    make('div.tools', {}, link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
+    at < 0 ? null : make('span.quiet', `${count(at + 1)} of ${count(shownCases.length)}`),
+    make('div.tools', link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
   );
 }
 
 function caseTitle(each) {
   return make(
     'div.head',
-    {},
-    make('h1', {}, each.id || '(no name)'),
+    make('h1', each.id || '(no name)'),
     statePill(each.state, each.status) ?? pill(each.status, STATUS_WORDS[each.status]),
     each.answer_changed ? pill('note', 'Answer changed') : null,
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
@@ -67,10 +65,9 @@ function compareBar(each, references, reference, params) {
   const side = { base: 'baseline only', both: 'expected or baseline only' }[reference] ?? 'expected only';
   return make(
     'div.crumb',
-    {},
     make('span.quiet', { id: 'compared' }, 'Compare with'),
     make('div.chips', { role: 'group', 'aria-labelledby': 'compared' }, names.map(button)),
-    reference === 'off' ? null : make('span.legend', {}, make('span', {}, make('del', {}, side)), make('span', {}, make('ins', {}, 'this run only'))),
+    reference === 'off' ? null : make('span.legend', make('span', make('del', side)), make('span', make('ins', 'this run only'))),
   );
 }
 
@@ -82,14 +79,14 @@ function contentNote(run) {
   };
   const text = notes[run.level ?? 'full'];
   return [
-    text ? make('p.card.gap', {}, text) : null,
-    run.redacted ? make('p.card.gap', {}, 'Secrets in this run are replaced by ***.') : null,
+    text ? make('p.card.gap', text) : null,
+    run.redacted ? make('p.card.gap', 'Secrets in this run are replaced by ***.') : null,
   ];
 }
 
 function conversation(run, each, content, reference) {
   const turns = run.turns ?? [];
-  if (!turns.length) return make('p.card.gap', {}, 'The trace has no turns.');
+  if (!turns.length) return make('p.card.gap', 'The trace has no turns.');
   if (run.level === 'none') return null;
   const isFailed = each.status === 'failed';
   const view = (turn) => {
@@ -128,7 +125,7 @@ function runsOf(values) {
 
 /** Turns that need no look, made when they are opened. */
 function foldedTurns(part, start, view) {
-  const shown = make('div.turns', {});
+  const shown = make('div.turns');
   const fill = () => {
     if (!shown.firstChild) shown.append(...part.map(view));
   };
@@ -136,7 +133,7 @@ function foldedTurns(part, start, view) {
   return make(
     'details.card.fold.alike',
     { ontoggle: fill },
-    make('summary', {}, make('b', {}, `${count(part.length)} turns ${like}`), make('span.quiet', {}, ` turns ${start + 1} to ${start + part.length}, none scored below a threshold`)),
+    make('summary', make('b', `${count(part.length)} turns ${like}`), make('span.quiet', ` turns ${start + 1} to ${start + part.length}, none scored below a threshold`)),
     shown,
   );
 }
@@ -150,15 +147,14 @@ function lowScores(each, content, index) {
     const isLow = check.status === 'failed' && threshold !== null && typeof value === 'number' && value < threshold;
     return isLow ? [`${name} ${score(value)}`] : [];
   });
-  return low.length ? make('span.worse', {}, `below threshold: ${low.join(', ')}`) : null;
+  return low.length ? make('span.worse', `below threshold: ${low.join(', ')}`) : null;
 }
 
 function subagentsView(run) {
   return (run.subagents ?? []).map((agent) =>
     make(
       'details.card.fold.subagent',
-      {},
-      make('summary', {}, `Sub-agent ${agent.name ?? ''} `, make('span.quiet', {}, countOf(agent.turns.length, 'turn'))),
+      make('summary', `Sub-agent ${agent.name ?? ''} `, make('span.quiet', countOf(agent.turns.length, 'turn'))),
       agent.turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null })),
     ),
   );
@@ -169,9 +165,8 @@ function columnsView(run) {
   if (!columns.length) return null;
   return make(
     'details.card.fold',
-    {},
-    make('summary', {}, `Dataset row: ${countOf(columns.length, 'column')}`),
-    make('dl.facts', {}, columns.map(([name, value]) => [make('dt', {}, name), make('dd.text', {}, typeof value === 'string' ? value : JSON.stringify(value, null, 2))])),
+    make('summary', `Dataset row: ${countOf(columns.length, 'column')}`),
+    make('dl.facts', columns.map(([name, value]) => [make('dt', name), make('dd.text', typeof value === 'string' ? value : JSON.stringify(value, null, 2))])),
   );
 }
 
@@ -181,7 +176,7 @@ function callsCard(each) {
   return make(
     'section.card.transcripts',
     { 'aria-label': 'Evaluator input and output' },
-    make('h2', {}, 'Evaluator input and output'),
+    make('h2', 'Evaluator input and output'),
     shown.map(([, view]) => view),
   );
 }
@@ -192,7 +187,6 @@ function caseFacts(each, content) {
     amounts[name] === undefined ? '' : [format(amounts[name]), ' ', before[name] === undefined ? null : delta(amounts[name] - before[name], { format, good: -1, least })];
   return make(
     'div.card',
-    {},
     factsOf({
       'Eval case': content.eval_case ?? (content.unmatched_reason ? `none: ${content.unmatched_reason}` : 'none'),
       Trace: content.trace,

@@ -244,7 +244,7 @@ const DEFAULTS = { f: 'all', sort: 'attention', group: 'none', show: 'changed' }
 function writeHash(path, params = {}) {
   const given = Object.entries(params).filter(([key, value]) => value && value !== DEFAULTS[key]);
   const query = new URLSearchParams(given).toString();
-  return `#${path}${query && `?${query}`}`;
+  return `#${path}${query && '?'}${query}`;
 }
 
 /** The selection that an address holds. */

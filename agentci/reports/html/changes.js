@@ -25,13 +25,12 @@ function changesView() {
     { 'aria-labelledby': 'changes' },
     make(
       'div.head',
-      {},
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
-      make('span.quiet', {}, HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
+      make('span.quiet', HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
     ),
-    make('div.changes', {}, main.slice(0, MAX_CARDS).map(changeCard), rest.length ? restView(rest, known.length - MAX_LINES) : null),
+    make('div.changes', main.slice(0, MAX_CARDS).map(changeCard), rest.length ? restView(rest, known.length - MAX_LINES) : null),
     more > 0
-      ? make('p.quiet', {}, make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
+      ? make('p.quiet', make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
       : null,
   );
 }
@@ -40,7 +39,7 @@ function changesView() {
 function worseView() {
   const worse = DATA.baseline?.worse;
   return worse?.length
-    ? make('section.card.remarks', {}, make('h2', {}, 'Passed in the baseline, not in this run'), list(worse))
+    ? make('section.card.remarks', make('h2', 'Passed in the baseline, not in this run'), list(worse))
     : null;
 }
 
@@ -59,27 +58,23 @@ function changeCard(each) {
   const others = alike(each).length - 1;
   return make(
     'article.card.change',
-    {},
     make(
       'div.top',
-      {},
       statePill(each.state, each.status),
       make('a.name', { href: caseHash(each) }, each.id),
-      each.question && each.question !== each.id ? make('span.quiet', {}, `\u201c${each.question}\u201d`) : null,
+      each.question && each.question !== each.id ? make('span.quiet', `\u201c${each.question}\u201d`) : null,
     ),
     make(
       'ul',
-      {},
       problems.slice(0, MAX_REASONS).map((check) =>
         make(
           'li',
-          {},
           dot(check.status),
-          make('span', {}, make('b', {}, check.evaluator.name), ' ', make('span.quiet', {}, (check.reason ?? '').replaceAll('`', ''))),
+          make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.reason ?? '').replaceAll('`', ''))),
           beforeAndNow(check),
         ),
       ),
-      problems.length > MAX_REASONS ? make('li.quiet', {}, `and ${count(problems.length - MAX_REASONS)} more`) : null,
+      problems.length > MAX_REASONS ? make('li.quiet', `and ${count(problems.length - MAX_REASONS)} more`) : null,
     ),
     each.status === 'failed' ? firstDifference(contentOf(each).run) : null,
     others > 0
@@ -96,22 +91,21 @@ function firstDifference(run) {
   const rows = [];
   let shown = 0;
   if (call) {
-    rows.push(['Tool call', make('span.mono', {}, callExcerpt(call))]);
+    rows.push(['Tool call', make('span.mono', callExcerpt(call))]);
     shown += 1;
   }
   if (answer) {
     const { pieces, more } = excerptOf(answer);
     const texts = pieces.map((piece) => (piece[0] === '~' ? ['=', '\u2026 '] : piece));
     rows.push([label, markedText(texts, '-')]);
-    rows.push(['This run', actual === null ? make('span.quiet', {}, 'no answer') : markedText(texts, '+')]);
+    rows.push(['This run', actual === null ? make('span.quiet', 'no answer') : markedText(texts, '+')]);
     shown += countDifferences(answer) - more;
   }
   const left = found.reduce((sum, { amount }) => sum + amount, -shown);
   return make(
     'dl.first',
-    {},
-    rows.map(([name, value]) => [make('dt', {}, name), make('dd', {}, value)]),
-    left > 0 ? make('dd.more-differences', {}, moreDifferences(left)) : null,
+    rows.map(([name, value]) => [make('dt', name), make('dd', value)]),
+    left > 0 ? make('dd.more-differences', moreDifferences(left)) : null,
   );
 }
 
@@ -148,16 +142,16 @@ function leavesOf(row) {
 /** One line for a call that differs: of its arguments only the first leaf that does. */
 function callExcerpt(row) {
   const { name } = row.actual ?? row.expected;
-  const word = make('small', {}, callWord(row));
+  const word = make('small', callWord(row));
   if (row.mark !== 'differs') return [callText(row, true), ' ', word];
   const [{ path, '-': before, '+': after }] = leavesOf(row);
   const short = (text) => (text.length > CONTEXT ? `${text.slice(0, CONTEXT - 1)}\u2026` : text);
   return [
-    make('b', {}, name),
+    make('b', name),
     path ? ` ${path}: ` : ' ',
-    before ? make('del', {}, unseen('reference '), short(before)) : '',
+    before ? make('del', unseen('reference '), short(before)) : '',
     before && after ? ' ' : '',
-    after ? make('ins', {}, unseen('this run '), short(after)) : '',
+    after ? make('ins', unseen('this run '), short(after)) : '',
   ];
 }
 
@@ -180,15 +174,15 @@ function referenceOf(turn) {
  */
 function callText({ mark, expected, actual, arguments: values }, isShort = false, side = null) {
   const call = (side === '-' ? expected : actual) ?? expected ?? actual;
-  if (!values.length && call.arguments == null) return make('b', {}, call.name);
+  if (!values.length && call.arguments == null) return make('b', call.name);
   const whole = values.map(({ name, pieces }, index) => [
     index ? ', ' : '',
     name ? `${name}: ` : '',
     isShort ? pieces.map(([, text]) => text).join('').slice(0, CONTEXT) : markedText(pieces, side),
   ]);
-  const shown = [make('b', {}, call.name), '(', whole, ')'];
-  if (mark === 'missing') return make('del', {}, shown);
-  return mark === 'unexpected' ? make('ins', {}, shown) : shown;
+  const shown = [make('b', call.name), '(', whole, ')'];
+  if (mark === 'missing') return make('del', shown);
+  return mark === 'unexpected' ? make('ins', shown) : shown;
 }
 
 function restView(rest, more) {
@@ -199,15 +193,14 @@ function restView(rest, more) {
       'a',
       { href: caseHash(each, check) },
       statePill(each.state, each.status),
-      make('b', {}, each.id, all.length > 1 ? make('span.quiet', {}, ` +${count(all.length - 1)}`) : null),
-      make('span', {}, make('b', {}, check.evaluator.name), ' ', make('span.quiet', {}, (check.reason ?? '').replaceAll('`', ''))),
+      make('b', each.id, all.length > 1 ? make('span.quiet', ` +${count(all.length - 1)}`) : null),
+      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.reason ?? '').replaceAll('`', ''))),
       beforeAndNow(check),
     );
   };
   return make(
     'div.card.rest',
-    {},
     rest.map(row),
-    more > 0 ? make('a', { href: writeHash('/', { f: 'still', group: 'cause' }) }, make('span.quiet', {}, `${countOf(more, 'more cause')}`)) : null,
+    more > 0 ? make('a', { href: writeHash('/', { f: 'still', group: 'cause' }) }, make('span.quiet', `${countOf(more, 'more cause')}`)) : null,
   );
 }

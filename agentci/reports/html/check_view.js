@@ -8,8 +8,7 @@ function checksView(each, content, chosen, isShown = () => true) {
   if (!boxes.length) return null;
   return make(
     'div.card.checks',
-    {},
-    make('h2.unseen', {}, 'Checks'),
+    make('h2.unseen', 'Checks'),
     boxes.map(({ check, findings }) => checkBox(each, check, findings, check.evaluator.name === chosen)),
   );
 }
@@ -26,37 +25,34 @@ function checkBox(each, check, findings, isChosen) {
     { class: `${status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
     make(
       'h3',
-      {},
       dot(status),
-      make('code', {}, evaluator.name),
+      make('code', evaluator.name),
       STATE_LABELS[turned] ? pill(STATE_COLOURS[turned], STATE_LABELS[turned]) : null,
       evaluator.required ? null : pill('note', 'advisory'),
-      make('span.num', {}, scoreWord(check)),
+      make('span.num', scoreWord(check)),
     ),
     meter(check),
-    make('p.headline', {}, findings.headline, check.cached ? ' (cached)' : ''),
+    make('p.headline', findings.headline, check.cached ? ' (cached)' : ''),
     reasons,
-    texts.filter((line) => line !== findings.headline).map((line) => folded([make('p', {}, prose(line))], line.length)),
+    texts.filter((line) => line !== findings.headline).map((line) => folded([make('p', prose(line))], line.length)),
     alignedTurns(findings.details).map(alignedView),
     findings.trials ? trialsView(findings.trials) : null,
     findings.repeats ? repeatsView(findings.repeats) : null,
-    hits.length ? make('details.fold', {}, make('summary', {}, `${countOf(hits.length, 'finding')} passed`), list(hits.map(prose))) : null,
+    hits.length ? make('details.fold', make('summary', `${countOf(hits.length, 'finding')} passed`), list(hits.map(prose))) : null,
     make(
       'p.small',
-      {},
-      make('span', {}, `${evaluator.type} \u00b7 ${evaluator.criterion}${CONFIGS.length > 1 ? ` \u00b7 ${evaluator.config}` : ''}`),
-      check.before ? make('span.num', {}, `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)) : null,
+      make('span', dotted(evaluator.type, evaluator.criterion, CONFIGS.length > 1 && evaluator.config)),
+      check.before ? make('span.num', `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)) : null,
     ),
     make(
       'details.fold',
-      {},
-      make('summary', {}, 'Details'),
+      make('summary', 'Details'),
       factsOf({
         Config: evaluator.place,
         Duration: check.seconds ? `${number(check.seconds)} s${check.cached ? ' (cached)' : ''}` : check.cached ? 'cached' : '',
         Weight: evaluator.weight === 1 ? '' : number(evaluator.weight),
         'Check ID': check.id,
-        'Run again': make('code', {}, command('run', evaluator.config, '--only', evaluator.name)),
+        'Run again': make('code', command('run', evaluator.config, '--only', evaluator.name)),
       }),
       findings.details ? make('pre', { tabindex: 0 }, plain(JSON.stringify(findings.details, null, 2))) : null,
     ),
@@ -66,10 +62,9 @@ function checkBox(each, check, findings, isChosen) {
 function factsOf(facts) {
   return make(
     'dl.facts',
-    {},
     Object.entries(facts)
       .filter(([, value]) => value !== '' && value != null)
-      .map(([name, value]) => [make('dt', {}, name), make('dd', {}, value)]),
+      .map(([name, value]) => [make('dt', name), make('dd', value)]),
   );
 }
 
@@ -77,30 +72,28 @@ function factsOf(facts) {
 function alignedView({ title, rows }) {
   return make(
     'div.aligned',
-    {},
-    make('h4', {}, `Tool calls of ${title}`),
+    make('h4', `Tool calls of ${title}`),
     make(
       'ul',
-      {},
       rows.slice(0, MAX_CALLS).map(({ mark, expected, actual, note }) =>
         make(
           'li',
           { class: mark || 'equal' },
-          make('span.mark', {}, mark || 'as expected'),
-          expected && expected !== actual ? make('code', {}, make('del', {}, expected)) : null,
-          actual ? make('code', {}, expected !== actual && mark ? make('ins', {}, actual) : actual) : null,
-          note ? make('span.quiet', {}, note) : null,
+          make('span.mark', mark || 'as expected'),
+          expected && expected !== actual ? make('code', make('del', expected)) : null,
+          actual ? make('code', expected !== actual && mark ? make('ins', actual) : actual) : null,
+          note ? make('span.quiet', note) : null,
         ),
       ),
     ),
-    rows.length > MAX_CALLS ? make('p.quiet', {}, `\u2026 and ${count(rows.length - MAX_CALLS)} more`) : null,
+    rows.length > MAX_CALLS ? make('p.quiet', `\u2026 and ${count(rows.length - MAX_CALLS)} more`) : null,
   );
 }
 
 function trialsView({ strategy, trials, cost_limited: limited }) {
   const rows = trials.map((each) => [each.attempt + 1, scoreOf(each), each.reason ?? '']);
   return [
-    make('p', {}, `Trials, combined by ${strategy.replaceAll('_', ' ')}${limited ? '; stopped at the cost limit' : ''}:`),
+    make('p', `Trials, combined by ${strategy.replaceAll('_', ' ')}${limited ? '; stopped at the cost limit' : ''}:`),
     tableOf('trials', ['Trial', 'Score', 'Reason'], rows),
   ];
 }
@@ -115,7 +108,7 @@ function repeatsView({ aggregation: by, repeats, flip_rate: rate }) {
   ]);
   const flips = rate == null ? '' : `, flip rate ${number(rate)}`;
   return [
-    make('p', {}, `${passed} of ${repeats.length} repeats passed (combined by ${by}${flips}):`),
+    make('p', `${passed} of ${repeats.length} repeats passed (combined by ${by}${flips}):`),
     tableOf('repeats', ['Repeat', 'Status', 'Score', 'Reason'], rows),
   ];
 }

@@ -1,14 +1,16 @@
 // Elements whose text is always a text node: no text on this page is parsed as HTML.
 
 /**
- * Make an element: `section.card` has a class. `on...` attributes are listeners, `style` is an
- * object, null and false omit an attribute.
+ * Make an element: `section.card` has a class. Its attributes may come first: `on...` are
+ * listeners, `style` is an object, null and false omit an attribute.
  */
-function make(kind, attributes, ...content) {
+function make(kind, ...content) {
   const [name, ...classes] = kind.split('.');
+  const isGiven = isObject(content[0]) && !(content[0] instanceof Node);
+  const attributes = isGiven ? content.shift() : {};
   const element = document.createElement(name);
   if (classes.length) element.className = classes.join(' ');
-  for (const [key, value] of Object.entries(attributes ?? {})) {
+  for (const [key, value] of Object.entries(attributes)) {
     if (value == null || value === false) continue;
     if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
     else if (key === 'style') {
@@ -41,23 +43,14 @@ function list(items, kind) {
     ? make(
         'ul',
         { class: kind },
-        items.map((each) => make('li', {}, each)),
+        items.map((each) => make('li', each)),
       )
     : null;
 }
 
 /** A text with parts in backticks as code. */
 function prose(text) {
-  return text.split('`').map((part, index) => (index % 2 ? make('code', {}, part) : part));
-}
-
-/** JSON that is rendered when it is opened. */
-function onDemand(title, value) {
-  const shown = make('pre', { tabindex: 0 });
-  const fill = () => {
-    if (!shown.firstChild) shown.append(plain(JSON.stringify(value(), null, 2)));
-  };
-  return make('details.fold', { ontoggle: fill }, make('summary', {}, title), shown);
+  return text.split('`').map((part, index) => (index % 2 ? make('code', part) : part));
 }
 
 function tableOf(kind, columns, rows) {
@@ -65,15 +58,13 @@ function tableOf(kind, columns, rows) {
   return make(
     'table',
     { class: kind },
-    make('thead', {}, make('tr', {}, head)),
+    make('thead', make('tr', head)),
     make(
       'tbody',
-      {},
       rows.map((cells) =>
         make(
           'tr',
-          {},
-          cells.map((cell) => make('td', {}, cell)),
+          cells.map((cell) => make('td', cell)),
         ),
       ),
     ),
@@ -82,5 +73,5 @@ function tableOf(kind, columns, rows) {
 
 /** Text for screen readers only. */
 function unseen(text) {
-  return make('span.unseen', {}, text);
+  return make('span.unseen', text);
 }

@@ -15,9 +15,9 @@ function evaluatorsView() {
       [
         dot(status),
         ' ',
-        make('a', { href: writeHash('/', { e: column.name }) }, make('b', {}, column.name)),
+        make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name)),
         required ? null : [' ', pill('note', 'advisory')],
-        make('div.quiet', {}, `${type} \u00b7 ${criterion} \u00b7 ${place}${several ? ` \u00b7 ${column.config}` : ''}`),
+        make('div.quiet', dotted(type, criterion, place, several && column.config)),
       ],
       histogram(checks),
       evaluated ? `${count(column.passed)} of ${count(evaluated)}` : pill('errored', 'nothing evaluated'),
@@ -28,7 +28,7 @@ function evaluatorsView() {
     ];
   });
   const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Errors', 'Skipped', 'Mean score (95% CI)', 'Pass rate (95% CI)'];
-  return [make('h1', {}, 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, rows), heads)))];
+  return [make('h1', 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, rows), heads)))];
 }
 
 function checksOf({ name, config }) {
@@ -53,18 +53,18 @@ function histogram(checks) {
   const height = (amount) => ({ height: `${(100 * amount) / highest}%` });
   return make(
     'div.histogram',
-    { role: 'img', 'aria-label': `Scores: ${text.join(', ')}${threshold === null ? '' : `; threshold ${number(threshold)}`}` },
-    bins.map(({ passed, failed }) => make('span', {}, failed ? make('i.failed', { style: height(failed) }) : null, passed ? make('i.passed', { style: height(passed) }) : null)),
+    { role: 'img', 'aria-label': `Scores: ${text.join(', ')}${threshold === null ? '' : '; threshold '}${number(threshold)}` },
+    bins.map(({ passed, failed }) => make('span', failed ? make('i.failed', { style: height(failed) }) : null, passed ? make('i.passed', { style: height(passed) }) : null)),
     threshold === null || threshold < 0 || threshold > 1 ? null : make('b', { style: { left: `${100 * threshold}%` } }),
   );
 }
 
 function compareView() {
   const { baseline } = DATA;
-  const title = make('h1', {}, 'Comparison with the baseline');
+  const title = make('h1', 'Comparison with the baseline');
   if (!baseline || (baseline.missing && !HAS_BASELINE)) {
     const text = baseline?.missing || 'This run was not compared with a baseline. Name one with the option baseline.';
-    return [title, make('div.card.none', {}, make('p', {}, text))];
+    return [title, make('div.card.none', make('p', text))];
   }
   const amount = (test) => CASES.filter(test).length;
   const flows = [
@@ -79,10 +79,10 @@ function compareView() {
   const heads = ['Evaluator', 'Mean score', 'Change (95% CI)', 'Worse', 'Better', 'Outcome', 'Compared'];
   const rows = (DATA.columns ?? []).filter((column) => column.baseline).map(comparedRow);
   return [
-    make('div.head', {}, title, make('code', {}, baseline.name)),
-    make('div.flows', {}, flows.map(([key, label, found, colour]) => make('a.card', { href: writeHash('/', { f: key }) }, make('b', { class: found ? colour : '' }, count(found)), make('span', {}, label)))),
+    make('div.head', title, make('code', baseline.name)),
+    make('div.flows', flows.map(([key, label, found, colour]) => make('a.card', { href: writeHash('/', { f: key }) }, make('b', { class: found ? colour : '' }, count(found)), make('span', label)))),
     rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide', heads, rows), heads))) : null,
-    baseline.remarks.length ? make('section.card.remarks', {}, make('h2', {}, 'Remarks'), list(baseline.remarks)) : null,
+    baseline.remarks.length ? make('section.card.remarks', make('h2', 'Remarks'), list(baseline.remarks)) : null,
     worseView(),
     comparedAnswers(readShow()),
   ];
@@ -108,15 +108,15 @@ function comparedRow(column) {
   const { before, after, low, high, worse, better, label, reason, p, pairs, checks } = column.baseline;
   const change = before === null || after === null ? null : after - before;
   return [
-    [make('b', {}, column.name), CONFIGS.length > 1 ? make('div.quiet', {}, column.config) : null],
+    [make('b', column.name), CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
     change === null ? '\u2013' : `${score(before)} \u2192 ${score(after)}`,
     [
-      delta(change) ?? make('span.quiet', {}, '\u00b10'),
-      low === null ? null : make('span.quiet', {}, ` (${signed(low)} to ${signed(high)})`),
+      delta(change) ?? make('span.quiet', '\u00b10'),
+      low === null ? null : make('span.quiet', ` (${signed(low)} to ${signed(high)})`),
     ],
     worse ? count(worse) : '\u2013',
     better ? count(better) : '\u2013',
-    [label, p === null ? '' : make('span.quiet', {}, ` ${p}`), reason ? make('div.quiet', {}, reason) : null],
+    [label, p === null ? '' : make('span.quiet', ` ${p}`), reason ? make('div.quiet', reason) : null],
     `${count(pairs)} of ${count(checks)}`,
   ];
 }
@@ -130,13 +130,13 @@ function comparedAnswers(shown) {
       { type: 'button', 'data-show': key, 'aria-pressed': String(key === shown), onclick: () => go(writeHash('/compare', { show: key })) },
       label,
       ' ',
-      make('b', {}, count(CASES.filter(test).length)),
+      make('b', count(CASES.filter(test).length)),
     );
   return [
-    make('div.head', {}, make('h2', { id: 'answers' }, 'Answers'), make('div.chips', { role: 'group', 'aria-labelledby': 'answers' }, Object.entries(SHOWN_ANSWERS).map(chip))),
-    found.length ? null : make('div.card.none', {}, make('p', {}, 'No such case.')),
+    make('div.head', make('h2', { id: 'answers' }, 'Answers'), make('div.chips', { role: 'group', 'aria-labelledby': 'answers' }, Object.entries(SHOWN_ANSWERS).map(chip))),
+    found.length ? null : make('div.card.none', make('p', 'No such case.')),
     found.slice(0, MAX_CHANGED).map(comparedCase),
-    left > 0 ? make('p.quiet', {}, shown === 'all' ? `${countOf(left, 'more case')} are in the overview` : make('a', { href: writeHash('/', { f: 'answer' }) }, countOf(left, 'more case'))) : null,
+    left > 0 ? make('p.quiet', shown === 'all' ? `${countOf(left, 'more case')} are in the overview` : make('a', { href: writeHash('/', { f: 'answer' }) }, countOf(left, 'more case'))) : null,
   ];
 }
 
@@ -149,16 +149,15 @@ function comparedCase(each) {
     { 'aria-label': each.id },
     make(
       'header',
-      {},
       dot(each.status),
-      make('a', { href: `${caseHash(each)}?with=base` }, make('b', {}, each.id)),
+      make('a', { href: `${caseHash(each)}?with=base` }, make('b', each.id)),
       statePill(each.state, 'passed'),
-      turns.length > 1 && changed.length ? make('span', {}, `${count(changed.length)} of ${countOf(turns.length, 'turn')}`) : null,
-      changed.length ? null : make('span', {}, turns.some((turn) => turn.baseline) ? 'same answers' : 'not in the baseline'),
+      turns.length > 1 && changed.length ? make('span', `${count(changed.length)} of ${countOf(turns.length, 'turn')}`) : null,
+      changed.length ? null : make('span', turns.some((turn) => turn.baseline) ? 'same answers' : 'not in the baseline'),
     ),
     changed.map((turn) => [
-      turn.user ? make('p.ask', {}, turn.user.slice(0, 300)) : null,
-      make('div.answer', {}, answerView(turn, baselineOf(turn), 'base')),
+      turn.user ? make('p.ask', turn.user.slice(0, 300)) : null,
+      make('div.answer', answerView(turn, baselineOf(turn), 'base')),
     ]),
   );
 }

@@ -25,6 +25,11 @@ function score(value) {
   return (shown === '1' && value < 1) || (shown === '0' && value > 0) ? number(value) : shown;
 }
 
+/** The texts that are not empty, with dots between. */
+function dotted(...texts) {
+  return texts.filter(Boolean).join(' \u00b7 ');
+}
+
 function milliseconds(value) {
   if (value == null) return '\u2013';
   if (value < 950) return `${Math.round(value)} ms`;

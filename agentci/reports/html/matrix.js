@@ -35,14 +35,14 @@ function matrixView(params) {
   shownCases = [...new Set(listed)];
   cursor = Math.min(cursor, listed.length - 1);
   const columns = chooseColumns();
-  const body = make('tbody', {});
+  const body = make('tbody');
   const view = make(
     'div.scroll.wide',
     { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases', class: columns.length > WIDE_COLUMNS ? 'many' : '', onscroll: () => paintRows() },
     make(
       'table.matrix',
       { 'aria-rowcount': items.length + 1 },
-      make('thead', {}, make('tr', {}, searchHead(selection, found, set), columns.map((each) => columnHead(each, selection, set)), amountHeads(selection, set))),
+      make('thead', make('tr', searchHead(selection, found, set), columns.map((each) => columnHead(each, selection, set)), amountHeads(selection, set))),
       found.length ? body : null,
     ),
   );
@@ -62,25 +62,23 @@ function matrixView(params) {
 function emptyView({ query }) {
   return make(
     'div.none',
-    {},
-    make('p', {}, query ? `No case matches \u201c${query}\u201d.` : 'No case matches.'),
+    make('p', query ? `No case matches \u201c${query}\u201d.` : 'No case matches.'),
     make('button.btn', { type: 'button', onclick: () => go('#/') }, 'Show all cases'),
   );
 }
 
 function footView(columns) {
-  const key = (name, what) => make('span', {}, make('kbd', {}, name), ` ${what}`);
+  const key = (name, what) => make('span', make('kbd', name), ` ${what}`);
   const hidden = COLUMNS.length - columns.length;
   return make(
     'div.foot',
-    {},
     key('j', 'down'),
     key('k', 'up'),
     key('Enter', 'open'),
     key('/', 'search'),
     key('?', 'all keys'),
-    HAS_BASELINE ? make('span', {}, 'A coloured edge marks a status that changed.') : null,
-    hidden > 0 ? make('span', {}, `${countOf(hidden, 'more evaluator')} on the pages of the cases`) : null,
+    HAS_BASELINE ? make('span', 'A coloured edge marks a status that changed.') : null,
+    hidden > 0 ? make('span', `${countOf(hidden, 'more evaluator')} on the pages of the cases`) : null,
   );
 }
 
@@ -103,7 +101,6 @@ function controlsView(selection, set) {
   const names = COLUMNS.map(({ name }) => [name, name]);
   return make(
     'div.controls',
-    {},
     make(
       'div.chips',
       { role: 'group', 'aria-label': 'Show' },
@@ -119,16 +116,15 @@ function controlsView(selection, set) {
           status ? make('i', { class: status }) : null,
           label,
           ' ',
-          make('b', {}, count(amount)),
+          make('b', count(amount)),
         ),
       ),
       selection.like
-        ? make('button.chip', { type: 'button', 'aria-pressed': 'true', onclick: () => set('like', '') }, 'Same failures ', make('b', {}, '\u00d7'), unseen('remove'))
+        ? make('button.chip', { type: 'button', 'aria-pressed': 'true', onclick: () => set('like', '') }, 'Same failures ', make('b', '\u00d7'), unseen('remove'))
         : null,
     ),
     make(
       'div.find',
-      {},
       COLUMNS.length > 1 ? choice('e', 'Evaluator', selection.evaluator, [['', 'All evaluators'], ...names], set) : null,
       choice('sort', 'Sort', selection.sort, orders, set),
       groups.length > 1 ? choice('group', 'Group', selection.group, groups, set) : null,
@@ -162,14 +158,12 @@ function searchHead({ query }, found, set) {
   if (isReading) readAnswers(show);
   return make(
     'td.search',
-    {},
     field,
     make(
       'div',
-      {},
-      make('b', {}, countOf(found.length, 'case')),
-      found.length < CASES.length ? make('span.quiet', {}, ` of ${count(CASES.length)}`) : null,
-      isReading ? make('span.quiet', {}, ' searching answers\u2026') : null,
+      make('b', countOf(found.length, 'case')),
+      found.length < CASES.length ? make('span.quiet', ` of ${count(CASES.length)}`) : null,
+      isReading ? make('span.quiet', ' searching answers\u2026') : null,
     ),
   );
 }
@@ -191,9 +185,9 @@ function columnHead(column, { sort }, set) {
     ),
     shareBar({ ...totals, skipped: 0 }),
     evaluated
-      ? make('small', {}, `${count(totals.passed)} of ${count(evaluated)}`, totals.skipped ? ` \u00b7 ${count(totals.skipped)} skipped` : '')
+      ? make('small', `${count(totals.passed)} of ${count(evaluated)}`, totals.skipped ? ` \u00b7 ${count(totals.skipped)} skipped` : '')
       : pill('errored', 'nothing evaluated'),
-    required === false ? make('small', {}, ' advisory') : null,
+    required === false ? make('small', ' advisory') : null,
   );
 }
 
@@ -251,8 +245,7 @@ function groupRow({ heading, members }, width) {
   const failed = members.filter((each) => each.status === 'failed').length;
   return make(
     'tr.group',
-    {},
-    make('th', { colspan: width, scope: 'rowgroup' }, make('div', {}, make('span', { title: heading }, heading), ' ', make('span.quiet', {}, `${countOf(members.length, 'case')}${failed ? ` \u00b7 ${count(failed)} failed` : ''}`))),
+    make('th', { colspan: width, scope: 'rowgroup' }, make('div', make('span', { title: heading }, heading), ' ', make('span.quiet', dotted(countOf(members.length, 'case'), failed && `${count(failed)} failed`)))),
   );
 }
 
@@ -268,16 +261,14 @@ function caseRow(each, columns, index) {
       { scope: 'row' },
       make(
         'div.case',
-        {},
         dot(each.status),
         make(
           'div.line',
-          {},
           make('a', { href: caseHash(each), 'data-case': each.index }, each.id || '(no name)'),
           HAS_BASELINE ? statePill(each.state, each.status) : null,
           each.answer_changed && ['same', 'score_fell', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
         ),
-        make('span.sub', {}, each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
+        make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
       ),
     ),
     columns.map(({ index: column }) => cell(each, column)),
@@ -285,9 +276,8 @@ function caseRow(each, columns, index) {
       const isWorse = key === 'slow' ? isSlower(each) : key === 'tokens' && isCostlier(each);
       return make(
         'td.amount',
-        {},
         format(each.amounts[name]),
-        isWorse ? make('div', {}, delta(each.amounts[name] - each.before[name], { format, good: -1, least: 0 })) : null,
+        isWorse ? make('div', delta(each.amounts[name] - each.before[name], { format, good: -1, least: 0 })) : null,
       );
     }),
   );
@@ -295,7 +285,7 @@ function caseRow(each, columns, index) {
 
 function cell(each, column) {
   const own = each.checks.filter((check) => check.column === column);
-  if (!own.length) return make('td', {});
+  if (!own.length) return make('td');
   own.sort((a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status));
   const [check] = own;
   const { evaluator, status, before, change, turned } = check;
@@ -304,18 +294,17 @@ function cell(each, column) {
     `${evaluator.name}: ${STATUS_WORDS[status]}`,
     check.score === undefined ? '' : `score ${number(check.score)}`,
     evaluator.criterion,
-    before ? `baseline: ${before[0]}${before[1] === null ? '' : ` ${number(before[1])}`}` : '',
+    before ? `baseline: ${before[0]} ${number(before[1])}`.trim() : '',
   ];
   return make(
     'td',
-    {},
     make(
       'a.cell',
       { class: `${status} ${turned === 'still_failing' ? '' : turned}`, href: caseHash(each, check), title: `${title.filter(Boolean).join(', ')}\n${check.reason ?? ''}` },
       unseen(`${evaluator.name}: ${STATUS_WORDS[status]} `),
-      make('b', {}, status === 'skipped' && check.score === undefined ? 'skip' : word),
+      make('b', status === 'skipped' && check.score === undefined ? 'skip' : word),
       change !== null && Math.abs(change) >= MIN_CHANGE ? make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`) : null,
-      own.length > 1 ? make('small', {}, `+${own.length - 1}`) : null,
+      own.length > 1 ? make('small', `+${own.length - 1}`) : null,
     ),
   );
 }

@@ -93,7 +93,7 @@ function scoreWord(check) {
 function beforeAndNow(check) {
   const [status, old] = check.before ?? [];
   const was = old == null ? status : score(old);
-  return make('span.num', {}, was ? [was, ' \u2192 '] : '', make('b', {}, scoreWord(check)));
+  return make('span.num', was ? [was, ' \u2192 '] : '', make('b', scoreWord(check)));
 }
 
 const MAX_TEXT = 1500;
@@ -102,7 +102,7 @@ const MAX_COMPARED_TEXT = 6000;
 
 /** Long text, folded with its length on a button. */
 function folded(nodes, length, most = MAX_TEXT) {
-  const box = make('div.text', {}, nodes);
+  const box = make('div.text', nodes);
   if (length < most) return box;
   box.classList.add('clamp');
   const more = `Show all ${count(length)} characters`;
@@ -131,8 +131,8 @@ function markedText(pieces, side) {
       if (kind === '=') return text;
       if (kind === '~') return equalText(text);
       return kind === '-'
-        ? make('del', {}, side === null ? unseen('reference ') : null, plain(text))
-        : make('ins', {}, side === null ? unseen('this run ') : null, plain(text));
+        ? make('del', side === null ? unseen('reference ') : null, plain(text))
+        : make('ins', side === null ? unseen('this run ') : null, plain(text));
     });
 }
 

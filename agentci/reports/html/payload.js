@@ -43,8 +43,7 @@ function escapeInvisible(text) {
 
 /** A command of agentci, for a shell. */
 function command(...words) {
-  const quoted = (word) =>
-    /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+  const quoted = (word) => (/^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.split("'").join("'\\''")}'`);
   return ['agentci', ...words.map(quoted)].join(' ');
 }
 

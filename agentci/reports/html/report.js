@@ -25,8 +25,8 @@ const help = make(
   'dialog',
   { 'aria-labelledby': 'keys' },
   make('h2', { id: 'keys' }, 'Keys'),
-  make('dl', {}, KEYS.map(([keys, what]) => [make('dt', {}, keys.split(' ').flatMap((key) => [make('kbd', {}, key), ' '])), make('dd', {}, what)])),
-  make('form', { method: 'dialog' }, make('button.btn', {}, 'Close')),
+  make('dl', KEYS.map(([keys, what]) => [make('dt', keys.split(' ').flatMap((key) => [make('kbd', key), ' '])), make('dd', what)])),
+  make('form', { method: 'dialog' }, make('button.btn', 'Close')),
 );
 
 function overviewView() {
@@ -114,7 +114,7 @@ function showTabs() {
   const current = here.view === 'overview' || here.view === 'case' ? '/' : `/${here.view}`;
   tabs.replaceChildren(
     ...TABS.map(([path, label, amount]) =>
-      make('a', { href: `#${path}`, 'aria-current': path === current ? 'page' : null }, label, amount ? make('span.count', {}, count(amount)) : null),
+      make('a', { href: `#${path}`, 'aria-current': path === current ? 'page' : null }, label, amount ? make('span.count', count(amount)) : null),
     ),
   );
 }
@@ -203,17 +203,15 @@ document.body.prepend(
   make('a.skip', { href: '#main', onclick: (event) => { event.preventDefault(); main.focus(); } }, 'Skip to the content'),
   make(
     'header.bar',
-    {},
     make(
       'div',
-      {},
-      make('a.brand', { href: '#/', class: DATA.verdict.status }, make('i', {}), 'agentci'),
+      make('a.brand', { href: '#/', class: DATA.verdict.status }, make('i'), 'agentci'),
       tabs,
-      make('div.tools', {}, make('button.btn', { type: 'button', onclick: flipTheme }, 'Light / dark'), make('button.btn.keys', { type: 'button', onclick: () => help.showModal() }, 'Keys ', make('kbd', {}, '?'))),
+      make('div.tools', make('button.btn', { type: 'button', onclick: flipTheme }, 'Light / dark'), make('button.btn.keys', { type: 'button', onclick: () => help.showModal() }, 'Keys ', make('kbd', '?'))),
     ),
   ),
   main,
-  make('footer', {}, make('span', {}, `agentci ${DATA.version}`), make('span', {}, CONFIGS.slice(0, 3).join(', ')), make('span', {}, 'Self-contained: no network requests')),
+  make('footer', make('span', `agentci ${DATA.version}`), make('span', CONFIGS.slice(0, 3).join(', ')), make('span', 'Self-contained: no network requests')),
   help,
 );
 addEventListener('hashchange', show);

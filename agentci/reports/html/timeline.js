@@ -16,14 +16,13 @@ function timelineView(run, each) {
     { 'aria-label': 'Timeline' },
     make(
       'div.head',
-      {},
-      make('h2', {}, 'Timeline'),
-      make('span.quiet', {}, [milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, each.amounts.usd === undefined ? '' : dollars(each.amounts.usd)].filter((text) => text && text !== '\u2013').join(' \u00b7 ')),
-      make('span.legend', {}, kinds.map((kind) => make('span', {}, make('i', { class: kind }), KIND_WORDS[kind])), each.before?.ms === undefined ? null : make('span', {}, make('i.ghost', {}), 'baseline')),
+      make('h2', 'Timeline'),
+      make('span.quiet', dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
+      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), KIND_WORDS[kind])), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
     ),
     each.before?.ms === undefined ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', start_ms: 0, ms: each.before.ms }, 0, end),
     shown.map((span) => spanRow(span, depths.get(span.id) ?? 0, end)),
-    left > 0 ? make('p.quiet', {}, `\u2026 and ${countOf(left, 'more span')}`) : null,
+    left > 0 ? make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`) : null,
   );
 }
 
@@ -43,9 +42,8 @@ function spanRow({ name, kind, start_ms: start, ms, tokens, model, error }, dept
   const label = model && !name.includes(model) ? `${name} ${model}` : name;
   return make(
     'div.span',
-    {},
-    make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error ? make('b.worse', {}, ' failed') : null),
+    make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error ? make('b.worse', ' failed') : null),
     make('span.track', { 'aria-hidden': 'true' }, make('i', { class: kind, style: { left: share(start), width: share(ms) } })),
-    make('span.amounts', {}, tokens ? make('span.quiet', {}, `${count(tokens.input)} \u2192 ${count(tokens.output)} \u00b7 `) : null, milliseconds(ms)),
+    make('span.amounts', tokens ? make('span.quiet', `${count(tokens.input)} \u2192 ${count(tokens.output)} \u00b7 `) : null, milliseconds(ms)),
   );
 }

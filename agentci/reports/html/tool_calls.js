@@ -32,9 +32,8 @@ function canonical(value) {
 function jsonText(value) {
   if (Array.isArray(value)) return `[${value.map(jsonText).join(', ')}]`;
   if (!isObject(value)) return JSON.stringify(value);
-  return `{${Object.entries(value)
-    .map(([key, each]) => `${JSON.stringify(key)}: ${jsonText(each)}`)
-    .join(', ')}}`;
+  const members = Object.entries(value).map(([key, each]) => `${JSON.stringify(key)}: ${jsonText(each)}`);
+  return `{${members.join(', ')}}`;
 }
 
 function isObject(value) {

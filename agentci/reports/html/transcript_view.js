@@ -3,11 +3,10 @@
 function transcriptView(check, isMerged, file) {
   if (check.transcript !== undefined) return transcriptOnDemand(check);
   const { name, config } = check.evaluator;
-  if (check.omitted) return make('p.omitted', {}, omittedNote(name, config, file));
+  if (check.omitted) return make('p.omitted', omittedNote(name, config, file));
   if (!isMerged || check.status === 'passed') return null;
   return make(
     'p.omitted',
-    {},
     `Evaluator input and output of ${name}, if recorded, is in the report.html of the run that this check comes from.`,
   );
 }
@@ -15,15 +14,15 @@ function transcriptView(check, isMerged, file) {
 function omittedNote(name, config, file) {
   return [
     `Evaluator input and output of ${name} was left out, because this page reached its size limit. To get it, run only this evaluator, `,
-    make('code', {}, command('run', config, '--only', name)),
+    make('code', command('run', config, '--only', name)),
     ', or run its program on the trace: ',
-    make('code', {}, command('evaluator', 'run', 'PROGRAM', '--trace', fileOf(file))),
+    make('code', command('evaluator', 'run', 'PROGRAM', '--trace', fileOf(file))),
     '.',
   ];
 }
 
 function transcriptOnDemand({ transcript, evaluator }) {
-  const shown = make('div', {});
+  const shown = make('div');
   const fill = () => {
     if (shown.firstChild) return;
     const calls = JSON.parse(document.getElementById(`transcript-${transcript}`).textContent);
@@ -32,7 +31,7 @@ function transcriptOnDemand({ transcript, evaluator }) {
   return make(
     'details.transcript',
     { ontoggle: fill },
-    make('summary', {}, make('code', {}, evaluator.name), make('span.quiet', {}, ` ${evaluator.type}`)),
+    make('summary', make('code', evaluator.name), make('span.quiet', ` ${evaluator.type}`)),
     shown,
   );
 }
@@ -40,9 +39,8 @@ function transcriptOnDemand({ transcript, evaluator }) {
 function callView({ name, outcome, texts }) {
   return make(
     'article',
-    {},
-    make('h3', {}, name),
-    make('p.text', {}, outcome),
+    make('h3', name),
+    make('p.text', outcome),
     texts.map((text) => payloadView(text, name)),
   );
 }
@@ -56,9 +54,8 @@ function payloadView(text, owner) {
   fill(pretty !== null);
   return make(
     'section.payload',
-    {},
-    make('h4', {}, text.name),
-    make('span.remarks-of', {}, remarks(text)),
+    make('h4', text.name),
+    make('span.remarks-of', remarks(text)),
     pretty === null ? null : toggle('Raw text', (isOn) => fill(!isOn)),
     text.content ? copyButton(text.content, shown) : null,
     text.content ? shown : null,

@@ -36,19 +36,18 @@ function turnView(turn, index, { reference, scores, isFailed }) {
     { class: turn.missing ? 'missing' : '', 'aria-label': `Turn ${index + 1}` },
     make(
       'header',
-      {},
-      make('h2', {}, `Turn ${index + 1}`),
+      make('h2', `Turn ${index + 1}`),
       turn.missing ? pill('failed', 'Missing in this run') : null,
       latency === undefined
         ? null
-        : make('span', {}, milliseconds(latency), ' ', base?.latency_ms === undefined ? null : delta(latency - base.latency_ms, { format: milliseconds, good: -1, least: 50 })),
+        : make('span', milliseconds(latency), ' ', base?.latency_ms === undefined ? null : delta(latency - base.latency_ms, { format: milliseconds, good: -1, least: 50 })),
       scores,
-      tokens ? make('span.end', {}, `${count(tokens.input)} tokens in, ${count(tokens.output)} out`) : null,
+      tokens ? make('span.end', `${count(tokens.input)} tokens in, ${count(tokens.output)} out`) : null,
     ),
-    step('User', turn.user ? folded([turn.user], turn.user.length) : make('span.quiet', {}, turn.user_recorded === false ? 'not recorded' : 'no text')),
+    step('User', turn.user ? folded([turn.user], turn.user.length) : make('span.quiet', turn.user_recorded === false ? 'not recorded' : 'no text')),
     callsStep(turn, base, reference, isFailed),
     (turn.texts ?? []).length
-      ? step('Before', make('details.fold', {}, make('summary', {}, `${countOf(turn.texts.length, 'text')} before the answer`), turn.texts.map((text) => make('p.text', {}, text))))
+      ? step('Before', make('details.fold', make('summary', `${countOf(turn.texts.length, 'text')} before the answer`), turn.texts.map((text) => make('p.text', text))))
       : null,
     step('Answer', answerView(turn, base, reference)),
     cutNote(turn.cut),
@@ -56,19 +55,19 @@ function turnView(turn, index, { reference, scores, isFailed }) {
 }
 
 function step(who, ...content) {
-  return make('div.step', {}, make('div.who', {}, who), make('div', {}, content));
+  return make('div.step', make('div.who', who), make('div', content));
 }
 
 function cutNote(cut) {
   const parts = Object.entries(cut ?? {}).map(([field, left]) => `${field}: ${count(left)} characters`);
-  return parts.length ? make('p.gap', {}, `Not stored: ${parts.join(', ')}.`) : null;
+  return parts.length ? make('p.gap', `Not stored: ${parts.join(', ')}.`) : null;
 }
 
 function callsStep(turn, base, reference, isFailed) {
   const actual = turn.calls ?? [];
   const expected = reference === 'expected' || reference === 'both' ? turn.expected_calls : undefined;
   const before = reference === 'base' || reference === 'both' ? base?.calls : undefined;
-  if (turn.calls_recorded === false) return step('Tool calls', make('span.quiet', {}, 'not recorded'));
+  if (turn.calls_recorded === false) return step('Tool calls', make('span.quiet', 'not recorded'));
   if (!actual.length && !expected?.length && !before?.length) return null;
   if (expected && before) return step('Tool calls', bothReferences(expected, actual, before, isFailed));
   const other = expected ?? before;
@@ -86,7 +85,7 @@ function callsStep(turn, base, reference, isFailed) {
 }
 
 function hiddenNote(hidden) {
-  return hidden ? make('p.quiet', {}, `\u2026 and ${count(hidden)} more`) : null;
+  return hidden ? make('p.quiet', `\u2026 and ${count(hidden)} more`) : null;
 }
 
 /** Expected calls, those of this run, and those of the baseline in three columns, a call a row. */
@@ -94,16 +93,16 @@ function bothReferences(expected, actual, before, isFailed) {
   const [first, last] = [expected, before].map((calls) => compareCalls(calls, actual));
   const [wanted, old] = [first, last].map(({ rows }) => callsByPlace(rows));
   const places = Array.from({ length: Math.max(wanted.length, old.length) }, (_, at) => at);
-  const none = make('span.quiet', {}, '\u2013');
+  const none = make('span.quiet', '\u2013');
   const single = (row, side) => {
-    if (!row) return make('div.call.none', {}, none.cloneNode(true));
-    return make('div.call', { class: row.mark || 'equal' }, make('code', {}, callText(row, false, side)), row.mark ? make('span.mark', {}, callWord(row)) : null);
+    if (!row) return make('div.call.none', none.cloneNode(true));
+    return make('div.call', { class: row.mark || 'equal' }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row)) : null);
   };
   const cells = places.flatMap((at) => {
     const [mine, theirs] = [wanted[at] ?? {}, old[at] ?? {}];
     const gaps = Array.from({ length: Math.max(mine.gone?.length ?? 0, theirs.gone?.length ?? 0) }, (_, index) => [
       single(mine.gone?.[index], '-'),
-      make('div.call.none', {}, none.cloneNode(true)),
+      make('div.call.none', none.cloneNode(true)),
       single(theirs.gone?.[index], '-'),
     ]);
     const row = mine.row ?? theirs.row;
@@ -118,7 +117,7 @@ function bothReferences(expected, actual, before, isFailed) {
     ];
   });
   return [
-    make('div.calls.three', { class: isFailed ? '' : 'neutral' }, ['Expected', 'This run', 'Baseline'].map((label) => make('h3', {}, label)), cells),
+    make('div.calls.three', { class: isFailed ? '' : 'neutral' }, ['Expected', 'This run', 'Baseline'].map((label) => make('h3', label)), cells),
     hiddenNote(Math.max(first.hidden, last.hidden)),
   ];
 }
@@ -140,26 +139,25 @@ function callRow(row, isCompared, side = null) {
   const { mark, actual } = row;
   const word = isCompared ? callWord(row) : '';
   const state = actual?.error ? 'The tool failed' : '';
-  const facts = [word, state, actual?.ms === undefined ? '' : milliseconds(actual.ms)].filter(Boolean);
   const result = actual?.result;
   const text = typeof result === 'string' || result === undefined ? result : jsonText(result);
   return make(
     'div.call',
     { class: isCompared ? mark || 'equal' : '' },
-    make('div', {}, make('code', {}, callText(row, false, side)), make('span.mark', {}, facts.join(' \u00b7 '))),
-    actual && result !== undefined ? make('div.result', {}, folded([unseen('result '), '\u2192 ', make('code', {}, text)], text.length)) : null,
+    make('div', make('code', callText(row, false, side)), make('span.mark', dotted(word, state, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
+    actual && result !== undefined ? make('div.result', folded([unseen('result '), '\u2192 ', make('code', text)], text.length)) : null,
   );
 }
 
 /** The answer beside its references: expected, this run, baseline. */
 function answerView(turn, base, reference) {
   const actual = turn.missing ? null : (turn.answer ?? null);
-  const none = make('span.quiet', {}, turn.missing ? 'The run ends before this turn' : 'No answer in the trace');
+  const none = make('span.quiet', turn.missing ? 'The run ends before this turn' : 'No answer in the trace');
   if (reference === 'off') return actual === null ? none : folded([actual], actual.length);
   const known = (text) => text !== undefined && text !== null;
   const compared = (text) => (known(text) && actual !== null ? diffTexts(text, actual) : null);
   const side = (label, text, missing) => {
-    if (!known(text)) return pane(label, make('span.quiet', {}, missing));
+    if (!known(text)) return pane(label, make('span.quiet', missing));
     const pieces = compared(text);
     return pane(label, pieces ? comparedText(pieces, '-') : folded([text], text.length));
   };
@@ -171,7 +169,6 @@ function answerView(turn, base, reference) {
   const isSame = actual !== null && texts.every((text) => text === actual);
   return make(
     'div.panes',
-    {},
     reference === 'base' ? null : side('Expected', turn.expected_answer, 'No expected answer'),
     reference === 'base' ? side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn') : null,
     pane('This run', actual === null ? none : pieces ? comparedText(pieces, '+') : folded([actual], actual.length), { isNow: true, note: isSame ? 'identical' : '' }),
@@ -183,7 +180,7 @@ function pane(label, content, { isNow = false, note = '' } = {}) {
   return make(
     'div.pane',
     { class: isNow ? 'now' : '' },
-    make('h3', {}, label, note ? make('span', {}, note) : null),
+    make('h3', label, note ? make('span', note) : null),
     content,
   );
 }

@@ -7,25 +7,25 @@ function verdictView() {
     'section.card.verdict',
     { class: status, 'aria-labelledby': 'verdict' },
     DATA.verdict.incomplete
-      ? make('p.note', {}, pill('errored', 'Incomplete'), 'The run was interrupted.')
+      ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
-    changes ? make('p.why', {}, changes) : null,
+    changes ? make('p.why', changes) : null,
     otherReasons(reasons.slice(1)),
-    isNarrow.matches ? null : make('p.meta', {}, ...metaParts()),
+    isNarrow.matches ? null : make('p.meta', ...metaParts()),
     policyNote(),
   );
 }
 
 /** What the run was, apart from the verdict. */
 function runView() {
-  return make('section.card.run', { 'aria-label': 'Run' }, make('p.meta', {}, ...metaParts()));
+  return make('section.card.run', { 'aria-label': 'Run' }, make('p.meta', ...metaParts()));
 }
 
 function otherReasons(reasons) {
   if (reasons.length < 3) return list(reasons, 'why');
-  const summary = make('summary', {}, `${countOf(reasons.length, 'more reason')}`);
-  return make('details.fold', {}, summary, list(reasons, 'why'));
+  const summary = make('summary', `${countOf(reasons.length, 'more reason')}`);
+  return make('details.fold', summary, list(reasons, 'why'));
 }
 
 /** "By case, against the baseline: 2 new failures, 1 fixed; 6 answers changed." */
@@ -54,19 +54,19 @@ function metaParts() {
   const request = pull ? `#${pull} ${title ?? ''}` : '';
   const models = DATA.metrics?.models ?? [];
   return [
-    repository ? make('b', {}, repository) : null,
-    request ? (page ? outside(page, request) : make('span', {}, request)) : null,
-    !pull && branch ? make('span', {}, branch) : null,
-    commit ? make('code', {}, commit.slice(0, 12)) : null,
+    repository ? make('b', repository) : null,
+    request ? (page ? outside(page, request) : make('span', request)) : null,
+    !pull && branch ? make('span', branch) : null,
+    commit ? make('code', commit.slice(0, 12)) : null,
     DATA.baseline && !DATA.baseline.missing
-      ? make('span', {}, 'baseline ', make('code', {}, baselineName()))
+      ? make('span', 'baseline ', make('code', baselineName()))
       : null,
-    date ? make('span', {}, dateText(date)) : null,
+    date ? make('span', dateText(date)) : null,
     seconds
-      ? make('span', {}, `evaluators took ${milliseconds(seconds * 1000)}`, cached ? `, ${countOf(cached, 'check')} cached` : '')
+      ? make('span', `evaluators took ${milliseconds(seconds * 1000)}`, cached ? `, ${countOf(cached, 'check')} cached` : '')
       : null,
-    models.length ? make('span', {}, `agent model ${models.slice(0, 3).join(', ')}`) : null,
-    DATA.verdict.spending ? make('span', {}, DATA.verdict.spending) : null,
+    models.length ? make('span', `agent model ${models.slice(0, 3).join(', ')}`) : null,
+    DATA.verdict.spending ? make('span', DATA.verdict.spending) : null,
     url ? outside(url, 'Workflow run') : null,
   ];
 }
@@ -75,7 +75,7 @@ function metaParts() {
 function outside(url, text) {
   return /^https?:\/\//.test(url)
     ? make('a', { href: url, rel: 'noopener noreferrer' }, text)
-    : make('span', {}, text);
+    : make('span', text);
 }
 
 function baselineName() {
@@ -91,13 +91,12 @@ function policyNote() {
     const [after, before, subject] = [...cells].reverse();
     return make(
       'p.note',
-      {},
       pill('errored', 'Policy loosened'),
-      make('span', {}, make('code', {}, subject), ' ', before ? [make('del', {}, before), ' \u2192 '] : '', make('ins', {}, after)),
+      make('span', make('code', subject), ' ', before ? [make('del', before), ' \u2192 '] : '', make('ins', after)),
     );
   });
   const left = policy.changes.length + (policy.omitted ?? 0) - rows.length;
-  return [...rows, left > 0 ? make('p.note', {}, make('a', { href: '#/messages' }, `${count(left)} more`)) : null];
+  return [...rows, left > 0 ? make('p.note', make('a', { href: '#/messages' }, `${count(left)} more`)) : null];
 }
 
 function tilesView() {
@@ -117,32 +116,28 @@ function tilesView() {
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
   const latency = { format: milliseconds, good: -1, least: 20 };
   const tile = (label, value, under) =>
-    value !== '\u2013' && make('div.card.tile', {}, make('dt', {}, label), make('dd', {}, value), make('dd.under', {}, under));
+    value !== '\u2013' && make('div.card.tile', make('dt', label), make('dd', value), make('dd.under', under));
   return make(
     'dl.tiles',
-    {},
     make(
       'div.card.tile',
-      {},
-      make('dt', {}, 'Pass rate'),
+      make('dt', 'Pass rate'),
       make(
         'dd',
-        {},
         evaluated ? percent(totals.passed / evaluated) : '\u2013',
         ' ',
-        verdict.required === null ? '' : make('small', {}, `required ${percent(verdict.required)} `),
+        verdict.required === null ? '' : make('small', `required ${percent(verdict.required)} `),
         HAS_BASELINE && was.length && evaluated
           ? make(
               'small',
-              {},
               delta(totals.passed / evaluated - passedBefore / was.length, {
                 format: (share) => `${number(share * 100, 1)} points`,
               }),
             )
           : null,
       ),
-      make('dd', {}, shareBar(totals)),
-      make('dd.legend', {}, ...legendOf(totals)),
+      make('dd', shareBar(totals)),
+      make('dd.legend', ...legendOf(totals)),
     ),
     tile('Latency p50', milliseconds(run.latency_ms?.p50), change((each) => each.latency_ms?.p50, latency)),
     tile('Latency p95', milliseconds(run.latency_ms?.p95), change((each) => each.latency_ms?.p95, latency)),
@@ -162,5 +157,5 @@ function tilesView() {
 function legendOf(totals) {
   return ['passed', 'failed', 'errored', 'skipped']
     .filter((status) => totals[status])
-    .map((status) => make('span', {}, make('i', { class: status }), `${count(totals[status])} ${status}`));
+    .map((status) => make('span', make('i', { class: status }), `${count(totals[status])} ${status}`));
 }

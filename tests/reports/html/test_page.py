@@ -13,9 +13,11 @@ from agentci.model.problem import Place, Problem
 from agentci.model.result import CallPayload, EvaluatorCalls, Provenance, Report, Status
 from agentci.model.values import replace
 from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
+from agentci.reports.html.page import SCRIPTS
 from agentci.reports.json_report import JsonReport
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report, text_of
+from tests.helpers.support import ROOT
 from tests.reports.html.pages import (
     HOSTILE,
     blocks_of,
@@ -302,6 +304,14 @@ class TestLargeReport:
 
     def test_page_code_is_small(self) -> None:
         assert len(page_of(make_report([]))) < 125_000
+
+    @pytest.mark.parametrize("name", SCRIPTS)
+    def test_white_space_of_texts_is_kept(self, name: str) -> None:
+        """A template within a template would be taken for code, and lose spaces."""
+        text = (ROOT / "agentci" / "reports" / "html" / name).read_text("utf-8")
+        lines = (line for line in text.split("\n") if not line.strip().startswith(("*", "/")))
+        templates = re.finditer(r"'(?:[^'\\\n]|\\.)*'|`[^`]*`(.?)", "\n".join(lines))
+        assert [each[0] for each in templates if re.match(r"[\w$'`]", each[1] or "")] == []
 
 
 def _digest(text: str) -> str:
