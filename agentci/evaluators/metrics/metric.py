@@ -185,7 +185,8 @@ def make_metric_judgement(
         passed=by_score and mismatch is None,
         reason=mismatch if by_score else None,
         turn_scores=measured.turn_scores,
-        misses=measured.misses if by_score or mismatch is None else (mismatch, *measured.misses),
+        # Missing turns often follow from what went wrong in an earlier one.
+        misses=measured.misses if by_score or mismatch is None else (*measured.misses, mismatch),
         details=measured.details,
     )
 

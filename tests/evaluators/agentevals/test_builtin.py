@@ -127,13 +127,13 @@ class TestTurnMismatch:
         assert miss not in (judgement.reason, *judgement.misses)
 
 
-def test_turn_mismatch_is_listed_before_other_misses() -> None:
+def test_turn_mismatch_is_listed_after_other_misses() -> None:
     response = METRICS["response_match_score"].measure(
         [TURN], [Turn(id="", user_text="q", answer_parts=("no",)), TURN], {}
     )
     assert [miss.split(":")[0] for miss in evaluator().read(response).misses] == [
-        "Turn 2 of 2 is missing; only turn 1 was scored",
         "turn 1",
+        "Turn 2 of 2 is missing; only turn 1 was scored",
     ]
 
 
