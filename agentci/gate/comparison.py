@@ -257,10 +257,7 @@ def _pair_scores(
         comparison = replace(comparison, outcome="non-comparable", reason=reason)
         return _TestedEvaluator(comparison, thresholds)
     shown = _make_sample(scores, thresholds.max_drop)
-    interval = mean_confidence_interval(shown.changes, low=-1.0) if shown.is_bounded else None
-    comparison = replace(comparison, groups=len(shown.changes))
-    if interval is not None:
-        comparison = replace(comparison, change_low=interval.low, change_high=interval.high)
+    comparison = _add_interval(replace(comparison, groups=len(shown.changes)), shown)
     return _TestedEvaluator(
         comparison,
         thresholds,
@@ -274,6 +271,18 @@ def _pair_scores(
         drops=_drops_without_gains(scores, thresholds.max_drop),
         contradicted=count_contradicted(checks),
     )
+
+
+def _add_interval(comparison: EvaluatorComparison, shown: _Sample) -> EvaluatorComparison:
+    """Add the interval of the mean change: not beyond what the mean before leaves possible."""
+    interval = mean_confidence_interval(shown.changes, low=-1.0) if shown.is_bounded else None
+    before, after = comparison.before or 0.0, comparison.after or 0.0
+    if interval is None:
+        return comparison
+    low, high = interval.low, interval.high
+    if max(before, after) <= 1 and min(before, after) >= 0:
+        low, high = max(low, -before), min(high, 1 - before)
+    return replace(comparison, change_low=low, change_high=high)
 
 
 def _score_pair(
@@ -376,7 +385,13 @@ def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> 
         unit = "case" if comparison.groups == comparison.pairs else "group"
         found = f"{format_count(comparison.groups, unit)} in both runs"
         reason = f"{found}; at least {needed} are needed"
-        return replace(comparison, outcome="insufficient-data", reason=reason)
+        return replace(
+            comparison,
+            outcome="insufficient-data",
+            reason=reason,
+            change_low=None,
+            change_high=None,
+        )
     comparison = _add_power(replace(comparison, p_value=p_value), tested, alpha)
     pair = format_score_pair(comparison.before or 0.0, comparison.after or 0.0)
     scores, cases = f"mean score {pair}", tested.cases

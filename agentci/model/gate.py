@@ -207,8 +207,8 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
             number in the config by Holm's method; None if no test was made.
         reason: the outcome as text.
         groups: the number of independent groups of their cases.
-        change_low, change_high: 95% confidence interval of the mean change of the score, -1 to 1;
-            None for fewer than two groups.
+        change_low, change_high: 95% confidence interval of the mean change of the score, within
+            what ``before`` leaves possible; None with too few groups.
         detectable_drop: the drop that this comparison finds significant with a probability of 80%,
             0 to 1; None if no test was made.
         only_errors: whether only errors are a drop, which do not show that the agent got worse.

@@ -584,7 +584,7 @@ class EvaluatorComparisonJson(_Json):
     groups: Annotated[Count, _about("Number of independent groups of cases.")]
     change_low: Annotated[
         float | None,
-        _about("Lower end of the 95 % interval of the mean change; null if unknown."),
+        _about("Lower end of the 95 % interval of the mean change; null with too few cases."),
     ]
     change_high: Annotated[float | None, _about("Upper end of the interval.")]
     detectable_drop: Annotated[

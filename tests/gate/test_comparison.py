@@ -265,6 +265,14 @@ def test_comparison_has_interval_and_detectable_drop() -> None:
 
 
 @pytest.mark.parametrize(
+def test_interval_is_within_what_scores_can_change() -> None:
+    """From a mean of 1 there is no way up; with too few cases there is no interval."""
+    assert trend(results(*[1] * 30), results(*[1] * 29, 0)).change_high == 0
+    assert trend(results(*[0.02] * 30), results(*[0.01] * 30)).change_low == pytest.approx(-0.02)
+    few = trend(results(1, 1, 1), results(1, 1, 0))
+    assert (few.outcome, few.change_low, few.change_high) == ("insufficient-data", None, None)
+
+
     ("before", "after", "why"),
     [
         ([], results(1), "the baseline has none of its checks"),

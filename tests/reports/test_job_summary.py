@@ -47,7 +47,7 @@ def test_comparison_shows_change_with_interval_and_classes_as_words() -> None:
             else make_result("skipped", case=f"case {n}", evaluator="tone")
             for n, score in enumerate(scores)
         ]
-        for scores in ((0.9, 0.9, 0.9, None, None), (0.8, 0.8, 0.9, None, 0.9))
+        for scores in ((*[0.9] * 6, None, None), (0.8, 0.8, *[0.9] * 4, None, 0.9))
     )
     before, after = (
         [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
@@ -55,9 +55,9 @@ def test_comparison_shows_change_with_interval_and_classes_as_words() -> None:
     )
     compared = compare_runs(before, after, (), baseline="base")
     text = _render(replace(make_report(after), comparison=compared))
-    [row] = [line for line in text.splitlines() if line.startswith("| `tone` | 3 |")]
-    assert "| 0.83 (\u22120.07, 95 %: \u22121 to +1) |" in row.replace("\\", "")
-    assert "3 compared, 1 evaluated only now, 1 evaluated in neither run" in text
+    [row] = [line for line in text.splitlines() if line.startswith("| `tone` | 6 |")]
+    assert "| 0.87 (\u22120.03, 95 %: \u22120.51 to +0.1) |" in row.replace("\\", "")
+    assert "6 compared, 1 evaluated only now, 1 evaluated in neither run" in text
 
 
 def test_failed_check_without_judgement_shows_only_places() -> None:
