@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from agentci.model.gate import CheckChange, CheckClass, CheckClasses, Gate
 from agentci.model.result import CASE_METRIC, SCORED_STATUSES, CheckResult
 from agentci.model.values import replace
+
+_CheckKey: TypeAlias = tuple[str, str, str]
 
 
 class ClassifiedCheck(Struct, frozen=True):
@@ -83,6 +86,49 @@ def count_classes(checks: Iterable[ClassifiedCheck]) -> CheckClasses:
     """Count checks by class."""
     counts = Counter[str](each.check_class for each in checks)
     return CheckClasses(**counts)
+
+
+def find_renamed_configs(
+    before: Iterable[CheckResult], after: Iterable[CheckResult]
+) -> Mapping[str, str]:
+    """Find configs that are in both runs by another name: name in the baseline, name now.
+
+    They have the same checks by evaluator, case and fingerprint, so that a looser evaluator does
+    not look like a new name, and no other config that only one run has has these checks.
+    """
+    names: dict[frozenset[_CheckKey], tuple[list[str], list[str]]] = {}
+    earlier, later = _list_checks(before), _list_checks(after)
+    for side, (own, others) in enumerate(((earlier, later), (later, earlier))):
+        for config, checks in own.items():
+            if config not in others and len({key[:2] for key in checks}) == len(checks):
+                names.setdefault(frozenset(checks), ([], []))[side].append(config)
+    return {old[0]: new[0] for old, new in names.values() if len(old) == len(new) == 1}
+
+
+def _list_checks(results: Iterable[CheckResult]) -> Mapping[str, list[_CheckKey]]:
+    """By config, the evaluator, the case and the fingerprint of each check."""
+    checks: dict[str, list[_CheckKey]] = {}
+    for each in results:
+        key = (each.evaluator.name, each.case.id, each.fingerprint)
+        checks.setdefault(each.config, []).append(key)
+    return checks
+
+
+def rename_configs(
+    before: Sequence[CheckResult], after: Sequence[CheckResult], names: Mapping[str, str]
+) -> tuple[CheckResult, ...]:
+    """Return the results of the baseline with the names and ids that their checks have now.
+
+    Args:
+        names: as of ``find_renamed_configs``.
+    """
+    ids = {(each.config, each.evaluator.name, each.case.id): each.id for each in after}
+    return tuple(
+        replace(each, config=new, id=ids[new, each.evaluator.name, each.case.id])
+        if (new := names.get(each.config))
+        else each
+        for each in before
+    )
 
 
 class UncoveredCases:

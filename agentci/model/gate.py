@@ -250,6 +250,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
             baseline, as its commit lacks them.
         not_rescored: why others were not, though they changed; empty if none is left.
         same_run: the run of another tool that both results are of; empty if they are of two.
+        renamed_configs: by name of a config in the baseline, its name in this run.
     """
 
     baseline: str
@@ -262,6 +263,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     rescored_from_results: int = 0
     not_rescored: str = ""
     same_run: str = ""
+    renamed_configs: Mapping[str, str] = field(default_factory=dict)
 
 
 class GateThresholds(Struct, frozen=True, kw_only=True):

@@ -82,6 +82,7 @@ def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Itera
         yield comparison.no_baseline
     if comparison.stale:
         yield comparison.stale
+    yield from _list_other_configs(comparison)
     if comparison.same_run:
         yield (
             f"warning: both results are of {comparison.same_run}, so that a run was compared with "
@@ -99,6 +100,29 @@ def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Itera
     if detectable:
         yield f"smallest drop that this run would detect with 80% probability: {detectable}"
     yield from _list_classes(comparison)
+
+
+def _list_other_configs(comparison: Comparison) -> Iterator[str]:
+    """Yield which configs have another name now, and which may have one."""
+    for old, new in comparison.renamed_configs.items():
+        yield (
+            f"the config `{format_path(old)}` of the baseline has the same evaluators and cases as "
+            f"`{format_path(new)}`, and was compared with it"
+        )
+    classes: dict[str, CheckClasses] = {}
+    for each in comparison.evaluators:
+        classes[each.config] = classes.get(each.config, CheckClasses()) + each.classes
+    gone = [format_path(name) for name, of in classes.items() if of.removed == of.total]
+    come = [format_path(name) for name, of in classes.items() if of.added == of.total]
+    if gone and come:
+        old, new = (
+            ", ".join(f"`{name}`" for name in truncate.truncate_list(names, MAX_NAMES))
+            for names in (gone, come)
+        )
+        yield (
+            f"only the baseline has checks of {old}, and only this run of {new}: was the config "
+            "renamed? A renamed one is compared while its evaluators and cases stay the same"
+        )
 
 
 def _list_outcomes(comparison: Comparison) -> Iterator[str]:

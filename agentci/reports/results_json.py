@@ -619,6 +619,10 @@ class ComparisonJson(_Json):
     same_run: Annotated[
         str, _about("The run of another tool that both results are of; else empty.")
     ]
+    renamed_configs: Annotated[
+        Mapping[str, str],
+        _about("By name of a config in the baseline, its name in this run, if that is another."),
+    ]
 
 
 class ShardJson(_Json):

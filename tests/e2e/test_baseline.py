@@ -161,6 +161,37 @@ def test_same_named_evaluators_are_compared_per_config(tmp_path: Path) -> None:
     assert "- own (b/agentci.yaml) regressed: mean score 1 → 0" in comment
 
 
+def test_renamed_config_is_compared(tmp_path: Path, base: str) -> None:
+    write_eval(tmp_path, sunny=0)
+    (tmp_path / "agentci.yaml").rename(tmp_path / "weather.yaml")
+    options = ("--baseline", base)
+    ran = run_agentci(["run", "weather.yaml", *options], cwd=tmp_path, environ={})
+    comparison = ran.results["comparison"]
+    assert comparison["renamed_configs"] == {"agentci.yaml": "weather.yaml"}
+    [trend] = comparison["evaluators"]
+    assert (trend["outcome"], len(trend["worse"])) == ("fail", 6)
+    why = "the config `agentci.yaml` of the baseline has the same evaluators and cases as "
+    assert f"{why}`weather.yaml`" in ran.out
+    assert "config agentci.yaml" in str(ran.results["policy"]["loosened"])
+    compared = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path).out
+    assert why in compared
+
+
+def test_config_with_another_name_and_threshold_is_not_taken_for_the_same(
+    tmp_path: Path, base: str
+) -> None:
+    config = tmp_path / "agentci.yaml"
+    looser = json.loads(config.read_text())
+    looser["evaluators"][0]["threshold"] = 0.1
+    config.unlink()
+    (tmp_path / "weather.yaml").write_text(json.dumps(looser))
+    ran = run_agentci(["run", "weather.yaml", "--baseline", base], cwd=tmp_path, environ={})
+    worse = [each for trend in ran.results["comparison"]["evaluators"] for each in trend["worse"]]
+    assert [each["status"] for each in worse] == ["removed"] * 6
+    question = "checks of `agentci.yaml`, and only this run of `weather.yaml`: was the config"
+    assert question in ran.out
+
+
 def test_compare_command_compares_two_reports(tmp_path: Path, base: str) -> None:
     run(tmp_path, sunny=5)
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentci.gate.check_classes import find_renamed_configs, rename_configs
 from agentci.gate.comparison import (
     NO_BASELINE,
     compare_runs,
@@ -264,7 +265,6 @@ def test_comparison_has_interval_and_detectable_drop() -> None:
     assert 0.1 < found.detectable_drop < 0.2
 
 
-@pytest.mark.parametrize(
 def test_interval_is_within_what_scores_can_change() -> None:
     """From a mean of 1 there is no way up; with too few cases there is no interval."""
     assert trend(results(*[1] * 30), results(*[1] * 29, 0)).change_high == 0
@@ -273,6 +273,7 @@ def test_interval_is_within_what_scores_can_change() -> None:
     assert (few.outcome, few.change_low, few.change_high) == ("insufficient-data", None, None)
 
 
+@pytest.mark.parametrize(
     ("before", "after", "why"),
     [
         ([], results(1), "the baseline has none of its checks"),
@@ -310,6 +311,41 @@ def test_added_and_removed_checks_are_counted() -> None:
     found = compare_runs(results(1, 1, 1), results(1, evaluator="other"), (), baseline="base")
     assert found.classes == CheckClasses(added=1, removed=3)
     assert [each.evaluator for each in found.evaluators] == ["other", "tone"]
+
+
+def named(config: str, *scores: float, fingerprint: str = "f") -> list[CheckResult]:
+    """Like ``results``, of another config."""
+    found = (replace(each, fingerprint=fingerprint) for each in results(*scores))
+    return [replace(each, id=f"{config} {each.id}", config=config) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        (named("a", 1, 1), named("b", 1, 0), {"a": "b"}),
+        ([*named("a", 1), *named("c", 1)], [*named("b", 1), *named("c", 1)], {"a": "b"}),
+        (named("a", 1, 1), named("b", 1), {}),
+        (named("a", 1), named("b", 1, fingerprint="looser"), {}),
+        (named("a", 1), [*named("b", 1), *named("c", 1)], {}),
+        (named("a", 1) * 2, named("b", 1) * 2, {}),
+        (named("a", 1), named("a", 1), {}),
+    ],
+)
+def test_renamed_config_is_found_only_with_equal_checks(
+    before: list[CheckResult], after: list[CheckResult], names: dict[str, str]
+) -> None:
+    assert find_renamed_configs(before, after) == names
+    [*kept] = rename_configs(before, after, names)
+    assert {each.config for each in kept} == {
+        names.get(each.config, each.config) for each in before
+    }
+
+
+def test_check_of_a_renamed_config_that_fails_now_is_worse() -> None:
+    before, after = named("a", 1, 1), named("b", 1, 0)
+    renamed = rename_configs(before, after, find_renamed_configs(before, after))
+    [found] = compare_runs(renamed, after, (), baseline="base").evaluators
+    assert found.worse == (CheckChange(case="c1", before=1, after=0, status="failed"),)
 
 
 def changed(*scores: float, evaluator: str = "tone") -> list[CheckResult]:

@@ -245,6 +245,7 @@ class TestUntrustedReport:
         classes = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
         trend |= classes
         counts = {**classes, "rescored": 1, "rescored_from_results": 1}
+        counts |= {"renamed_configs": {hostile: hostile}}
         comparison |= {"commit": hostile, "stale": hostile, "not_rescored": hostile}
         comparison |= {"same_run": hostile}
         _changed(

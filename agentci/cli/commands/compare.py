@@ -6,7 +6,7 @@ from typing import TextIO
 from agentci._util.text.escape import flatten_line, neutralize_commands
 from agentci._util.workspace import Workspace, is_file
 from agentci.errors import InputError
-from agentci.gate.comparison import compare_runs, select_known
+from agentci.github.baseline.compare import BaselineResults, compare_results, match_configs
 from agentci.github.baseline.read import read_baseline_report
 from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Report
@@ -27,12 +27,9 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
         if not report.results
     ]:
         raise InputError(problems)
-    comparison = compare_runs(
-        before.results if after.complete else select_known(before.results, after.results),
-        after.results,
-        after.gates,
-        gates_before=before.gates,
-        baseline=base,
+    baseline = BaselineResults(name=base, results=before.results, gates=before.gates)
+    comparison = compare_results(
+        match_configs(baseline, after.results), after.results, after.gates, complete=after.complete
     )
     lines = [
         *comparison_lines(comparison),

@@ -117,6 +117,10 @@ def _run_plan(
         outcome, agent_problems = _run_checks(plan, jobs, progress, settings, services)
         own = replace(session, services=services)
         baseline = _find_baseline(settings, own, plan) if named is None else named
+        if baseline is not None:
+            from agentci.github.baseline.compare import match_configs  # noqa: PLC0415 (likewise)
+
+            baseline = match_configs(baseline, outcome.results)
         if baseline is not None and policy is not None and outcome.complete:
             from agentci.github.baseline.compare import rescore_outdated  # noqa: PLC0415 (likewise)
             from agentci.runner.rescore import Rescorer  # noqa: PLC0415 (likewise)

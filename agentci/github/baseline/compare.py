@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
+from agentci.gate.check_classes import find_renamed_configs, rename_configs
 from agentci.gate.comparison import compare_runs, select_known
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
@@ -34,8 +35,8 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
         gates: the gates of the baseline.
         fail_on: the option of its run.
         stored: the baseline's own results of checks that were evaluated again.
-        no_baseline, commit, stale, rescored, rescored_from_results, not_rescored: as in
-            ``Comparison``.
+        no_baseline, commit, stale, rescored, rescored_from_results, not_rescored, renamed_configs:
+            as in ``Comparison``.
     """
 
     name: str
@@ -49,6 +50,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
     rescored: int = 0
     rescored_from_results: int = 0
     not_rescored: str = ""
+    renamed_configs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def checks(self) -> Mapping[str, BaselineCheck]:
@@ -85,6 +87,7 @@ def compare_with_baseline(
     baseline = load_baseline(settings, services, workflow, commit)
     if baseline is None:
         return None
+    baseline = match_configs(baseline, results)
     return compare_results(baseline, results, gates), baseline.checks
 
 
@@ -145,6 +148,21 @@ def read_named_baseline(named: str, services: Services) -> BaselineResults:
     )
 
 
+def match_configs(baseline: BaselineResults, results: Sequence[CheckResult]) -> BaselineResults:
+    """Name the configs of the baseline as in ``results`` where only their name changed.
+
+    Their gates keep the old name: the policy is compared by it.
+    """
+    names = find_renamed_configs(baseline.results, results)
+    if not names:
+        return baseline
+    return replace(
+        baseline,
+        results=rename_configs(baseline.results, results, names),
+        renamed_configs=names,
+    )
+
+
 def rescore_outdated(
     baseline: BaselineResults, rescorer: Rescorer, base_files: "BaseFilesFetcher"
 ) -> BaselineResults:
@@ -198,11 +216,14 @@ def compare_results(
     """
     if baseline.no_baseline:
         return Comparison(baseline=baseline.name, no_baseline=baseline.no_baseline)
+    names = baseline.renamed_configs
     compared = compare_runs(
         baseline.results if complete else select_known(baseline.results, results),
         results,
         gates,
-        gates_before=baseline.gates,
+        gates_before=[
+            replace(each, config=names.get(each.config, each.config)) for each in baseline.gates
+        ],
         baseline=baseline.name,
         stored=baseline.stored,
     )
@@ -213,4 +234,5 @@ def compare_results(
         rescored=baseline.rescored,
         rescored_from_results=baseline.rescored_from_results,
         not_rescored=baseline.not_rescored,
+        renamed_configs=names,
     )
