@@ -196,7 +196,7 @@ def test_compare_command_compares_two_reports(tmp_path: Path, base: str) -> None
     run(tmp_path, sunny=5)
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
     assert ran.code == 0
-    row = "own 6 1 0.833 (\u22120.17, 95 %: \u22120.71 to 0) 1 0 inconclusive"
+    row = "own 6 1 0.83 (\u22120.17, 95 %: \u22120.71 to 0) 1 0 inconclusive"
     assert " ".join(ran.out.splitlines()[1].split()) == row
     assert "worse: " in ran.out
     lost = run_agentci(["compare", base, "nowhere"], cwd=tmp_path)
