@@ -178,7 +178,7 @@ def _evaluator(options: Options, session: Session) -> int:
 
 
 def _evaluator_list(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator.list import list_evaluators
+    from agentci.cli.commands.evaluator_sources import list_evaluators
 
     return list_evaluators(
         _get_text(options, "source"), session.services, session.out, as_json=bool(options["json"])
@@ -186,7 +186,7 @@ def _evaluator_list(options: Options, session: Session) -> int:
 
 
 def _evaluator_init(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator.init import init_evaluator
+    from agentci.cli.commands.evaluator_init import init_evaluator
 
     runtime = options["runtime"]
     return init_evaluator(
@@ -199,7 +199,7 @@ def _evaluator_init(options: Options, session: Session) -> int:
 
 
 def _evaluator_run(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator.run import EvaluatorRunOptions, run_evaluator
+    from agentci.cli.commands.evaluator_run import EvaluatorRunOptions, run_evaluator
 
     trial = EvaluatorRunOptions.parse(
         {name: str(given) for name, given in options.items() if given is not None}
@@ -208,7 +208,7 @@ def _evaluator_run(options: Options, session: Session) -> int:
 
 
 def _evaluator_fetch(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator.fetch import fetch_evaluators
+    from agentci.cli.commands.evaluator_sources import fetch_evaluators
     from agentci.model.program import RemoteProgram
 
     programs = [

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from agentci._util.workspace import Workspace
-from agentci.cli.commands.evaluator.init import init_evaluator
+from agentci.cli.commands.evaluator_init import init_evaluator
 from agentci.config.schema import make_config_schema
 from agentci.errors import InputError
 from agentci.model.problem import Problem

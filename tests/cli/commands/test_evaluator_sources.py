@@ -14,7 +14,7 @@ from agentci.evaluators.metrics.registry import (
     METRICS,
     UNSUPPORTED_METRICS,
 )
-from tests.cli.commands.evaluator.terminals import shown_on_terminal
+from tests.cli.commands.terminals import shown_on_terminal
 from tests.helpers.support import Ran, run_agentci
 from tests.remote.sources.fake_github import FakeGitHub, rate_limited
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands.evaluator.test_run import headings, sections
+from tests.cli.commands.test_evaluator_run import headings, sections
 from tests.helpers.recordings import otlp
 from tests.helpers.support import EVALUATORS, Ran, run_agentci
 

@@ -1,4 +1,4 @@
-"""``agentci evaluator list``: list the available evaluators of all sources."""
+"""``agentci evaluator list`` and ``fetch``: list the evaluators of all sources, and fetch them."""
 
 import os
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.json_text import dumps
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.settings import FetchSettings
 from agentci.errors import AgentciError, FetchError, InputError
 from agentci.evaluators.metrics.registry import (
     HOSTED_METRICS,
@@ -21,8 +22,10 @@ from agentci.evaluators.metrics.registry import (
     METRICS,
     UNSUPPORTED_METRICS,
 )
-from agentci.model.program import CatalogEntry
+from agentci.model.problem import Problem
+from agentci.model.program import CatalogEntry, RemoteProgram
 from agentci.model.values import replace
+from agentci.remote.fetch import FetchedProgram, FetchOptions, fetch_program
 from agentci.remote.sources.registry import GROUP, SOURCES
 from agentci.runner.services import Services
 
@@ -183,3 +186,42 @@ def _find_terminal_width(out: TextIO) -> int | None:
     if not out.isatty():
         return None
     return os.get_terminal_size(out.fileno()).columns or DEFAULT_WIDTH
+
+
+def fetch_evaluators(
+    programs: Sequence[RemoteProgram], *, access: FetchSettings, services: Services, out: TextIO
+) -> int:
+    """Fetch ``programs`` and print the path and the pin of each.
+
+    Raises:
+        InputError: some cannot be fetched; the others are in the cache.
+    """
+    from agentci.runner.prepare_programs import (  # noqa: PLC0415 (loads the planning of a run)
+        load_lock,
+        make_fetch_options,
+    )
+
+    fetch_options = make_fetch_options(access, services, lock=load_lock(services))
+    outcomes = parallel_map(lambda each: _fetch_program(each, fetch_options), programs)
+    for outcome in outcomes:
+        if not isinstance(outcome, Problem):
+            write_to_stream(_format_fetched(outcome), out)
+    problems = [each for each in outcomes if isinstance(each, Problem)]
+    if problems:
+        raise InputError(problems)
+    return 0
+
+
+def _fetch_program(program: RemoteProgram, options: FetchOptions) -> FetchedProgram | Problem:
+    try:
+        fetched = fetch_program(options.sources.get(program.source).complete(program), options)
+    except FetchError as error:
+        return Problem(message=str(error), hint=error.hint)
+    # A run works without the cache; here filling it is the purpose.
+    return Problem(message=fetched.notices[0]) if fetched.notices else fetched
+
+
+def _format_fetched(fetched: FetchedProgram) -> str:
+    facts = {"commit": fetched.commit, "pin": fetched.pin, "path": fetched.cached.path}
+    lines = [f"  {name}: {escape_for_log_line(str(fact))}" for name, fact in facts.items() if fact]
+    return "".join(f"{line}\n" for line in (escape_for_log_line(fetched.program.ref), *lines))

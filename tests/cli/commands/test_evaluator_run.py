@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands.evaluator.terminals import shown_on_terminal
+from tests.cli.commands.terminals import shown_on_terminal
 from tests.execution.environments.package_index import SDK, PackageIndex
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import EVALUATORS, Ran, run_agentci

@@ -1,1 +1,0 @@
-"""``agentci evaluator``: list, create, run and fetch evaluators."""
