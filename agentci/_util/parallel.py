@@ -7,7 +7,7 @@ from contextlib import suppress
 from threading import Lock, Thread
 from typing import Final, Generic, TypeVar
 
-from agentci._util.http.retries import INTERRUPTED
+from agentci._util.http import INTERRUPTED
 from agentci.errors import UnreachableError
 
 K = TypeVar("K", bound=Hashable)

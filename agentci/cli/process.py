@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Final, TypeAlias
 
 from agentci._util.files import redact_stream, write_to_stream
-from agentci._util.http.client import HttpClient
+from agentci._util.http_client import HttpClient
 from agentci._util.input_limits import enable_input_limits
 from agentci._util.text.escape import escape_for_log, escape_for_log_line
 from agentci._util.text.secrets import Redactor

@@ -5,7 +5,7 @@ from typing import Final, TextIO
 
 from msgspec import Struct
 
-from agentci._util.http.client import HttpClient
+from agentci._util.http_client import HttpClient
 from agentci.github.events import explain_agent_refusal
 from agentci.github.workflow import Workflow
 from agentci.model.values import replace

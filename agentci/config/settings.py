@@ -292,7 +292,7 @@ class _OptionReader:
         url = self.text("emit-otel")
         if not url:
             return ""
-        from agentci._util.http.transport import parse_address  # noqa: PLC0415 (slow to import)
+        from agentci._util.http_transport import parse_address  # noqa: PLC0415 (slow to import)
 
         if self.switch("offline"):
             message = "--offline cannot be combined with --emit-otel: it sends to the network"

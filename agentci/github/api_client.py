@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
-from agentci._util.http.client import GET, POST, HttpClient
-from agentci._util.http.interface import HttpResponse
-from agentci._util.http.retries import RATE_LIMIT_HINT, RetryableError
+from agentci._util.http import RATE_LIMIT_HINT, HttpResponse, RetryableError
+from agentci._util.http_client import GET, POST, HttpClient
 from agentci._util.text import escape, truncate
 from agentci.errors import FetchError, GitHubError
 from agentci.model.json import Json, JsonObject

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Final
 
-from agentci._util.http.retries import INTERRUPTED, POLL_SECONDS
+from agentci._util.http import INTERRUPTED, POLL_SECONDS
 from agentci._util.text.format import format_number
 from agentci.errors import EvaluatorError
 from agentci.model.judges import BudgetLimits, JudgePrompt, ModelResponse, ModelSettings

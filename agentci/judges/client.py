@@ -6,8 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.http.interface import HttpResponse
-from agentci._util.http.retries import RetryableError
+from agentci._util.http import HttpResponse, RetryableError
 from agentci.errors import EvaluatorError, FetchError
 from agentci.judges import embeddings
 from agentci.judges.budget import Budget, PendingCharge, compute_charge

@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Final, NoReturn, TypeGuard
 from urllib.parse import quote, urlsplit
 
-from agentci._util.http.interface import HttpResponse
-from agentci._util.http.retries import RetryableError
+from agentci._util.http import HttpResponse, RetryableError
 from agentci._util.text.format import format_number
 from agentci._util.text.secrets import HIDDEN
 from agentci.config.variables import ConfigVariables

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from msgspec import Struct
 from pydantic import Field
 
-from agentci._util.http.interface import HttpResponse
+from agentci._util.http import HttpResponse
 from agentci._util.text import escape, truncate
 from agentci._util.text.secrets import HIDDEN, redact
 from agentci._util.text.suggest import join_with_or

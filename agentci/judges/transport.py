@@ -11,16 +11,17 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from agentci._util.http.client import HttpConnections
-from agentci._util.http.interface import HttpLimits, HttpResponse
-from agentci._util.http.retries import (
+from agentci._util.http import (
     RETRYABLE_STATUSES,
     TOO_MANY_REQUESTS,
     DeadlineExceededError,
+    HttpLimits,
+    HttpResponse,
     Retries,
     RetryableError,
     parse_retry_after,
 )
+from agentci._util.http_client import HttpConnections
 from agentci._util.text import escape, truncate
 from agentci._util.text.secrets import redact
 from agentci.errors import EvaluatorError
@@ -29,7 +30,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.judges import ModelSettings
 
 if TYPE_CHECKING:
-    from agentci._util.http.transport import HttpRequest
+    from agentci._util.http_transport import HttpRequest
 
 # In characters; longer texts are truncated.
 MAX_MESSAGE: Final = 2000
@@ -320,7 +321,7 @@ class Transport(HttpConnections):
             EvaluatorError: the service is disabled, or no time is left.
             FetchError: no attempt succeeded, or the run has to end.
         """
-        from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (slow to import)
+        from agentci._util.http_transport import make_http_request  # noqa: PLC0415 (slow to import)
 
         prepared = make_http_request(
             request.url,

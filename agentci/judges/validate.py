@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from agentci._util.http.interface import HttpResponse
+from agentci._util.http import HttpResponse
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import EvaluatorError, FetchError, SkippedError
@@ -125,7 +125,7 @@ def _check_service(settings: ModelSettings) -> Iterator[str]:
 
 def _check_address(url: str, *, has_key: bool) -> Iterator[str]:
     # requests is slow to import, and most runs have no judge.
-    from agentci._util.http.transport import parse_base_url  # noqa: PLC0415 (see above)
+    from agentci._util.http_transport import parse_base_url  # noqa: PLC0415 (see above)
 
     try:
         address = parse_base_url(url, unencrypted=not has_key)

@@ -13,8 +13,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, ProtocolError
 
-from agentci._util.http.interface import HttpLimits
-from agentci._util.http.transport import classify_http_error, parse_address
+from agentci._util.http import HttpLimits
+from agentci._util.http_transport import classify_http_error, parse_address
 from agentci.errors import FetchError
 from agentci.model.values import replace
 from agentci.record.apis import openai_chat

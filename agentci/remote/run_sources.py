@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agentci._util.http.interface import HttpGetter, OfflineHttp
+from agentci._util.http import HttpGetter, OfflineHttp
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import PermanentFetchError
 from agentci.model.values import replace

@@ -64,7 +64,7 @@ def prepare_graders(plan: Plan, settings: Settings, services: Services) -> Servi
 def find_service_problems(required: Iterable[RequiredService]) -> Iterator[Problem]:
     """Errors in the settings of grading services; no request is made."""
     # requests is slow to import, and most runs ask no service.
-    from agentci._util.http.transport import parse_base_url  # noqa: PLC0415 (see above)
+    from agentci._util.http_transport import parse_base_url  # noqa: PLC0415 (see above)
 
     for each in required:
         service = each.service

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.http.client import HttpClient
-from agentci._util.http.interface import HttpLimits
+from agentci._util.http import HttpLimits
+from agentci._util.http_client import HttpClient
 from agentci.cli.main import run_command
 from agentci.model.values import replace
 from agentci.remote.run_sources import Sources, read_source_context

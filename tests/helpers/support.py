@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentci._util.http.client import HttpClient
+from agentci._util.http_client import HttpClient
 from agentci._util.workspace import find_workspace
 from agentci.cli.main import run_command
 from agentci.cli.process import identify_repository, make_config_variables

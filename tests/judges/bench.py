@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentci._util.http.interface import HttpLimits
+from agentci._util.http import HttpLimits
 from agentci.config.variables import ConfigVariables
 from agentci.judges.budget import Budget
 from agentci.judges.client import ServiceClient

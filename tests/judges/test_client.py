@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentci._util.http.interface import HttpLimits
+from agentci._util.http import HttpLimits
 from agentci.errors import EvaluatorError
 from agentci.judges.registry import PROVIDERS
 from agentci.judges.transport import LIMITS, MAX_RESPONSE_BYTES, ServiceRequest

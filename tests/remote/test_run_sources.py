@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.http.interface import OfflineHttp
+from agentci._util.http import OfflineHttp
 from agentci.remote.run_sources import read_source_context, read_token_input
 from agentci.remote.sources.source import SourceContext
 

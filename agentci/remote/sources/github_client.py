@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from agentci._util.http.interface import HttpResponse
+from agentci._util.http import HttpResponse
 from agentci._util.parallel import OncePerKey
 from agentci._util.text import truncate
 from agentci.errors import FetchError, PermanentFetchError, UnreachableError

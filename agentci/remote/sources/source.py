@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from agentci._util.http.interface import HttpGetter
+from agentci._util.http import HttpGetter
 from agentci.model.program import CatalogEntry, ProgramSnapshot, RemoteProgram
 
 

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agentci._util.http.client import HttpClient
-from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits
+from agentci._util.http import DEFAULT_LIMITS, HttpLimits
+from agentci._util.http_client import HttpClient
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentci._util.http.client import HttpClient
-from agentci._util.http.interface import HttpGetter, HttpLimits
-from agentci._util.http.transport import parse_address
+from agentci._util.http import HttpGetter, HttpLimits
+from agentci._util.http_client import HttpClient
+from agentci._util.http_transport import parse_address
 from agentci.errors import PermanentFetchError, UnreachableError
 from agentci.version import __version__
 from tests._util.http.patience import Patience
@@ -55,7 +55,7 @@ def test_permanent_status_is_returned_without_retry(status: int, patience: Patie
 
 def test_import_does_not_load_slow_modules() -> None:
     code = (
-        "import sys; before = set(sys.modules); import agentci._util.http.client;"
+        "import sys; before = set(sys.modules); import agentci._util.http_client;"
         " sys.exit(bool({'requests', 'socket', 'email'} & (sys.modules.keys() - before)))"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

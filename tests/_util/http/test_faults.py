@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentci._util.http.interface import HttpLimits
+from agentci._util.http import HttpLimits
 from agentci.errors import PermanentFetchError, UnreachableError
 from tests._util.http.patience import Patience, after
 from tests._util.http.servers import (

@@ -5,8 +5,7 @@ from email.utils import formatdate
 
 import pytest
 
-from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits
-from agentci._util.http.retries import Retries, find_retryable_error
+from agentci._util.http import DEFAULT_LIMITS, HttpLimits, Retries, find_retryable_error
 from agentci.errors import UnreachableError
 from tests._util.http.patience import Patience
 from tests._util.http.servers import Answer, script, serve

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agentci._util.http.interface import DEFAULT_LIMITS
-from agentci._util.http.retries import RetryableError
-from agentci._util.http.transport import HttpTransport, make_http_request
+from agentci._util.http import DEFAULT_LIMITS, RetryableError
+from agentci._util.http_transport import HttpTransport, make_http_request
 from agentci.errors import PermanentFetchError
 from tests._util.http.servers import Answer, Raw, head, refused_port, script, serve
 

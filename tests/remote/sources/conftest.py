@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.http.client import HttpClient
-from agentci._util.http.interface import HttpGetter
+from agentci._util.http import HttpGetter
+from agentci._util.http_client import HttpClient
 from agentci.remote.sources.github import GitHubSource
 from tests.remote.sources.fake_github import FakeGitHub
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from agentci._util.http.interface import HttpGetter
+from agentci._util.http import HttpGetter
 from agentci.remote.sources.source import SourceContext
 
 JSON = "application/json; charset=utf-8"

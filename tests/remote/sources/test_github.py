@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentci._util.http.interface import HttpGetter
+from agentci._util.http import HttpGetter
 from agentci.errors import FetchError, PermanentFetchError, UnreachableError
 from agentci.model.program import ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.remote.sources.github import GitHubSource

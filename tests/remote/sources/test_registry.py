@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.http.interface import HttpGetter
+from agentci._util.http import HttpGetter
 from agentci.errors import InputError
 from agentci.model.program import RemoteProgram
 from agentci.remote.sources.registry import SOURCES, find_source_factory, list_source_factories

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from agentci._util.http.interface import HttpGetter
+from agentci._util.http import HttpGetter
 from agentci.errors import FetchError, PermanentFetchError, UnreachableError
 from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.remote.sources.registry import SourcePlugin

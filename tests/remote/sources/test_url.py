@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentci._util.http.interface import HttpGetter
+from agentci._util.http import HttpGetter
 from agentci.errors import PermanentFetchError, UnreachableError
 from agentci.model.program import ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.remote.sources.source import MAX_FILE_BYTES

@@ -21,8 +21,13 @@ from requests.adapters import HTTPAdapter
 from requests.exceptions import ConnectTimeout, InvalidSchema, InvalidURL, ProxyError
 from urllib3.exceptions import HTTPError, LocationValueError, NewConnectionError
 
-from agentci._util.http.interface import HttpLimits, HttpResponse
-from agentci._util.http.retries import NETWORK_HINT, RetryableError, find_retryable_error
+from agentci._util.http import (
+    NETWORK_HINT,
+    HttpLimits,
+    HttpResponse,
+    RetryableError,
+    find_retryable_error,
+)
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import FetchError, PermanentFetchError, UnreachableError

@@ -6,10 +6,12 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from agentci._util.http.interface import DEFAULT_LIMITS, HttpLimits, HttpResponse
-from agentci._util.http.retries import (
+from agentci._util.http import (
+    DEFAULT_LIMITS,
     NETWORK_HINT,
     DeadlineExceededError,
+    HttpLimits,
+    HttpResponse,
     Retries,
     RetryableError,
     check_stopped,
@@ -20,7 +22,7 @@ from agentci._util.text.format import format_number
 from agentci.model.values import replace
 
 if TYPE_CHECKING:
-    from agentci._util.http.transport import HttpTransport
+    from agentci._util.http_transport import HttpTransport
 
 GET: Final = "GET"
 POST: Final = "POST"
@@ -55,7 +57,7 @@ class HttpConnections:
     def transport(self) -> "HttpTransport":
         """The open connections."""
         # requests is slow to import, and most runs fetch nothing.
-        from agentci._util.http.transport import HttpTransport  # noqa: PLC0415 (see above)
+        from agentci._util.http_transport import HttpTransport  # noqa: PLC0415 (see above)
 
         with self._lock:
             self._transport = self._transport or HttpTransport(self.limits)
@@ -114,7 +116,7 @@ class HttpClient(HttpConnections):
         Raises:
             FetchError: as for ``get``.
         """
-        from agentci._util.http.transport import make_http_request  # noqa: PLC0415 (slow to import)
+        from agentci._util.http_transport import make_http_request  # noqa: PLC0415 (slow to import)
 
         request = make_http_request(url, headers, limit_bytes, content=content, method=method)
         transport = self.transport

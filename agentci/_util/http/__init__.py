@@ -1,1 +1,0 @@
-"""HTTP requests with error handling, retries and limits."""
