@@ -29,7 +29,7 @@ CONFIG_INPUT = "config"
 MERGE_INPUT = "merge"
 COMMENT_INPUT = "comment-report"
 COMMENT_OPTIONS = ("comment", "check-run", "comment-template", "report-url", "offline")
-RECORD_INPUTS = ("record", "cases", "replay", "record-to", "redact")
+RECORD_INPUTS = ("record", "cases", "replay", "record-to", "redact", "no-injection")
 _UNSET = {option.name: {"", "false", option.default.casefold()} for option in OPTIONS}
 _LIST_SYNTAX = re.compile(r"""\A(?:-\s|(["']).*\1\Z|\[\s*["'])""")
 

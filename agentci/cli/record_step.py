@@ -1,11 +1,12 @@
 """The inputs of the action that record the agent before it is evaluated."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.text.suggest import join_with_or
 from agentci.cli.commands.record import Recording, RecordOptions, make_recording
 from agentci.cli.session import Session
 from agentci.config.options import DEFAULT_RECORDING
@@ -17,7 +18,7 @@ from agentci.record.replay import ReplayMode
 
 RECORD_INPUT: Final = "record"
 # Inputs that have an effect only together with `record`.
-DETAIL_INPUTS: Final = ("cases", "replay", "record-to", "redact")
+DETAIL_INPUTS: Final = ("cases", "replay", "record-to", "redact", "no-injection")
 # Files with which a program acts on later steps of the job, and what the image sets for agentci.
 _HIDDEN_VARIABLES: Final = frozenset(
     {
@@ -32,6 +33,10 @@ _REPLAY_MODES: Final[Mapping[str, ReplayMode | None]] = {
     "strict": "strict",
     "fallback": "fallback",
 }
+_VALUES: Final = {
+    "replay": ("true", "false", "strict", "fallback"),
+    "no-injection": ("true", "false"),
+}
 
 
 class RecordInputs(Struct, frozen=True, kw_only=True):
@@ -42,6 +47,7 @@ class RecordInputs(Struct, frozen=True, kw_only=True):
     cases: str
     replay: ReplayMode | None
     redact: tuple[str, ...]
+    is_injected: bool
 
 
 def parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> RecordInputs | None:
@@ -51,18 +57,8 @@ def parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> Record
         InputError: one problem for every invalid input.
     """
     given = {name: inputs.get(name, "").strip() for name in (RECORD_INPUT, *DETAIL_INPUTS)}
-    replay = given["replay"].casefold()
-    mode = _REPLAY_MODES.get(replay)
-    problems: list[Problem] = []
-    if replay not in _REPLAY_MODES:
-        message = f"input replay must be true, false, strict or fallback, not {given['replay']!r}"
-        problems.append(Problem(message=message))
-    if not given[RECORD_INPUT]:
-        alone = [name for name in ("cases", "replay", "redact") if given[name] not in ("", "false")]
-        problems += [
-            Problem(message=f"input {name} has no effect without record", hint="add `record`")
-            for name in alone
-        ]
+    mode = _REPLAY_MODES.get(given["replay"].casefold())
+    problems = list(_find_problems(given))
     if given[RECORD_INPUT] and settings.shard is not None:
         message = "each shard would run the agent"
         hint = "record in an earlier job, and pass its traces to the shards"
@@ -87,7 +83,21 @@ def parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> Record
         cases=given["cases"],
         replay=mode,
         redact=tuple(filter(None, map(str.strip, given["redact"].splitlines()))),
+        is_injected=given["no-injection"].casefold() != "true",
     )
+
+
+def _find_problems(given: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield the values that are not valid, and inputs without effect."""
+    for name, values in _VALUES.items():
+        if given[name].casefold() not in ("", *values):
+            message = f"input {name} must be {join_with_or(values)}, not {given[name]!r}"
+            yield Problem(message=message)
+    if not given[RECORD_INPUT]:
+        for name in DETAIL_INPUTS:
+            if name != "record-to" and given[name].casefold() not in ("", "false"):
+                message = f"input {name} has no effect without record"
+                yield Problem(message=message, hint="add `record`")
 
 
 def record_in_step(
@@ -107,6 +117,7 @@ def record_in_step(
         jobs=settings.jobs or 1,
         replay=inputs.replay,
         redact=inputs.redact,
+        is_injected=inputs.is_injected,
     )
     own = {
         name: value

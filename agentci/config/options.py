@@ -85,6 +85,12 @@ OPTIONS: tuple[Option, ...] = (
         input_only=True,
     ),
     Option(
+        "no-injection",
+        "Record the agent without running in its Python and Node programs what sends their spans.",
+        default="false",
+        input_only=True,
+    ),
+    Option(
         "traces",
         "Traces to evaluate, relative to the working directory; replaces `traces` of the configs.",
         metavar="GLOB",

@@ -152,9 +152,21 @@ def test_agent_sees_no_credential_of_the_job_and_writes_no_command(
     assert "no token" in step.log
 
 
+def test_input_no_injection_leaves_the_environment_of_the_agent_alone(workspace: Path) -> None:
+    (workspace / "trap.py").write_text(
+        "import os\nnames = 'AGENTCI_RECORD_URL', 'NODE_OPTIONS'\n"
+        "print([name in os.environ for name in names])\nraise SystemExit(1)\n"
+    )
+    command = f"{sys.executable} trap.py"
+    assert "[True, True]" in run_step(workspace, record=command).log
+    assert "[False, False]" in run_step(workspace, record=command, no_injection="true").log
+
+
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
+        ({"no-injection": "true"}, "input no-injection has no effect without record"),
+        ({"record": "true", "no-injection": "no"}, "input no-injection must be true or false, not"),
         ({"replay": "true"}, "input replay has no effect without record; add `record`"),
         ({"cases": "c.jsonl"}, "input cases has no effect without record"),
         ({"record": "a 'b"}, "input record cannot be split into words: No closing quotation"),
