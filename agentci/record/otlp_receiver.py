@@ -1,14 +1,19 @@
 """Receives the spans and log records of agents that export telemetry, as OTLP over HTTP.
 
 A program finds it by the variables of ``make_export_variables``, or sends the spans of the
-instrumentation that is injected into it (``injected/``). The address holds token and case.
+instrumentation that is injected into it (``injected/``). The address holds token and case. Node
+programs write spans to files, as they have no means to send them before they go on.
 """
 
 import json
+import os
+import stat
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
 
 from msgspec.json import encode
@@ -124,26 +129,59 @@ class OtlpReceiver:
         if request.path == _METRICS:
             return 0
         if request.path == _ERRORS:
-            self._add_error(request)
+            self._add_error(request.case, request.body.decode("utf-8", "replace"))
             return 0
         decoder = _DECODERS.get(request.path)
         if decoder is None or request.method != "POST":
             message = "POST to /v1/traces, /v1/logs or /v1/metrics"
             raise RefusedExportError(HTTPStatus.NOT_FOUND, _UNIMPLEMENTED, message)
-        document = _decode(_unpack(request), kind, decoder)
+        return self._keep(request.case, _decode(_unpack(request), kind, decoder))
+
+    def _keep(self, case: str, document: JsonObject) -> int:
+        """Keep what is new in a document; return the number of spans without ids."""
         with self._lock:
-            document, rejected = _select(document, self._seen.setdefault(request.case, set()))
-            if document:
-                number = self._spool.append(_encode(document))
-                self._chunks.setdefault(request.case, []).append(number)
+            fresh, rejected = _select(document, self._seen.setdefault(case, set()))
+            if fresh:
+                number = self._spool.append(_encode(fresh))
+                self._chunks.setdefault(case, []).append(number)
         return rejected
 
-    def _add_error(self, request: ServerRequest) -> None:
-        text = request.body.decode("utf-8", "replace")
+    def add_files(self, case: str, folder: Path) -> None:
+        """Keep what processes of a case wrote to files: OTLP JSON or ``{"error": ...}`` per line.
+
+        A line that is cut off, as the process was killed, and files of other kinds are ignored.
+        """
+        for path in sorted(folder.glob("*.jsonl")):
+            with suppress(OSError):
+                for line in _read_lines(path):
+                    document = parse_body(line) or {}
+                    if error := get_text(document, "error"):
+                        self._add_error(case, error)
+                    self._keep(case, document)
+
+    def _add_error(self, case: str, text: str) -> None:
         with self._lock:
-            errors = self._errors.setdefault(request.case, [])
+            errors = self._errors.setdefault(case, [])
             if text not in errors and len(errors) < MAX_ERRORS:
                 errors.append(text)
+
+
+def _read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a regular file, without those that are longer than an export may be.
+
+    Raises:
+        OSError: the file is of another kind, or cannot be read.
+    """
+    # The agent could have made a link, or a pipe that is never written to.
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            return
+        is_whole = True
+        while line := file.readline(MAX_BYTES):
+            if is_whole and line.endswith(b"\n"):
+                yield line
+            is_whole = line.endswith(b"\n")
 
 
 def make_export_variables(environ: Mapping[str, str], url: str) -> dict[str, str]:

@@ -54,6 +54,7 @@ CASE_VARIABLE: Final = "AGENTCI_CASE"
 CASES_URL_VARIABLE: Final = "AGENTCI_CASES_URL"
 CONTENT_CHOICE_VARIABLE: Final = "AGENTCI_CONTENT_CHOICE"
 INJECTED_URL_VARIABLE: Final = "AGENTCI_RECORD_URL"
+SPANS_FOLDER_VARIABLE: Final = "AGENTCI_SPANS_DIR"
 CASE_ROUTE: Final = "case"
 BAGGAGE_CASE: Final = "agentci.case"
 PYTEST_TEST_VARIABLE: Final = "PYTEST_CURRENT_TEST"
@@ -249,12 +250,18 @@ class _Recorder:
         if self._order.is_stopped():
             return self.collect(case, exit_code=None)
         started = time.monotonic()
-        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as output:
+        with (
+            tempfile.TemporaryFile() as stdin,
+            tempfile.TemporaryFile() as output,
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        ):
             stdin.write((case.input or "").encode("utf-8", "surrogateescape"))
             stdin.seek(0)
             shared = self._order.shares_terminal and self._is_single
-            code = self._run_command(case, None if shared else stdin, None if shared else output)
+            streams = (None, None) if shared else (stdin, output)
+            code = self._run_command(case, folder, *streams)
             tail = _read_tail(output)
+            self._injected.add_files(case.id, Path(folder))
         found = self.collect(case, exit_code=code, output=tail, seconds=time.monotonic() - started)
         self._end_case(found)
         return found
@@ -265,12 +272,14 @@ class _Recorder:
         return len(self._order.cases) == 1 and self._order.cases[0].input is None
 
     def _run_command(
-        self, case: RecordCase, stdin: IO[bytes] | None, output: IO[bytes] | None
+        self, case: RecordCase, folder: str, stdin: IO[bytes] | None, output: IO[bytes] | None
     ) -> int | None:
         words = [word.replace(INPUT_PLACE, case.input or "") for word in self._order.command]
         if case.input is None:
             words = list(self._order.command)
-        command = UserCommand(words, self._make_environment(case), stdin=stdin, output=output)
+        command = UserCommand(
+            words, self._make_environment(case, folder), stdin=stdin, output=output
+        )
         shown = time.monotonic()
         while (code := command.wait(POLL_SECONDS)) is None:
             if self._order.is_stopped():
@@ -282,7 +291,7 @@ class _Recorder:
                 self._order.report(f"recording{_format_name(case.id)}: {calls} so far")
         return code
 
-    def _make_environment(self, case: RecordCase) -> dict[str, str]:
+    def _make_environment(self, case: RecordCase, folder: str) -> dict[str, str]:
         environ = self._order.environ
         variables = make_api_variables(
             environ, lambda route: self._address.make_url(case.id, route)
@@ -293,7 +302,7 @@ class _Recorder:
             variables |= _make_pytest_variables(environ, self._address)
         if self._order.is_injected:
             url = self._address.make_url(case.id, INJECTED_ROUTE)
-            variables |= make_injection_variables(environ, url)
+            variables |= make_injection_variables(environ, url, folder)
         if case.input is not None and "\0" not in case.input:
             variables[INPUT_VARIABLE] = case.input
         if self._replay is not None and not self._order.fallback:
@@ -373,16 +382,23 @@ def _make_pytest_variables(environ: Mapping[str, str], address: ServerAddress) -
     }
 
 
-def make_injection_variables(environ: Mapping[str, str], url: str) -> dict[str, str]:
+def make_injection_variables(
+    environ: Mapping[str, str], url: str, spans_folder: str
+) -> dict[str, str]:
     """Make the variables by which programs run the code of ``injected/``.
 
     Args:
-        url: where it sends spans to.
+        url: where Python programs send spans to.
+        spans_folder: where Node programs write them.
     """
     folder = _find_injected_folder()
     # Before the folder of another `sitecustomize`, which the injected one runs.
     folders = filter(None, (folder, environ.get("PYTHONPATH")))
-    variables = {INJECTED_URL_VARIABLE: url, "PYTHONPATH": os.pathsep.join(folders)}
+    variables = {
+        INJECTED_URL_VARIABLE: url,
+        SPANS_FOLDER_VARIABLE: spans_folder,
+        "PYTHONPATH": os.pathsep.join(folders),
+    }
     if not environ.get(CONTENT_VARIABLE):
         variables[CONTENT_CHOICE_VARIABLE] = "1"
     options = environ.get("NODE_OPTIONS", "")

@@ -1,5 +1,6 @@
 """Code that is injected into agents sends the spans of what is installed, and breaks nothing."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,8 +12,11 @@ import pytest
 import uv
 
 from agentci.record import injected
+from agentci.record.otlp_receiver import OtlpReceiver
 from agentci.record.recorder import make_injection_variables
+from agentci.record.spans import CaseStamp
 from examples.agents.mock_model import MockModel, mock_model
+from tests.helpers.support import run_agentci
 from tests.record.recorded import (
     AGENT,
     KEY,
@@ -238,7 +242,7 @@ def test_node_agent_that_passes_the_proxy_is_recorded(framework: str, tmp_path: 
 def make_child_environment(url: str, *folders: Path) -> dict[str, str]:
     path = os.pathsep.join(map(str, folders))
     given = {"PYTHONPATH": path} if folders else {}
-    return {**os.environ, **given, **make_injection_variables(given, url)}
+    return {**os.environ, **given, **make_injection_variables(given, url, "/nowhere")}
 
 
 def test_other_sitecustomize_runs_too(tmp_path: Path) -> None:
@@ -312,9 +316,11 @@ def test_ended_recorder_slows_no_process_down(tmp_path: Path) -> None:
 def test_node_options_of_the_user_stay_and_permissions_are_not_broken() -> None:
     url = "http://127.0.0.1:9/t/injected"
     hook = str(FOLDER / "agentci_ai_sdk.cjs")
-    found = make_injection_variables({"NODE_OPTIONS": "--trace-warnings"}, url)
+    found = make_injection_variables({"NODE_OPTIONS": "--trace-warnings"}, url, "/nowhere")
     assert found["NODE_OPTIONS"] == f'--trace-warnings --require "{hook}"'
-    assert "NODE_OPTIONS" not in make_injection_variables({"NODE_OPTIONS": "--permission"}, url)
+    assert "NODE_OPTIONS" not in make_injection_variables(
+        {"NODE_OPTIONS": "--permission"}, url, "/nowhere"
+    )
 
 
 def test_node_program_starts_with_the_hook(tmp_path: Path) -> None:
@@ -330,6 +336,45 @@ def test_node_program_starts_with_the_hook(tmp_path: Path) -> None:
         cwd=folder,
     )
     assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+# What the AI SDK 7 calls, and the end of the process as soon as the run has ended.
+KILLED_RUN = """
+const [integration] = globalThis.AI_SDK_TELEMETRY_INTEGRATIONS;
+const messages = [{ role: "user", content: process.argv[2] }];
+const event = { callId: "1", stepNumber: 0, messages, text: "Hello " + "!".repeat(100000) };
+const content = [{ type: "text", text: event.text }];
+const usage = { inputTokens: 1, outputTokens: 1 };
+integration.onStart(event);
+integration.onStepStart(event);
+integration.onStepFinish({ ...event, content, usage, finishReason: "stop" });
+integration.onEnd(event);
+process.kill(process.pid, "SIGKILL");
+"""
+
+
+def test_killed_node_program_loses_no_span_that_has_ended(tmp_path: Path) -> None:
+    (tmp_path / "agent.cjs").write_text(KILLED_RUN)
+    command = [str(NODE), str(tmp_path / "agent.cjs"), "Hi"]
+    ran = run_agentci(["record", "--", *command], cwd=tmp_path)
+    assert (ran.code, "the command was ended by signal 9" in ran.err) == (1, True)
+    [trace] = read_traces(tmp_path / OUT)
+    assert [describe(turn) for turn in trace.turns] == [("Hi", [], "Hello " + "!" * 100000)]
+
+
+def test_files_of_other_kinds_are_not_read_as_spans(tmp_path: Path) -> None:
+    """A pipe would block, a line that is cut off belongs to a killed process."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "link.jsonl").symlink_to("/dev/zero")
+    (tmp_path / "folder.jsonl").mkdir()
+    span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "kept"}
+    line = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    (tmp_path / "node.jsonl").write_text(f'{line}\n{{"error": "broken"}}\n[1]\n{line[:50]}')
+    receiver = OtlpReceiver()
+    receiver.add_files("c", tmp_path)
+    kept = receiver.list_lines(CaseStamp(id="c", is_eval_case=False), lambda document: document)
+    assert [one.count('"kept"') for one in kept] == [1]
+    assert receiver.list_errors("c") == ["broken"]
 
 
 def test_content_is_switched_on_as_the_installed_packages_need(tmp_path: Path) -> None:
@@ -348,5 +393,5 @@ def test_content_is_switched_on_as_the_installed_packages_need(tmp_path: Path) -
     (util / "__init__.py").write_text("")
     new = make_child_environment(url, tmp_path)
     chosen = {"PATH": os.environ["PATH"], name: "false"}
-    kept = {**chosen, **make_injection_variables(chosen, url)}
+    kept = {**chosen, **make_injection_variables(chosen, url, "/nowhere")}
     assert [run_child(each) for each in (old, new, kept)] == ["true", "SPAN_ONLY", "false"]

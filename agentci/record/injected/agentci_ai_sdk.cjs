@@ -3,25 +3,20 @@
  *
  * The recorder has each Node program load this file first. It adds an integration to the list that
  * the SDK keeps, which needs neither packages nor a change of the agent, and it must never change
- * what the agent does: no error leaves it, and its syntax is that of Node 14. Spans are sent when they end; those that are not sent
- * yet when the process exits are sent by another process.
+ * what the agent does: no error leaves it, and its syntax is that of Node 14. Each span is written
+ * to a file when it ends, which a process that is killed has done, and which the recorder reads.
  */
 "use strict";
 
-const URL_VARIABLE = "AGENTCI_RECORD_URL";
-const TIMEOUT_MS = 5000;
-// A recorder that has ended must not slow down a process that outlives it.
-const MAX_FAILURES = 3;
+const FOLDER_VARIABLE = "AGENTCI_SPANS_DIR";
 const OPERATIONS = ["ai.generateText", "ai.streamText"];
 const SCOPE = { name: "agentci.ai-sdk" };
 const INTERNAL = 1;
 const CLIENT = 3;
 const ERROR = 2;
 
-const base = process.env[URL_VARIABLE];
-const waiting = new Set();
+let file = process.env[FOLDER_VARIABLE];
 const named = new Set();
-let failures = 0;
 
 function makeId(bytes) {
   return require("node:crypto").randomBytes(bytes).toString("hex");
@@ -31,50 +26,21 @@ function now() {
   return String(BigInt(Date.now()) * 1000000n);
 }
 
-function post(item) {
-  if (failures >= MAX_FAILURES) return;
-  waiting.add(item);
-  const done = (error) => {
-    waiting.delete(item);
-    failures = error ? failures + 1 : 0;
-  };
-  const options = { method: "POST", headers: { "Content-Type": item.kind }, timeout: TIMEOUT_MS };
-  const request = require("node:http").request(base + item.path, options, (response) => {
-    response.on("error", done);
-    response.on("end", () => done());
-    response.resume();
-  });
-  request.on("timeout", () => request.destroy());
-  request.on("error", done);
-  request.end(item.body);
+/** Append a line of JSON to the file of this process. */
+function write(content) {
+  if (!file) return;
+  try {
+    require("node:fs").appendFileSync(file, `${JSON.stringify(content)}\n`);
+  } catch {
+    file = ""; // the recorder has ended
+  }
 }
 
 function nameError(what, error) {
   const text = `${what}: ${error}`.slice(0, 300);
   if (named.has(text)) return;
   named.add(text);
-  try {
-    post({ path: "/errors", kind: "text/plain", body: text });
-  } catch {
-    // There is no one left to tell.
-  }
-}
-
-/** Send what is left, by a process that lives as long as it takes. */
-function flush() {
-  if (!waiting.size || failures) return;
-  const program =
-    "const http=require('node:http');let t='';process.stdin.on('data',(d)=>t+=d).on('end',()=>{" +
-    "for(const i of JSON.parse(t)){const r=http.request(i.url,{method:'POST'," +
-    "headers:{'Content-Type':i.kind},timeout:5000},(s)=>s.resume());" +
-    "r.on('error',()=>{});r.on('timeout',()=>r.destroy());r.end(i.body);}})";
-  const items = [...waiting].map((item) => ({ ...item, url: base + item.path }));
-  require("node:child_process").spawnSync(process.execPath, ["-e", program], {
-    env: { ...process.env, NODE_OPTIONS: "" },
-    input: JSON.stringify(items),
-    stdio: ["pipe", "ignore", "ignore"],
-    timeout: TIMEOUT_MS,
-  });
+  write({ error: text });
 }
 
 // Values
@@ -218,8 +184,7 @@ class Run {
     };
     const resource = { attributes: makeAttributes({ "service.name": "ai-sdk" }) };
     const batch = { resource, scopeSpans: [{ scope: SCOPE, spans: [span] }] };
-    const body = JSON.stringify({ resourceSpans: [batch] });
-    post({ path: "/v1/traces", kind: "application/json", body });
+    write({ resourceSpans: [batch] });
   }
 }
 
@@ -269,18 +234,12 @@ function makeIntegration() {
   return integration;
 }
 
-if (base) {
+if (file) {
   try {
+    file = require("node:path").join(file, `${process.pid}-${makeId(8)}.jsonl`);
     const list = globalThis.AI_SDK_TELEMETRY_INTEGRATIONS || [];
     globalThis.AI_SDK_TELEMETRY_INTEGRATIONS = list;
     list.push(makeIntegration());
-    process.on("exit", () => {
-      try {
-        flush();
-      } catch {
-        // The agent ends as it would have.
-      }
-    });
   } catch (error) {
     nameError("start", error);
   }
