@@ -164,23 +164,27 @@ def _add_record(commands: _Commands) -> None:
         metavar="COMMAND",
         help="command that runs the agent; {input} stands for the input of a case",
     )
-    for name, metavar, default, text in (
-        ("out", "FILE", DEFAULT_RECORDING, "file for the traces"),
-        (
-            "cases",
-            "FILE",
-            "",
-            "cases with `id` and `input`, as JSON Lines or YAML, or an ADK eval set",
-        ),
-    ):
-        shown = f" Default: {default}." if default else ""
-        record.add_argument(f"--{name}", metavar=metavar, default=default, help=f"{text}.{shown}")
+    record.add_argument(
+        "--out",
+        metavar="FILE",
+        default=DEFAULT_RECORDING,
+        help=f"file for the traces. Default: {DEFAULT_RECORDING}.",
+    )
+    record.add_argument(
+        "--cases",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="cases with id and input, as JSON Lines or YAML, or an ADK eval set. May be given "
+        "several times.",
+    )
     record.add_argument(
         "--case",
         action="append",
         default=[],
         metavar="ID",
-        help="record only this case; without --cases, the id of the recorded case",
+        help="record only this case, may be given several times; without --cases, the id of the "
+        "recorded case",
     )
     record.add_argument(
         "--jobs",

@@ -233,7 +233,7 @@ def _record(options: Options, session: Session) -> int:
     given = RecordOptions(
         command=_get_texts(options["program"]),
         out=_get_text(options, "out"),
-        cases=_get_text(options, "cases"),
+        cases=_get_texts(options["cases"]),
         case_ids=_get_texts(options["case"]),
         jobs=int(_get_text(options, "record-jobs")),
         redact=_get_texts(options["redact"]),

@@ -44,7 +44,7 @@ class RecordInputs(Struct, frozen=True, kw_only=True):
 
     command: tuple[str, ...]
     out: str
-    cases: str
+    cases: tuple[str, ...]
     replay: ReplayMode | None
     redact: tuple[str, ...]
     is_injected: bool
@@ -80,7 +80,7 @@ def parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> Record
     return RecordInputs(
         command=command,
         out=out,
-        cases=given["cases"],
+        cases=tuple(filter(None, map(str.strip, given["cases"].splitlines()))),
         replay=mode,
         redact=tuple(filter(None, map(str.strip, given["redact"].splitlines()))),
         is_injected=given["no-injection"].casefold() != "true",

@@ -58,7 +58,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "cases",
         "Cases to record, one process each: JSON Lines or YAML with `id` and `input`, or an ADK "
-        "eval set.",
+        "eval set; one file per line.",
         metavar="FILE",
         input_only=True,
     ),

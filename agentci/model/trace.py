@@ -246,6 +246,8 @@ class Trace(Struct, frozen=True, kw_only=True):
         conversation: the same, also when every trace is its own case; None if there is no shared
             key.
         eval_case_id: the eval case that the recording names (``agentevals.eval.case.id``).
+        asked: digest of the input of the recorded case, see ``digest_input``; empty if the
+            recording is not of a file with cases.
         performance: latency, tokens, counts and costs as agentevals reports them, without those
             that were not recorded; None if none were. Its token counts are 0 where agentevals
             has 0 for unknown: compare limits with ``usage``.
@@ -267,6 +269,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     place: Place
     conversation: str | None = None
     eval_case_id: str | None = None
+    asked: str = ""
     performance: JsonObject | None = None
     usage: TokenUsage | None = None
     cost_usd: float | None = None

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_count
 from agentci._util.text.json_document import JSON_TYPE_NAMES
-from agentci._util.text.suggest import quote_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError, RecordingError
@@ -78,7 +78,8 @@ def choose_cases(
     known = {case.id: case for case in cases}
     if unknown := [name for name in names if name not in known]:
         message = f"{file} has no case {quote_name(unknown[0])}"
-        raise InputError.from_message(message, hint=f"its cases are {', '.join(known)}")
+        hint = suggest_name(unknown[0], [*known]) or f"its cases are {', '.join(known)}"
+        raise InputError.from_message(message, hint=hint)
     return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(cases)
 
 

@@ -23,7 +23,7 @@ from agentci._util.text.json_text import dumps_compact
 from agentci.model.json import Json, JsonObject
 from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
 from agentci.record.http_server import ServerRequest, ServerResponse
-from agentci.record.spans import CaseStamp
+from agentci.record.spans import CaseStamp, stamp_resources
 from agentci.recordings.otlp_protobuf import ProtobufError, decode_logs, decode_traces
 
 ROUTE: Final = "otlp"
@@ -119,7 +119,7 @@ class OtlpReceiver:
         with self._lock:
             chunks = [self._spool.read(number) for number in self._chunks.get(stamp.id, ())]
         documents = (document for chunk in chunks if (document := parse_body(chunk)) is not None)
-        return [dumps_compact(redact(_stamp_resources(one, stamp))) for one in documents]
+        return [dumps_compact(redact(stamp_resources(one, stamp.attributes))) for one in documents]
 
     def _receive(self, request: ServerRequest, kind: str) -> int:
         """Keep an export; return the number of spans without ids."""
@@ -265,20 +265,6 @@ def _select(document: JsonObject, seen: set[tuple[str, str]]) -> tuple[JsonObjec
 
 def _get_ids(span: JsonObject) -> tuple[str, str]:
     return get_text(span, "traceId").lower(), get_text(span, "spanId").lower()
-
-
-def _stamp_resources(document: JsonObject, stamp: CaseStamp) -> JsonObject:
-    """Set the attributes of a case on all resources with spans."""
-    named = stamp.attributes
-    if not named or "resourceSpans" not in document:
-        return document
-    added: list[Json] = [{"key": k, "value": {"stringValue": v}} for k, v in named.items()]
-    batches: list[Json] = []
-    for batch in get_objects(document, "resourceSpans"):
-        resource = get_object(batch, "resource")
-        own = [each for each in get_objects(resource, "attributes") if each.get("key") not in named]
-        batches.append({**batch, "resource": {**resource, "attributes": [*own, *added]}})
-    return {**document, "resourceSpans": batches}
 
 
 def _make_response(kind: str, status: HTTPStatus, content: bytes) -> ServerResponse:

@@ -46,7 +46,7 @@ from agentci.record.recorded_case import TraceSummary, choose_recording
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayedCase, ReplayingProxy, make_key_variables
 from agentci.record.request_file import format_requests, select_requests
-from agentci.record.spans import CaseStamp, write_turns
+from agentci.record.spans import CaseStamp, mark_incomplete, write_turns
 
 INPUT_VARIABLE: Final = "AGENTCI_INPUT"
 CASE_VARIABLE: Final = "AGENTCI_CASE"
@@ -107,7 +107,8 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
 
     Attributes:
         case: its id; empty without cases.
-        lines: of OTLP JSON.
+        lines: of OTLP JSON, which say so if the case is not complete.
+        incomplete: why it cannot be evaluated; empty if it can.
         source: what the lines are from; empty without lines.
         reason: why, if there was a choice; else empty.
         exit_code: of the command; None if it was stopped or not started.
@@ -122,6 +123,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
 
     case: str
     lines: tuple[str, ...]
+    incomplete: str
     summary: TraceSummary
     source: str
     reason: str
@@ -173,7 +175,12 @@ def _drop_unnamed(found: RecordedCase) -> RecordedCase:
     if found.case or found.model_calls:
         return found
     return replace(
-        found, lines=(), source="", reason="", summary=replace(found.summary, missing="")
+        found,
+        lines=(),
+        incomplete="",
+        source="",
+        reason="",
+        summary=replace(found.summary, missing=""),
     )
 
 
@@ -319,8 +326,9 @@ class _Recorder:
         parsed = list(parse_exchanges(self._log.list_exchanges(case.id)))
         exchanges = [one for one in parsed if one.api is not other_requests]
         others = [one for one in parsed if one.api is other_requests]
-        by_proxy = self._write_lines(case, exchanges)
-        stamp = CaseStamp(id=case.id, is_eval_case=case.is_named)
+        stamp = CaseStamp(id=case.id, is_eval_case=case.is_named, input=case.input)
+        seed = self._seed + case.id.encode("utf-8", "surrogateescape")
+        by_proxy = self._write_lines(stamp, seed, exchanges)
         redact = self._order.redactor.redact
         choice = choose_recording(
             by_proxy,
@@ -329,26 +337,32 @@ class _Recorder:
         )
         requests = select_requests(parsed, redact)
         failed = [one for one in exchanges if one.failed and one.status]
+        misses = tuple(self._replay.misses.get(case.id, ())) if self._replay else ()
+        lines = () if misses else choice.lines
+        incomplete = _find_incomplete_reason(case, exit_code, misses, choice.summary)
+        if incomplete:
+            lines = mark_incomplete(lines, incomplete, stamp, seed=seed, redact=redact)
         return RecordedCase(
             case=case.id,
-            lines=choice.lines,
+            lines=lines,
+            incomplete=incomplete,
             summary=choice.summary,
-            source=choice.source if choice.lines else "",
+            source=choice.source if choice.lines and not misses else "",
             reason=choice.reason,
             exit_code=exit_code,
             model_calls=len(exchanges),
             other_requests=tuple(dict.fromkeys(f"{o.method} {o.path}" for o in others)),
             requests=format_requests(requests) if requests else "",
-            misses=tuple(self._replay.misses.get(case.id, ())) if self._replay else (),
+            misses=misses,
             failure=self._describe_failure(failed[-1]) if failed else "",
             injection_errors=tuple(map(redact, self._injected.list_errors(case.id))),
             output=output,
             seconds=seconds,
         )
 
-    def _write_lines(self, case: RecordCase, exchanges: Sequence[Exchange]) -> tuple[str, ...]:
-        stamp = CaseStamp(id=case.id, is_eval_case=case.is_named)
-        seed = self._seed + case.id.encode("utf-8", "surrogateescape")
+    def _write_lines(
+        self, stamp: CaseStamp, seed: bytes, exchanges: Sequence[Exchange]
+    ) -> tuple[str, ...]:
         turns = rebuild_turns(exchanges)
         return tuple(write_turns(turns, stamp, seed=seed, redact=self._order.redactor.redact))
 
@@ -369,6 +383,29 @@ class _Recorder:
         what = found.summary.format_content()
         seconds = format_number(found.seconds, 1)
         self._order.report(f"[{number}] {found.case}: {what} ({seconds} s)")
+
+
+def _find_incomplete_reason(
+    case: RecordCase, exit_code: int | None, misses: Sequence[str], summary: TraceSummary
+) -> str:
+    """Return why a case cannot be evaluated; empty if it can.
+
+    How the command ends counts for a case that is a process of its own. One that is stopped
+    without cases, as a server is, has what it recorded.
+    """
+    reason = misses[0] if misses else ""
+    if exit_code is None:
+        reason = reason or ("it was interrupted" if case.id else "")
+    else:
+        reason = reason or summary.missing
+        if case.id and exit_code:
+            reason = reason or f"the command {describe_exit(exit_code)}"
+    return f"The recorded run is not complete: {reason}; record it again" if reason else ""
+
+
+def describe_exit(code: int) -> str:
+    """Describe the exit code of a command, or the signal that ended it."""
+    return f"exited with code {code}" if code > 0 else f"was ended by signal {-code}"
 
 
 def _make_pytest_variables(environ: Mapping[str, str], address: ServerAddress) -> dict[str, str]:

@@ -176,13 +176,20 @@ def _parse_entry(entry: JsonObject, before: JsonObject) -> RecordedRequest:
     )
 
 
-def write_requests(folder: ResolvedPath, case: str, text: str, workspace: Workspace) -> None:
+def write_requests(
+    folder: ResolvedPath, case: str, text: str, workspace: Workspace, *, keeps_older: bool = False
+) -> None:
     """Write the file of a case.
+
+    Args:
+        keeps_older: whether a file that exists stays as it is.
 
     Raises:
         InputError: it cannot be written.
     """
     path = folder.path / make_file_name(case)
+    if keeps_older and path.exists():
+        return
     try:
         make_folder(folder.path, workspace.root)
         write_file_atomically(path, text.encode("utf-8", "replace"), owner=workspace.root)

@@ -10,8 +10,10 @@ from msgspec import Struct
 
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.truncate import short
+from agentci.evaluators.agentevals.match_eval_case import digest_input
 from agentci.model.json import Json, JsonObject
 from agentci.model.values import replace
+from agentci.record.apis.model_api import get_object, get_objects, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.message_parts import (
@@ -33,18 +35,24 @@ class CaseStamp(Struct, frozen=True, kw_only=True):
     Attributes:
         id: joins all traces of the case; empty for none.
         is_eval_case: whether the id is that of an eval case, and not made up.
+        input: of the case, if it is of a file; None if not.
     """
 
     id: str = ""
     is_eval_case: bool = False
+    input: str | None = None
 
     @property
     def attributes(self) -> dict[str, str]:
         """Attributes of the resource."""
-        named = {semconv.SESSION_NAME: self.id, semconv.EVAL_CASE_ID: self.id}
-        if not self.is_eval_case:
-            del named[semconv.EVAL_CASE_ID]
-        return named if self.id else {}
+        if not self.id:
+            return {}
+        named = {semconv.SESSION_NAME: self.id}
+        if self.is_eval_case:
+            named[semconv.EVAL_CASE_ID] = self.id
+        if self.input is not None:
+            named[semconv.ASKED] = digest_input(self.input)
+        return named
 
 
 def write_turns(
@@ -74,6 +82,51 @@ def write_turns(
         name = names.get(turn.conversation, stamp.id)
         export = _make_export(writer.spans, replace(stamp, id=name))
         yield dumps_compact(redact(export))
+
+
+def mark_incomplete(
+    lines: Sequence[str],
+    reason: str,
+    stamp: CaseStamp,
+    *,
+    seed: bytes,
+    redact: Callable[[JsonObject], JsonObject],
+) -> tuple[str, ...]:
+    """Note in the lines of a case why they cannot be evaluated.
+
+    A case without lines becomes one with its question, so that it is not just missing.
+    """
+    attributes = {semconv.INCOMPLETE: reason}
+    found = [document for line in lines if (document := parse_body(line.encode())) is not None]
+    if not found:
+        found = [_make_export(list(_make_question(stamp, seed)), stamp)]
+    return tuple(dumps_compact(redact(stamp_resources(one, attributes))) for one in found)
+
+
+def _make_question(stamp: CaseStamp, seed: bytes) -> Iterator[Json]:
+    """Make the spans of a turn with a question and nothing else."""
+    writer = _TraceWriter(seed, 0, "")
+    own = writer.add("invoke_agent", (0, 0), {semconv.OPERATION_NAME: "invoke_agent"}, parent="")
+    attributes: dict[str, Json] = {semconv.OPERATION_NAME: "chat"}
+    if stamp.input:
+        message: JsonObject = {"role": "user", "parts": [make_text_part(stamp.input)]}
+        attributes[semconv.INPUT_MESSAGES] = dumps_compact([message])
+    writer.add("chat", (0, 0), attributes, parent=own, kind=_CLIENT, failed=True)
+    yield from writer.spans
+
+
+def stamp_resources(document: JsonObject, attributes: Mapping[str, str]) -> JsonObject:
+    """Set attributes on all resources with spans."""
+    if not attributes or "resourceSpans" not in document:
+        return document
+    added: list[Json] = [{"key": k, "value": {"stringValue": v}} for k, v in attributes.items()]
+    batches: list[Json] = []
+    for batch in get_objects(document, "resourceSpans"):
+        resource = get_object(batch, "resource")
+        own = get_objects(resource, "attributes")
+        kept = [each for each in own if each.get("key") not in attributes]
+        batches.append({**batch, "resource": {**resource, "attributes": [*kept, *added]}})
+    return {**document, "resourceSpans": batches}
 
 
 def _name_conversations(turns: Sequence[RebuiltTurn]) -> dict[int, str]:
@@ -116,7 +169,7 @@ class _TraceWriter:
             semconv.CONVERSATION_ID: f"{self._make_id('conversation')[:16]}-{turn.conversation}",
         }
         failed = turn.steps[-1].exchange.failed
-        own = self._add(
+        own = self.add(
             "invoke_agent", (turn.started, turn.ended), attributes, parent=parent, failed=failed
         )
         for step in turn.steps:
@@ -146,7 +199,7 @@ class _TraceWriter:
             attributes[semconv.ERROR_TYPE] = str(exchange.status or "interrupted")
         times = (exchange.started, exchange.ended)
         name = f"chat {request.model}".strip()
-        self._add(name, times, attributes, parent=parent, kind=_CLIENT, failed=exchange.failed)
+        self.add(name, times, attributes, parent=parent, kind=_CLIENT, failed=exchange.failed)
 
     def _add_tools(self, step: CallStep, parent: str) -> None:
         """Add a span for each tool call whose result is known, or that started a sub-agent."""
@@ -166,13 +219,13 @@ class _TraceWriter:
             end = max(ended, step.next_started or 0, *(turn.ended for turn in started))
             name = f"execute_tool {call.name}"
             # A nanosecond apart, so that readers sort them as the model made them.
-            own = self._add(
+            own = self.add(
                 name, (ended + index, max(end, ended + index)), attributes, parent=parent
             )
             for turn in started:
                 self.add_turn(turn, parent=own)
 
-    def _add(
+    def add(
         self,
         name: str,
         times: tuple[int, int],

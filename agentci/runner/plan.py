@@ -5,7 +5,7 @@ A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -19,16 +19,12 @@ from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.config.settings import Settings
 from agentci.config.suite import EvalFileCase
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.match_eval_case import (
-    EvalCaseMatcher,
-)
 from agentci.evaluators.evaluator import covers_case
 from agentci.model.case import Case, CaseSummary, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.gate import Gate
 from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Provenance
 from agentci.model.shard import Shard, ShardInfo
-from agentci.model.trace import Trace
 from agentci.model.values import replace
 from agentci.recordings.registry import FORMAT_NAMES
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
@@ -45,7 +41,7 @@ from agentci.runner.load_inputs import (
     load_eval_set,
     load_suite_dataset,
 )
-from agentci.runner.recorded_runs import read_recorded_runs
+from agentci.runner.recorded_runs import RecordedRuns, read_recorded_runs
 from agentci.runner.services import Services
 from agentci.version import __version__
 
@@ -312,7 +308,7 @@ def _plan_recordings(
             load=stored.load,
             fingerprint=fingerprints.compute(evaluator, case.expectation),
         )
-        for case in _match_cases(source, runs.list_traces(), matching, problems)
+        for case in _match_cases(source, runs, problems, services)
         for stored in (store_case(case, cases, services.run_contents),)
         for evaluator in suite.evaluators
     )
@@ -427,18 +423,23 @@ def _add_results(
 
 def _match_cases(
     source: _SuiteInputs,
-    traces: Iterable[Trace],
-    matching: EvalCaseMatcher,
+    runs: RecordedRuns,
     problems: dict[Problem, None],
+    services: Services,
 ) -> Iterator[Case]:
-    """The cases of a config: its traces, and the dataset rows without a trace."""
+    """The cases of a config: its traces, and eval cases and dataset rows without a trace."""
+    matching = runs.matcher
     if source.dataset is None:
-        yield from map(matching.make_case, traces)
+        yield from map(matching.make_case, runs.list_traces())
+        is_whole = not runs.broken and not services.interruption.is_requested()
+        # The runs of the base commit need not have cases that were added since.
+        if source.workspace is services.workspace and is_whole:
+            yield from matching.make_missing_cases()
         return
     from agentci.evaluators.agentevals.match_eval_case import RowMatcher  # noqa: PLC0415 (likewise)
 
     rows = RowMatcher(source.dataset, carries_runs=not source.recordings)
-    yield from rows.cases(traces, matching)
+    yield from rows.cases(runs.list_traces(), matching)
     problems.update(dict.fromkeys(rows.problems))
 
 

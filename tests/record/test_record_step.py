@@ -112,7 +112,7 @@ def test_changed_request_fails_the_replay_by_name(workspace: Path) -> None:
     (workspace / "cases.jsonl").write_text("\n".join(map(json.dumps, changed)))
     step = run_step(workspace, record=RECORD, cases="cases.jsonl", replay="strict")
     assert (step.code, step.outputs["verdict"]) == (2, "invalid")
-    assert find_statuses(step) == {"weather": "passed"}
+    assert find_statuses(step) == {"weather": "passed", "thanks": "errored"}
     message = (
         "case thanks: the request is not in the recording: "
         'messages[0].content was `"Thanks"`, is `"Thank you"`'
@@ -121,15 +121,19 @@ def test_changed_request_fails_the_replay_by_name(workspace: Path) -> None:
     assert any(message in each.data for each in errors)
     assert "case thanks: the request is not in the recording" in step.summary
     step = run_step(workspace, record=RECORD, cases="cases.jsonl", replay="fallback")
+    assert (step.code, step.outputs["verdict"]) == (3, "error")
+    assert "recorded with another input than its eval case has" in step.summary
+    (workspace / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)))
+    step = run_step(workspace, record=RECORD, cases="cases.jsonl", replay="fallback")
     assert (step.code, step.outputs["verdict"]) == (0, "passed")
 
 
 @pytest.mark.usefixtures("model")
-def test_failing_agent_fails_the_gate_although_its_turn_passes(workspace: Path) -> None:
+def test_failing_agent_fails_the_gate_although_its_turn_is_complete(workspace: Path) -> None:
     command = f"sh -c '{sys.executable} {AGENT} chat \"$AGENTCI_INPUT\"; exit 7'"
     step = run_step(workspace, record=command, cases="cases.jsonl")
     assert (step.code, step.outputs["verdict"]) == (2, "invalid")
-    assert step.outputs["passed-count"] == "2"
+    assert (step.outputs["passed-count"], step.outputs["errored-count"]) == ("0", "2")
     assert "case weather: the command exited with code 7" in step.summary
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -217,3 +217,116 @@ def test_replayed_stream_has_one_tool_call_in_a_chunk() -> None:
     ]
     merged: Any = openai_chat.merge_events(events)
     assert [call["id"] for call in merged["choices"][0]["message"]["tool_calls"]] == ["a", "b"]
+
+
+CASES = (("a", "First"), ("b", "Second"))
+OPTIONS = ("--cases", "cases.yaml")
+
+
+@pytest.fixture
+def gated(tmp_path: Path, model: MockModel) -> Path:
+    """A folder with a recording of all its cases, whose gate passes."""
+    write_cases(tmp_path / "cases.yaml", CASES)
+    (tmp_path / "agentci.yaml").write_text(
+        "traces: traces/*.jsonl\neval_set: cases.yaml\nchecks: [{no_secrets: true}]\n"
+    )
+    assert record(tmp_path, model, "chat", options=OPTIONS).code == 0
+    assert find_statuses(tmp_path) == (0, {"a": "passed", "b": "passed"})
+    return tmp_path
+
+
+def write_cases(path: Path, cases: Sequence[tuple[str, str]]) -> None:
+    lines = [f"  - id: {name}\n    input: {json.dumps(text)}\n" for name, text in cases]
+    path.write_text("".join(["eval_cases:\n", *lines]))
+
+
+def find_statuses(folder: Path) -> tuple[int, dict[str, str]]:
+    """Return the exit code of `agentci run`, and the status of each case."""
+    ran = run_agentci(["run"], cwd=folder)
+    return ran.code, {each["case"]: each["status"] for each in ran.results["results"]}
+
+
+def test_failed_replay_fails_the_gate_until_it_succeeds(gated: Path) -> None:
+    write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
+    ran = replay(gated, "chat", options=OPTIONS)
+    assert ran.code == 3
+    assert f"{OUT} has 1 incomplete run, an error in `agentci run`" in ran.out
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
+    reason = run_agentci(["run"], cwd=gated).results["results"][1]["reason"]
+    assert reason.startswith(
+        "The recorded run is not complete: the request is not in the recording: "
+        'messages[0].content was `"Second"`, is `"Another"`; record it again'
+    )
+    assert run_agentci(["accept", "b"], cwd=gated).code == 1
+    write_cases(gated / "cases.yaml", CASES)
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+
+
+def test_case_that_fails_to_record_fails_the_gate_and_can_be_replayed(
+    gated: Path, model: MockModel
+) -> None:
+    model.fail_next.append(500)
+    assert record(gated, model, "chat", options=OPTIONS).code == 3
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "passed"})
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+
+
+def test_command_that_fails_after_its_answer_fails_the_gate(gated: Path, model: MockModel) -> None:
+    program = gated / "agent.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(AGENT.parent)!r})\n"
+        "import http_agent\nhttp_agent.main(['chat'])\nsys.exit(7)\n"
+    )
+    assert record(gated, model, options=OPTIONS, program=program).code == 1
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
+
+
+def test_run_without_cases_that_fails_is_an_error(tmp_path: Path, model: MockModel) -> None:
+    (tmp_path / "agentci.yaml").write_text("traces: traces/*\nchecks: [{no_secrets: true}]\n")
+    record(tmp_path, model, "chat", "Hi")
+    assert find_statuses(tmp_path) == (0, {"Hi": "passed"})
+    assert replay(tmp_path, "chat", "Ho").code == 3
+    code, statuses = find_statuses(tmp_path)
+    assert (code, list(statuses.values())) == (3, ["errored"])
+
+
+@pytest.mark.parametrize(
+    ("cases", "reason"),
+    [
+        pytest.param([*CASES, ("c", "New")], "No run of this eval case was recorded", id="added"),
+        pytest.param([CASES[0], ("c", "Second")], "No run of this eval case", id="renamed"),
+        pytest.param([CASES[0], ("b", "Edited")], "recorded with another input", id="edited"),
+    ],
+)
+def test_cases_that_changed_since_they_were_recorded_fail_the_gate(
+    gated: Path, cases: list[tuple[str, str]], reason: str
+) -> None:
+    write_cases(gated / "cases.yaml", cases)
+    ran = run_agentci(["run"], cwd=gated)
+    assert ran.code == 3
+    errored = [each for each in ran.results["results"] if each["status"] == "errored"]
+    assert reason in "".join(each["reason"] for each in errored)
+    assert run_agentci(["run", "--case", "a"], cwd=gated).code == 0
+
+
+def test_redacted_case_is_still_the_one_that_was_recorded(gated: Path, model: MockModel) -> None:
+    options = (*OPTIONS, "--redact", "Sec")
+    assert record(gated, model, "chat", options=options).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+    write_cases(gated / "cases.yaml", [CASES[0], ("b", "***ond")])
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+
+
+def test_cases_of_several_files_are_one_recording(tmp_path: Path, model: MockModel) -> None:
+    write_cases(tmp_path / "one.yaml", CASES[:1])
+    write_cases(tmp_path / "two.yaml", CASES[1:])
+    options = ("--cases", "one.yaml", "--cases", "two.yaml")
+    assert record(tmp_path, model, "chat", options=options).code == 0
+    assert [trace.eval_case_id for trace in read_traces(tmp_path / OUT)] == ["a", "b"]
+    write_cases(tmp_path / "two.yaml", CASES)
+    ran = record(tmp_path, model, "chat", options=options)
+    assert [str(each) for each in ran.problems] == [
+        "two.yaml: another file has a case 'a', too (give each case an id of its own)"
+    ]

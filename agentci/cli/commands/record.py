@@ -11,12 +11,13 @@ from agentci._util.files import write_to_stream
 from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
+from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import ResolvedPath, Workspace, read_file
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
 from agentci.model.problem import Problem
 from agentci.record.case_file import RecordCase, choose_cases, read_cases
-from agentci.record.recorder import NO_CASE, RecordedCase, RecordOrder, record
+from agentci.record.recorder import NO_CASE, RecordedCase, RecordOrder, describe_exit, record
 from agentci.record.recording_file import (
     RecordingWriter,
     find_recording_path,
@@ -47,7 +48,8 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
     """The options of the command.
 
     Attributes:
-        case_ids: which cases of the file; without a file, the id of the only case.
+        cases: files with cases.
+        case_ids: which cases of the files; without files, the id of the only case.
         redact: regular expressions of what to keep out of the recording.
         requests: folder with requests and responses; empty for one beside ``out``.
         is_injected: whether Python and Node programs also send the spans of what is installed.
@@ -56,7 +58,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
 
     command: tuple[str, ...]
     out: str
-    cases: str = ""
+    cases: tuple[str, ...] = ()
     case_ids: tuple[str, ...] = ()
     jobs: int = 1
     redact: tuple[str, ...] = ()
@@ -70,7 +72,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 
     Attributes:
         file: with the traces, as shown to users.
-        has_traces: whether this recording wrote the file.
+        has_traces: whether any run was recorded.
         problems: cases that are not complete, and commands that failed.
     """
 
@@ -122,9 +124,11 @@ def make_recording(
     writer = _make_writer(options, cases, path, workspace)
 
     def keep(found: RecordedCase) -> None:
-        writer.add(_list_lines(found))
+        writer.add(found.lines)
         if options.replay is None and found.requests:
-            write_requests(folder, found.case, found.requests, workspace)
+            # Those of a complete run stay, so that it can be replayed.
+            is_kept = bool(found.incomplete)
+            write_requests(folder, found.case, found.requests, workspace, keeps_older=is_kept)
 
     interruption.is_immediate_allowed = False
     order = RecordOrder(
@@ -142,18 +146,19 @@ def make_recording(
         is_stopped=interruption.is_requested,
     )
     found = record(order)
-    lines = [line for each in found for line in _list_lines(each)]
+    lines = [line for each in found for line in each.lines]
     writer.finish(lines)
     if options.replay is None and any(each.requests for each in found) and not options.case_ids:
         remove_other_cases(folder, [each.case for each in found])
-    _show_recording(found, lines, name, session)
+    has_traces = any(each.source for each in found)
+    _show_recording(found, lines if has_traces else (), name, session)
     for each in found:
         write_to_stream(_format_problems(each), services.err)
     number = interruption.signal_number
     return Recording(
         file=name,
         cases=found,
-        has_traces=bool(lines),
+        has_traces=has_traces,
         problems=tuple(problem for each in found for problem in _find_problems(each)),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
     )
@@ -170,11 +175,6 @@ def _make_writer(
         with limit_input(workspace.display_path(path.path)):
             kept = keep_other_cases(path, [case.id for case in cases], workspace)
     return RecordingWriter(path, kept, workspace)
-
-
-def _list_lines(found: RecordedCase) -> tuple[str, ...]:
-    """Return the traces of a case; none if it was not replayed to its end."""
-    return () if found.misses else found.lines
 
 
 def _show_recording(
@@ -199,11 +199,19 @@ def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCas
             raise InputError.from_message(message, hint="remove one of them")
         named = tuple(RecordCase(id=each, input=None) for each in options.case_ids)
         return named or (NO_CASE,)
-    path = workspace.resolve_given(Path(options.cases), named=f"--cases {options.cases}")
-    name = workspace.display_path(path.path)
-    with limit_input(name):
-        data = read_file(path, name=name, limit_bytes=MAX_CASES_BYTES)
-        return choose_cases(read_cases(data, file=name), options.case_ids, file=name)
+    found: dict[str, RecordCase] = {}
+    for given in options.cases:
+        path = workspace.resolve_given(Path(given), named=f"--cases {given}")
+        name = workspace.display_path(path.path)
+        with limit_input(name):
+            data = read_file(path, name=name, limit_bytes=MAX_CASES_BYTES)
+            read = read_cases(data, file=name)
+        if twice := [case.id for case in read if case.id in found]:
+            message = f"{name}: another file has a case {quote_name(twice[0])}, too"
+            raise InputError.from_message(message, hint="give each case an id of its own")
+        found |= {case.id: case for case in read}
+    files = ", ".join(options.cases)
+    return choose_cases(tuple(found.values()), options.case_ids, file=files)
 
 
 def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> ResolvedPath:
@@ -222,9 +230,13 @@ def _format_summary(found: Sequence[RecordedCase], name: str) -> str:
     ]
     if any(each.case for each in found):
         counts.insert(0, format_count(sum(bool(each.case) for each in found), "case"))
-    sources = Counter(each.source for each in found if _list_lines(each))
+    sources = Counter(each.source for each in found if each.source)
     where = f"Recorded to {name}" if sources else "Nothing recorded"
-    return f"{where}: {', '.join(counts)}{_format_sources(sources)}"
+    text = f"{where}: {', '.join(counts)}{_format_sources(sources)}"
+    if incomplete := sum(bool(each.incomplete) for each in found):
+        noted = format_count(incomplete, "incomplete run")
+        text += f"; {name} has {noted}, an error in `agentci run`"
+    return text
 
 
 def _format_sources(sources: Counter[str]) -> str:
@@ -256,17 +268,13 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
     elif found.summary.missing and found.exit_code is not None:
         yield Problem(message=f"{name}no complete turn: {_explain(found)}")
     if found.exit_code:
-        yield Problem(message=f"{name}the command {_describe_exit(found.exit_code)}")
-
-
-def _describe_exit(code: int) -> str:
-    return f"exited with code {code}" if code > 0 else f"was ended by signal {-code}"
+        yield Problem(message=f"{name}the command {describe_exit(found.exit_code)}")
 
 
 def _explain(found: RecordedCase) -> str:
-    if not found.model_calls and found.other_requests and not found.lines:
+    if not found.model_calls and found.other_requests and not found.source:
         return f"the agent asked no model, only {', '.join(found.other_requests[:3])}"
-    if not found.model_calls and not found.lines:
+    if not found.model_calls and not found.source:
         has_question = found.exit_code or found.case
         return "; ".join((NO_CALLS, *(() if has_question else (QUESTION_HINT,)), URL_HINT))
     if found.failure:

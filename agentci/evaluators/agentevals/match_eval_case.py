@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
@@ -28,6 +29,13 @@ MAX_QUESTION: Final = 80
 MATCHED_ALONE: Final = (
     "the run asks something else than its eval case; they are matched as the only ones"
 )
+OTHER_INPUT: Final = (
+    "The case was recorded with another input than its eval case has; record it again"
+)
+NOT_RECORDED: Final = (
+    "No run of this eval case was recorded; record it with `agentci record --cases`, or select "
+    "others with --case"
+)
 SUPPLIED_QUESTION: Final = "the question is that of the eval case; the recording has none"
 
 
@@ -46,6 +54,7 @@ class EvalCaseMatcher:
         )
         self._ids = _UniqueIds()
         self._covered: set[str] = set()
+        self._are_cases_recorded = False
 
     def make_case(self, trace: Trace, row: DatasetRow | None = None) -> Case:
         """Make the case of a trace, with its eval case or the reason why there is none.
@@ -60,6 +69,9 @@ class EvalCaseMatcher:
             case_id = self._ids.unique(row.id if row else _name_run(trace))
             return Case(id=case_id, trace=trace, unmatched_reason=found, dataset_row=row)
         self._covered.add(found.id)
+        if trace.asked:
+            self._are_cases_recorded = True
+            trace = _check_input(trace, found)
         if self._index is not None and self._index.is_matched_by_order(found):
             trace = _warn(trace, MATCHED_BY_ORDER)
         if self._index is not None and self._index.is_matched_alone(found, trace):
@@ -72,6 +84,20 @@ class EvalCaseMatcher:
             )
         trace = supply_questions(trace, [turn.user_text for turn in found.turns])
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
+
+    def make_missing_cases(self) -> Iterator[Case]:
+        """Make the cases of a file with cases that was recorded without them, for their checks.
+
+        Other recordings, such as those of users, need not have a run of each eval case.
+        """
+        for found in self.unmatched if self._are_cases_recorded else ():
+            self._covered.add(found.id)
+            yield Case(
+                id=self._ids.unique(found.id),
+                trace=Trace(id=found.id, key=found.id, turns=(), place=found.place),
+                expected=found,
+                missing_run_reason=NOT_RECORDED,
+            )
 
     def count_runs(self, list_traces: Callable[[], Iterable[Trace]]) -> None:
         """Count the runs of each question if several eval cases ask the same.
@@ -91,6 +117,24 @@ class EvalCaseMatcher:
 
 def _warn(trace: Trace, warning: str) -> Trace:
     return replace(trace, warnings=tuple(sorted({*trace.warnings, warning})))
+
+
+def digest_input(text: str) -> str:
+    """Make a digest of what a case asks, by which a change of it is noticed."""
+    return blake2b(_normalize_text(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _check_input(trace: Trace, eval_case: EvalCase) -> Trace:
+    """Refuse a run that was asked something else than its eval case.
+
+    What was recorded counts, too: rules of redaction may have changed it in both.
+    """
+    expected = eval_case.turns[0].user_text
+    recorded = trace.turns[0].user_text if trace.turns else ""
+    is_equal = _normalize_text(expected) == _normalize_text(recorded)
+    if trace.not_captured or is_equal or digest_input(expected) == trace.asked:
+        return trace
+    return replace(trace, not_captured=OTHER_INPUT)
 
 
 def _name_run(trace: Trace) -> str:

@@ -342,6 +342,7 @@ def _convert_views(
         turns=tuple(map(_make_turn, partial_turns, uses)),
         place=Place(file=first.file),
         eval_case_id=next((tree.eval_case_id for tree in trees if tree.eval_case_id), None),
+        asked=next((tree.asked for tree in trees if tree.asked), ""),
         performance=_add_cost(
             measure_performance(
                 partial_turns,
@@ -353,7 +354,8 @@ def _convert_views(
         usage=_sum_usage(calls),
         cost_usd=cost,
         warnings=tuple(sorted(set(warnings))),
-        not_captured=explain_missing_content(
+        not_captured=next((tree.incomplete for tree in trees if tree.incomplete), "")
+        or explain_missing_content(
             partial_turns, uses, [view for spans in views for view in spans], unplaced_runs
         ),
         spans=tuple(list_run_spans([view for spans in views for view in spans])),

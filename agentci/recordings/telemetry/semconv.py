@@ -41,6 +41,9 @@ CONVERSATION_ID: Final = "gen_ai.conversation.id"
 SESSION_ID: Final = "session.id"
 SESSION_NAME: Final = "agentevals.session_name"
 EVAL_CASE_ID: Final = "agentevals.eval.case.id"
+# Of the resource, from `agentci record`: a digest of the input, and why the run is not complete.
+ASKED: Final = "agentci.case.asked"
+INCOMPLETE: Final = "agentci.case.incomplete"
 ERROR_TYPE: Final = "error.type"
 
 ADK_SCOPE: Final = "gcp.vertex.agent"
@@ -95,7 +98,7 @@ class ReadAttributes(Struct, frozen=True):
 
 
 RESOURCE_ATTRIBUTES: Final = AttributeNames(
-    frozenset({SESSION_NAME, CONVERSATION_ID, SESSION_ID, EVAL_CASE_ID}),
+    frozenset({SESSION_NAME, CONVERSATION_ID, SESSION_ID, EVAL_CASE_ID, ASKED, INCOMPLETE}),
 )
 DETAILS_ATTRIBUTES: Final = frozenset(
     {

@@ -67,7 +67,10 @@ def pack_trace(trace: Trace) -> bytes:
     turns = [_pack_turn(turn) for turn in trace.turns]
     performance = None if trace.performance is None else _as_dict(trace.performance)
     used = None if trace.usage is None else structs.astuple(trace.usage), trace.cost_usd
-    shared = (trace.key, trace.conversation, trace.eval_case_id, trace.not_captured)
+    shared = (
+        *(trace.key, trace.conversation, trace.eval_case_id, trace.asked),
+        trace.not_captured,
+    )
     subagents = [
         (run.name, run.call_id, list(map(_pack_turn, run.turns))) for run in trace.subagents
     ]
@@ -77,7 +80,7 @@ def pack_trace(trace: Trace) -> bytes:
 def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
     """Deserialize a packed trace."""
     trace_id, shared, performance, used, turns, subagents = marshal.loads(packed)  # noqa: S302 (our own)
-    key, conversation, eval_case_id, not_captured = shared
+    key, conversation, eval_case_id, asked, not_captured = shared
     usage, cost_usd = used
     return Trace(
         id=trace_id,
@@ -86,6 +89,7 @@ def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> T
         turns=tuple(map(_unpack_turn, turns)),
         place=place,
         eval_case_id=eval_case_id,
+        asked=asked,
         performance=performance,
         usage=None if usage is None else _unpack(TokenUsage, usage),
         cost_usd=cost_usd,

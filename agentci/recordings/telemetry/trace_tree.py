@@ -1,10 +1,11 @@
 """Assembles the spans of one file into traces."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from agentci._util.text.format import format_count
+from agentci.model.json import Json
 from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.spans import LogRecord, Span, find_identifier
@@ -21,6 +22,8 @@ class SpanTree(Struct, frozen=True, kw_only=True):
         file: the recording's path, as shown to the user.
         eval_case_id: id of the eval case that the recording names, from the first span in the
             file's order; a span's own attribute takes precedence over its resource's.
+        asked, incomplete: as in ``Trace.asked`` and ``Trace.not_captured``, from the first resource
+            of a recording by `agentci record`; else empty.
     """
 
     id: str
@@ -29,6 +32,8 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     file: str
     eval_case_id: str | None = None
+    asked: str = ""
+    incomplete: str = ""
 
 
 class _TraceParts(Struct):
@@ -93,6 +98,7 @@ def merge_trees(first: SpanTree, second: SpanTree) -> SpanTree:
 def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], file: str) -> SpanTree:
     named = (where for span in parts.spans.values() for where in (span.attributes, span.resource))
     eval_case_id = find_identifier(named, semconv.EVAL_CASE_ID)
+    resource = next((span.resource for span in parts.spans.values()), {})
     for orphan, warning in _find_parent_cycles(parts.spans):
         parts.spans[orphan] = replace(parts.spans[orphan], parent_id=None)
         parts.warnings.append(warning)
@@ -103,7 +109,14 @@ def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], fil
         warnings=(*parts.warnings, *rejections),
         file=file,
         eval_case_id=eval_case_id,
+        asked=_get_text(resource, semconv.ASKED),
+        incomplete=_get_text(resource, semconv.INCOMPLETE),
     )
+
+
+def _get_text(resource: Mapping[str, Json], name: str) -> str:
+    value = resource.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _find_parent_cycles(spans: dict[str, Span]) -> Iterator[tuple[str, str]]:
