@@ -224,10 +224,11 @@ def _add_record(commands: _Commands) -> None:
 
 
 def _add_init(commands: _Commands) -> None:
-    init = _add_command(
-        commands, "init", "write a config and a workflow for this repository, then run once"
+    init = _add_command(commands, "init", "write a config and a workflow for this repository")
+    init.epilog = (
+        "If there are traces, they are evaluated once. Existing files are never changed, except "
+        "that .gitignore gets a line."
     )
-    init.epilog = "Existing files are never changed, except that .gitignore gets a line."
     init.add_argument("--yes", action="store_true", help="ask nothing; take what is found")
 
 

@@ -16,11 +16,14 @@ CHECKOUT: Final = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v
 SETUP_PYTHON: Final = "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0"
 UPLOAD: Final = "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a # v7.0.1"
 ACTION: Final = "org/agent-eval-action@v1 # zizmor: ignore[unpinned-uses]"
+FIRST_CHECKS: Final = ("no_secrets: true", "max_tool_calls: 30")
+TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
 DEFAULT_TRACES: Final = "traces/*.jsonl"
 CASES_FILE: Final = "evals/cases.yaml"
 FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
 # Where GitHub evaluates an expression, also in a string of YAML.
 EXPRESSION: Final = "${{"
+NO_MANIFEST: Final = "requirements.txt, pyproject.toml or package.json"
 IGNORED_LINES: Final = ("agentci-results/",)
 
 
@@ -40,11 +43,10 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
     if eval_sets and all(each.endswith(".json") for each in eval_sets):
         metric = "{name: tool_trajectory_avg_score, type: builtin, threshold: 1.0}"
         lines += ["evaluators:", f"  - {metric}"]
-    lines += [
-        "checks: # see docs/checks.md for more",
-        "  - no_secrets: true",
-        "  - max_tool_calls: 30",
-    ]
+    lines.append("checks: # see docs/checks.md for more")
+    lines += [f"  - {each}" for each in FIRST_CHECKS]
+    if project.has_tool_status:
+        lines.append(f"  - {TOOL_ERRORS_CHECK}")
     return "\n".join((*lines, ""))
 
 
@@ -53,7 +55,7 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
     project: Project,
     *,
     command: str,
-    cases: str,
+    cases: Sequence[str],
     record_to: str = DEFAULT_RECORDING,
     traces: str = "",
     folder: str = "",
@@ -63,7 +65,7 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
     Args:
         config: path of the config in the repository.
         command: runs the agent; empty if traces are in the repository.
-        cases: file with the agent's inputs; empty for a command without any.
+        cases: files with the agent's inputs; empty for a command without any.
         record_to: file with the traces of the agent.
         traces: traces that the config does not name.
         folder: the project's folder in the repository; empty for its root.
@@ -71,7 +73,7 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
     Raises:
         InputError: GitHub would evaluate an expression in a path.
     """
-    for path in (config, cases, record_to, traces, folder):
+    for path in (config, *cases, record_to, traces, folder):
         _check_path(path)
     lines = [
         "name: agent",
@@ -101,7 +103,7 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
     if command and project.is_python:
         packages = "/".join(filter(None, ("/github/workspace", folder, ".agent-packages")))
         lines += ["        env:", f"          PYTHONPATH: {_quote(packages)}"]
-    inputs = {"config": config}
+    inputs: dict[str, str | Sequence[str]] = {"config": config}
     if command:
         inputs["record"] = f"env -C {shlex.quote(folder)} {command}" if folder else command
         inputs["record-to"] = "" if record_to == DEFAULT_RECORDING else record_to
@@ -109,10 +111,21 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
     elif traces:
         inputs["traces"] = traces
     lines.append("        with:")
-    lines += [f"          {name}: {_quote(value)}" for name, value in inputs.items() if value]
+    for name, value in inputs.items():
+        lines += _format_input(name, value)
     if command:
         lines.append("          replay: true # answers from the recording, without a key")
     return "\n".join((*lines, *_COMMENT_STEPS, ""))
+
+
+def _format_input(name: str, value: str | Sequence[str]) -> Iterator[str]:
+    """Format an input of the action; one with several values has one per line."""
+    values = [value] if isinstance(value, str) else value
+    if len(values) > 1:
+        yield f"          {name}: |"
+        yield from (f"            {each}" for each in values)
+    elif values and values[0]:
+        yield f"          {name}: {_quote(values[0])}"
 
 
 # The comment comes after the upload, so that it can link each case in the uploaded page.
@@ -141,6 +154,9 @@ def _make_install_steps(project: Project, folder: str) -> Iterator[str]:
         yield f"      - run: {project.install}"
         if folder:
             yield f"        working-directory: {_quote(folder)}"
+    else:
+        yield f"      # Installs nothing: found no {NO_MANIFEST}."
+        yield "      # If the agent needs packages, add one, and write this file again."
 
 
 def add_ignored_lines(text: str, lines: Sequence[str] = IGNORED_LINES) -> str:

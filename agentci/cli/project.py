@@ -1,24 +1,29 @@
 """Find what a repository has that `agentci init` needs: an agent, traces, eval sets, configs."""
 
+import fnmatch
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.files import SpooledChunks
 from agentci._util.text.json_document import LONE_SURROGATE, read_json
 from agentci._util.workspace import Workspace, is_file, read_chunks, read_start
 from agentci.config.discovery import SKIPPED_FOLDERS, find_configs
-from agentci.errors import InputError
+from agentci.errors import InputError, RecordingError
 from agentci.model.json import Json
 from agentci.record.case_file import read_cases
 from agentci.record.request_file import FORMAT, UNNAMED, make_file_name
-from agentci.recordings.registry import detect_format_name
+from agentci.recordings.registry import detect_format_name, read_recording
+from agentci.recordings.runs import convert_run, group_runs
 
-# Packages of agents, as in requirements and imports, and the page that says how they are recorded.
+# Packages of agents, and the page that says how they are recorded.
 FRAMEWORKS: Final[Mapping[str, str]] = {
     "google-adk": "adk",
     "openai-agents": "openai-agents",
@@ -31,14 +36,25 @@ FRAMEWORKS: Final[Mapping[str, str]] = {
     "agent-framework": "agent-framework",
     "semantic-kernel": "semantic-kernel",
     "autogen-agentchat": "autogen",
+    "ai": "vercel-ai",
+    # Those above use them.
     "anthropic": "anthropic-sdk",
     "openai": "openai-sdk",
-    "ai": "vercel-ai",
+}
+# Modules whose names are not those of their packages.
+_MODULES: Final[Mapping[str, str]] = {
+    "google-adk": "google.adk",
+    "openai-agents": "agents",
+    "strands-agents": "strands",
 }
 AGENT_FILES: Final = (
     *("agent.py", "main.py", "app.py", "src/agent.py", "src/main.py"),
     *("agent.js", "agent.mjs", "index.js", "src/agent.js", "src/index.js"),
 )
+_PROGRAM: Final = re.compile(r"\.(?:py|js|mjs)$")
+_TEST_PATH: Final = re.compile(r"(?:^|/)(?:tests?/|test_|conftest\.py$)|[._]test\.")
+MAX_PROGRAMS: Final = 500
+MAX_READ_TRACES: Final = 5
 CONFIG_NAMES: Final = ("agentci.yaml", "eval_config.yaml")
 MAX_FILES: Final = 5000
 MAX_DEPTH: Final = 5
@@ -56,6 +72,8 @@ _TEST_FILE_KEYS: Final = re.compile(rf'{_EVAL_SET_KEYS.pattern}|"expected_tool_u
 _CASES_PATH: Final = re.compile(r"(?:case|eval|input|question)[^/]*\.(?:jsonl|json|ya?ml)$")
 REQUESTS_SUFFIX: Final = ".requests"
 _WORD: Final = r"(?:^|[\s\"'\[,])"
+# What a package needs beside it, as in `pydantic-ai-slim[openai]`.
+_EXTRAS: Final = re.compile(r"(?<=[\w.-])\[[\w\s.,-]*\]")
 
 
 class RecordedAgent(Struct, frozen=True, kw_only=True):
@@ -77,18 +95,23 @@ class Project(Struct, frozen=True, kw_only=True):
         configs: agentci, agentevals and AgentV configs, nearest first.
         framework: a package of the agent; empty if none is known.
         command: how the agent probably runs; empty if there is no sign of it.
+        agents: programs that use a framework, if there is no command.
         install: the command that installs its packages; empty without any.
         traces: a glob of recorded runs; empty if there are none.
+        has_tool_status: whether the recorded runs say which tool calls failed.
         eval_sets: files with eval cases.
         recorded: what can be replayed; None without recorded requests or their inputs.
         has_pytest: whether its tests use pytest.
+        is_python: whether its packages are installed with pip.
     """
 
     configs: tuple[str, ...] = ()
     framework: str = ""
     command: str = ""
+    agents: tuple[str, ...] = ()
     install: str = ""
     traces: str = ""
+    has_tool_status: bool = True
     eval_sets: tuple[str, ...] = ()
     recorded: RecordedAgent | None = None
     has_pytest: bool = False
@@ -109,12 +132,17 @@ def find_project(workspace: Workspace) -> Project:
         found, _ = find_configs((), workspace)
         names = [path.relative_to(workspace.cwd).as_posix() for path in found if is_file(path)]
         configs += filter(_is_text, names)
+    programs = _find_programs(files, workspace)
+    traces = _find_traces(files, workspace)
+    command = _guess_command(files, programs, workspace)
     return Project(
         configs=tuple(dict.fromkeys(configs)),
-        framework=_find_framework(manifest, files),
-        command=_guess_command(files, workspace),
+        framework=_find_framework(manifest, files) or next(iter(programs.values()), ""),
+        command=command,
+        agents=() if command else tuple(programs),
         install=_find_install_command(files),
-        traces=_find_traces(files, workspace),
+        traces=traces,
+        has_tool_status=_has_tool_status(fnmatch.filter(files, traces), workspace),
         eval_sets=tuple(_find_eval_sets(files, workspace)),
         recorded=_find_recorded_agent(files, workspace),
         has_pytest=any(Path(name).name in ("conftest.py", "pytest.ini") for name in files)
@@ -165,13 +193,36 @@ def _read(name: str, workspace: Workspace) -> str:
 
 
 def _find_framework(manifest: str, files: Sequence[str]) -> str:
+    """Find a package, also by one of its parts such as ``llama-index-core``."""
     has_node = any(Path(name).name == "package.json" for name in files)
+    named = _EXTRAS.sub("", manifest)
     for package in FRAMEWORKS:
         if package == "ai" and not has_node:
             continue
-        if re.search(rf"{_WORD}{re.escape(package)}(?![\w-])", manifest, re.MULTILINE):
+        part = "" if package in ("ai", "anthropic", "openai") else r"(?:-[\w-]+)?"
+        if re.search(rf"{_WORD}{re.escape(package)}{part}(?![\w-])", named, re.MULTILINE):
             return package
     return ""
+
+
+def _find_programs(files: Sequence[str], workspace: Workspace) -> dict[str, str]:
+    """Find the programs that import a framework, and its package; those at the root come first."""
+    found: dict[str, str] = {}
+    programs = (name for name in files if _PROGRAM.search(name) and not _TEST_PATH.search(name))
+    for name in islice(programs, MAX_PROGRAMS):
+        text = _read(name, workspace)
+        package = next((each for each in FRAMEWORKS if _imports(text, each, name)), None)
+        if package is not None:
+            found[name] = package
+    return found
+
+
+def _imports(text: str, package: str, file: str) -> bool:
+    if file.endswith(".py"):
+        module = _MODULES.get(package) or rf"{package.replace('-', '_')}\w*"
+        pattern = rf"^\s*(?:from|import)\s+{module}[\s.,]"
+        return package != "ai" and bool(re.search(pattern, f"{text}\n", re.MULTILINE))
+    return bool(re.search(rf"(?:from|import|require\()\s*[\"']{re.escape(package)}[\"'/]", text))
 
 
 def _find_install_command(files: Sequence[str]) -> str:
@@ -184,7 +235,7 @@ def _find_install_command(files: Sequence[str]) -> str:
     return "npm install" if "package.json" in files else ""
 
 
-def _guess_command(files: Sequence[str], workspace: Workspace) -> str:
+def _guess_command(files: Sequence[str], programs: Mapping[str, str], workspace: Workspace) -> str:
     if "package.json" in files:
         scripts: Json = None
         with suppress(InputError):
@@ -193,11 +244,14 @@ def _guess_command(files: Sequence[str], workspace: Workspace) -> str:
         if isinstance(scripts, dict) and "agent" in scripts:
             return "npm run --silent agent"
     file = next((name for name in AGENT_FILES if name in files), None)
+    if file is None and len(programs) == 1:
+        file = next(iter(programs))
     if file is None:
         return ""
     program = "python" if file.endswith(".py") else "node"
     takes_input = re.search(r"sys\.argv|argparse|process\.argv", _read(file, workspace))
-    return f"{program} {file} {{input}}" if takes_input else f"{program} {file}"
+    words = shlex.join((program, file))
+    return f"{words} {{input}}" if takes_input else words
 
 
 def _find_traces(files: Sequence[str], workspace: Workspace) -> str:
@@ -225,6 +279,21 @@ def _is_recording(name: str, workspace: Workspace) -> bool:
         chunks = read_chunks(resolved, name=name, limit_bytes=MAX_TRACE_BYTES)
         return detect_format_name(chunks, file=name) is not None
     return False
+
+
+def _has_tool_status(files: Sequence[str], workspace: Workspace) -> bool:
+    """Whether some of the recorded runs say of each of their tool calls if it failed."""
+    for name in files[:MAX_READ_TRACES]:
+        spool = SpooledChunks()
+        with suppress(InputError, RecordingError):
+            path = workspace.resolve_given(workspace.cwd / name)
+            chunks = read_chunks(path, name=name, limit_bytes=MAX_TRACE_BYTES)
+            stored = read_recording(chunks, file=name, spool=spool)
+            groups = group_runs(stored, spool, group_by="auto", multi_turn_eval_cases=False)
+            turns = (turn for each in groups for turn in convert_run(each, spool).turns)
+            if any(call.failed is None for turn in turns for call in turn.tool_calls):
+                return False
+    return True
 
 
 def _find_eval_sets(files: Sequence[str], workspace: Workspace) -> Iterator[str]:

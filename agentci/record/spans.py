@@ -219,9 +219,9 @@ class _TraceWriter:
             end = max(ended, step.next_started or 0, *(turn.ended for turn in started))
             name = f"execute_tool {call.name}"
             # A nanosecond apart, so that readers sort them as the model made them.
-            own = self.add(
-                name, (ended + index, max(end, ended + index)), attributes, parent=parent
-            )
+            times = (ended + index, max(end, ended + index))
+            failed = result is not None and result.failed is True
+            own = self.add(name, times, attributes, parent=parent, failed=failed)
             for turn in started:
                 self.add_turn(turn, parent=own)
 
@@ -260,7 +260,8 @@ def _format_messages(messages: SpanMessages) -> list[Json]:
 
 def _format_parts(content: MessageContent) -> list[Json]:
     parts: list[Json] = [
-        make_response_part(one.id, one.name, one.value) for one in content.responses
+        make_response_part(one.id, one.name, one.value, failed=one.failed)
+        for one in content.responses
     ]
     if content.text:
         parts.append(make_text_part(content.text))

@@ -21,6 +21,7 @@ from tests._util.http.servers import Answer, script, serve
 from tests.helpers.support import ROOT, run_agentci
 from tests.helpers.waiting import wait_until
 from tests.record.recorded import (
+    AGENT,
     OUT,
     assert_no_key,
     describe,
@@ -557,6 +558,18 @@ def test_each_test_of_a_pytest_run_is_a_case(
         again = run_agentci(["record", "--replay", "--", sys.executable, *words], cwd=tmp_path)
         assert (again.code, drop_progress(again).err) == (0, "")
         assert len(model.requests) == asked
+
+
+def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: MockModel) -> None:
+    program = tmp_path / "agent.py"
+    agent = AGENT.read_text(encoding="utf-8")
+    assert '"type": "tool_result"' in agent
+    program.write_text(
+        agent.replace('"type": "tool_result"', '"is_error": True, "type": "tool_result"')
+    )
+    assert record(tmp_path, model, "anthropic", "weather in Oslo", program=program).code == 0
+    [trace] = read_traces(tmp_path / OUT)
+    assert [call.failed for call in trace.turns[0].tool_calls] == [True]
 
 
 def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:

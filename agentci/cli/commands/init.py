@@ -1,5 +1,6 @@
-"""``agentci init``: write a config and a workflow for a repository, then run once."""
+"""``agentci init``: write a config and a workflow for a repository, and evaluate its traces."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from agentci._util.workspace import Workspace, is_file, read_start
 from agentci.cli.init_files import (
     CASES_FILE,
     FIRST_CASES,
+    NO_MANIFEST,
     add_ignored_lines,
     make_config,
     make_workflow,
@@ -29,6 +31,7 @@ from agentci.cli.session import Session
 from agentci.config.options import DEFAULT_RECORDING
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
+from agentci.model.values import replace
 
 CONFIG_FILE: Final = "agentci.yaml"
 WORKFLOW_FILE: Final = ".github/workflows/agent-eval.yml"
@@ -72,19 +75,29 @@ def init_project(ask: Ask | None, session: Session) -> int:
         prefix = _find_prefix(workspace)
         in_root: Callable[[str], str] = lambda name: f"{prefix}/{name}" if prefix else name  # noqa: E731
         recorded = project.recorded or RecordedAgent(traces=DEFAULT_RECORDING, cases="")
-        cases = recorded.cases or (eval_sets[0] if INPUT_WORD in answers.command else "")
+        cases = tuple(filter(None, (recorded.cases,)))
+        if not cases and INPUT_WORD in answers.command:
+            cases = eval_sets
         workflow = make_workflow(
             in_root(config),
             project,
             command=answers.command,
-            cases=in_root(cases) if cases else "",
+            cases=tuple(map(in_root, cases)),
             record_to=in_root(recorded.traces),
             traces=in_root(traces) if traces else "",
             folder=prefix,
         )
         _write(workspace.root / WORKFLOW_FILE, workflow, session)
     _ignore_results(session)
-    return _evaluate(config, project, answers, traces, session)
+    if answers.has_workflow and answers.command and not project.install:
+        _say(
+            session,
+            f"warning: found no {NO_MANIFEST}, so the workflow installs no packages; if the "
+            f"agent needs some, add one, delete {WORKFLOW_FILE} and run `agentci init` again",
+        )
+    if config not in project.configs:
+        _say(session, _describe_checks(config, project))
+    return _evaluate(config, project, replace(answers, eval_sets=eval_sets), traces, session)
 
 
 def _find_prefix(workspace: Workspace) -> str:
@@ -111,6 +124,11 @@ def _describe(project: Project) -> Iterator[str]:
     yield from (f"found {name}: {value}" for name, value in known.items())
     if not known:
         yield "found no agent, traces or configs"
+    elif project.agents:
+        names = ", ".join(truncate_list(project.agents, MAX_NAMES))
+        yield f"found several programs that may be the agent: {names}"
+    elif not (project.command or project.traces or project.configs):
+        yield "found no agent"
     if project.framework and not project.traces:
         page = FRAMEWORKS[project.framework]
         yield f"how {project.framework} is recorded: docs/frameworks/{page}.md"
@@ -193,19 +211,7 @@ def _evaluate(
             "docs/recording.md",
         )
     if not project.traces:
-        command = answers.command or "COMMAND"
-        file = next(iter(answers.eval_sets), CASES_FILE)
-        cases = f" --cases {file}" if INPUT_WORD in command else ""
-        is_new = file == CASES_FILE
-        _say(
-            session,
-            "next:",
-            *([f"  put the questions to your agent into {file}"] if cases and is_new else []),
-            f"  agentci record{cases} -- {command}   # with a key of the model",
-            "  agentci run       # the verdict",
-            "  agentci accept    # expect what good runs did",
-            "  git add . && git commit   # the workflow answers the agent from the recording",
-        )
+        _say(session, "next:", *_list_next_commands(answers))
         return 0
     from agentci.cli.commands.run import run  # noqa: PLC0415 (only with traces)
 
@@ -218,6 +224,32 @@ def _evaluate(
     if not answers.eval_sets:
         _say(session, "next: agentci accept   # expect what good runs did")
     return code
+
+
+def _describe_checks(config: str, project: Project) -> str:
+    checked = ["secrets", "the number of tool calls", "tool calls that eval cases expect"]
+    unchecked = "the content of answers and tool results"
+    if project.has_tool_status:
+        checked.insert(1, "failed tools")
+    else:
+        unchecked += ", and whether tools failed, which the traces do not say"
+    return f"{config} checks {', '.join(checked)}; not {unchecked}: see docs/checks.md"
+
+
+def _list_next_commands(answers: _Answers) -> Iterator[str]:
+    command = answers.command or "COMMAND"
+    files = answers.eval_sets if INPUT_WORD in command else ()
+    if CASES_FILE in files:
+        yield f"  put the questions to your agent into {CASES_FILE}"
+    cases = "".join(f" --cases {shlex.quote(each)}" for each in files)
+    yield f"  agentci record{cases} -- {command}   # with a key of the model"
+    yield "  agentci run       # the verdict"
+    yield "  agentci accept    # expect what good runs did"
+    replays = "the workflow answers the agent from the recording"
+    if not answers.command and answers.has_workflow:
+        replays = f"{WORKFLOW_FILE} evaluates the committed traces"
+        yield f"  add `record: COMMAND` and `replay: true` to {WORKFLOW_FILE}   # runs the agent"
+    yield f"  git add . && git commit{f'   # {replays}' if answers.has_workflow else ''}"
 
 
 def _say(session: Session, *lines: str) -> None:

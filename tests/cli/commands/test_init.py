@@ -150,8 +150,80 @@ def test_verdict_of_the_traces_is_shown(tmp_path: Path) -> None:
     assert {each["evaluator"] for each in ran.results["results"]} == {
         "tool_trajectory_avg_score",
         "no_secrets",
+        "no_tool_errors",
         "max_tool_calls",
     }
+    assert "agentci.yaml checks secrets, failed tools, the number of tool calls" in ran.out
+    assert "not the content of answers and tool results" in ran.out
+
+
+def test_failed_tools_are_checked_only_where_the_traces_say_it(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "no such order"},
+        {"role": "assistant", "content": "Sorry"},
+    ]
+    write(tmp_path, {"transcripts/a.json": json.dumps(messages)})
+    ran = run_agentci(["init", "--yes"], cwd=tmp_path)
+    assert ran.code == 0
+    assert "no_tool_errors" not in (tmp_path / "agentci.yaml").read_text()
+    assert "whether tools failed, which the traces do not say" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("requirements", "framework"),
+    [
+        ("pydantic-ai-slim[openai]==2.68.0\n", "pydantic-ai"),
+        ("openai==3\nllama-index-core==0.14\n", "llama-index"),
+        ("autogen-ext[openai, azure]\nautogen-agentchat\n", "autogen-agentchat"),
+        ("openai[realtime]>=2\n", "openai"),
+        ("openai-whisper\n", ""),
+    ],
+)
+def test_framework_is_named_and_not_its_dependency(
+    tmp_path: Path, requirements: str, framework: str
+) -> None:
+    write(tmp_path, {"requirements.txt": requirements})
+    ran = run_agentci(["init", "--yes"], cwd=tmp_path)
+    found = [line for line in ran.out.splitlines() if line.startswith("found framework")]
+    assert found == ([f"found framework: {framework}"] if framework else [])
+
+
+def test_workflow_that_installs_nothing_is_announced(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    write(root, {"agent.py": AGENT})
+    ran = run_agentci(["init", "--yes"], cwd=root)
+    assert "warning: found no requirements.txt, pyproject.toml or package.json" in ran.out
+    assert "Installs nothing: found no requirements.txt" in (root / WORKFLOW).read_text()
+    assert check_workflow(root)["record"] == "python agent.py {input}"
+
+
+def test_agent_is_found_by_its_imports(tmp_path: Path) -> None:
+    agent = "import sys\nfrom pydantic_ai import Agent\nprint(sys.argv)\n"
+    root = repository(tmp_path / "r")
+    write(root, {"bot/run me.py": agent, "tests/test_bot.py": agent, "lib.py": "import json\n"})
+    ran = run_agentci(["init", "--yes"], cwd=root)
+    assert "found framework: pydantic-ai" in ran.out
+    assert check_workflow(root)["record"] == "python 'bot/run me.py' {input}"
+    (root / WORKFLOW).unlink()
+    write(root, {"bot/other.py": agent})
+    ran = run_agentci(["init", "--yes"], cwd=root)
+    assert "several programs that may be the agent: bot/other.py, bot/run me.py" in ran.out
+    assert "the workflow answers the agent" not in ran.out
+    assert f"add `record: COMMAND` and `replay: true` to {WORKFLOW}" in ran.out
+    assert "record" not in check_workflow(root)
+
+
+def test_cases_of_all_eval_sets_are_recorded(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    sets = {f"evals/{x}.yaml": f"eval_cases:\n  - {{id: {x}, input: Hi {x}}}\n" for x in "ab"}
+    write(root, {"agent.py": RECORDED.replace("api, *rest", "rest"), **sets})
+    ran = run_agentci(["init", "--yes"], cwd=root)
+    assert "agentci record --cases evals/a.yaml --cases evals/b.yaml -- python" in ran.out
+    assert check_workflow(root)["cases"] == "evals/a.yaml\nevals/b.yaml\n"
+    assert complaints({"agent.yml": (root / WORKFLOW).read_text()}) == []
 
 
 def test_project_in_a_folder_of_the_repository(tmp_path: Path) -> None:
