@@ -34,6 +34,9 @@ class RecordingWriter:
 
     Args:
         kept: lines of an earlier recording that stay in the file.
+
+    Attributes:
+        replaces_file: whether there is an older file.
     """
 
     def __init__(self, path: ResolvedPath, kept: Sequence[str], workspace: Workspace) -> None:
@@ -41,26 +44,34 @@ class RecordingWriter:
         self._kept = kept
         self._workspace = workspace
         self._is_begun = False
+        self.replaces_file = is_file(path.path)
 
-    def add(self, lines: Sequence[str]) -> None:
+    def add(self, lines: Sequence[str], *, has_runs: bool) -> None:
         """Append the lines of a case; the first ones replace an older file.
+
+        Args:
+            has_runs: whether anything was recorded; else the lines say why not, which is only
+                needed in the place of an older file.
 
         Raises:
             InputError: the file cannot be written.
         """
         if self._is_begun:
             self._write(lines, is_appended=True)
-        elif lines:
+        elif lines and (has_runs or self.replaces_file):
             self._write([*self._kept, *lines])
             self._is_begun = True
 
-    def finish(self, lines: Sequence[str]) -> None:
+    def finish(self, lines: Sequence[str], *, has_runs: bool) -> None:
         """Write all lines in their final order; an older file stays if there are none.
+
+        Args:
+            has_runs: as for ``add``.
 
         Raises:
             InputError: the file cannot be written.
         """
-        if lines:
+        if lines and (has_runs or self.replaces_file):
             self._write([*lines, *self._kept])
 
     def _write(self, lines: Sequence[str], *, is_appended: bool = False) -> None:

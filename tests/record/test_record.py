@@ -22,6 +22,7 @@ from tests.helpers.support import ROOT, run_agentci
 from tests.helpers.waiting import wait_until
 from tests.record.recorded import (
     AGENT,
+    KEY,
     OUT,
     assert_no_key,
     describe,
@@ -250,6 +251,7 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
         (["record", "--", "no-such-program"], "cannot start `no-such-program`: No such file"),
         (["record", "--cases", "missing.jsonl", "--", "true"], "missing.jsonl"),
         (["record", "--out", ".", "--", "true"], "--out . is a folder"),
+        (["record", "--", "true", "a {input}"], "`{input}` in the command needs cases"),
         (["record", "--redact", "(", "--", "true"], "is not a regular expression"),
         (["record", "--case", "a", "--case", "b", "--", "true"], "only with --cases"),
     ],
@@ -562,7 +564,7 @@ def test_each_test_of_a_pytest_run_is_a_case(
 
 def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: MockModel) -> None:
     program = tmp_path / "agent.py"
-    agent = AGENT.read_text(encoding="utf-8")
+    agent = AGENT.read_text(encoding="utf-8").replace(KEY, "")
     assert '"type": "tool_result"' in agent
     program.write_text(
         agent.replace('"type": "tool_result"', '"is_error": True, "type": "tool_result"')

@@ -17,7 +17,14 @@ from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
 from agentci.model.problem import Problem
 from agentci.record.case_file import RecordCase, choose_cases, read_cases
-from agentci.record.recorder import NO_CASE, RecordedCase, RecordOrder, describe_exit, record
+from agentci.record.recorder import (
+    INPUT_PLACE,
+    NO_CASE,
+    RecordedCase,
+    RecordOrder,
+    describe_exit,
+    record,
+)
 from agentci.record.recording_file import (
     RecordingWriter,
     find_recording_path,
@@ -113,9 +120,7 @@ def make_recording(
     services = session.services
     workspace, interruption = services.workspace, services.interruption
     redactor = RecordingRedactor(services.variables.redactor, options.redact)
-    if not options.command:
-        hint = "write it after `--`, as in `agentci record -- python agent.py`"
-        raise InputError.from_message("no command to record", hint=hint)
+    _check_command(options)
     cases = _find_cases(options, workspace)
     path = find_recording_path(options.out, workspace)
     name = workspace.display_path(path.path)
@@ -124,7 +129,7 @@ def make_recording(
     writer = _make_writer(options, cases, path, workspace)
 
     def keep(found: RecordedCase) -> None:
-        writer.add(found.lines)
+        writer.add(found.lines, has_runs=bool(found.source))
         if options.replay is None and found.requests:
             # Those of a complete run stay, so that it can be replayed.
             is_kept = bool(found.incomplete)
@@ -146,14 +151,14 @@ def make_recording(
         is_stopped=interruption.is_requested,
     )
     found = record(order)
+    has_traces = any(each.source for each in found)
     lines = [line for each in found for line in each.lines]
-    writer.finish(lines)
+    writer.finish(lines, has_runs=has_traces)
     if options.replay is None and any(each.requests for each in found) and not options.case_ids:
         remove_other_cases(folder, [each.case for each in found])
-    has_traces = any(each.source for each in found)
-    _show_recording(found, lines if has_traces else (), name, session)
-    for each in found:
-        write_to_stream(_format_problems(each), services.err)
+    summary = _format_summary(found, name, replaces_file=writer.replaces_file)
+    _show_recording(lines if has_traces else (), name, summary, session)
+    write_to_stream("".join(map(_format_problems, found)), services.err)
     number = interruption.signal_number
     return Recording(
         file=name,
@@ -162,6 +167,21 @@ def make_recording(
         problems=tuple(problem for each in found for problem in _find_problems(each)),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
     )
+
+
+def _check_command(options: RecordOptions) -> None:
+    """Check that there is a command, and an input for its ``{input}``.
+
+    Raises:
+        InputError: there is not.
+    """
+    if not options.command:
+        hint = "write it after `--`, as in `agentci record -- python agent.py`"
+        raise InputError.from_message("no command to record", hint=hint)
+    if not options.cases and any(INPUT_PLACE in word for word in options.command):
+        message = f"`{INPUT_PLACE}` in the command needs cases"
+        hint = f"add --cases FILE, or write the input itself instead of `{INPUT_PLACE}`"
+        raise InputError.from_message(message, hint=hint)
 
 
 def _make_writer(
@@ -177,9 +197,7 @@ def _make_writer(
     return RecordingWriter(path, kept, workspace)
 
 
-def _show_recording(
-    found: Sequence[RecordedCase], lines: Sequence[str], file: str, session: Session
-) -> None:
+def _show_recording(lines: Sequence[str], file: str, summary: str, session: Session) -> None:
     """Print what came in as `agentci show` does, and how much it is."""
     if lines:
         from agentci.cli.commands.show import format_recording  # noqa: PLC0415 (after the agent)
@@ -189,7 +207,7 @@ def _show_recording(
         except RecordingError as error:  # as a case without a complete turn says, too
             shown = f"{escape_for_log_line(str(error.problem))}\n"
         write_to_stream(f"{shown}\n", session.out)
-    write_to_stream(f"{escape_for_log_line(_format_summary(found, file))}\n", session.out)
+    write_to_stream(f"{escape_for_log_line(summary)}\n", session.out)
 
 
 def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCase, ...]:
@@ -219,7 +237,7 @@ def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> Resol
     return workspace.resolve_given(given, named=f"--requests {given}")
 
 
-def _format_summary(found: Sequence[RecordedCase], name: str) -> str:
+def _format_summary(found: Sequence[RecordedCase], name: str, *, replaces_file: bool) -> str:
     turns = sum(each.summary.turns for each in found)
     calls = sum(each.model_calls for each in found)
     tools = sum(each.summary.tool_calls for each in found)
@@ -233,7 +251,8 @@ def _format_summary(found: Sequence[RecordedCase], name: str) -> str:
     sources = Counter(each.source for each in found if each.source)
     where = f"Recorded to {name}" if sources else "Nothing recorded"
     text = f"{where}: {', '.join(counts)}{_format_sources(sources)}"
-    if incomplete := sum(bool(each.incomplete) for each in found):
+    incomplete = sum(bool(each.incomplete) for each in found)
+    if incomplete and (sources or replaces_file):
         noted = format_count(incomplete, "incomplete run")
         text += f"; {name} has {noted}, an error in `agentci run`"
     return text
