@@ -52,6 +52,8 @@ from agentci.runner.services import Services
 # `node` is always replaced, since not every version runs TypeScript; the others only if they are
 # not installed.
 NODE: Final = "node"
+# What follows is code, which may import the files that further arguments name.
+CODE_OPTION: Final = "-e"
 # Substitutes for AgentV's SDKs, for repositories that have not installed them.
 SDK_FOLDER: Final = Path(agentci.execution.child.__file__).parent / "agentv"
 _SDK_IMPORT: Final = re.compile(rb"""['"](@agentv/(?:eval|sdk))['"]""")
@@ -87,6 +89,10 @@ def find_substitute_command(
         return None
     is_installed = program != NODE and _find_on_path(program, services) is not None
     words = arguments[1:] if arguments[:1] == ["run"] else arguments
+    if program == NODE and words[:1] == [CODE_OPTION]:
+        named = next((each for each in words if Path(each).suffix in node.TYPESCRIPT), "")
+        interpreter, *_ = node.command_for(Path(named), search_path=services.search_path)
+        return (interpreter, *_make_sdk_arguments(Path(named), b""), *words)
     if not words or Path(words[0]).suffix not in runtime.EXTENSIONS:
         return None
     script = folder / words[0]

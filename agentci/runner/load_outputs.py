@@ -29,6 +29,7 @@ from agentci.recordings.agentv.read import (
     INDEX_FOLDER,
     IndexEntry,
     is_index_row,
+    is_message_row,
     is_run_row,
     list_entries,
     make_failed_run,
@@ -325,6 +326,11 @@ def pair_outputs(
     return PairedOutputs(case_trials=case_trials, problems=(*reader.problems, *problems))
 
 
+def _read_first(found: tuple[str, bytes]) -> Json:
+    """The first JSON value of a file, given its name and content; None if there is none."""
+    return read_first_value(iter([found[1]]), file=found[0])
+
+
 class _OutputReader:
     """Reads files of outputs; after an error in one file, the others are still read."""
 
@@ -408,7 +414,7 @@ class _OutputReader:
         folder = path.path.parent
         if folder.name == INDEX_FOLDER:
             folder = folder.parent
-        for entry in list_entries(documents, [each for each in suites if each]):
+        for entry in list_entries(documents, [each for each in suites if each], self._ids):
             place = Place(file=file, line=entry.line)
             found = None if entry.error else self._read_output(entry, folder, place)
             if found is None:
@@ -429,10 +435,14 @@ class _OutputReader:
 
         A transcript in another format than rows of messages is left out if there is an answer.
         """
-        found = self._read_named(entry.transcript, folder, place)
-        if found is not None and is_run_row(read_first_value(iter([found[1]]), file=found[0])):
-            return found
-        return self._read_named(entry.answer, folder, place) or found
+        transcript, raw = (self._read_named(each, folder, place) for each in entry.transcripts)
+        if transcript is not None and is_message_row(_read_first(transcript)):
+            return transcript
+        if raw is not None and is_message_row(_read_first(raw)):
+            return raw
+        if transcript is not None and is_run_row(_read_first(transcript)):
+            return transcript
+        return self._read_named(entry.answer, folder, place) or transcript
 
     def _read_named(self, named: str, folder: Path, place: Place) -> tuple[str, bytes] | None:
         """The name and the content of a file of the run; None if there is none.

@@ -139,6 +139,107 @@ def test_key_of_similarity_must_be_a_variable(tmp_path: Path) -> None:
     assert (ran.code, "`api_key` must name a variable" in ran.out) == (2, True), ran.out
 
 
+def run_cases(folder: Path, document: dict[str, Any], *answers: str) -> dict[str, Any]:
+    """The results of an eval file by their evaluators; each case gets one of ``answers``."""
+    (folder / "a.eval.yaml").write_text(json.dumps(document))
+    rows = [
+        {"id": case["id"], "text": answer}
+        for case, answer in zip(document["tests"], answers, strict=True)
+    ]
+    (folder / "a.outputs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ran = run_agentci(["run"], cwd=folder)
+    assert ran.code in {0, 1, 3}, ran.out
+    return {f"{each['case']}/{each['evaluator']}": each for each in ran.results["results"]}
+
+
+def test_transforms_change_the_output_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "shout.ts").write_text(
+        "import { mark } from './mark.js';\n"
+        "export const shout = async (output: string, context: any): Promise<string> =>\n"
+        "  output.toUpperCase() + context.vars.who + mark;\n"
+    )
+    (tmp_path / "lib" / "mark.ts").write_text("export const mark: string = '!';")
+    own = {"type": "equals", "value": "HI Ada!?", "transform": "output + '?'"}
+    member = {"metric": "low", "type": "contains", "value": "hi", "transform": "output.slice(0, 2)"}
+    found = run_cases(
+        tmp_path,
+        {
+            "prompts": ["p"],
+            "default_test": {"options": {"transform": "output.trim() + ' '"}},
+            "assert": [{"metric": "all", "type": "python", "value": "output == 'HI Ada!'"}],
+            "tests": [
+                {
+                    "id": "a",
+                    "vars": {"who": "Ada"},
+                    "options": {"transform": "file://lib/shout.ts:shout"},
+                    "assert": [{"metric": "own", **own}],
+                },
+                {
+                    "id": "b",
+                    "assert": [{"metric": "set", "type": "assert-set", "assert": [member]}],
+                },
+            ],
+        },
+        "hi ",
+        " hi",
+    )
+    assert {name: each["score"] for name, each in found.items()} == {
+        "a/own": 1,
+        "a/all": 1,
+        "b/set": 1,
+        "b/all": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("transform", "reason"),
+    [
+        ("undefined", "the `transform` of `m` exited with code 1: the function returned nothing"),
+        ("output.gone()", "output.gone is not a function"),
+        ("process.exit(0)", "the `transform` of `m` printed something else"),
+    ],
+)
+def test_transform_without_a_value_is_errored(tmp_path: Path, transform: str, reason: str) -> None:
+    entry = {"metric": "m", "type": "contains", "value": "x", "transform": transform}
+    [result] = run_cases(
+        tmp_path, {"prompts": ["p"], "tests": [{"id": "a", "assert": [entry]}]}, "x"
+    ).values()
+    assert (result["status"], reason in result["reason"]) == ("errored", True), result["reason"]
+
+
+def test_transformed_value_is_written_as_json(tmp_path: Path) -> None:
+    entry = {"type": "equals", "value": '{\n  "a": [\n    1\n  ]\n}'}
+    document = {
+        "prompts": ["p"],
+        "tests": [{"id": "a", "options": {"transform": "({a: [1]})"}, "assert": [entry]}],
+    }
+    [result] = run_cases(tmp_path, document, "x").values()
+    assert result["status"] == "passed", result
+
+
+def test_config_of_a_set_is_that_of_its_members(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(
+        "import json, sys\nprint(json.dumps({'score': json.load(sys.stdin)['config']['a']}))"
+    )
+    members: list[dict[str, Any]] = [
+        {
+            "type": "javascript",
+            "value": "context.config.a === 1 && context.config.b === 3",
+            "config": {"b": 3},
+        },
+        {"type": "python", "value": "context['config'] == {'a': 1, 'b': 2}"},
+        {"type": "script", "command": ["python3", "s.py"]},
+        {"type": "contains", "value": "x"},
+        {"type": "assert-set", "assert": [{"type": "python", "value": "context['config']['a']"}]},
+    ]
+    entry = {"type": "assert-set", "config": {"a": 1, "b": 2}, "assert": members}
+    [result] = run_cases(
+        tmp_path, {"prompts": ["p"], "tests": [{"id": "a", "assert": [entry]}]}, "x"
+    ).values()
+    assert (result["status"], result["score"]) == ("passed", 1.0), result
+
+
 DIFF = "--- a/x\n+++ b/x\n+new\n"
 
 
@@ -171,3 +272,44 @@ def test_run_folder_of_agentv_5_is_read_with_its_file_changes(tmp_path: Path) ->
     (outputs / "file_changes.diff").write_text(DIFF)
     ran = run_agentci(["run", "--traces", "out"], cwd=tmp_path)
     assert ran.code == 0, ran.out
+
+
+def test_run_folder_of_agentv_5_has_tool_calls_and_prompts(tmp_path: Path) -> None:
+    """The messages are in the raw transcript, unless that is a log of the agent."""
+    used = {"type": "trajectory:tool-used", "value": "search"}
+    document = {
+        "prompts": [{"id": "one way", "prompt": "p"}, {"id": "two", "prompt": "q"}],
+        "tests": [{"id": "a", "assert": [used]}],
+    }
+    (tmp_path / "a.eval.yaml").write_text(json.dumps(document))
+    rows = [
+        {
+            "test_id": "a",
+            "prompt_id": prompt,
+            "transcript_path": f"{folder}/transcript.json",
+            "transcript_raw_path": f"{folder}/transcript-raw.jsonl",
+            "answer_path": f"{folder}/answer.md",
+        }
+        for folder, prompt in (("1", "one way"), ("2", "two"))
+    ]
+    message = {
+        "schema_version": "agentv.transcript.v1",
+        "test_id": "a",
+        "message_index": 0,
+        "role": "assistant",
+        "content": "Found.",
+        "tool_calls": [{"tool": "search", "input": {}}],
+        "source": {"kind": "agentv_run", "provider": "claude"},
+    }
+    (tmp_path / "out" / ".internal").mkdir(parents=True)
+    (tmp_path / "out" / ".internal" / "index.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for folder, raw in (("1", message), ("2", {"type": "item", "text": "log"})):
+        (tmp_path / "out" / folder).mkdir()
+        (tmp_path / "out" / folder / "transcript.json").write_text('{"timeline": []}')
+        (tmp_path / "out" / folder / "transcript-raw.jsonl").write_text(json.dumps(raw))
+        (tmp_path / "out" / folder / "answer.md").write_text("Found.")
+    ran = run_agentci(["run", "--traces", "out"], cwd=tmp_path)
+    assert {each["case"]: each["status"] for each in ran.results["results"]} == {
+        "a__prompt_one-way": "passed",
+        "a__prompt_two": "errored",
+    }

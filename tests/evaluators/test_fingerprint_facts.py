@@ -141,6 +141,7 @@ AGENTV_ENTRIES = {
     "trajectory:step_count": "{type: 'trajectory:step-count', value: {max: 1}}",
     "skill_trigger": "{type: skill-trigger, skill: a}",
     **{kind: f"{{type: {kind}, value: a}}" for kind in ("python", "javascript", "webhook")},
+    "equals: transformed": "{type: equals, value: '1', transform: output.trim()}",
     "similar": "{type: similar, value: a}",
 }
 

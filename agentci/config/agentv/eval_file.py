@@ -72,7 +72,7 @@ def expand_eval_file(
     own_types = CustomTypes(files=files)
     root = _change_case_lists(external.collect(root), external.expand)
     root = _change_evaluator_lists(root, includes.expand)
-    is_new = version5.is_version5(document.root)
+    is_new = version5.is_version5(document.root, find_value(root, TESTS_KEY))
     cases = version5.Version5Cases(root=root, files=files)
     root = cases.rewrite() if is_new else root
     root = _change_evaluator_lists(

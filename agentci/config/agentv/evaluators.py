@@ -17,6 +17,7 @@ from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
 from agentci.evaluators.agentv import registry
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEvaluator, AgentvVersion
+from agentci.evaluators.agentv.inline_assertions import TransformSpec, build_transformed
 from agentci.evaluators.agentv.judge_templates import TemplateReader
 from agentci.evaluators.agentv.payload import PayloadFormat
 from agentci.evaluators.fields import REPEAT_HAS_NO_EFFECT, REPEAT_HINT, check_repeat_by
@@ -51,6 +52,7 @@ def make_unique_name(name: str, taken: Collection[str]) -> str:
     return name if name not in taken else next(each for each in numbered if each not in taken)
 
 
+TRANSFORM_KEY: Final = "transform"
 # Types whose `value` is not part of a name.
 UNNAMED_TYPES: Final = ("python", "javascript", "webhook", "similar")
 
@@ -213,7 +215,35 @@ class EvaluatorReader(Struct, kw_only=True):
             self.made_names.add(name)
         if entry.get("required") not in (None, False):
             self.required_names.add(name)
-        return self._build_evaluator(entry, name, kind, at, threshold)
+        if entry.get(TRANSFORM_KEY) is None:
+            return self._build_evaluator(entry, name, kind, at, threshold)
+        own = {key: value for key, value in entry.items() if key != TRANSFORM_KEY}
+        evaluator = self._build_evaluator(own, name, kind, at, threshold)
+        return evaluator and self._transform(evaluator, entry[TRANSFORM_KEY], at, threshold)
+
+    def _transform(
+        self, evaluator: AgentvEvaluator, given: Json, at: KeyPath, threshold: float
+    ) -> AgentvEvaluator | None:
+        """The evaluator of what the functions in ``given`` make of the output."""
+        if not isinstance(given, Mapping) and not (isinstance(given, str) and given.strip()):
+            hint = "for example `output.trim()` or file://PATH:FUNCTION"
+            self._add_problem("`transform` must be JavaScript", (*at, TRANSFORM_KEY), hint=hint)
+            return None
+        spec, problems = read_part(
+            self.document,
+            TransformSpec,
+            at=(*at, TRANSFORM_KEY),
+            noun="transform",
+            data=given if isinstance(given, Mapping) else {"steps": [given]},
+        )
+        self.problems += problems
+        if spec is None:
+            return None
+        try:
+            return build_transformed(evaluator, spec, self._make_context(at, (), threshold))
+        except InputError as error:
+            self.problems += error.problems
+            return None
 
     def _handle_missing_name(
         self, entry: JsonObject, kind: str, at: KeyPath, threshold: float

@@ -1,5 +1,6 @@
 """Insert parts of an eval file from other files: cases, included evaluators, custom types."""
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -8,6 +9,7 @@ from msgspec import Struct, field
 
 from agentci._util.text.json_text import is_shallow
 from agentci.config.agentv import tree
+from agentci.config.agentv.csv_cases import parse_csv_cases
 from agentci.config.agentv.evaluators import make_unique_name
 from agentci.config.agentv.files import FileResolver, ReferencedFile
 from agentci.config.discovery import CASE_KEYS, TRACE_FILE_HINT
@@ -98,6 +100,9 @@ def _make_case_node(document: Document, file: str) -> Node:
 
 URL_PREFIX: Final = "file://"
 JSONL_EXTENSION: Final = ".jsonl"
+CSV_EXTENSION: Final = ".csv"
+# A program that makes cases, with the name of its function.
+CASES_PROGRAM: Final = re.compile(r"(?P<path>.*\.(?:mjs|cjs|js|mts|cts|ts|py))(?::[^/:]+)?")
 # Other keys with cases, since AgentV 5.
 SCENARIOS_KEY: Final = "scenarios"
 IMPORTS_KEY: Final = "imports"
@@ -184,8 +189,8 @@ class ExternalCases(Struct, kw_only=True):
     def _warn(self, message: str, place: Place, hint: str) -> None:
         self.problems.append(Problem(message=message, place=place, hint=hint, severity="warning"))
 
-    def _add_error(self, message: str, place: Place) -> None:
-        self.problems.append(Problem(message=message, place=place))
+    def _add_error(self, message: str, place: Place, hint: str | None = None) -> None:
+        self.problems.append(Problem(message=message, place=place, hint=hint))
 
     def expand(self, cases: Node) -> Node:
         """Replace paths in the list ``cases`` with the cases they name; keep other nodes."""
@@ -204,15 +209,21 @@ class ExternalCases(Struct, kw_only=True):
             yield from self._read_files(item.value, item)
         elif tree.find_value(item, INCLUDE_KEY) is None:
             yield item
-        elif _find_text(item, "type") == "suite":
+        elif tree.find_text(item, "type") == "suite":
             self._warn("an included eval file has no effect", item.place, SUITE_HINT)
         else:
             yield from self._read_import(item, INCLUDE_KEY)
 
     def _read_files(self, named: str, node: ScalarNode) -> Iterator[Node]:
         """Read the cases of all files that match ``named``."""
+        named = named.removeprefix(URL_PREFIX)
+        if program := CASES_PROGRAM.fullmatch(named):
+            hint = "save the cases that it makes as .json or .jsonl, and name that file"
+            message = f"the cases of program {program['path']} are not read: no program makes cases"
+            self._add_error(message, node.place, hint=hint)
+            return
         try:
-            sources = self.files.cases(named.removeprefix(URL_PREFIX), node.place)
+            sources = self.files.cases(named, node.place)
         except InputError as error:
             self.problems += error.problems
             return
@@ -226,12 +237,20 @@ class ExternalCases(Struct, kw_only=True):
         if source.file.endswith(JSONL_EXTENSION):
             yield from parse_json_lines(source.data, file=source.file).items
             return
+        if source.file.endswith(CSV_EXTENSION):
+            folder = self.files.folder(None, Place(file=source.file))
+            yield from parse_csv_cases(
+                source.data, file=source.file, path=source.path, folder=folder
+            ).items
+            return
         root, problems = read_tree(source.data, file=source.file)
         self.problems += problems
+        inner = tree.find_value(root, V4_CASES_KEY) if source.file.endswith(".json") else None
+        listed = root if inner is None else inner
         if source.case_id is not None:
             yield _with_folder_id(root, source.case_id)
-        elif isinstance(root, SequenceNode):
-            yield from root.items
+        elif isinstance(listed, SequenceNode):
+            yield from listed.items
         else:
             raise InputError.from_message(
                 "a file of cases must be a list",
@@ -254,12 +273,6 @@ def _list_items(node: Node | None) -> tuple[Node, ...]:
     return () if node is None else (node,)
 
 
-def _find_text(node: Node, key: str) -> str:
-    """The text of ``key``; empty if there is none."""
-    found = tree.find_value(node, key)
-    return "" if not isinstance(found, ScalarNode) or found.value is None else str(found.value)
-
-
 def _join_rows(
     rows: SequenceNode, tests: SequenceNode, scenario: int, taken: set[str]
 ) -> Iterator[Node]:
@@ -273,7 +286,7 @@ def _join_rows(
             if not isinstance(row, MappingNode) or not isinstance(test, MappingNode):
                 yield test
                 continue
-            own, shared = (_find_text(each, "id") for each in (test, row))
+            own, shared = (tree.find_text(each, "id") for each in (test, row))
             ending = f"__scenario_test_{number}" if len(tests.items) > 1 else ""
             default = f"scenario-{scenario}-{row_number}-{number}"
             name = own or (f"{shared}{ending}" if shared else default)

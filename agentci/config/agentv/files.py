@@ -124,7 +124,7 @@ ASSERTION_FOLDERS: Final = (".agentv/assertions", ".agentv/graders", ".agentv/ju
 ASSERTION_EXTENSIONS: Final = (".ts", ".js", ".mts", ".mjs")
 SEARCH_HINT: Final = "looked in the folder of this file, and in those above"
 CASE_FILES: Final = ("case.yaml", "case.yml")
-CASE_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonl")
+CASE_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonl", ".csv")
 
 
 class WorkspaceFileResolver:

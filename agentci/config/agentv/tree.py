@@ -1,6 +1,6 @@
 """Build and change YAML trees whose parts may come from different positions."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import (
@@ -92,6 +92,18 @@ def find_value(node: Node | None, key: str) -> Node | None:
     """The value of ``key``; None if ``node`` is not a mapping or has no such key."""
     found = node.fields.get(key) if isinstance(node, MappingNode) else None
     return None if found is None else found.value
+
+
+def find_text(node: Node | None, key: str) -> str:
+    """The value of ``key`` as text; empty if there is none."""
+    found = find_value(node, key)
+    return "" if not isinstance(found, ScalarNode) or found.value is None else str(found.value)
+
+
+def find_first(owner: Node | None, keys: Sequence[str]) -> Node | None:
+    """The value of the first of ``keys`` that ``owner`` has."""
+    found: list[Node | None] = [find_value(owner, key) for key in keys]
+    return next((each for each in found if each is not None), None)
 
 
 def make_document(root: MappingNode, *, file: str, problems: Iterable[Problem]) -> YamlDocument:

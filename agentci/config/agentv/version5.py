@@ -1,15 +1,25 @@
 """Rewrite eval files of AgentV 5 as AgentV 4 would have written them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, field
 
+from agentci.config.agentv.evaluators import TRANSFORM_KEY
 from agentci.config.agentv.external_files import IMPORTS_KEY, SCENARIOS_KEY
 from agentci.config.agentv.files import FileResolver
-from agentci.config.agentv.shared_values import CASE_PLACEHOLDER, CaseSubstitution
+from agentci.config.agentv.prompts import PROMPTS_KEY, PromptReader, name_case
+from agentci.config.agentv.shared_values import (
+    CASE_PLACEHOLDER,
+    INPUT_KEYS,
+    TURNS_KEY,
+    CaseSubstitution,
+)
 from agentci.config.agentv.tree import (
     change_items,
+    find_first,
+    find_text,
     find_value,
     make_mapping,
     make_mapping_from_entries,
@@ -26,7 +36,6 @@ from agentci.model.json import JsonObject
 from agentci.model.problem import Problem
 
 TESTS_KEY: Final = "tests"
-PROMPTS_KEY: Final = "prompts"
 DEFAULTS_KEY: Final = "default_test"
 ASSERT_KEY: Final = "assert"
 LIST_KEYS: Final = ("assertions", ASSERT_KEY)
@@ -36,16 +45,17 @@ VERSION_KEYS: Final = (
     *(PROMPTS_KEY, DEFAULTS_KEY, "evaluate_options"),
     *(SCENARIOS_KEY, IMPORTS_KEY, "providers", "environment"),
 )
-READ_DEFAULTS: Final = (*LIST_KEYS, "vars", "threshold", "metadata")
-PROMPT_TEXT_KEYS: Final = ("prompt", "raw", "content", "template")
+OPTIONS_KEY: Final = "options"
+READ_DEFAULTS: Final = (*LIST_KEYS, "vars", "threshold", "metadata", OPTIONS_KEY)
 URL_PREFIX: Final = "file://"
-# Prompts that are made by a program.
-PROGRAM_ENDINGS: Final = (".js", ".mjs", ".ts", ".mts", ".py")
 # Keys of an evaluator whose placeholders are those of prompts and programs.
-UNSUBSTITUTED_KEYS: Final = ("prompt", "script", "command", "config")
+UNSUBSTITUTED_KEYS: Final = ("prompt", "script", "command", "config", TRANSFORM_KEY)
 NOT_PREFIX: Final = "not-"
 RUBRIC_LIST_KEYS: Final = ("criteria", "rubrics")
 RUBRIC_TYPE: Final = "llm_rubric"
+SET_TYPE: Final = "assert_set"
+# Types of evaluators that read a `config`.
+CONFIGURED_TYPES: Final = (SET_TYPE, "code_judge", "python", "javascript", "webhook", "similar")
 GOAL_TYPE: Final = "trajectory:goal_success"
 GOAL_PROMPT: Final = """Rate how well the run of the agent achieves this goal:
 {goal}
@@ -57,10 +67,19 @@ GOAL_PROMPT: Final = """Rate how well the run of the agent achieves this goal:
 {{{{ candidate_answer }}}}"""
 
 
-def is_version5(root: MappingNode) -> bool:
-    """Whether the file is of AgentV 5."""
+def is_version5(root: MappingNode, cases: Node | None) -> bool:
+    """Whether the file is of AgentV 5, by its keys or by the first of its ``cases``."""
     listed = any(key in root.fields for key in (TESTS_KEY, SCENARIOS_KEY, IMPORTS_KEY))
-    return listed and any(key in root.fields for key in VERSION_KEYS)
+    return listed and (
+        any(key in root.fields for key in VERSION_KEYS)
+        or any(map(_has_variable_input, cases.items if isinstance(cases, SequenceNode) else ()))
+    )
+
+
+def _has_variable_input(case: Node) -> bool:
+    """Whether a case has its input only among its variables, as since AgentV 5."""
+    own = find_first(case, INPUT_KEYS)
+    return own is None and find_value(find_value(case, "vars"), "input") is not None
 
 
 class Version5Cases(Struct, kw_only=True):
@@ -76,21 +95,31 @@ class Version5Cases(Struct, kw_only=True):
 
     def rewrite(self) -> MappingNode:
         """The file with `input` and `expected_output` in each case, and evaluators without vars."""
-        prompt = self._read_prompt()
+        prompts = PromptReader(root=self.root, files=self.files, problems=self.problems).read()
         defaults = self._read_defaults()
         shared = self._merge_shared(defaults)
         values: dict[str, Node] = {}
-        moves = any(map(_has_placeholder, shared))
+        tests = find_value(self.root, TESTS_KEY)
+        cases = tests.items if isinstance(tests, SequenceNode) else ()
+        transforms = any(_find_transform(each) is not None for each in (defaults, *cases))
+        moves = transforms or any(map(_has_placeholder, shared))
         if shared and not moves:
             values[ASSERT_KEY] = make_sequence(shared, shared[0].place)
-        tests = find_value(self.root, TESTS_KEY)
         if isinstance(tests, SequenceNode):
-            values[TESTS_KEY] = change_items(
-                tests,
-                lambda case: self._rewrite_case(
-                    case, defaults, prompt=prompt, shared=shared if moves else ()
-                ),
+            moved = shared if moves else ()
+            for case in cases:
+                self._check_options(case)
+            rewritten = (
+                self._rewrite_case(
+                    name_case(case, prompt if len(prompts) > 1 else None),
+                    defaults,
+                    prompt=prompt.node,
+                    shared=moved,
+                )
+                for case in cases
+                for prompt in prompts
             )
+            values[TESTS_KEY] = make_sequence(rewritten, tests.place)
         threshold = find_value(defaults, "threshold")
         if threshold is not None and "threshold" not in self.root.fields:
             values["threshold"] = threshold
@@ -117,6 +146,7 @@ class Version5Cases(Struct, kw_only=True):
     def _merge_shared(self, defaults: Node | None) -> tuple[Node, ...]:
         """The evaluators of all cases: those of the file, then those of `default_test`."""
         if isinstance(defaults, MappingNode):
+            self._check_options(defaults)
             for key in defaults.fields:
                 if key not in READ_DEFAULTS:
                     self._warn(f"`{key}` of `{DEFAULTS_KEY}` has no effect", defaults, key)
@@ -130,72 +160,47 @@ class Version5Cases(Struct, kw_only=True):
     ) -> Node:
         if not isinstance(case, MappingNode):
             return case
+        fields = {key: each for key, each in case.fields.items() if key != OPTIONS_KEY}
+        root = make_mapping_from_entries(fields, case.place)
+        values = _rewrite_input(case, defaults, prompt)
+        return replace_values(root, {**values, **self._rewrite_list(case, defaults, shared)})
+
+    def _rewrite_list(
+        self, case: MappingNode, defaults: Node | None, shared: tuple[Node, ...]
+    ) -> dict[str, Node]:
+        """The evaluators of a case, with its variables and transforms, by their key."""
         variables = _merge(find_value(defaults, "vars"), find_value(case, "vars"))
-        values: dict[str, Node] = {}
-        if variables is not None:
-            # Prompts may name `vars.NAME`.
-            inner = make_mapping({"vars": variables}, variables.place)
-            values["vars"] = replace_values(inner, _list_values(variables))
-        metadata = _merge(find_value(defaults, "metadata"), find_value(case, "metadata"))
-        if metadata is not None:
-            values["metadata"] = metadata
-        own_input = find_value(variables, "input")
-        asked = prompt if prompt is not None else own_input
-        if asked is not None and find_value(case, "input") is None:
-            values["input"] = asked
-        expected = find_value(variables, EXPECTED_KEY)
-        if expected is not None and find_value(case, EXPECTED_KEY) is None:
-            values[EXPECTED_KEY] = expected
         own = _find_list(case)
         skips = find_value(find_value(case, "execution"), "skip_defaults")
         added = () if isinstance(skips, ScalarNode) and skips.value is True else shared
         own_items = own.items if isinstance(own, SequenceNode) else ()
-        if own_items or added:
-            listed = make_sequence((*own_items, *added), own.place if own else added[0].place)
-            key = next((each for each in LIST_KEYS if find_value(case, each)), ASSERT_KEY)
-            values[key] = self._substitute(listed, variables)
-        return replace_values(case, values)
+        given = _find_transform(case) or _find_transform(defaults)
+        transform = None if find_value(case, TURNS_KEY) is not None else given
+        criteria = find_value(case, "criteria")
+        if transform is not None and criteria is not None and not (own_items or added):
+            own_items = (criteria,)  # AgentV evaluates the criteria, too
+        if not (own_items or added):
+            return {}
+        listed = make_sequence((*own_items, *added), own.place if own else case.place)
+        key = next((each for each in LIST_KEYS if find_value(case, each)), ASSERT_KEY)
+        return {key: _add_transform(self._substitute(listed, variables), transform, variables)}
 
-    def _substitute(self, entries: SequenceNode, variables: Node | None) -> Node:
+    def _check_options(self, owner: Node) -> None:
+        """Warn about options that have no effect: all but `transform`, which needs one output."""
+        options = find_value(owner, OPTIONS_KEY)
+        has_turns = find_value(owner, TURNS_KEY) is not None
+        for key, entry in options.fields.items() if isinstance(options, MappingNode) else ():
+            if key != TRANSFORM_KEY or has_turns:
+                place = entry.place
+                message = f"`{OPTIONS_KEY}.{key}` has no effect"
+                self.problems.append(Problem(message=message, place=place, severity="warning"))
+
+    def _substitute(self, entries: SequenceNode, variables: Node | None) -> SequenceNode:
         """Replace variables in evaluators, except in prompts and programs."""
         data = None if variables is None else plain_data(variables)
         known: JsonObject = data if isinstance(data, dict) else {}
         fill = CaseSubstitution(values={**known, "vars": known}, keeps_unknown=True).substitute
         return change_items(entries, lambda entry: _substitute_entry(entry, fill))
-
-    def _read_prompt(self) -> Node | None:
-        """The prompt of all cases; None if there is none."""
-        prompts = find_value(self.root, PROMPTS_KEY)
-        listed = prompts.items if isinstance(prompts, SequenceNode) else (prompts,)
-        if len(listed) > 1:
-            self._warn(
-                f"only the first of {len(listed)} prompts has an effect",
-                self.root,
-                PROMPTS_KEY,
-                hint="recorded outputs have one answer per case; write one file per prompt",
-            )
-        first = listed[0] if listed else None
-        if isinstance(first, MappingNode) and "role" in first.fields:
-            return make_sequence([first], first.place)
-        if isinstance(first, MappingNode):
-            first = _find_first(first, PROMPT_TEXT_KEYS)
-        if isinstance(first, ScalarNode) and str(first.value).startswith(URL_PREFIX):
-            return self._read_prompt_file(first)
-        return first
-
-    def _read_prompt_file(self, node: ScalarNode) -> Node | None:
-        """The text of the file that ``node`` names; None if it is a program or cannot be read."""
-        named = str(node.value).removeprefix(URL_PREFIX)
-        if named.endswith(PROGRAM_ENDINGS) or named.rpartition(":")[0].endswith(PROGRAM_ENDINGS):
-            hint = "evaluators see `vars.input` as the input"
-            message = "a prompt that a program makes has no effect"
-            self._warn(message, self.root, PROMPTS_KEY, hint=hint)
-            return None
-        try:
-            return make_node(self.files.read(named, node.place).text, node.place)
-        except InputError as error:
-            self.problems += error.problems
-            return None
 
     def _warn(self, message: str, owner: MappingNode, key: str, *, hint: str | None = None) -> None:
         place = owner.fields[key].place
@@ -222,9 +227,12 @@ def _rewrite_entry(entry: Node) -> Node:
         twice = isinstance(negates, ScalarNode) and negates.value is True
         fields["negate"] = make_node(not twice, kind.place)
         fields["type"] = make_node(name, kind.place)
-    rewrite = REWRITTEN_TYPES.get(normalize_type_name(name))
+    normalized = normalize_type_name(name)
+    rewrite = REWRITTEN_TYPES.get(normalized)
     if rewrite is not None:
         rewrite(fields, kind)
+    if normalized == SET_TYPE:
+        _share_config(fields)
     if {key: each.value for key, each in entry.fields.items()} == fields:
         return entry
     kept = {key: each for key, each in entry.fields.items() if key in fields}
@@ -238,7 +246,7 @@ def _rewrite_rubric(fields: dict[str, Node], kind: Node) -> None:
     _rename(fields, "threshold", "min_score")
     value = fields.pop("value", None)
     if isinstance(value, MappingNode):
-        inner = _find_first(value, RUBRIC_LIST_KEYS)
+        inner = find_first(value, RUBRIC_LIST_KEYS)
         value = inner if isinstance(inner, SequenceNode) else make_sequence([value], value.place)
     if isinstance(value, SequenceNode):
         fields["rubrics"] = change_items(value, _drop_operator)
@@ -270,6 +278,23 @@ def _rewrite_goal(fields: dict[str, Node], kind: Node) -> None:
         fields["prompt"] = make_node(GOAL_PROMPT.format(goal=goal.value), goal.place)
 
 
+def _share_config(fields: dict[str, Node]) -> None:
+    """`assert-set`: its members with a `config` inherit that of the set."""
+    shared = fields.pop("config", None)
+    for key in LIST_KEYS:
+        members = fields.get(key)
+        if isinstance(members, SequenceNode) and shared is not None:
+            fields[key] = change_items(members, partial(_inherit_config, shared))
+
+
+def _inherit_config(shared: Node, member: Node) -> Node:
+    name = normalize_type_name(find_text(member, "type").removeprefix(NOT_PREFIX))
+    if not isinstance(member, MappingNode) or name not in CONFIGURED_TYPES:
+        return member
+    config = _merge(shared, find_value(member, "config"))
+    return member if config is None else replace_values(member, {"config": config})
+
+
 def _rewrite_cost(fields: dict[str, Node], _: Node) -> None:
     """`cost`: AgentV 5 names the limit as other limits."""
     _rename(fields, "threshold", "budget")
@@ -287,14 +312,67 @@ REWRITTEN_TYPES: Final[Mapping[str, Callable[[dict[str, Node], Node], None]]] = 
 }
 
 
+def _rewrite_input(
+    case: MappingNode, defaults: Node | None, prompt: Node | None
+) -> dict[str, Node]:
+    """The variables, the metadata, the input and the expected output of a case."""
+    variables = _merge(find_value(defaults, "vars"), find_value(case, "vars"))
+    values: dict[str, Node] = {}
+    if variables is not None:
+        # Prompts may name `vars.NAME`.
+        inner = make_mapping({"vars": variables}, variables.place)
+        values["vars"] = replace_values(inner, _list_values(variables))
+    metadata = _merge(find_value(defaults, "metadata"), find_value(case, "metadata"))
+    if metadata is not None:
+        values["metadata"] = metadata
+    own_input = find_value(variables, "input")
+    asked = prompt if prompt is not None else own_input
+    if asked is not None and find_value(case, "input") is None:
+        values["input"] = asked
+    expected = find_value(variables, EXPECTED_KEY)
+    if expected is not None and find_value(case, EXPECTED_KEY) is None:
+        values[EXPECTED_KEY] = expected
+    return values
+
+
+def _find_transform(owner: Node | None) -> Node | None:
+    return find_value(find_value(owner, OPTIONS_KEY), TRANSFORM_KEY)
+
+
+def _add_transform(
+    entries: SequenceNode, transform: Node | None, variables: Node | None
+) -> SequenceNode:
+    """Put the transform of a case before those of its evaluators, with its variables.
+
+    Texts of the list become one evaluator, as they do without a transform.
+    """
+    texts = [each for each in entries.items if isinstance(each, ScalarNode)]
+    if transform is not None and texts:
+        place = texts[0].place
+        text_fields = {
+            "type": make_node("rubrics", place),
+            "criteria": make_sequence(texts, place),
+            "weight": make_node(len(texts), place),
+        }
+        joined = make_mapping(text_fields, place)
+        kept = [*(each for each in entries.items if not isinstance(each, ScalarNode)), joined]
+        return _add_transform(make_sequence(kept, entries.place), transform, variables)
+
+    def add(entry: Node) -> Node:
+        own = find_value(entry, TRANSFORM_KEY)
+        steps = [each for each in (transform, own) if each is not None]
+        if not steps or not isinstance(entry, MappingNode):
+            return entry
+        fields: dict[str, Node] = {"steps": make_sequence(steps, steps[0].place)}
+        if variables is not None:
+            fields["vars"] = variables
+        return replace_values(entry, {TRANSFORM_KEY: make_mapping(fields, steps[0].place)})
+
+    return change_items(entries, add)
+
+
 def _find_list(owner: Node | None) -> Node | None:
-    return _find_first(owner, LIST_KEYS)
-
-
-def _find_first(owner: Node | None, keys: Sequence[str]) -> Node | None:
-    """The value of the first of ``keys`` that ``owner`` has."""
-    found: list[Node | None] = [find_value(owner, key) for key in keys]
-    return next((each for each in found if each is not None), None)
+    return find_first(owner, LIST_KEYS)
 
 
 def _list_values(node: Node) -> dict[str, Node]:

@@ -32,6 +32,11 @@ def extract_reference_answer(agentv_case: AgentvCase) -> str:
 
 def extract_candidate_answer(transcript: Transcript) -> str:
     """Return the last assistant message with content; messages without content may follow it."""
+    return _format_content(find_last_content(transcript), indent=None)
+
+
+def find_last_content(transcript: Transcript) -> Json:
+    """Return the content of that message as recorded, or an empty text."""
     if transcript.answer is not None:
         return transcript.answer
     contents = (
@@ -39,7 +44,7 @@ def extract_candidate_answer(transcript: Transcript) -> str:
         for message in reversed(transcript.messages)
         if message.role == ASSISTANT and message.content is not None
     )
-    return _format_content(next(contents, ""), indent=None)
+    return next(contents, "")
 
 
 def _extract_texts(message: JsonObject) -> Iterator[str]:

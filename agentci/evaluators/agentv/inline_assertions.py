@@ -1,22 +1,28 @@
 """Assertions of AgentV 5 by code in the eval file, by a service, or by similarity to a text."""
 
+import posixpath
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import Field, JsonValue, model_validator
 
 from agentci._util.text.javascript import stringify_json
+from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentv.agentv_evaluator import (
     AgentvContext,
     AgentvEntry,
+    AgentvEvaluator,
     define_agentv_entry,
     make_agentv_identity,
     make_pass_threshold,
     make_required_judge,
 )
-from agentci.evaluators.agentv.case_texts import extract_candidate_answer
-from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, CodeJudge
+from agentci.evaluators.agentv.case_texts import extract_candidate_answer, find_last_content
+from agentci.evaluators.agentv.code_judge import (
+    DEFAULT_TIMEOUT_SECONDS,
+    CodeJudge,
+)
 from agentci.evaluators.agentv.findings import (
     Finding,
     PassThreshold,
@@ -25,9 +31,10 @@ from agentci.evaluators.agentv.findings import (
     make_agentv_judgement,
 )
 from agentci.evaluators.agentv.payload import NO_RUN, make_judge_payload, to_camel_case
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.fields import RepeatableEntry, Share, Text, optional
+from agentci.evaluators.definition import Definition, Facts, define_command
+from agentci.evaluators.fields import RepeatableEntry, Share, StrictModel, Text, optional
 from agentci.evaluators.judge_config import VARIABLE_PLACEHOLDER, TargetJudgeSpec, define_judge
+from agentci.evaluators.program_output import describe_exit, parse_output
 from agentci.evaluators.recorded_calls import TOOL_CALLS
 from agentci.model.case import AgentvCase, Case, Expectation
 from agentci.model.json import Json, JsonObject
@@ -35,11 +42,14 @@ from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import RequiredJudge
 from agentci.model.requests import (
     CompareEmbeddings,
+    Compose,
     ConstantJudgement,
     EmbeddingSimilarity,
     Prerequisite,
+    ProgramOutput,
     Response,
     RunCommand,
+    Task,
 )
 from agentci.model.trace import Transcript
 from agentci.model.values import replace
@@ -109,9 +119,11 @@ class InlineCode(CodeJudge, frozen=True, kw_only=True):
 
     Attributes:
         camel_case: whether the names in ``context`` are camelCase.
+        context_config: the ``config`` in ``context``; empty if there is none.
     """
 
     camel_case: bool = False
+    context_config: JsonObject = field(default_factory=dict)
 
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return what the code gets of the case."""
@@ -130,8 +142,9 @@ class InlineCode(CodeJudge, frozen=True, kw_only=True):
         fields: dict[str, Json] = {name: payload[name] for name in CONTEXT_FIELDS}
         if not transcript.tool_calls_recorded and self.identity.type == WEBHOOK:
             fields["trace"] = None  # whether the service reads tool calls is not known
-        context = _convert_names(fields) if self.camel_case else fields
-        return {"output": payload["output"], "context": context}
+        context: dict[str, Any] = _convert_names(fields) if self.camel_case else fields  # type: ignore[assignment]
+        own = {"config": self.context_config} if self.context_config else {}
+        return {"output": payload["output"], "context": {**context, **own}}
 
 
 def _convert_names(value: Json) -> Json:
@@ -160,7 +173,7 @@ class InlineEntry(RepeatableEntry, AgentvEntry):
         "the URL of a service that returns one."
     )
     threshold: Share | None = optional("Alias of `min_score`.")
-    config: dict[str, JsonValue] = optional("No effect.", default={})
+    config: dict[str, JsonValue] = optional("The code reads it as `context.config`.", default={})
 
 
 def build_inline(entry: InlineEntry, context: AgentvContext) -> InlineCode:
@@ -181,7 +194,149 @@ def build_inline(entry: InlineEntry, context: AgentvContext) -> InlineCode:
         wire="v4",
         prefers_assertions=True,
         camel_case=entry.type == "javascript",
+        context_config=entry.config,
     )
+
+
+# Prints what the transforms make of the output, one after the other: each is a word "code" or
+# "file", then the code or the path, then the name of the function in the file.
+TRANSFORM_PROGRAM: Final = """const path = require('path'), url = require('url');
+const payload = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+const find = async (kind, code, name) => {
+  if (kind === 'code')
+    return new Function('output', 'context', code.includes('\\n') ? code : `return ${code}`);
+  const loaded = await import(url.pathToFileURL(path.resolve(code)).href);
+  const found = name ? loaded[name] ?? loaded.default?.[name] : loaded.default ?? loaded;
+  if (typeof found !== 'function')
+    throw new Error(`${code} exports no function ${name || 'as default'}`);
+  return found;
+};
+(async () => {
+  let value = payload.output;
+  const steps = process.argv.slice(1);
+  for (let at = 0; at < steps.length; at += 3) {
+    const transform = await find(steps[at], steps[at + 1].trim(), steps[at + 2].trim());
+    value = await transform(value, payload.context);
+    if (value === undefined || value === null) throw new Error('the function returned nothing');
+  }
+  console.log(JSON.stringify({ value }));
+})().catch((error) => { console.error(error.message ?? error); process.exitCode = 1; });
+"""
+FILE_PREFIX: Final = "file://"
+TRANSFORM_ENDINGS: Final = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+
+
+class TransformSpec(StrictModel):
+    """Functions in JavaScript that change the output before it is evaluated."""
+
+    steps: list[Text] = Field(description="Code, or `file://PATH:FUNCTION`, in their order.")
+    vars: dict[str, JsonValue] = optional("Variables that they read.", default={})
+
+
+class TransformedEvaluator(Struct, frozen=True, kw_only=True):
+    """An evaluator of what a program makes of the output.
+
+    Attributes:
+        variables: those of the case.
+    """
+
+    evaluator: AgentvEvaluator
+    run: RunCommand
+    variables: JsonObject
+    identity: EvaluatorIdentity
+
+    @property
+    def needs(self) -> tuple[Prerequisite, ...]:
+        """The prerequisites of the evaluator."""
+        return self.evaluator.needs
+
+    @property
+    def definition(self) -> Definition:
+        """The definition of the evaluator, with the program."""
+        command = self.run.command[len(TRANSFORM_COMMAND) :]
+        steps = define_command(command, folder=self.run.folder, home=self.run.home)
+        return {**self.evaluator.definition, "transform": steps}
+
+    def read_expectation(self, expectation: Expectation) -> Facts:
+        """Return what the program and the evaluator read of the case."""
+        metadata = get_agentv_case(expectation).metadata
+        return [metadata, self.variables, self.evaluator.read_expectation(expectation)]
+
+    def ask(self, case: Case) -> Compose:
+        """Run the program, then have the evaluator score what it printed."""
+        agentv_case, transcript = get_recorded_run(case)
+        context = {"vars": self.variables, "metadata": agentv_case.metadata}
+        payload = {"output": find_last_content(transcript), "context": context}
+        command = replace(self.run, stdin=stringify_json(payload))
+
+        def then(responses: tuple[Response, ...]) -> Task:
+            changed = replace(transcript, answer=self._read_output(responses[0]))
+            return self.evaluator.ask(replace(case, transcript=changed))
+
+        return Compose(parts=((self.identity.name, command),), then=then)
+
+    def read(self, response: Response) -> Judgement:
+        """Return the evaluator's judgement."""
+        return self.evaluator.read(response)
+
+    def _read_output(self, response: Response) -> str:
+        """The changed output.
+
+        Raises:
+            EvaluatorError: the program failed.
+        """
+        if not isinstance(response, ProgramOutput):
+            raise TypeError(f"expected the output of a command, got {type(response).__name__}")
+        subject = f"the `transform` of `{self.identity.name}`"
+        if response.exit_code != 0:
+            ended = describe_exit(response, network=self.run.network, in_image=False)
+            raise EvaluatorError(f"{subject} {ended}")
+        try:
+            printed = parse_output(response.stdout)
+        except EvaluatorError as error:
+            raise EvaluatorError(f"{subject} printed something else: {error}") from None
+        value = printed.get("value")
+        return value if isinstance(value, str) else stringify_json(value, indent=2)
+
+
+TRANSFORM_COMMAND: Final = ("node", "-e", TRANSFORM_PROGRAM)
+
+
+def build_transformed(
+    evaluator: AgentvEvaluator, spec: TransformSpec, context: AgentvContext
+) -> TransformedEvaluator:
+    """Make the evaluator of what ``spec`` makes of the output.
+
+    Raises:
+        InputError: a step names a file that is missing or not JavaScript or TypeScript.
+    """
+    words = (word for step in spec.steps for word in _split_step(step.strip(), context))
+    return TransformedEvaluator(
+        evaluator=evaluator,
+        run=RunCommand(
+            command=(*TRANSFORM_COMMAND, *words),
+            folder=context.folder(None),
+            home=context.home,
+            timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+            isolation="spawn",
+        ),
+        variables=spec.vars,
+        identity=evaluator.identity,
+    )
+
+
+def _split_step(step: str, context: AgentvContext) -> tuple[str, str, str]:
+    """The kind, the code or the path, and the name of the function, which may be a space."""
+    if not step.startswith(FILE_PREFIX):
+        return "code", f" {step}", " "  # the space marks it as code
+    named = step.removeprefix(FILE_PREFIX)
+    path, _, function = named.rpartition(":") if ":" in named else (named, "", "")
+    place = context.find_place("transform")
+    if not path.endswith(TRANSFORM_ENDINGS):
+        message = f"`transform` names {path}, which is not a file in JavaScript or TypeScript"
+        raise InputError.from_message(message, place=place)
+    found = context.templates.files.path(path, place)
+    return "file", posixpath.relpath(found, context.folder(None)), function or " "
 
 
 class Similarity(Struct, frozen=True, kw_only=True):

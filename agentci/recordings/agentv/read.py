@@ -1,7 +1,7 @@
 """Reads recorded runs: rows of AgentV's CLI provider, transcripts, replay fixtures, run folders."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from agentci.recordings.agentv.recorded_run import (
     RecordedRun,
     RunMetrics,
     find_case_id,
+    make_prompt_case_id,
     read_attempt,
     read_number,
     read_objects,
@@ -107,7 +108,7 @@ NO_OUTPUT: Final = "no output of the agent: `output_messages` and `text` are mis
 def is_run_row(document: Json) -> bool:
     """Return whether ``document`` is a run or a message of a run, in any of the three forms."""
     return isinstance(document, dict) and (
-        _is_message_row(document)
+        is_message_row(document)
         or any(key in document for key in (*MESSAGE_KEYS, ANSWER_KEY, ERROR_KEY))
     )
 
@@ -123,7 +124,7 @@ def read_runs(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]
         row, line = document.value, document.line
         if not isinstance(row, dict) or not is_run_row(row):
             raise DocumentFormatError(NO_OUTPUT, line=line)
-        if _is_message_row(row):
+        if is_message_row(row):
             tests.setdefault(find_case_id(row), []).append((row, line))
         else:
             yield _read_run(row, Place(file=file, line=line))
@@ -131,9 +132,10 @@ def read_runs(documents: Sequence[Document], file: str) -> Iterator[RecordedRun]
         yield _join_message_rows(test, rows, file)
 
 
-def _is_message_row(row: JsonObject) -> bool:
-    return row.get("schema_version") == TRANSCRIPT_SCHEMA or (
-        "message_index" in row and "role" in row
+def is_message_row(row: Json) -> bool:
+    """Return whether ``row`` is one message of a transcript."""
+    return isinstance(row, dict) and (
+        row.get("schema_version") == TRANSCRIPT_SCHEMA or ("message_index" in row and "role" in row)
     )
 
 
@@ -335,8 +337,11 @@ def _flatten_rows(documents: list[Document]) -> list[Document]:
     return [Document(value=row, line=first.line) for row in rows] or documents
 
 
-# Keys of paths to the recorded messages and to the answer, relative to the folder.
+# Keys of paths to the recorded messages and to the answer, relative to the folder. Since AgentV 5,
+# the transcript has other names of tools, and the messages are in the raw one, unless the agent
+# wrote that.
 TRANSCRIPT_KEY: Final = "transcript_path"
+RAW_TRANSCRIPT_KEY: Final = "transcript_raw_path"
 ANSWER_KEYS: Final = ("answer_path", "output_path")
 CHANGES_KEY: Final = "file_changes_path"
 # The folder of the index since AgentV 5; paths are relative to the folder above it.
@@ -348,7 +353,8 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
 
     Attributes:
         suite: name of the eval file.
-        transcript, answer, changes: paths relative to the folder; empty if the row has none.
+        transcripts: path of the transcript, and of the raw one.
+        answer, changes: likewise; paths are relative to the folder, and empty if the row has none.
         error: why the agent failed; empty if it did not.
         line: that of the row.
     """
@@ -356,7 +362,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
     case_id: str
     suite: str
     target: str
-    transcript: str
+    transcripts: tuple[str, str]
     answer: str
     changes: str
     error: str
@@ -368,13 +374,16 @@ def is_index_row(row: Json) -> bool:
     return isinstance(row, dict) and "test_id" in row and isinstance(row.get(TRANSCRIPT_KEY), str)
 
 
-def list_entries(documents: Sequence[Document], suites: Sequence[str]) -> tuple[IndexEntry, ...]:
+def list_entries(
+    documents: Sequence[Document], suites: Sequence[str], case_ids: Collection[str]
+) -> tuple[IndexEntry, ...]:
     """List the cases of one eval file; of several rows for one case and target, the last one.
 
     Args:
         suites: possible names of the eval file; if no row has one of them, all rows count.
+        case_ids: the cases of the eval file, of which there is one per prompt if it has several.
     """
-    entries = [*_iterate_entries(documents)]
+    entries = [*_iterate_entries(documents, case_ids)]
     own = [each for each in entries if each.suite in suites]
     return tuple({(each.case_id, each.target): each for each in own or entries}.values())
 
@@ -395,17 +404,20 @@ def make_failed_run(entry: IndexEntry, file: str) -> RecordedRun:
     )
 
 
-def _iterate_entries(documents: Sequence[Document]) -> Iterator[IndexEntry]:
+def _iterate_entries(
+    documents: Sequence[Document], case_ids: Collection[str]
+) -> Iterator[IndexEntry]:
     for document in documents:
         row = document.value
         case_id = find_case_id(row) if isinstance(row, dict) else None
         if isinstance(row, dict) and case_id is not None:
             failed = row.get("execution_status") == "execution_error"
+            of_prompt = make_prompt_case_id(case_id, _read_text(row, "prompt_id"))
             yield IndexEntry(
-                case_id=case_id,
+                case_id=of_prompt if of_prompt in case_ids else case_id,
                 suite=_read_text(row, "suite"),
                 target=_read_text(row, "target"),
-                transcript=_read_text(row, TRANSCRIPT_KEY),
+                transcripts=(_read_text(row, TRANSCRIPT_KEY), _read_text(row, RAW_TRANSCRIPT_KEY)),
                 answer=next(filter(None, (_read_text(row, key) for key in ANSWER_KEYS)), ""),
                 changes=_read_text(row, CHANGES_KEY),
                 error=_describe_error(row.get("error")) if failed else "",

@@ -1,6 +1,8 @@
 """One recorded run of an agent, and readers for the fields that run formats share."""
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,6 +12,8 @@ from agentci.model.trace import TokenUsage, Transcript
 from agentci.recordings.trace_format import DocumentFormatError
 
 ID_KEYS = ("id", "test_id", "eval_id", "case_id")
+UNSAFE_IN_PROMPT_ID: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+MAX_PROMPT_ID: Final = 48
 
 
 class RecordedRun(Struct, frozen=True, kw_only=True):
@@ -40,6 +44,12 @@ def find_case_id(row: JsonObject) -> str | None:
     """Return the case id in ``row``, under any of AgentV's spellings."""
     ids = (row.get(key) for key in ID_KEYS)
     return next((each for each in ids if isinstance(each, str) and each), None)
+
+
+def make_prompt_case_id(case_id: str, prompt_id: str) -> str:
+    """AgentV's id of a case for one of several prompts."""
+    safe = UNSAFE_IN_PROMPT_ID.sub("-", prompt_id.strip()).strip("-")[:MAX_PROMPT_ID]
+    return f"{case_id}__prompt_{safe}"
 
 
 def read_attempt(row: JsonObject) -> int | None:

@@ -75,9 +75,10 @@ class TestCaseFiles:
             ("link.yaml", "2:8: link.yaml is outside the workspace"),
             ("empty", "2:8: no folder in empty has a case.yaml (use one folder per case)"),
             (
-                "cases.csv",
-                "2:8: evals/cases.csv is not a file of cases (cases are read from .yaml,",
+                "cases.txt",
+                "2:8: evals/cases.txt is not a file of cases (cases are read from .yaml,",
             ),
+            ("cases.csv", "evals/cases.csv:1: the file has no cases"),
             ("/etc/hostname", "2:8: /etc/hostname"),
         ],
     )
@@ -87,6 +88,7 @@ class TestCaseFiles:
         elsewhere = tmp_path_factory.mktemp("elsewhere") / "x.yaml"
         elsewhere.write_text(CASES % "x")
         (folder / "evals/link.yaml").symlink_to(elsewhere)
+        _write(folder / "evals/cases.txt", "")
         _write(folder / "evals/cases.csv", "id,input\n")
         (folder / "evals/empty").mkdir()
         assert _error(folder, f"tests: {reference}").startswith(message)

@@ -1,5 +1,6 @@
 """Eval files of AgentV 5: prompts, variables, defaults of all cases, and types of assertions."""
 
+import json
 from collections.abc import Mapping
 
 import pytest
@@ -15,6 +16,7 @@ from agentci.evaluators.agentv.llm_judge import LlmJudge
 from agentci.evaluators.agentv.rubrics import Rubrics
 from agentci.model.case import AgentvCase
 from agentci.model.judgement import Judgement
+from agentci.model.problem import Place
 from tests.config.agentv.no_files import NoFiles
 from tests.evaluators.agentv.agentv_cases import judge_run, run_with_answer
 
@@ -74,7 +76,7 @@ def test_default_test_completes_cases() -> None:
     suite = read(
         "prompts: ['{{ input }} {{ tone }}']\n"
         "default_test: {vars: {tone: now}, threshold: 0.5, metadata: {x: 1}, "
-        "assert: [{type: contains, value: z}], options: {}}\n"
+        "assert: [{type: contains, value: z}], options: {repeat: 2}}\n"
         "assert: [{type: is-json}]\n"
         "tests:\n"
         "- {id: a, vars: {input: q, tone: then, expected_output: r}}\n"
@@ -88,7 +90,7 @@ def test_default_test_completes_cases() -> None:
     assert {each.identity.threshold for each in first.evaluators} == {0.5}
     assert [each.identity.name for each in second.evaluators] == ["is-json"]
     [warning] = suite.notices
-    assert warning.message == "`options` of `default_test` has no effect"
+    assert warning.message == "`options.repeat` has no effect"
 
 
 def test_vars_apply_to_evaluators_of_the_case_and_of_all_cases() -> None:
@@ -210,10 +212,91 @@ def test_what_needs_a_live_environment_is_a_warning_on_its_line() -> None:
         f"tests: [{{id: a, {CHECK}}}]"
     )
     assert [(each.place.line if each.place else 0, each.message) for each in suite.notices] == [
-        (1, "only the first of 2 prompts has an effect"),
         (4, "`environment` has no effect"),
         (5, "`extensions` has no effect"),
     ]
+
+
+def test_each_prompt_makes_a_case_of_every_test() -> None:
+    text = (
+        "prompts:\n- {id: one way, prompt: 'Sum up {{ t }}'}\n- 'Say {{ t }}'\n"
+        "- {file: p.md}\n- {messages: [{role: system, content: '{{ t }}'}]}\n"
+        f"tests: [{{id: a, vars: {{t: x}}, {CHECK}}}, {{id: b, depends_on: [a], {CHECK}}}]"
+    )
+    found = [(each.id, contents(each)) for each in cases(text)]
+    assert found[:4] == [
+        ("a__prompt_one-way", ["Sum up x"]),
+        ("a__prompt_prompt-ff97a73457ec", ["Say x"]),
+        ("a__prompt_p.md", ["p.md"]),
+        ("a__prompt_chat-94c10087ee32", ["x"]),
+    ]
+    assert [each.partition("__")[0] for each, _ in found] == ["a"] * 4 + ["b"] * 4
+
+
+def test_list_of_messages_is_one_prompt() -> None:
+    messages = "[{role: system, content: s}, {role: user, content: q}]"
+    [case] = cases(f"prompts: {messages}\ntests: [{{id: a, {CHECK}}}]")
+    assert (case.id, contents(case)) == ("a", ["s", "q"])
+
+
+@pytest.mark.parametrize("prompt", ["file://p.py:make", "{function_file: p.js}", "{command: [x]}"])
+def test_prompt_of_a_program_has_no_effect(prompt: str) -> None:
+    suite = read(f"prompts: [{prompt}]\ntests: [{{id: a, vars: {{input: q}}, {CHECK}}}]")
+    assert [each.message for each in suite.notices] == [
+        "a prompt that a program makes has no effect"
+    ]
+    assert contents((suite.eval_cases or ())[0].eval_case) == ["q"]
+
+
+def test_file_whose_cases_have_only_variables_is_of_version_5() -> None:
+    text = "tests: [{id: a, vars: {input: q, x: y}, assert: [{type: equals, value: '{{ x }}'}]}]"
+    suite = read(text)
+    assert [each.identity.name for each in suite.evaluators] == ["equals-y"]
+
+
+def test_cases_are_read_from_csv_and_json() -> None:
+    files = {"c.csv": "id,vars.input,__expected\na,q,is-json\n", "c.json": '{"tests": []}'}
+    files["c.json"] = json.dumps({"tests": [{"id": "b", "input": "r", "assert": ["Is kind."]}]})
+    suite = read("prompts: ['{{ input }}']\ntests: [file://c.csv]", files)
+    [case] = suite.eval_cases or ()
+    assert (str(case.eval_case.place), contents(case.eval_case)) == ("c.csv:2", ["q"])
+    suite = read("judge: {provider: openai, model: m}\ntests: c.json", files)
+    assert [each.eval_case.id for each in suite.eval_cases or ()] == ["b"]
+
+
+@pytest.mark.parametrize("program", ["gen.py", "gen.py:create_tests", "file://a/gen.mjs"])
+def test_program_that_makes_cases_is_an_error(program: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(f"tests: [{program}]")
+    [problem] = caught.value.problems
+    assert (problem.place, "no program makes cases" in problem.message) == (
+        Place(file="f.yaml", line=1, column=9),
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        ("file://gone.js", "there is no file gone.js"),
+        ("file://a.py:f", "names a.py, which is not a file in JavaScript or TypeScript"),
+        ("''", "`transform` must be JavaScript"),
+        ("[x]", "`transform` must be JavaScript"),
+    ],
+)
+def test_invalid_transform_is_an_error(transform: str, message: str) -> None:
+    text = f"tests: [{{id: a, input: q, assert: [{{type: is-json, transform: {transform}}}]}}]"
+    with pytest.raises(InputError, match=message):
+        read(text)
+
+
+def test_transform_of_a_conversation_has_no_effect() -> None:
+    turn = "turns: [{input: q, assert: [{type: is-json}]}]"
+    text = (
+        f"prompts: [p]\ntests: [{{id: a, mode: conversation, options: {{transform: x}}, {turn}}}]"
+    )
+    [warning] = read(text).notices
+    assert warning.message == "`options.transform` has no effect"
 
 
 def test_missing_prompt_file_is_an_error() -> None:
