@@ -127,11 +127,20 @@ _ROWS: Final = (
         ),
     ),
     _row(
-        "memory steps of smolagents",
-        _USE_OTLP,
+        "the context of a LlamaIndex workflow without its chat history",
+        "save the messages of the memory as JSON (docs/transcripts.md)",
         lambda fields: (
-            {"task", "task_images"} <= fields.keys()
-            or {"step_number", "model_input_messages"} <= fields.keys()
+            "is_running" in fields
+            and not {"workers", "queues", "globals"}.isdisjoint(fields)
+            and "chat_store" not in str(fields.get("state", fields.get("globals")))
+        ),
+    ),
+    _row(
+        "an output of a LlamaIndex agent, which does not hold the user's message",
+        "save the messages of the memory as JSON (docs/transcripts.md)",
+        lambda fields: (
+            "current_agent_name" in fields
+            and not {"response", "input", "tool_calls", "delta"}.isdisjoint(fields)
         ),
     ),
     _row(

@@ -4,6 +4,7 @@ from typing import Final
 
 from agentci._util.text.format import format_count
 from agentci.model.json import Json
+from agentci.model.trace import SubagentRun
 from agentci.recordings.transcripts.transcript_run import TranscriptRun
 from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.values import UsageSum, join_text, sum_costs
@@ -12,13 +13,25 @@ MAX_WARNINGS: Final = 5
 
 
 class MessageListBuilder:
-    """The turns, tokens, costs and models of one message list."""
+    """The turns, tokens, costs and models of one message list, and of its sub-agents.
+
+    Attributes:
+        name: of a sub-agent; None if it is not recorded.
+    """
 
     def __init__(self) -> None:
         self.turns = TurnBuilder()
         self.usage = UsageSum()
         self._costs: list[float | None] = []
         self._models: set[str] = set()
+        self._subagents: dict[str, MessageListBuilder] = {}
+        self.name: str | None = None
+
+    def subagent(self, call_id: str, name: str | None) -> "MessageListBuilder":
+        """Return the builder of the sub-agent that a tool call started; note its name."""
+        found = self._subagents.setdefault(call_id, MessageListBuilder())
+        found.name = found.name or name
+        return found
 
     def add_question(self, content: Json) -> None:
         """Start a turn with the content of a user message; images and sound have no text."""
@@ -43,6 +56,10 @@ class MessageListBuilder:
             models=tuple(sorted(self._models)),
             cost_usd=sum_costs(self._costs),
             lost=tuple(self.turns.lost),
+            subagents=tuple(
+                SubagentRun(name=inner.name, call_id=call_id, turns=inner.turns.build())
+                for call_id, inner in self._subagents.items()
+            ),
         )
 
 

@@ -13,15 +13,19 @@ from agentci.recordings.transcripts import (
     adk,
     ai_sdk,
     anthropic_messages,
+    autogen,
+    haystack,
     langchain,
+    llama_index,
     openai_chat,
     openai_responses,
     pydantic_ai,
+    semantic_kernel,
 )
 from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
 from agentci.recordings.transcripts.unread import check_message
-from agentci.recordings.transcripts.values import as_object
+from agentci.recordings.transcripts.values import as_object, as_text
 
 CHAT_ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
@@ -34,15 +38,37 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         add: adds a message to a run.
         has_common_parts: whether its parts are of types that other kinds use as well; if not,
             ``add`` rejects parts that it does not know.
+        prepare: adds to the messages what only the whole list tells; their number stays the same.
     """
 
     is_marked: Callable[[JsonObject], bool]
     add: Callable[[MessageListBuilder, JsonObject], None]
     has_common_parts: bool = True
+    prepare: Callable[[Sequence[JsonObject]], Sequence[JsonObject]] = tuple
 
 
 # A list is of the first kind that one of its messages can only be of.
 MESSAGE_FORMATS: Final[Mapping[str, MessageFormat]] = {
+    "autogen-messages": MessageFormat(
+        is_marked=autogen.is_marked,
+        add=autogen.add_message,
+        prepare=autogen.prepare,
+        has_common_parts=False,
+    ),
+    "autogen-chat-history": MessageFormat(
+        is_marked=autogen.is_history, add=autogen.add_history_message, prepare=autogen.find_persons
+    ),
+    "llama-index-messages": MessageFormat(
+        is_marked=llama_index.is_marked, add=llama_index.add_message, has_common_parts=False
+    ),
+    "haystack-messages": MessageFormat(
+        is_marked=haystack.is_marked, add=haystack.add_message, has_common_parts=False
+    ),
+    "semantic-kernel-messages": MessageFormat(
+        is_marked=semantic_kernel.is_marked,
+        add=semantic_kernel.add_message,
+        has_common_parts=False,
+    ),
     "langchain-messages": MessageFormat(is_marked=langchain.is_marked, add=langchain.add_message),
     "pydantic-ai-messages": MessageFormat(
         is_marked=pydantic_ai.is_marked, add=pydantic_ai.add_message, has_common_parts=False
@@ -69,6 +95,10 @@ MESSAGE_FORMATS: Final[Mapping[str, MessageFormat]] = {
 FALLBACK: Final = "openai-chat"
 # Keys of what a model returned, in logs of requests and responses.
 ANSWER_KEYS: Final = ("choices", "response", "output", "outputs", "completion", "answer")
+_AMBIGUOUS_ROLES: Final = (
+    "the roles do not tell the person from the agent, as in a `chat_history` of AutoGen 0.2; save "
+    "the whole `ChatResult`, or the list with the person's messages as those of `user`"
+)
 _GRAPH_FORMAT: Final = "langchain-messages"
 
 
@@ -116,9 +146,8 @@ def find_message_lists(document: Json) -> Iterator[Sequence[Json]]:
         else:
             yield document
     elif isinstance(document, dict):
-        found = _find_wrapped(document)
-        if found is not None:
-            yield found
+        if found := _find_wrapped_lists(document):
+            yield from found
         elif (updated := langchain.find_updated_messages(document)) is not None:
             yield updated
         elif _is_message(document):
@@ -127,6 +156,14 @@ def find_message_lists(document: Json) -> Iterator[Sequence[Json]]:
 
 def _is_wrapper(value: Json) -> bool:
     return isinstance(value, dict) and "role" not in value and _find_wrapped(value) is not None
+
+
+def _find_wrapped_lists(fields: JsonObject) -> list[Sequence[Json]]:
+    """Return the message lists of an object that holds any: a request, a state or a chat store."""
+    found = autogen.find_messages(fields)
+    if found is None:
+        found = _find_wrapped(fields)
+    return [*llama_index.find_message_lists(fields)] if found is None else [found]
 
 
 def _find_wrapped(fields: JsonObject) -> Sequence[Json] | None:
@@ -193,12 +230,13 @@ def _read_runs(documents: Iterable[Document], name: str) -> Iterator[TranscriptR
         if openai_responses.is_response(value):
             yield _read_response(as_object(value), line)
             continue
-        if not isinstance(value, list) and _find_wrapped(as_object(value)) is None:
+        if not _holds_list(value):
             single += _read_single(value, name, line)
             first_line = first_line or line
             continue
         _check_answers(value, line)
         for messages in find_message_lists(value):
+            single = [] if _is_next_state(single[:1], messages) else single
             if previous is not None and not _is_next_state(previous[0], messages):
                 yield read_messages(previous[0], name, previous[1])
             previous = messages, line
@@ -206,6 +244,10 @@ def _read_runs(documents: Iterable[Document], name: str) -> Iterator[TranscriptR
         yield read_messages(previous[0], name, previous[1])
     if single:
         yield read_messages(single, name, first_line)
+
+
+def _holds_list(value: Json) -> bool:
+    return isinstance(value, list) or bool(_find_wrapped_lists(as_object(value)))
 
 
 def _read_single(value: Json, name: str, line: int) -> Sequence[Json]:
@@ -225,8 +267,10 @@ def _is_next_state(earlier: Sequence[Json], later: Sequence[Json]) -> bool:
 
 
 def _find_first_id(messages: Sequence[Json]) -> str | None:
-    first = messages[0] if messages else None
-    return langchain.find_message_id(first) if isinstance(first, dict) else None
+    first = as_object(messages[0]) if messages else {}
+    return (
+        as_text(first.get("id")) if autogen.is_marked(first) else langchain.find_message_id(first)
+    )
 
 
 def read_messages(messages: Sequence[Json], name: str, line: int) -> TranscriptRun:
@@ -239,9 +283,13 @@ def read_messages(messages: Sequence[Json], name: str, line: int) -> TranscriptR
     # Lists of one file may be of different kinds; one with only texts may be of any.
     kind = MESSAGE_FORMATS[name if own in (None, FALLBACK) else own]
     run = MessageListBuilder()
-    for number, message in enumerate(messages, start=1):
-        if not isinstance(message, dict):
-            raise DocumentFormatError(f"message {number} is not an object", line=line)
+    objects = [message for message in messages if isinstance(message, dict)]
+    if len(objects) != len(messages):
+        number = next(i for i, one in enumerate(messages, start=1) if not isinstance(one, dict))
+        raise DocumentFormatError(f"message {number} is not an object", line=line)
+    if kind is MESSAGE_FORMATS[FALLBACK] and autogen.may_be_history(objects):
+        raise DocumentFormatError(_AMBIGUOUS_ROLES, line=line)
+    for number, message in enumerate(kind.prepare(objects), start=1):
         try:
             kind.add(run, message)
             if kind.has_common_parts:

@@ -125,6 +125,40 @@ _ROWS: Final = (
         note="names its eval cases",
     ),
     TranscriptFormat(
+        name="smolagents",
+        title="smolagents (`agent.memory.get_full_steps()`, `RunResult`)",
+        module="smolagents",
+        reader="MEMORY",
+        note="not `CodeAgent`, whose code calls the tools",
+    ),
+    TranscriptFormat(
+        name="autogen-messages",
+        title="AutoGen (`TaskResult`, messages and states of teams and agents)",
+        module=_MESSAGE_LISTS,
+    ),
+    TranscriptFormat(
+        name="autogen-chat-history",
+        title="AutoGen 0.2 (`ChatResult`, `chat_history`)",
+        module=_MESSAGE_LISTS,
+        note="the code that a proxy ran is an unknown argument",
+    ),
+    TranscriptFormat(
+        name="llama-index-messages",
+        title="LlamaIndex (`ChatMessage`, chat stores, contexts of workflows)",
+        module=_MESSAGE_LISTS,
+        note="not `ReActAgent`, whose calls are text",
+    ),
+    TranscriptFormat(
+        name="haystack-messages",
+        title="Haystack (`ChatMessage.to_dict()`)",
+        module=_MESSAGE_LISTS,
+    ),
+    TranscriptFormat(
+        name="semantic-kernel-messages",
+        title="Semantic Kernel, `ChatHistory` of Python and .NET",
+        module=_MESSAGE_LISTS,
+    ),
+    TranscriptFormat(
         name="langchain-messages",
         title="LangChain and LangGraph messages (`dumpd`, `messages_to_dict`, state, snapshot)",
         module=_MESSAGE_LISTS,

@@ -184,6 +184,10 @@ class TurnBuilder:
         """The names of all tools that were called."""
         return self._names
 
+    def is_waiting(self, name: str) -> bool:
+        """Return whether a call of this tool in the last turn has no result."""
+        return self._find_call(None, name) is not None
+
     def has_result(self, call_id: str) -> bool:
         """Return whether the call with this id has a result."""
         draft = self._calls.get(call_id)

@@ -1092,7 +1092,6 @@ class TestAtif:
             "a conversation of Cline or Roo Code, whose tool calls are text",
         ),
         ({"working_dir": "/w", "message_count": 1}, "a session of Goose"),
-        ([{"task": "Hi", "task_images": None}], "memory steps of smolagents"),
         ({"response": "A", "stats": {}}, "`--output-format json`, which has no tool calls"),
         ({"trace_id": "tr-1", "request_preview": "x"}, "a DataFrame of MLflow traces"),
         ([{"traceId": "a", "id": "b", "localEndpoint": {}}], "Zipkin JSON"),
