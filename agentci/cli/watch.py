@@ -17,12 +17,17 @@ from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.execution.runtimes.registry import find_unsupported_reason
 from agentci.execution.user_command import UserCommand
+from agentci.record.recording_file import is_being_recorded
 from agentci.runner.fingerprints import SourceDigests
 from agentci.runner.gate_snapshot import find_files
 from agentci.runner.load_configs import LoadedSuite, load_suites
 from agentci.runner.services import Interruption
 
 POLL_SECONDS: Final = 0.3
+WATCHING: Final = (
+    "Watching for changes of configs, recorded runs, eval sets and evaluators; the agent is not "
+    "run: after a change of it, use `agentci record`. Ctrl+C ends it"
+)
 MAX_NAMES: Final = 3
 # Of a folder with more files, only the first ones are watched.
 MAX_FOLDER_FILES: Final = 5_000
@@ -50,12 +55,20 @@ def run_again_on_changes(
     while not interruption.is_requested():
         watched.read_configs_again()
         before = watched.take_snapshot()
+        if any(map(is_being_recorded, before)):
+            _say(session, "Waiting for the end of a recording")
+        while any(map(is_being_recorded, before)) and not interruption.is_requested():
+            time.sleep(POLL_SECONDS)
+            before = watched.take_snapshot()
         _run_once(arguments, environ, interruption)
-        _say(session, "Watching for changes; Ctrl+C ends it")
+        _say(session, WATCHING)
         while (after := watched.take_snapshot()) == before and not interruption.is_requested():
             time.sleep(POLL_SECONDS)
-        # A file that is being written changes several times.
-        while (settled := watched.take_snapshot()) != after and not interruption.is_requested():
+        # A file that is being written changes several times; a recording is complete at its end.
+        while not interruption.is_requested() and (
+            (settled := watched.take_snapshot()) != after
+            or any(map(is_being_recorded, _list_changed(before, after)))
+        ):
             after = settled
             time.sleep(POLL_SECONDS)
         if not interruption.is_requested():
@@ -78,14 +91,14 @@ def _say(session: Session, text: str) -> None:
 
 
 def _describe(before: Snapshot, after: Snapshot, workspace: Workspace) -> str:
-    changed = [
-        workspace.display_path(path)
-        for path in sorted({*before, *after})
-        if before.get(path) != after.get(path)
-    ]
+    changed = [workspace.display_path(path) for path in _list_changed(before, after)]
     more = len(changed) - MAX_NAMES
     rest = f" and {format_count(more, 'more file')}" if more > 0 else ""
     return f"{', '.join(changed[:MAX_NAMES])}{rest}"
+
+
+def _list_changed(before: Snapshot, after: Snapshot) -> list[Path]:
+    return [each for each in sorted({*before, *after}) if before.get(each) != after.get(each)]
 
 
 class WatchedFiles:

@@ -333,7 +333,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("open", "Open report.html in a browser.", cli_only=True),
     Option(
         "watch",
-        "Evaluate again whenever configs, traces, eval sets or evaluators change.",
+        "Evaluate again whenever configs, traces, eval sets or evaluators change; it does not "
+        "run the agent.",
         cli_only=True,
     ),
 )

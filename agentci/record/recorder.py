@@ -44,7 +44,7 @@ from agentci.record.otlp_receiver import (
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
 from agentci.record.recorded_case import TraceSummary, choose_recording
 from agentci.record.redaction import RecordingRedactor
-from agentci.record.replay import ReplayedCase, ReplayingProxy, make_key_variables
+from agentci.record.replay import ReplayedCase, ReplayingProxy, find_unset_keys, make_key_variables
 from agentci.record.request_file import format_requests, select_requests
 from agentci.record.spans import CaseStamp, mark_incomplete, write_turns
 
@@ -118,6 +118,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         misses: requests that were not in the earlier recording.
         failure: what a service answered to the last call that failed.
         injection_errors: of the code that was injected; the agent went on.
+        unset_keys: variables with keys that it may need; empty if there was no need or any is set.
         output: end of what the command printed, if it was captured.
     """
 
@@ -134,6 +135,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     misses: tuple[str, ...] = ()
     failure: str = ""
     injection_errors: tuple[str, ...] = ()
+    unset_keys: tuple[str, ...] = ()
     output: str = ""
     seconds: float = 0.0
 
@@ -355,6 +357,7 @@ class _Recorder:
             requests=format_requests(requests) if requests else "",
             misses=misses,
             failure=self._describe_failure(failed[-1]) if failed else "",
+            unset_keys=() if self._replay else find_unset_keys(self._order.environ, output),
             injection_errors=tuple(map(redact, self._injected.list_errors(case.id))),
             output=output,
             seconds=seconds,

@@ -1,8 +1,11 @@
 """Writes the file with the traces of a recording."""
 
+import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from agentci._util.files import make_folder, write_file_atomically
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
@@ -32,6 +35,8 @@ def find_recording_path(given: str, workspace: Workspace) -> ResolvedPath:
 class RecordingWriter:
     """Writes the lines of cases when they end, so that a recording that is killed has them.
 
+    The file is locked until the recording ends, see ``is_being_recorded``.
+
     Args:
         kept: lines of an earlier recording that stay in the file.
 
@@ -44,6 +49,7 @@ class RecordingWriter:
         self._kept = kept
         self._workspace = workspace
         self._is_begun = False
+        self._locked: IO[bytes] | None = None
         self.replaces_file = is_file(path.path)
 
     def add(self, lines: Sequence[str], *, has_runs: bool) -> None:
@@ -61,6 +67,9 @@ class RecordingWriter:
         elif lines and (has_runs or self.replaces_file):
             self._write([*self._kept, *lines])
             self._is_begun = True
+            with suppress(OSError):  # of a file system without locks
+                self._locked = self._path.path.open("rb")
+                fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def finish(self, lines: Sequence[str], *, has_runs: bool) -> None:
         """Write all lines in their final order; an older file stays if there are none.
@@ -73,6 +82,8 @@ class RecordingWriter:
         """
         if lines and (has_runs or self.replaces_file):
             self._write([*lines, *self._kept])
+        if self._locked is not None:
+            self._locked.close()
 
     def _write(self, lines: Sequence[str], *, is_appended: bool = False) -> None:
         content = "".join(f"{line}\n" for line in lines).encode()
@@ -93,6 +104,19 @@ def _append(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def is_being_recorded(path: Path) -> bool:
+    """Return whether a recording that still runs writes a file."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def keep_other_cases(

@@ -180,6 +180,17 @@ def make_key_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def find_unset_keys(environ: Mapping[str, str], output: str) -> tuple[str, ...]:
+    """Find the keys that a command may miss: those that it names, or all if none is set.
+
+    Args:
+        output: what the command printed.
+    """
+    unset = tuple(make_key_variables(environ))
+    named = tuple(name for name in unset if name in output)
+    return named or (unset if len(unset) == len(KEY_VARIABLES) else ())
+
+
 def _unpack(request: ServerRequest) -> ServerRequest:
     encoding = request.get_header(_ENCODING)
     headers = {name: value for name, value in request.headers.items() if name.lower() != _ENCODING}

@@ -11,6 +11,7 @@ import pytest
 
 from agentci.cli.watch import WatchedFiles
 from agentci.config.settings import parse_settings
+from agentci.record.recording_file import RecordingWriter, is_being_recorded
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, make_session
 from tests.helpers.waiting import wait_until
@@ -143,11 +144,40 @@ def watching(folder: Path) -> Iterator[_Watching]:
     started.process.wait()
 
 
+def test_recording_is_locked_until_it_is_complete(folder: Path) -> None:
+    path = folder / "traces/a.jsonl"
+    workspace = make_session(folder, {}).services.workspace
+    writer = RecordingWriter(workspace.resolve_given(path), (), workspace)
+    assert not is_being_recorded(path)
+    writer.add(["{}"], has_runs=True)
+    writer.add(["{}"], has_runs=True)
+    assert is_being_recorded(path)
+    writer.finish(["{}", "{}"], has_runs=True)
+    assert not is_being_recorded(path)
+    assert not is_being_recorded(folder / "missing")
+
+
+@pytest.mark.slow
+def test_recording_is_evaluated_once_it_is_complete(folder: Path, watching: _Watching) -> None:
+    assert "Quality gate passed: 1 check passed" in watching.wait_for_run(1)
+    workspace = make_session(folder, {}).services.workspace
+    path = workspace.resolve_given(folder / "traces/a.jsonl")
+    writer = RecordingWriter(path, (), workspace)
+    first, second = otlp("Hi", "Hello", calls=()), otlp("Bye", "Bye", calls=(), trace=2)
+    writer.add([first], has_runs=True)
+    # A change of another file, which would be evaluated if the recording were complete.
+    (folder / "evaluators/helper.py").write_text("SCORE = 0.75\n")
+    writer.add([second], has_runs=True)
+    writer.finish([first, second], has_runs=True)
+    assert "Quality gate passed: 2 checks passed" in watching.wait_for_run(2)
+
+
 @pytest.mark.slow
 def test_each_change_is_evaluated(folder: Path, watching: _Watching) -> None:
     assert "Quality gate passed: 1 check passed" in watching.wait_for_run(1)
     (folder / "evaluators/helper.py").write_text("SCORE = 0\n")
     out = watching.wait_for_run(2)
+    assert "the agent is not run: after a change of it, use `agentci record`" in out
     assert "Changed: evaluators/helper.py\n" in out
     assert "Quality gate failed: 1 of 1 check failed" in out
     (folder / "agentci.yaml").write_text(CONFIG + "evaluatrs: []\n")

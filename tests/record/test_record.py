@@ -579,3 +579,43 @@ def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:
     content = (tmp_path / OUT).read_text()
     assert "555-123" not in content
     assert "My number is ***" in content
+
+
+@pytest.mark.parametrize(
+    ("program", "keys", "message"),
+    [
+        pytest.param(
+            "raise SystemExit('set OPENAI_API_KEY')",
+            {"GEMINI_API_KEY": KEY},
+            "reached the recorder; OPENAI_API_KEY is not set: set the key of the model, or use ",
+            id="named by the agent",
+        ),
+        pytest.param(
+            "raise SystemExit(1)",
+            {},
+            "OPENAI_API_KEY or ANTHROPIC_API_KEY or GOOGLE_API_KEY is not set",
+            id="none",
+        ),
+        pytest.param(
+            "raise SystemExit(1)",
+            {"OPENAI_API_KEY": KEY},
+            "the agent must read its base URL from OPENAI_BASE_URL",
+            id="set",
+        ),
+    ],
+)
+def test_missing_key_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    keys: dict[str, str],
+    message: str,
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, keys.get(name, ""))
+    (tmp_path / "cases.yaml").write_text("- {id: a, input: Hi}\n")
+    command = ["record", "--cases", "cases.yaml", "--", sys.executable, "-c", program]
+    ran = run_agentci(command, cwd=tmp_path)
+    assert ran.code == 3
+    assert message in ran.err
+    assert ("must read its base URL" in ran.err) != ("is not set" in ran.err)

@@ -295,7 +295,13 @@ def _explain(found: RecordedCase) -> str:
         return f"the agent asked no model, only {', '.join(found.other_requests[:3])}"
     if not found.model_calls and not found.source:
         has_question = found.exit_code or found.case
-        return "; ".join((NO_CALLS, *(() if has_question else (QUESTION_HINT,)), URL_HINT))
+        hints = () if has_question else (QUESTION_HINT,)
+        if found.unset_keys:
+            names = " or ".join(found.unset_keys)
+            hints = (*hints, f"{names} is not set: set the key of the model, or use --replay")
+        # An agent that ends by itself needs no key, or was not asked.
+        is_key_missing = bool(found.unset_keys and found.exit_code)
+        return "; ".join((NO_CALLS, *hints, *(() if is_key_missing else (URL_HINT,))))
     if found.failure:
         return found.failure
     return f"{found.summary.missing}; {NO_ANSWER_HINT}"
