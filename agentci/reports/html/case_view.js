@@ -16,12 +16,12 @@ function caseView(id, params) {
     make('div.casehead', caseNav(each), caseTitle(each), compareBar(each, references, reference, params)),
     make(
       'div.split',
-      isNarrow.matches ? checksView(each, content, params.check, isProblem) : null,
+      isStacked.matches ? checksView(each, content, params.check, isProblem) : null,
       make('div.turns', contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
-      isNarrow.matches
+      isStacked.matches
         ? checksView(each, content, params.check, (check) => !isProblem(check))
         : make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
-      make('div.turns', timelineView(run, each), isNarrow.matches ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
+      make('div.turns', timelineView(run, each), isStacked.matches ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
     ),
   ];
 }

@@ -14,6 +14,8 @@ const MAX_NARROW_COLUMNS = 5;
 const WIDE_COLUMNS = 5;
 
 const isNarrow = matchMedia('(max-width: 45rem)');
+// The verdicts of a case are not beside its conversation: failed ones come before it.
+const isStacked = matchMedia('(max-width: 64rem)');
 let cursor = -1;
 // The cases of the rows, in order: with groups, a case may have several.
 let listed = [];

@@ -222,5 +222,5 @@ addEventListener('scroll', () => {
   paintRows();
 }, { passive: true });
 addEventListener('resize', () => paintRows(true));
-isNarrow.addEventListener('change', show);
+for (const each of [isNarrow, isStacked]) each.addEventListener('change', show);
 show();

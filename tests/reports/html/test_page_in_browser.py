@@ -385,8 +385,10 @@ class TestCase:
         )
         assert [sign[1] for sign in signs] == ["\u2715", "\u2022"]
 
-    def test_phone_shows_failed_checks_then_conversation(self, show: Show) -> None:
-        page = show(long_conversation_report(), "#/case/parcel", width=390, height=844)
+    @pytest.mark.parametrize("width", [390, 844])
+    def test_phone_shows_failed_checks_then_conversation(self, show: Show, width: int) -> None:
+        """Also on its side."""
+        page = show(long_conversation_report(), "#/case/parcel", width=width, height=844)
         tops = page.run(
             "['[data-check=calls]', '.turn', '[data-check=tone]'].map((each) =>"
             " document.querySelector(each).getBoundingClientRect().top)"
