@@ -35,7 +35,7 @@ function changeSentence() {
     [of('new_failure'), 'new failure'],
     [of('error'), 'error'],
     [of('still_failing'), 'still failing', 'still failing'],
-    [of('score_fell'), 'lower score that still passes', 'lower scores that still pass'],
+    [CASES.filter(FILTERS.fell[1]).length, 'lower score that still passes', 'lower scores that still pass'],
     [of('fixed'), 'fixed', 'fixed'],
     [CASES.filter((each) => each.answer_changed).length, 'changed answer'],
     [of('new_case'), 'new case'],
@@ -104,52 +104,47 @@ function tilesView() {
   const evaluated = totals.passed + totals.failed + totals.errored;
   const was = CASES.flatMap((each) => each.checks).filter(({ before }) => before && before[0] !== 'skipped');
   const passedBefore = was.filter(({ before }) => before[0] === 'passed').length;
+  const isCompared = HAS_BASELINE && was.length > 0 && evaluated > 0;
+  const rate = totals.passed / evaluated;
+  const rateBefore = isCompared ? passedBefore / was.length : rate;
   const { run, common, baseline } = metrics;
   const isPart = common && common.cases < run.cases;
-  const change = (read, options) => {
+  const change = (read, { format, least }) => {
     const [now, before] = [common && read(common), baseline && read(baseline)];
     if (now == null || before == null) return null;
-    const changed = delta(now - before, options);
-    if (isPart) return [changed ?? 'unchanged', ` in ${countOf(common.cases, 'common case')}`];
-    return changed === null ? ['unchanged'] : [`was ${options.format(before)} `, changed];
+    const shown = isPart ? format : () => `from ${format(before)}`;
+    return [delta(now - before, { format: shown, good: -1, least }) ?? 'unchanged', isPart ? ` in ${count(common.cases)} of ${countOf(run.cases, 'case')}` : ''];
   };
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
-  const latency = { format: milliseconds, good: -1, least: 20 };
+  const latency = { format: milliseconds, least: 20 };
   const tile = (label, value, under) =>
     value !== '\u2013' && make('div.card.tile', make('dt', label), make('dd', value), make('dd.under', under));
   return make(
     'dl.tiles',
     make(
       'div.card.tile',
-      make('dt', 'Pass rate'),
+      make('dt', 'Pass rate of checks'),
       make(
         'dd',
-        evaluated ? percent(totals.passed / evaluated) : '\u2013',
+        evaluated ? percent(rate, rateBefore) : '\u2013',
         ' ',
         verdict.required === null ? '' : make('small', `required ${percent(verdict.required)} `),
-        HAS_BASELINE && was.length && evaluated
-          ? make(
-              'small',
-              delta(totals.passed / evaluated - passedBefore / was.length, {
-                format: (share) => `${number(share * 100, 1)} points`,
-              }),
-            )
-          : null,
+        isCompared ? make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })) : null,
       ),
       make('dd', shareBar(totals)),
       make('dd.legend', ...legendOf(totals)),
     ),
-    tile('Latency p50', milliseconds(run.latency_ms?.p50), change((each) => each.latency_ms?.p50, latency)),
-    tile('Latency p95', milliseconds(run.latency_ms?.p95), change((each) => each.latency_ms?.p95, latency)),
+    tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change((each) => each.latency_ms?.p50, latency)),
+    tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change((each) => each.latency_ms?.p95, latency)),
     tile(
-      'Tokens',
+      'Tokens of all cases',
       run.tokens ? count(tokens(run)) : '\u2013',
-      change(tokens, { format: count, good: -1, least: 1 }),
+      change(tokens, { format: count, least: 1 }),
     ),
     tile(
-      'Agent cost',
+      'Agent cost of all cases',
       dollars(run.cost_usd),
-      change((each) => each.cost_usd, { format: dollars, good: -1, least: 0.00005 }),
+      change((each) => each.cost_usd, { format: dollars, least: 0.00005 }),
     ),
   );
 }

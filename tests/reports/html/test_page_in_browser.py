@@ -101,11 +101,13 @@ class TestOverview:
     def test_tiles_show_amounts_and_their_change(self, show: Show) -> None:
         page = show(conversation_report())
         labels = dict(zip(page.texts(".tile dt"), page.texts(".tile"), strict=True))
-        assert "required" not in labels["Pass rate"]
-        assert labels["Latency p95"].split("\n")[1] == "6.7 s"
-        assert "\u25b2" in labels["Latency p95"]
-        assert "unchanged in 6 common cases" in labels["Tokens"]
-        assert "$0.0140" in labels["Agent cost"]
+        rate, latency = labels["Pass rate of checks"], labels["Latency of a case, p95"]
+        assert "required" not in rate
+        assert "from 83%" in " ".join(rate.split())
+        assert latency.split("\n")[1] == "6.7 s"
+        assert "\u25b2" in latency
+        assert "unchanged in 6 of 7 cases" in labels["Tokens of all cases"]
+        assert "$0.0140" in labels["Agent cost of all cases"]
 
     def test_header_names_run_and_pull_request(self, show: Show) -> None:
         page = show(conversation_report())
