@@ -76,7 +76,8 @@ def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Itera
     """Yield remarks that have no column in the table.
 
     Args:
-        with_outcomes: whether to describe the outcome of each evaluator that did not pass.
+        with_outcomes: whether to describe the outcome of each evaluator that did not pass, and to
+            count the checks by class.
     """
     if comparison.no_baseline:
         yield comparison.no_baseline
@@ -99,7 +100,8 @@ def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Itera
     )
     if detectable:
         yield f"smallest drop that this run would detect with 80% probability: {detectable}"
-    yield from _list_classes(comparison)
+    if with_outcomes:
+        yield from _list_classes(comparison)
 
 
 def _list_other_configs(comparison: Comparison) -> Iterator[str]:
@@ -178,8 +180,12 @@ def _list_classes(comparison: Comparison) -> Iterator[str]:
 
 def _format_classes(classes: CheckClasses) -> str:
     """Format the classes that have checks: ``32 compared, 8 changed``."""
-    counts = asdict(classes).items()
-    return ", ".join(f"{count:,} {_CLASS_WORDS.get(name, name)}" for name, count in counts if count)
+    return ", ".join(f"{count:,} {name}" for name, count in count_by_class(classes).items())
+
+
+def count_by_class(classes: CheckClasses) -> dict[str, int]:
+    """Count the checks of each class that has any, by its name in sentences."""
+    return {_CLASS_WORDS.get(name, name): count for name, count in asdict(classes).items() if count}
 
 
 def list_worse(

@@ -96,7 +96,7 @@ const FILTERS = {
   new: ['New failures', (each) => each.state === 'new_failure', 'failed'],
   still: ['Still failing', (each) => each.state === 'still_failing', 'failed'],
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],
-  fell: ['Score fell', (each) => each.state === 'score_fell'],
+  fell: ['Score fell', (each) => each.checks.some(({ turned }) => turned === 'score_fell')],
   fixed: ['Fixed', (each) => each.state === 'fixed', 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
   slow: ['Slower', isSlower],

@@ -279,6 +279,8 @@ def _column(checks: EvaluatorChecks, report: Report) -> JsonObject:
 
 
 def _describe_change(compared: EvaluatorComparison) -> JsonObject:
+    p_value = None if compared.p_value is None else format_p_value(compared.p_value)
+    reason = _shorten_outcome(compared)
     return {
         "before": compared.before,
         "after": compared.after,
@@ -288,11 +290,19 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "checks": compared.classes.total,
         "worse": len(compared.worse),
         "better": len(compared.better),
-        "p": None if compared.p_value is None else format_p_value(compared.p_value),
+        "p": None if p_value is None or p_value in reason else p_value,
         "label": label_outcome(compared),
-        # Regressions are shown by the columns of the scores.
-        "reason": "" if compared.outcome in ("pass", "fail") else compared.reason,
+        "reason": reason,
     }
+
+
+def _shorten_outcome(compared: EvaluatorComparison) -> str:
+    """Return the reason of an outcome without the means and numbers that have columns."""
+    if compared.outcome in ("pass", "fail"):
+        return ""
+    if compared.outcome == "insufficient-data":
+        return f"{compared.reason.rpartition('; ')[2]} for a test or an interval"
+    return compared.reason.rpartition("), ")[2]
 
 
 _STATUSES: Final = {
@@ -328,6 +338,17 @@ def _describe_baseline(report: Report) -> JsonObject:
             "name": comparison.baseline,
             "commit": comparison.commit,
             "missing": comparison.no_baseline,
+            "classes": baseline_text.count_by_class(comparison.classes),
+            "removed": [
+                {
+                    "config": format_path(each.config),
+                    "name": each.evaluator,
+                    "isRemoved": True,
+                    "baseline": _describe_change(each),
+                }
+                for each in comparison.evaluators
+                if each.classes.removed == each.classes.total
+            ],
             "gone": baseline_text.count_gone(comparison),
             "worse": [
                 f"{evaluator} {scores}: {', '.join(truncate.truncate_list(cases, MAX_CASE_NAMES))}"

@@ -66,26 +66,37 @@ function compareView() {
     const text = baseline?.missing || 'This run was not compared with a baseline. Name one with the option baseline.';
     return [title, make('div.card.none', make('p', text))];
   }
-  const amount = (test) => CASES.filter(test).length;
-  const flows = [
-    ['new', 'new failures', amount(FILTERS.new[1]), 'worse'],
-    ['error', 'errors', amount(FILTERS.error[1]), 'worse'],
-    ['still', 'still failing', amount(FILTERS.still[1]), 'worse'],
-    ['fell', 'score fell', amount(FILTERS.fell[1]), 'worse'],
-    ['fixed', 'fixed', amount(FILTERS.fixed[1]), 'better'],
-    ['answer', 'changed answers', amount(FILTERS.answer[1]), ''],
-    ['added', 'new cases', amount(FILTERS.added[1]), ''],
-  ];
-  const heads = ['Evaluator', 'Mean score', 'Change (95% CI)', 'Worse', 'Better', 'Outcome', 'Compared'];
-  const rows = (DATA.columns ?? []).filter((column) => column.baseline).map(comparedRow);
+  const ofCases = Object.entries({
+    new: ['New failures', 'worse'],
+    error: ['Errors', 'worse'],
+    still: ['Still failing', 'worse'],
+    fell: [`Score fell \u2265 ${MIN_FALL}`, 'worse'],
+    fixed: ['Fixed', 'better'],
+    answer: ['Changed answers', ''],
+    added: ['New cases', ''],
+  }).map(([key, [label, colour]]) => {
+    const found = CASES.filter(FILTERS[key][1]).length;
+    return flow('a', { href: writeHash('/', { f: key }) }, label, found, found ? colour : '', countOf(CASES.length, 'case'));
+  });
+  const classes = Object.entries(baseline.classes ?? {});
+  const all = classes.reduce((sum, [, found]) => sum + found, 0);
+  const ofChecks = classes.map(([name, found]) => flow('div', {}, name, found, '', countOf(all, 'check')));
+  const heads = ['Evaluator', 'Mean score', 'Change (95% CI)', 'Worse', 'Better', 'Compared', 'Outcome (p: Holm-corrected)'];
+  const rows = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline).map(comparedRow);
   return [
     make('div.head', title, make('code', baseline.name)),
-    make('div.flows', flows.map(([key, label, found, colour]) => make('a.card', { href: writeHash('/', { f: key }) }, make('b', { class: found ? colour : '' }, count(found)), make('span', label)))),
-    rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide', heads, rows), heads))) : null,
-    baseline.remarks.length ? make('section.card.remarks', make('h2', 'Remarks'), list(baseline.remarks)) : null,
+    make('div.flows', { role: 'group', 'aria-label': 'Cases of this run' }, ofCases),
+    ofChecks.length ? make('div.flows.few', { role: 'group', 'aria-label': 'Checks of both runs' }, ofChecks) : null,
+    rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
+    baseline.remarks.length ? make('section.card.remarks', make('h2', 'Remarks'), list(baseline.remarks.map(prose))) : null,
     worseView(),
     comparedAnswers(readShow()),
   ];
+}
+
+/** A tile with a number of all cases or checks. */
+function flow(kind, attributes, label, found, colour, whole) {
+  return make(`${kind}.card`, attributes, make('span', label), make('b', { class: colour }, count(found)), ' ', make('small', `of ${whole}`));
 }
 
 function signed(value) {
@@ -108,16 +119,18 @@ function comparedRow(column) {
   const { before, after, low, high, worse, better, label, reason, p, pairs, checks } = column.baseline;
   const change = before === null || after === null ? null : after - before;
   return [
-    [make('b', column.name), CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
+    [make('b', column.name), column.isRemoved ? [' ', pill('note', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
     change === null ? '\u2013' : `${score(before)} \u2192 ${score(after)}`,
-    [
-      delta(change) ?? make('span.quiet', '\u00b10'),
-      low === null ? null : make('span.quiet', ` (${signed(low)} to ${signed(high)})`),
-    ],
+    change === null
+      ? '\u2013'
+      : [
+          delta(change) ?? make('span.quiet', '\u00b10'),
+          low === null ? null : make('span.quiet', ` (${signed(low)} to ${signed(high)})`),
+        ],
     worse ? count(worse) : '\u2013',
     better ? count(better) : '\u2013',
-    [label, p === null ? '' : make('span.quiet', ` ${p}`), reason ? make('div.quiet', reason) : null],
     `${count(pairs)} of ${count(checks)}`,
+    [label, p === null ? '' : make('span.quiet', ` ${p}`), reason ? make('div.quiet', reason) : null],
   ];
 }
 
