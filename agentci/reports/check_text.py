@@ -1,6 +1,8 @@
 """Text for one check: its outcome and its findings."""
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_criterion, format_score
@@ -60,6 +62,19 @@ def list_findings(result: CheckResult) -> tuple[str, ...]:
         *(f"- {turn}" for turn in low_scoring_turns(result)),
         *reasoning,
     )
+
+
+# What metrics with an expected answer or expected calls write about a turn.
+_QUOTED_SIDES: Final = re.compile(r"^(turn \d+): expected .*$", re.DOTALL)
+CALLS_DIFFER: Final = ": the tool calls differ"
+
+
+def shorten_quotes(text: str, result: CheckResult) -> str:
+    """Replace what a built-in metric quotes of both sides of a turn by which of them differs."""
+    if result.evaluator.type != "builtin" or result.judgement is None:
+        return text
+    calls = tool_calls.find_unmatched_turns(result.judgement.details)
+    return _QUOTED_SIDES.sub(rf"\1{CALLS_DIFFER if calls else ': the answer differs'}", text)
 
 
 def format_reason(result: CheckResult) -> str:

@@ -55,6 +55,8 @@ function problemsOf(each) {
 
 function changeCard(each) {
   const problems = problemsOf(each);
+  const { run } = contentOf(each);
+  const differences = each.status === 'failed' && differencesOf(run);
   const others = alike(each).length - 1;
   return make(
     'article.card.change',
@@ -70,37 +72,69 @@ function changeCard(each) {
         make(
           'li',
           dot(check.status),
-          make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.reason ?? '').replaceAll('`', ''))),
+          make('span', make('b', check.evaluator.name), ' ', make('span.quiet', reasonView(check, run, differences))),
           beforeAndNow(check),
         ),
       ),
       problems.length > MAX_REASONS ? make('li.quiet', `and ${count(problems.length - MAX_REASONS)} more`) : null,
     ),
-    each.status === 'failed' ? firstDifference(contentOf(each).run) : null,
+    differences ? firstDifference(differences) : null,
     others > 0
       ? make('a.same', { href: writeHash('/', { f: FILTER_OF_STATE[each.state] ?? '', like: String(each.cluster) }) }, `${countOf(others, 'more case')} with the same failures`)
       : null,
   );
 }
 
-/** The first tool call and answer that are not as expected, or as in the baseline, and how many follow. */
-function firstDifference(run) {
-  const found = (run.turns ?? []).map(differencesOf).filter(({ amount }) => amount);
-  if (!found.length) return null;
-  const [{ call, answer, actual, label }] = found;
-  const rows = [];
+/**
+ * The reason of a check. A metric that quotes both sides of a turn says what differs; the difference
+ * itself follows unless the card shows one of its kind.
+ */
+function reasonView({ short, reason, evaluator }, run, differences) {
+  if (!short) return (reason ?? `requires ${evaluator.criterion}`).replaceAll('`', '');
+  const [, number, kind] = /^turn (\d+): the (tool calls|answer)/.exec(short) ?? [];
+  const turn = run.turns?.[number - 1];
+  if (!turn || !differences) return short;
+  const [shown] = differences.found;
+  const { call, answer } = differenceOf(turn, expectedOf(turn));
+  if (kind === 'tool calls') return call && !shown?.call ? [`${short}: `, callExcerpt(call)] : short;
+  if (!answer || shown?.answer) return short;
+  const pieces = excerptOf(answer).pieces.filter(([mark]) => mark === '-' || mark === '+');
+  return [`${short}: `, markedText(pieces, null)];
+}
+
+const expectedOf = (turn) => ({ calls: turn.expected_calls, answer: turn.expected_answer });
+
+/**
+ * The differences of the turns of a run that have any: to the baseline, without one or without a
+ * difference to it to what is expected.
+ */
+function differencesOf(run) {
+  const turns = run.turns ?? [];
+  const hasBaseline = turns.some((turn) => turn.baseline !== undefined);
+  const differing = (read) => turns.map((turn) => differenceOf(turn, read(turn))).filter(({ amount }) => amount);
+  const found = hasBaseline ? differing((turn) => baselineOf(turn) ?? {}) : [];
+  if (found.length) return { found, label: 'Baseline' };
+  return { found: differing(expectedOf), isSame: hasBaseline, label: 'Expected' };
+}
+
+/** The first tool call and answer that differ, what the tool answered if it failed, and how many follow. */
+function firstDifference({ found, isSame, label }) {
+  const rows = isSame ? [['Baseline', 'the same calls and answers']] : [];
+  const [first] = found;
   let shown = 0;
-  if (call) {
-    rows.push(['Tool call', make('span.mono', callExcerpt(call))]);
+  if (first?.call) {
+    rows.push(['Tool call', make('span.mono', callExcerpt(first.call, label === 'Baseline'))]);
     shown += 1;
   }
-  if (answer) {
-    const { pieces, more } = excerptOf(answer);
+  if (first?.failed) rows.push(['Tool error', make('span.mono', `${first.failed.name}: `, cutText(resultText(first.failed)))]);
+  if (first?.answer) {
+    const { pieces, more } = excerptOf(first.answer);
     const texts = pieces.map((piece) => (piece[0] === '~' ? ['=', '\u2026 '] : piece));
     rows.push([label, markedText(texts, '-')]);
-    rows.push(['This run', actual === null ? make('span.quiet', 'no answer') : markedText(texts, '+')]);
-    shown += countDifferences(answer) - more;
+    rows.push(['This run', first.actual === null ? make('span.quiet', 'no answer') : markedText(texts, '+')]);
+    shown += countDifferences(first.answer) - more;
   }
+  if (!rows.length) return null;
   const left = found.reduce((sum, { amount }) => sum + amount, -shown);
   return make(
     'dl.first',
@@ -109,20 +143,25 @@ function firstDifference(run) {
   );
 }
 
-/** The differences of a turn: its first call and its answer, and the number of all. */
-function differencesOf(turn) {
-  const { calls, answer: reference, label } = referenceOf(turn);
-  const rows = calls ? joinMoved(compareCalls(calls, turn.calls ?? []).rows).filter(({ mark }) => mark) : [];
-  const isOther = reference !== null && reference !== turn.answer;
+/** The differences of a turn: its first call, the first call that failed, its answer, and the number of all. */
+function differenceOf(turn, { calls, answer: reference }) {
+  const actual = turn.calls ?? [];
+  const rows = calls ? joinMoved(compareCalls(calls, actual).rows).filter(({ mark }) => mark) : [];
+  const isOther = reference != null && reference !== turn.answer;
   const answer = isOther ? diffTexts(reference, turn.answer ?? '') : null;
   const ofCalls = rows.reduce((sum, row) => sum + (row.mark === 'differs' ? leavesOf(row).length : 1), 0);
   return {
     call: rows[0],
+    failed: actual.find(hasFailed),
     answer,
     actual: turn.answer ?? null,
-    label,
     amount: ofCalls + (answer ? countDifferences(answer) : 0),
   };
+}
+
+/** Whether a tool failed: by its span, or by an error as its result. */
+function hasFailed({ error, result }) {
+  return result !== undefined && (error || (isObject(result) && Boolean(result.error)));
 }
 
 /** The leaves of the arguments that differ: by path, what each side has. */
@@ -140,31 +179,18 @@ function leavesOf(row) {
 }
 
 /** One line for a call that differs: of its arguments only the first leaf that does. */
-function callExcerpt(row) {
+function callExcerpt(row, isBaseline) {
   const { name } = row.actual ?? row.expected;
-  const word = make('small', callWord(row));
+  const word = make('small', callWord(row, isBaseline));
   if (row.mark !== 'differs') return [callText(row, true), ' ', word];
   const [{ path, '-': before, '+': after }] = leavesOf(row);
-  const short = (text) => (text.length > CONTEXT ? `${text.slice(0, CONTEXT - 1)}\u2026` : text);
   return [
     make('b', name),
     path ? ` ${path}: ` : ' ',
-    before ? make('del', unseen('reference '), short(before)) : '',
+    before ? make('del', unseen('reference '), cutText(before)) : '',
     before && after ? ' ' : '',
-    after ? make('ins', unseen('this run '), short(after)) : '',
+    after ? make('ins', unseen('this run '), cutText(after)) : '',
   ];
-}
-
-/** What a turn is compared with: the eval case, else the baseline. */
-function referenceOf(turn) {
-  if (turn.expected_calls !== undefined || turn.expected_answer !== undefined)
-    return {
-      calls: turn.expected_calls ?? null,
-      answer: turn.expected_answer ?? null,
-      label: 'Expected',
-    };
-  const before = turn.baseline === 'same' ? null : turn.baseline;
-  return { calls: before ? (before.calls ?? []) : null, answer: before?.answer ?? null, label: 'Baseline' };
 }
 
 /**

@@ -25,7 +25,7 @@ from agentci.reports.case_outcomes import (
     list_case_outcomes,
     mask_values,
 )
-from agentci.reports.check_text import format_headline, format_reason
+from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import load_content
 from agentci.reports.html.markup import Markup, tag
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
@@ -151,6 +151,7 @@ class PageData:
         scored = result.status in {"passed", "failed"} or result.is_measurement
         calls = self._report.evaluator_calls
         reason = "" if result.status == "passed" else format_reason(result)
+        short = shorten_quotes(reason, result)
         cause = None
         if result.status in ("failed", "errored"):
             key = (result.evaluator.name, mask_values(reason))
@@ -164,6 +165,7 @@ class PageData:
                 {
                     "score": result.score if scored else None,
                     "reason": reason,
+                    "short": None if short == reason else short,
                     "cause": cause,
                     "before": before and [before.status, before.score],
                     "cached": result.cached,

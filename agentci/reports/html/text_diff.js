@@ -13,6 +13,11 @@ const MAX_EXCERPT = 2 * CONTEXT;
 // Shorter equal pieces are not worth a button.
 const MIN_FOLDED = 60;
 
+/** At most a line of the comment. */
+function cutText(text) {
+  return text.length > CONTEXT ? `${text.slice(0, CONTEXT - 1)}\u2026` : text;
+}
+
 /** Pieces of both texts in order, as ["=" | "-" | "+", text]: "-" is only in the reference. */
 function diffTexts(reference, actual) {
   if (reference === actual) return reference ? [['=', reference]] : [];

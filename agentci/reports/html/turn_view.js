@@ -1,10 +1,17 @@
 // The conversation of a case: what the user wrote, what the agent did, beside its reference.
 
 const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', missing: 'Missing', unexpected: 'Unexpected' };
+const BASELINE_WORDS = { ...MARK_WORDS, missing: 'Not in this run', unexpected: 'Not in the baseline' };
 
-/** What is wrong with a call; of a moved one, both of its places, counted from 1. */
-function callWord({ mark, place, from }) {
-  return mark === 'moved' ? `Moved from place ${from} to ${place}` : MARK_WORDS[mark];
+/** How a call differs; of a moved one, both of its places, counted from 1. */
+function callWord({ mark, place, from }, isBaseline) {
+  if (mark === 'moved') return `Moved from place ${from} to ${place}`;
+  return (isBaseline ? BASELINE_WORDS : MARK_WORDS)[mark];
+}
+
+/** The result of a call on one line. */
+function resultText({ result }) {
+  return typeof result === 'string' || result === undefined ? result : jsonText(result);
 }
 
 /** Which references a run can be compared with, by name. */
@@ -78,7 +85,7 @@ function callsStep(turn, base, reference, isFailed) {
     make(
       'div.calls',
       { class: isFailed && expected ? '' : 'neutral' },
-      joinMoved(rows).map((row) => callRow(row, isCompared)),
+      joinMoved(rows).map((row) => callRow(row, isCompared, null, !expected)),
     ),
     hiddenNote(hidden),
   );
@@ -94,16 +101,16 @@ function bothReferences(expected, actual, before, isFailed) {
   const [wanted, old] = [first, last].map(({ rows }) => callsByPlace(rows));
   const places = Array.from({ length: Math.max(wanted.length, old.length) }, (_, at) => at);
   const none = make('span.quiet', '\u2013');
-  const single = (row, side) => {
+  const single = (row, side, isBaseline) => {
     if (!row) return make('div.call.none', none.cloneNode(true));
-    return make('div.call', { class: row.mark || 'equal' }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row)) : null);
+    return make('div.call', { class: row.mark || 'equal' }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null);
   };
   const cells = places.flatMap((at) => {
     const [mine, theirs] = [wanted[at] ?? {}, old[at] ?? {}];
     const gaps = Array.from({ length: Math.max(mine.gone?.length ?? 0, theirs.gone?.length ?? 0) }, (_, index) => [
       single(mine.gone?.[index], '-'),
       make('div.call.none', none.cloneNode(true)),
-      single(theirs.gone?.[index], '-'),
+      single(theirs.gone?.[index], '-', true),
     ]);
     const row = mine.row ?? theirs.row;
     if (!row) return gaps;
@@ -112,7 +119,7 @@ function bothReferences(expected, actual, before, isFailed) {
       [
         mine.row?.expected ? single(mine.row, '-') : single(null),
         callRow(row, true, '+'),
-        theirs.row?.expected ? single(theirs.row, '-') : single(null),
+        theirs.row?.expected ? single(theirs.row, '-', true) : single(null),
       ],
     ];
   });
@@ -135,12 +142,12 @@ function callsByPlace(rows) {
   return found;
 }
 
-function callRow(row, isCompared, side = null) {
+function callRow(row, isCompared, side = null, isBaseline = false) {
   const { mark, actual } = row;
-  const word = isCompared ? callWord(row) : '';
+  const word = isCompared ? callWord(row, isBaseline) : '';
   const state = actual?.error ? 'The tool failed' : '';
   const result = actual?.result;
-  const text = typeof result === 'string' || result === undefined ? result : jsonText(result);
+  const text = actual && resultText(actual);
   return make(
     'div.call',
     { class: isCompared ? mark || 'equal' : '' },

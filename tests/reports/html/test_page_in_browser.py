@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agentci.model.gate import PolicyChange, PolicyComparison
+from agentci.model.gate import CheckChange, CheckClasses, PolicyChange, PolicyComparison
 from agentci.model.problem import Place, Problem
 from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import replace
@@ -22,12 +22,14 @@ from tests.helpers.support import ROOT
 from tests.reports.html.pages import (
     HOSTILE,
     calls_of,
+    compared,
     conversation_report,
     full_report,
     hostile_report,
     long_conversation_report,
     long_report,
     make_run,
+    make_trend,
     page_of,
     transcript_report,
     wide_report,
@@ -234,13 +236,57 @@ class TestOverview:
         ]
         assert page.texts(".first .more-differences") == ["2 more differences"]
 
+    def test_cards_show_the_baseline_or_without_one_what_is_expected(self, show: Show) -> None:
+        report = conversation_report()
+        page = show(report)
+        assert page.texts(".change .first dt") == ["Tool call", "Baseline", "This run"]
+        assert page.texts(".change .first dd")[1] == "There is no flight to Rome."
+        page = show(replace(report, baseline={}, comparison=None))
+        labels = page.texts(".change:first-of-type .first dt")
+        assert labels == ["Tool call", "Expected", "This run"]
+        assert page.texts(".change .first dd")[1] == "There is no flight to Rome today."
+
+    def test_card_of_an_unchanged_run_shows_what_is_expected(self, show: Show) -> None:
+        """Its check fails for another reason than what the agent did."""
+        report = conversation_report()
+        first = report.results[0]
+        before = replace(report.baseline[first.id], content=first.case.content)
+        page = show(replace(report, results=(first,), baseline={first.id: before}))
+        rows = dict(zip(page.texts(".first dt"), page.texts(".first dd"), strict=False))
+        assert rows["Baseline"] == "the same calls and answers"
+        assert rows["Expected"] == "There is no flight to Rome today."
+
+    def test_card_says_what_differs_and_what_a_failed_tool_answered(self, show: Show) -> None:
+        report = conversation_report()
+        first = report.results[0]
+        chunks = Chunks()
+        now, before = make_run("Sorry, no.", "Paris"), make_run("Sorry, no.", "Rome")
+        call = replace(now.turns[0].calls[0], result={"error": "unknown city"})
+        turn = replace(now.turns[0], calls=(call,))
+        numbers = [
+            chunks.append(encode_content(each))
+            for each in (replace(now, turns=(turn, *now.turns[1:])), before)
+        ]
+        miss = "turn 1: expected 'There is no flight to Rome today.', got 'Sorry, no.' (0.25)"
+        judged = first.judgement and replace(first.judgement, misses=(miss,))
+        evaluator = replace(first.evaluator, type="builtin")
+        case = replace(first.case, content=numbers[0])
+        result = replace(first, judgement=judged, evaluator=evaluator, case=case)
+        old = replace(report.baseline[first.id], content=numbers[1])
+        contents = StoredContents(chunks=chunks, redact=lambda content: content)
+        page = show(replace(report, results=(result,), contents=contents, baseline={first.id: old}))
+        assert page.texts(".first dd")[1] == 'find_flight: {"error": "unknown city"}'
+        [reason] = page.texts(".change li .quiet")
+        assert reason.startswith("turn 1: the answer differs: ")
+        assert "Sorry" in reason
+
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0))
-        assert "1 lower score that still passes" in page.texts(".verdict .why")[0]
+        assert "6 lower scores that still pass" in page.texts(".verdict .why")[0]
         assert "Score fell\nunchanged\ntone\n1 \u2192 0.9" in page.texts(".rest a")
         page.run("document.querySelector('[data-filter=fell]').click()")
         page.wait("location.hash === '#/?f=fell'")
-        assert _rows(page) == ["unchanged"]
+        assert len(_rows(page)) == 6
 
     def test_cases_are_filtered_by_evaluator(self, show: Show) -> None:
         page = show(conversation_report())
@@ -460,7 +506,7 @@ class TestOtherViews:
 
     def test_comparison_lists_transitions_and_changed_answers(self, show: Show) -> None:
         page = show(conversation_report(), "#/compare")
-        assert page.texts(".flows a")[0].split("\n") == ["2", "new failures"]
+        assert " ".join(page.texts(".flows a")[0].split()) == "New failures 2 of 7 cases"
         assert page.texts("section.turn header b") == ["to_rome", "to_rome_again", "on_foot"]
         page.run("document.querySelector('.flows a').click()")
         page.wait("location.hash === '#/?f=new'")
@@ -469,6 +515,34 @@ class TestOtherViews:
         page = show(long_conversation_report(), "#/compare")
         change = page.texts("table td:nth-child(3)")[0].split("\n")[-1]
         assert change == "\u25bc 0.3 (\u22120.6 to \u22120.1)"
+
+    def test_comparison_has_row_and_number_of_removed_evaluator(self, show: Show) -> None:
+        report = conversation_report()
+        change = CheckChange(case="to_rome", before=1, after=None, status="removed")
+        gone = make_trend(
+            evaluator="grounded",
+            classes=CheckClasses(removed=3),
+            pairs=0,
+            before=None,
+            after=None,
+            worse=(change,) * 3,
+            outcome="non-comparable",
+            reason="3 checks that passed were removed",
+        )
+        tested = make_trend(p_value=0.012, outcome="inconclusive", reason="not significant")
+        classes = CheckClasses(compared=12, removed=3)
+        page = show(compared(report, tested, gone, classes=classes), "#/compare")
+        assert [" ".join(text.split()) for text in page.texts(".flows div")] == [
+            "compared 12 of 15 checks",
+            "removed 3 of 15 checks",
+        ]
+        [first, last] = [" ".join(text.split()) for text in page.texts(".compared tbody tr")]
+        assert "p = 0.012" in first
+        assert last.startswith("grounded removed")
+        assert last.endswith("3 checks that passed were removed")
+        assert page.texts(".compared th")[-1] == "Outcome (p: Holm-corrected)"
+        assert page.run("((each) => each.scrollWidth - each.clientWidth)"
+                        "(document.querySelector('.compared').parentNode)") == 0  # fmt: skip
 
     def test_compared_answers_are_switched(self, show: Show) -> None:
         page = show(conversation_report(), "#/compare")
