@@ -26,6 +26,11 @@ with trace.get_tracer("my-app").start_as_current_span("agent"):  # one trace per
 """
 GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 ON = "recorded by default"
+# What the framework's own spans have beyond the model calls.
+STRUCTURE = "for agents, times and errors of tools"
+NOTHING_TO_ADD = "nothing; agents, times and errors of tools are in the framework's spans"
+ADDRESS_IN_CODE = "if the base URL is in the code"
+HANDOFF = "the result of a transfer to another agent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,10 @@ class Page:
     """The page of one framework.
 
     Attributes:
+        agents: examples, below ``examples/agents``; a recording of each is beside them.
+        to_add: packages with which `agentci record` takes the framework's own spans, and why.
+        not_recorded: what is missing when `agentci record` has only seen the model calls.
+        without_tokens: whether tokens are missing then, too.
         packages: with the versions that were recorded.
         variables: of the environment; empty for none.
         content: whether content is recorded, and what switches it on.
@@ -45,8 +54,12 @@ class Page:
 
     name: str
     title: str
+    agents: tuple[str, ...]
+    to_add: str
     packages: str
     code: str
+    not_recorded: str = ""
+    without_tokens: bool = False
     complete: tuple[str, ...] = ()
     variables: str = ""
     content: str = ON
@@ -61,6 +74,9 @@ PAGES = (
     Page(
         name="adk",
         title="Google ADK",
+        agents=("google-adk/agent.py",),
+        to_add=NOTHING_TO_ADD,
+        not_recorded=HANDOFF,
         packages="`google-adk` 2.13.0, `opentelemetry-exporter-otlp-proto-http`",
         variables=f"`{GENAI_CONTENT}=SPAN_ONLY`, `ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1`",
         content="off by default; the variables switch it on",
@@ -81,6 +97,13 @@ maybe_set_otel_providers()
     Page(
         name="openai-sdk",
         title="OpenAI SDK",
+        agents=(
+            "openai-chat/agent.py",
+            "openai-responses/agent.py",
+            "openai-node/agent.mjs",
+        ),
+        to_add="`opentelemetry-sdk`, `openinference-instrumentation-openai`, "
+        f"{ADDRESS_IN_CODE}; for Node, nothing",
         packages="`openai` 3.54.0, `opentelemetry-instrumentation-openai-v2` 2.4b0, "
         f"`opentelemetry-util-genai` 1.1b0, {OTLP_PACKAGES}",
         variables=f"`{GENAI_CONTENT}=span_only`, "
@@ -110,6 +133,11 @@ maybe_set_otel_providers()
     Page(
         name="openai-agents",
         title="OpenAI Agents SDK",
+        agents=(
+            "openai-agents/agent.py",
+            "openai-agents-chat/agent.py",
+        ),
+        to_add=f"`opentelemetry-sdk`, `openinference-instrumentation-openai-agents`, {STRUCTURE}",
         packages="`openai-agents` 0.24.0, `openinference-instrumentation-openai-agents` 2.6.0, "
         f"{OTLP_PACKAGES}",
         complete=("openai-agents-openinference",),
@@ -131,6 +159,8 @@ from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
     Page(
         name="langchain",
         title="LangChain and LangGraph",
+        agents=("langgraph/agent.py",),
+        to_add=f"`opentelemetry-sdk`, `openinference-instrumentation-langchain`, {STRUCTURE}",
         packages="`langchain` 1.4.7, `langgraph` 1.2.22, "
         f"`openinference-instrumentation-langchain` 0.1.80, {OTLP_PACKAGES}",
         conversation='`session.id`, which is the `thread_id` of `config={"configurable": ...}`',
@@ -163,6 +193,8 @@ from openinference.instrumentation.langchain import LangChainInstrumentor
     Page(
         name="pydantic-ai",
         title="Pydantic AI",
+        agents=("pydantic-ai/agent.py",),
+        to_add=f"`opentelemetry-sdk`, {STRUCTURE}",
         packages=f"`pydantic-ai-slim` 2.68.0, {OTLP_PACKAGES}",
         conversation="`gen_ai.conversation.id`, which Pydantic AI sets",
         complete=("pydantic-ai-v2", "pydantic-ai-v4", "pydantic-ai-v5"),
@@ -181,6 +213,8 @@ Agent.instrument_all()
     Page(
         name="strands",
         title="Strands Agents",
+        agents=("strands/agent.py",),
+        to_add=NOTHING_TO_ADD,
         packages="`strands-agents` 1.62.0, `opentelemetry-exporter-otlp-proto-http`",
         variables="`OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental`",
         content="recorded by default; with the variable as attributes, else as span events",
@@ -197,6 +231,11 @@ agent = Agent(trace_attributes={"session.id": "s-1"})
     Page(
         name="vercel-ai",
         title="Vercel AI SDK",
+        agents=(
+            "vercel-ai/agent.mjs",
+            "vercel-ai-6/agent.mjs",
+        ),
+        to_add=NOTHING_TO_ADD,
         packages="`ai` 4 to 6, `@opentelemetry/sdk-node`",
         content="recorded with `isEnabled: true`, unless `recordInputs` or `recordOutputs` is off",
         conversation="`sessionId` of `metadata`",
@@ -218,6 +257,8 @@ await sdk.shutdown();
     Page(
         name="agent-framework",
         title="Microsoft Agent Framework",
+        agents=("agent-framework/agent.py",),
+        to_add=f"`opentelemetry-sdk`, {STRUCTURE}",
         packages="`agent-framework-core` 1.23.0, `opentelemetry-exporter-otlp-proto-http`",
         variables="`ENABLE_INSTRUMENTATION=true`, `ENABLE_SENSITIVE_DATA=true`",
         content="off by default; `ENABLE_SENSITIVE_DATA=true` or the line below switches it on",
@@ -232,6 +273,8 @@ configure_otel_providers(enable_sensitive_data=True)
     Page(
         name="semantic-kernel",
         title="Semantic Kernel",
+        agents=("semantic-kernel/agent.py",),
+        to_add=NOTHING_TO_ADD,
         packages="`semantic-kernel` 1.45.0, `opentelemetry-exporter-otlp-proto-http`",
         variables="`SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS=true`, "
         "`SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true`",
@@ -254,6 +297,10 @@ logger.setLevel(logging.INFO)
     Page(
         name="crewai",
         title="CrewAI",
+        agents=("crewai/agent.py",),
+        to_add="`openinference-instrumentation-crewai` and that of the model's SDK, as "
+        f"`openinference-instrumentation-openai`, {STRUCTURE}",
+        not_recorded="the question, which is inside a prompt: give the case a name",
         packages="`crewai` 1.15.30, `openinference-instrumentation-crewai` 1.1.21, "
         f"`openinference-instrumentation-openai` 0.1.66, {OTLP_PACKAGES}",
         complete=("crewai-openinference",),
@@ -271,6 +318,10 @@ OpenAIInstrumentor().instrument()
     Page(
         name="llama-index",
         title="LlamaIndex",
+        agents=("llama-index/agent.py",),
+        to_add=f"`opentelemetry-sdk`, `openinference-instrumentation-llama-index`, {STRUCTURE}",
+        not_recorded="tokens, as it streams without usage",
+        without_tokens=True,
         packages="`llama-index-core` 0.14.25, `openinference-instrumentation-llama-index` 4.6.1, "
         f"{OTLP_PACKAGES}",
         conversation="not joined: set `session.id`",
@@ -292,6 +343,8 @@ from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
     Page(
         name="anthropic-sdk",
         title="Anthropic SDK",
+        agents=("anthropic/agent.py",),
+        to_add=f"`opentelemetry-sdk`, {ADDRESS_IN_CODE}",
         packages="`anthropic` 2.12.0, `opentelemetry-instrumentation-anthropic` 0.62.4, "
         f"{OTLP_PACKAGES}",
         complete=("anthropic-traceloop",),
@@ -316,6 +369,10 @@ from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
     Page(
         name="autogen",
         title="AutoGen",
+        agents=("autogen/agent.py",),
+        to_add=f"`opentelemetry-sdk`, `openinference-instrumentation-autogen-agentchat`, "
+        f"{STRUCTURE}",
+        not_recorded=HANDOFF,
         packages="`autogen-agentchat` 0.7.5, "
         f"`openinference-instrumentation-autogen-agentchat` 0.1.22, {OTLP_PACKAGES}",
         content="none in AutoGen's own spans; the instrumentation records it",
@@ -326,44 +383,57 @@ from openinference.instrumentation.autogen_agentchat import AutogenAgentChatInst
 {PROVIDER}AutogenAgentChatInstrumentor().instrument()
 """,
     ),
+    Page(
+        name="google-genai",
+        title="Google Gen AI SDK",
+        agents=("google-genai/agent.py",),
+        to_add="`opentelemetry-sdk`, `openinference-instrumentation-google-genai`, "
+        f"{ADDRESS_IN_CODE}",
+        packages="`google-genai` 3.6.1, `openinference-instrumentation-google-genai` 1.4.14, "
+        f"{OTLP_PACKAGES}",
+        complete=("google-genai-openinference",),
+        code=f"""\
+from openinference.instrumentation.google_genai import GoogleGenAIInstrumentor
+{PROVIDER}GoogleGenAIInstrumentor().instrument()
+{ROOT_SPAN}""",
+    ),
+    Page(
+        name="smolagents",
+        title="smolagents",
+        agents=("smolagents/agent.py",),
+        to_add=f"`opentelemetry-sdk`, `openinference-instrumentation-smolagents`, {STRUCTURE}",
+        not_recorded="the code of a `CodeAgent` is text, without tool calls",
+        packages="`smolagents` 1.26.0, `openinference-instrumentation-smolagents` 0.1.43, "
+        f"{OTLP_PACKAGES}",
+        conversation="not joined: set `session.id`",
+        complete=("smolagents-openinference",),
+        notes=(("`final_answer`", "is a tool call of its own in these spans"),),
+        code=f"""\
+from openinference.instrumentation.smolagents import SmolagentsInstrumentor
+{PROVIDER}SmolagentsInstrumentor().instrument()
+""",
+    ),
 )
-
-
-# The example of each page below `examples/agents`.
-_AGENTS = {
-    "adk": "google-adk/agent.py",
-    "agent-framework": "agent-framework/agent.py",
-    "anthropic-sdk": "anthropic/agent.py",
-    "autogen": "autogen/agent.py",
-    "crewai": "crewai/agent.py",
-    "langchain": "langgraph/agent.py",
-    "llama-index": "llama-index/agent.py",
-    "openai-agents": "openai-agents/agent.py",
-    "openai-sdk": "openai-chat/agent.py",
-    "pydantic-ai": "pydantic-ai/agent.py",
-    "semantic-kernel": "semantic-kernel/agent.py",
-    "strands": "strands/agent.py",
-    "vercel-ai": "vercel-ai/agent.mjs",
-}
 
 
 def render_page(page: Page) -> str:
     """Return a page as Markdown."""
-    rows = "\n".join(f"- {name}: {value}" for name, value in _list_rows(page))
     return f"""\
 # {page.title}
 
-{rows}
+## Without telemetry
+`{_find_command(page)}` [records](../recording.md) an agent such as {_list_agents(page)}.
+
+{_format_list(_list_recorded(page))}
+
+## With telemetry
+{_format_list(_list_rows(page))}
 
 ```{page.language}
 {page.code.strip()}
 ```
 [Export the spans to a file](README.md#export-to-a-file), and check it with \
 [`agentci show`](../show.md).
-
-Without telemetry, [record](../recording.md) \
-[the agent](../../examples/agents/{_AGENTS[page.name]}): \
-`{_find_command(page)}`
 """
 
 
@@ -371,7 +441,25 @@ def _find_command(page: Page) -> str:
     """Return the command that records the agent; prompts hide the question that names a case."""
     program = "node" if page.language == "ts" else "python"
     case = "--case NAME " if page.name == "crewai" else ""
-    return f'agentci record {case}-- {program} {Path(_AGENTS[page.name]).name} "QUESTION"'
+    return f'agentci record {case}-- {program} {Path(page.agents[0]).name} "QUESTION"'
+
+
+def _list_agents(page: Page) -> str:
+    links = [f"[`{path}`](../../examples/agents/{path})" for path in page.agents]
+    return ", ".join(links)
+
+
+def _list_recorded(page: Page) -> Iterator[tuple[str, str]]:
+    """Yield what `agentci record` records of the example, which its committed recording shows."""
+    tokens = "" if page.without_tokens else ", tokens"
+    yield "Complete", f"questions, tool calls with arguments, results, answers{tokens}"
+    if page.not_recorded:
+        yield "Not complete", page.not_recorded
+    yield "To add", page.to_add
+
+
+def _format_list(rows: Iterator[tuple[str, str]]) -> str:
+    return "\n".join(f"- {name}: {value}" for name, value in rows)
 
 
 def _list_rows(page: Page) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ import pytest
 import uv
 
 from examples.agents.mock_model import mock_model
+from scripts.framework_pages import PAGES
 from tests.helpers.support import ROOT
 from tests.record.recorded import KEY, OUT, describe, make_environment, read_traces
 from tests.services.servers import MODULES, NODE
@@ -125,11 +126,12 @@ def test_agent_is_recorded_evaluated_and_replayed(framework: str, tmp_path: Path
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []
 
 
-def test_page_and_committed_recordings_name_each_framework() -> None:
+def test_pages_and_committed_recordings_name_each_framework() -> None:
     recordings = {path.stem: path for path in (EXAMPLE / "recordings").glob("*.jsonl")}
     assert sorted(recordings) == sorted(AGENTS)
+    pages = {Path(agent).parent.name: page for page in PAGES for agent in page.agents}
+    assert sorted(pages) == sorted(AGENTS)
     for framework, path in recordings.items():
         assert_complete(framework, path)
-    page = (ROOT / "docs" / "recording.md").read_text()
-    listed = [path.relative_to(ROOT) for path in AGENTS.values()]
-    assert [path for path in listed if f"({Path('..') / path})" not in page] == []
+        [trace] = read_traces(path)
+        assert (trace.usage is None) == pages[framework].without_tokens
