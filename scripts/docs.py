@@ -13,7 +13,7 @@ import yaml
 
 from agentci.cli.arguments import make_parser
 from agentci.config.options import OPTIONS, Option
-from agentci.recordings.exports.table import EXPORT_FORMATS
+from agentci.recordings.exports import EXPORT_FORMATS
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, Convention
 from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
 from scripts.config_reference import checks_reference, config_reference, graders_reference

@@ -10,7 +10,7 @@ from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
 from agentci.model.json import Json
 from agentci.recordings import jaeger, otel_console, otlp
-from agentci.recordings.exports.table import EXPORT_FORMATS, ExportFormat
+from agentci.recordings.exports import EXPORT_FORMATS, ExportFormat
 from agentci.recordings.foreign import (
     METRICS,
     ForeignKind,

@@ -1,29 +1,30 @@
-"""The exports of platforms that are read; a reader is loaded only for a file of its form."""
+"""The exports of platforms that are read; their readers are loaded only for such a file."""
 
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from typing import Final, cast
+from typing import Final
 
 from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.semconv import ReadAttributes
 from agentci.recordings.telemetry.spans import TelemetryRecord
-from agentci.recordings.trace_format import TraceFormat
+from agentci.recordings.trace_format import DocumentFormatError
 
 
 class ExportFormat(Struct, frozen=True, kw_only=True):
     """A platform's export, which is a ``TraceFormat``.
 
     Attributes:
-        name: the name that users write, such as ``langsmith``; also of its module.
+        name: the name that users write, such as ``langsmith``.
         title: what writes it, in Markdown.
+        row_name: what one row is, with an article.
         is_row: whether an object is a row of it.
         wrappers: keys under which a page of an API has the rows.
     """
 
     name: str
     title: str
+    row_name: str
     is_row: Callable[[JsonObject], bool]
     wrappers: tuple[str, ...] = ("data",)
 
@@ -42,8 +43,19 @@ class ExportFormat(Struct, frozen=True, kw_only=True):
         Raises:
             DocumentFormatError: if it has another form.
         """
-        module = cast("TraceFormat", import_module(f"{__package__}.{self.name}"))
-        return module.read(document, names)
+        from agentci.recordings.export_rows import READERS  # noqa: PLC0415 (few files are exports)
+
+        return READERS[self.name](self._iterate_rows(document), names)
+
+    def _iterate_rows(self, document: Json) -> Iterator[JsonObject]:
+        if isinstance(document, dict) and document and not self.is_row(document):
+            pages = (document.get(key) for key in self.wrappers)
+            document = next((page for page in pages if isinstance(page, list)), document)
+        for row in document if isinstance(document, list) else [document]:
+            if not isinstance(row, dict) or not self.is_row(row):
+                hint = f"every row must be {self.row_name}; `trace_format` sets another format"
+                raise DocumentFormatError(f"not {self.row_name}", hint=hint)
+            yield row
 
 
 def is_langsmith_run(row: JsonObject) -> bool:
@@ -96,24 +108,28 @@ EXPORT_FORMATS: Final[Mapping[str, ExportFormat]] = {
         ExportFormat(
             name="langsmith",
             title="LangSmith, runs (`Client.list_runs`, bulk export as JSON Lines)",
+            row_name="a LangSmith run",
             is_row=is_langsmith_run,
             wrappers=("runs", "data"),
         ),
         ExportFormat(
             name="langfuse",
             title="Langfuse, observations (API, blob storage export) and traces with observations",
+            row_name="a Langfuse observation",
             is_row=lambda row: is_langfuse_observation(row) or is_langfuse_trace(row),
             wrappers=("data", "observations"),
         ),
         ExportFormat(
             name="mlflow",
             title="MLflow 2 and 3, `Trace.to_json()`",
+            row_name="an MLflow trace",
             is_row=is_mlflow_trace,
             wrappers=("traces", "data"),
         ),
         ExportFormat(
             name="phoenix",
             title="Phoenix, spans (API, DataFrame as JSON)",
+            row_name="a Phoenix span",
             is_row=is_phoenix_span,
             wrappers=("data", "spans"),
         ),
