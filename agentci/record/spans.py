@@ -16,12 +16,13 @@ from agentci.model.values import replace
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.message_parts import (
+from agentci.recordings.telemetry.messages import (
+    MessageContent,
+    SpanMessages,
     make_call_part,
     make_response_part,
     make_text_part,
 )
-from agentci.recordings.telemetry.messages import MessageContent, SpanMessages
 from agentci.recordings.telemetry.otlp_values import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.version import __version__
 

@@ -8,8 +8,8 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings import otlp
 from agentci.recordings.telemetry import spans
 from agentci.recordings.telemetry.json_input import MAX_DEPTH, iterate_objects, parse_json_or_text
+from agentci.recordings.telemetry.otlp_values import parse_timestamp
 from agentci.recordings.telemetry.semconv import ReadAttributes
-from agentci.recordings.timestamps import parse_timestamp
 
 RowReader: TypeAlias = Callable[
     [Iterable[JsonObject], ReadAttributes], Iterator[spans.TelemetryRecord]

@@ -26,10 +26,17 @@ from agentci.model.trace import (
 from agentci.model.values import replace
 from agentci.recordings.telemetry import tool_calls
 from agentci.recordings.telemetry.conventions.api_messages import parse_message_list
+from agentci.recordings.telemetry.conventions.registry import RUN_OUTPUT_ATTRIBUTES
 from agentci.recordings.telemetry.grouping import TraceGroup, find_conversation_id, load_trees
 from agentci.recordings.telemetry.messages import SpanMessages
 from agentci.recordings.telemetry.missing_content import explain_missing_content
-from agentci.recordings.telemetry.model_calls import ModelCall
+from agentci.recordings.telemetry.span_roles import (
+    AGENT_KINDS,
+    ModelCall,
+    TurnSpans,
+    find_parentless_views,
+    group_spans_by_root,
+)
 from agentci.recordings.telemetry.span_views import (
     ModelCallUsage,
     SpanView,
@@ -40,12 +47,6 @@ from agentci.recordings.telemetry.spans import OperationKind, Span
 from agentci.recordings.telemetry.stored_trace import TraceSpool
 from agentci.recordings.telemetry.tool_calls import NANOSECONDS_PER_MILLISECOND
 from agentci.recordings.telemetry.trace_tree import SpanTree
-from agentci.recordings.telemetry.turn_roots import (
-    AGENT_KINDS,
-    TurnSpans,
-    find_parentless_views,
-    group_spans_by_root,
-)
 from agentci.recordings.telemetry.turns import (
     PartialTurn,
     add_stray_runs,
@@ -111,11 +112,6 @@ def _select_spans(tree: SpanTree, spans: list[Span]) -> SpanTree:
     )
 
 
-# Where the conventions of platforms have what a run returned.
-_OUTPUTS: Final = (
-    *("gen_ai.completion", "langfuse.observation.output"),
-    *("mlflow.spanOutputs", "output.value"),
-)
 _INNER_KINDS: Final = frozenset({"inference", "tool"})
 
 
@@ -141,7 +137,7 @@ def expand_history(views: Sequence[SpanView]) -> tuple[SpanView, ...] | None:
 
 def _read_history(outer: SpanView) -> SpanMessages:
     """Return all messages that a run returned; those before the question, too."""
-    raw = (outer.span.attributes.get(name) for name in _OUTPUTS)
+    raw = (outer.span.attributes.get(name) for name in RUN_OUTPUT_ATTRIBUTES)
     return next(filter(None, (parse_message_list(one, "assistant") for one in raw)), ())
 
 

@@ -14,12 +14,16 @@ from msgspec import Struct
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.conventions.registry import SESSION_ATTRIBUTES
 from agentci.recordings.telemetry.messages import SpanMessage, SpanMessages
-from agentci.recordings.telemetry.model_calls import ModelCall, find_model_calls, sort_model_calls
+from agentci.recordings.telemetry.span_roles import (
+    ModelCall,
+    find_model_calls,
+    group_spans_by_root,
+    sort_model_calls,
+)
 from agentci.recordings.telemetry.span_views import make_span_views
 from agentci.recordings.telemetry.spans import Span, find_identifier
 from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, load_tree
 from agentci.recordings.telemetry.trace_tree import SpanTree, merge_trees
-from agentci.recordings.telemetry.turn_roots import group_spans_by_root
 
 
 class TraceHistory(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,11 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.conventions.registry import GENAI, Convention
+from agentci.recordings.telemetry.conventions.registry import (
+    GENAI,
+    MODEL_OUTPUT_ATTRIBUTES,
+    Convention,
+)
 from agentci.recordings.telemetry.json_input import parse_json_or_text
 from agentci.recordings.telemetry.messages import (
     PLACEHOLDERS,
@@ -20,16 +24,12 @@ from agentci.recordings.telemetry.messages import (
     find_unread_parts,
     is_tool_call_reason,
 )
-from agentci.recordings.telemetry.model_calls import ModelCall
+from agentci.recordings.telemetry.span_roles import ModelCall
 from agentci.recordings.telemetry.span_views import SpanView
 from agentci.recordings.telemetry.tool_calls import EMPTY_VALUES, ToolInvocation, ToolRun
 from agentci.recordings.telemetry.turns import PartialTurn
 
-# Attributes with JSON that holds what a model returned, and how such JSON ends.
-OUTPUT_ATTRIBUTES: Final = (
-    *(semconv.OUTPUT_MESSAGES, "ai.response.toolCalls", "mlflow.spanOutputs"),
-    *("gen_ai.completion", "langfuse.observation.output"),
-)
+# How the JSON of an output ends.
 JSON_ENDS: Final = {"[": "]", "{": "}"}
 MAX_NAMES: Final = 5
 
@@ -113,7 +113,7 @@ def _find_repeated_attributes(views: Sequence[SpanView]) -> Iterator[str]:
 def _find_cut_output(views: Sequence[SpanView]) -> Iterator[str]:
     """Name a span whose output is the beginning of JSON, which exporters with a limit record."""
     for view in views:
-        for name in OUTPUT_ATTRIBUTES:
+        for name in MODEL_OUTPUT_ATTRIBUTES:
             value = view.span.attributes.get(name)
             end = JSON_ENDS.get(value[:1]) if isinstance(value, str) else None
             if end is not None and not str(value).rstrip().endswith(end):
@@ -128,7 +128,7 @@ def _find_unread_output(views: Sequence[SpanView]) -> Iterator[str]:
     for view in views:
         if view.kind != "inference" or view.output:
             continue
-        for name in OUTPUT_ATTRIBUTES:
+        for name in MODEL_OUTPUT_ATTRIBUTES:
             value = view.span.attributes.get(name)
             if exceeds_messages_limit(value):
                 yield f"{name} of span {view.span.id} is too long to be read"

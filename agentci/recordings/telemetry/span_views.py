@@ -85,8 +85,8 @@ def make_span_view(span: Span, logs: Sequence[SpanEvent]) -> SpanView:
     readings = [
         reading
         for convention in conventions
-        if convention.has_reader
-        for reading in load_reader(convention.name).read(span, logs)
+        if convention.reader is not None
+        for reading in load_reader(convention.reader, convention.name)(span, logs)
     ]
     kind = _choose_kind(readings)
     may_be_call = kind in ("inference", "none")

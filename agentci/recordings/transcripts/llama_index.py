@@ -6,7 +6,7 @@ from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_json_or_text
-from agentci.recordings.telemetry.message_parts import TOOL_CALL, normalize_tool_calls
+from agentci.recordings.telemetry.messages import TOOL_CALL, normalize_tool_calls
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.openai_chat import describe_role

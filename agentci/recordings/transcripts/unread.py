@@ -5,13 +5,13 @@ from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.telemetry.message_parts import (
+from agentci.recordings.telemetry.messages import (
     TOOL_CALL,
     UNKNOWN,
+    is_tool_call_reason,
     normalize_part,
     normalize_tool_calls,
 )
-from agentci.recordings.telemetry.messages import is_tool_call_reason
 from agentci.recordings.trace_format import DocumentFormatError
 
 _CALL_LIST_KEYS: Final = ("tool_calls", "toolCalls", "invalid_tool_calls", "toolInvocations")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentci.recordings.telemetry.conventions import api_messages, tool_values
+from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.messages import (
     MAX_MESSAGES_CHARS,
     SpanMessages,
@@ -304,16 +304,16 @@ def test_tool_definitions_among_messages_are_dropped() -> None:
     ],
 )
 def test_arguments_are_read_out_of_their_record(raw: Any) -> None:
-    assert tool_values.decode_tool_arguments(raw) == ARGUMENTS
+    assert api_messages.decode_tool_arguments(raw) == ARGUMENTS
 
 
 @pytest.mark.parametrize("raw", [{"inputs": ARGUMENTS}, {"args": [1], "kwargs": {"a": 1}}])
 def test_arguments_named_like_a_record_are_kept(raw: Any) -> None:
-    assert tool_values.decode_tool_arguments(raw) == raw
+    assert api_messages.decode_tool_arguments(raw) == raw
 
 
 def test_redacted_arguments_are_unknown() -> None:
-    assert tool_values.decode_tool_arguments("__REDACTED__") is None
+    assert api_messages.decode_tool_arguments("__REDACTED__") is None
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_redacted_arguments_are_unknown() -> None:
     ],
 )
 def test_result_is_read_out_of_its_message(raw: Any, result: Any) -> None:
-    assert tool_values.decode_tool_output(raw) == result
+    assert api_messages.decode_tool_output(raw) == result
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_result_is_read_out_of_its_message(raw: Any, result: Any) -> None:
     [(None, False), ({"status": "error"}, True), ({"is_error": True}, True), ({}, False)],
 )
 def test_failure_of_a_tool_is_read(message: Any, *, failed: bool) -> None:
-    assert tool_values.has_failed(message) is failed
+    assert api_messages.has_failed(message) is failed
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,10 @@ def test_agent_activity_is_recognised_in_every_convention(attributes: Any, *, ac
 
 def test_every_convention_reads_its_own_attributes() -> None:
     for one in CONVENTIONS:
-        names = [*one.attributes, *(one.read.exact if one.read is not None else ())]
+        names = [
+            *one.attributes,
+            *(one.read_attributes.exact if one.read_attributes is not None else ()),
+        ]
         assert all(map(SPAN_ATTRIBUTES.has, names))
         for prefix in one.prefixes:
             assert one in find_conventions(span("s", {f"{prefix}x": 1}))

@@ -26,7 +26,7 @@ _ADK_USAGE_FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_adk(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read the attributes of an ADK span."""
     attributes = span.attributes
     if _CONTENT.isdisjoint(attributes):

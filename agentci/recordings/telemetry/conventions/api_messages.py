@@ -17,22 +17,21 @@ from agentci.recordings.telemetry.json_input import (
     parse_json_or_text,
     parse_nested_json,
 )
-from agentci.recordings.telemetry.message_parts import (
+from agentci.recordings.telemetry.messages import (
+    EMPTY_CONTENT,
+    PLACEHOLDERS,
     UNKNOWN,
+    SpanMessage,
+    SpanMessages,
+    exceeds_messages_limit,
     flatten_content,
     make_call_part,
     make_response_part,
     make_text_part,
     normalize_part,
     normalize_tool_calls,
-    read_tool_status,
-)
-from agentci.recordings.telemetry.messages import (
-    EMPTY_CONTENT,
-    SpanMessage,
-    SpanMessages,
-    exceeds_messages_limit,
     parse_content,
+    read_tool_status,
 )
 
 _ROLES: Final[Mapping[str, str]] = {
@@ -307,3 +306,51 @@ def parse_object(raw: Json) -> JsonObject:
 def list_objects(raw: Json) -> list[JsonObject]:
     """Return the objects of a list in JSON text or a value."""
     return list(iterate_objects(decode(raw)))
+
+
+# What Python functions are called with; smolagents adds a flag.
+_CALL_VALUE_KEYS: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+
+
+def decode_tool_arguments(raw: Json) -> Json:
+    """Return the arguments of a tool, without the record of a callback around them."""
+    value = decode(raw)
+    if not isinstance(value, dict):
+        return None if isinstance(value, str) and value in PLACEHOLDERS else value
+    named = value.get("inputs")
+    if isinstance(named, dict) and not value.keys().isdisjoint({"input_str", "tags", "metadata"}):
+        return named
+    named = value.get("kwargs")
+    if isinstance(named, dict) and value.keys() <= _CALL_VALUE_KEYS and not value.get("args"):
+        return named
+    return value
+
+
+def decode_tool_output(raw: Json) -> Json:
+    """Return the result of a tool, without the message around it."""
+    message = find_tool_message(raw)
+    if message is None:
+        value = decode(raw)
+        return flatten_content(_unwrap_response(value) if isinstance(value, dict) else value)
+    return message.get("raw_output", flatten_content(message.get("content")))
+
+
+def find_tool_message(raw: Json) -> JsonObject | None:
+    """Return the tool message of LangChain, or LlamaIndex's output, around a tool's result."""
+    value = decode(raw)
+    if isinstance(value, dict) and value.keys() == {"output"}:
+        value = decode(value["output"])
+    if not isinstance(value, dict):
+        return None
+    message = unwrap_message(value)
+    return message if get_role(message) == "tool" or "raw_output" in message else None
+
+
+def has_failed(message: JsonObject | None) -> bool:
+    """Return whether a tool message says that the tool failed."""
+    return message is not None and read_tool_status(message) is True
+
+
+def _unwrap_response(value: JsonObject) -> Json:
+    """Return the response in Google's form of a function response."""
+    return value["response"] if value.keys() == {"id", "name", "response"} else value

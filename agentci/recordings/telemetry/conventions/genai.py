@@ -7,11 +7,6 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.json_input import parse_json_or_text
-from agentci.recordings.telemetry.message_parts import (
-    make_response_part,
-    make_text_part,
-    normalize_tool_calls,
-)
 from agentci.recordings.telemetry.messages import (
     EMPTY_CONTENT,
     MessageContent,
@@ -20,6 +15,9 @@ from agentci.recordings.telemetry.messages import (
     extract_tool_calls,
     find_unread_parts,
     has_content,
+    make_response_part,
+    make_text_part,
+    normalize_tool_calls,
     parse_content,
     parse_messages,
     parse_parts,
@@ -38,7 +36,7 @@ _RENAMED_ATTRIBUTES: Final = (
 )
 
 
-def read(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_genai(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read attributes, then former names, then events and logs."""
     attributes = span.attributes
     yield _read_current_attributes(attributes, classify_span(span))

@@ -5,9 +5,10 @@ from typing import TypeAlias
 
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.message_parts import make_response_part, normalize_tool_calls
 from agentci.recordings.telemetry.messages import (
     SpanMessages,
+    make_response_part,
+    normalize_tool_calls,
     parse_messages,
     parse_parts,
 )
@@ -17,7 +18,7 @@ from agentci.recordings.telemetry.spans import Span, SpanEvent
 IndexedFields: TypeAlias = dict[str, Json]
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_indexed(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read indexed attributes, such as ``gen_ai.prompt.0.content``."""
     attributes = span.attributes
     yield SpanReading(

@@ -12,7 +12,7 @@ from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 _AGENTS_SCOPE = "logfire.openai_agents"
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_logfire(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span of Logfire or Pydantic AI."""
     attributes = span.attributes
     is_agents_sdk = span.scope == _AGENTS_SCOPE

@@ -5,7 +5,7 @@ from typing import Final
 
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.conventions import api_messages, tool_values
+from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.conventions.indexed import group_by_index
 from agentci.recordings.telemetry.messages import SpanMessages, has_content
 from agentci.recordings.telemetry.span_reading import SpanReading, select_values
@@ -30,7 +30,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 _HANDOFF: Final = "handoff to "
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_openinference(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span with ``openinference.span.kind``."""
     attributes = span.attributes
     kind = _find_kind(span)
@@ -75,12 +75,12 @@ def _find_kind_without_answer(span: Span, inputs: SpanMessages) -> OperationKind
 
 
 def _read_tool(values: dict[str, Json], given: Json, returned: Json) -> SpanReading:
-    message = tool_values.find_tool_message(returned)
+    message = api_messages.find_tool_message(returned)
     if message is not None and (call_id := message.get("tool_call_id")):
         values.setdefault(semconv.TOOL_CALL_ID, call_id)
-    values[semconv.TOOL_ARGUMENTS] = tool_values.decode_tool_arguments(given)
-    values[semconv.TOOL_RESULT] = tool_values.decode_tool_output(returned)
-    return SpanReading(kind="tool", values=values, failed=tool_values.has_failed(message))
+    values[semconv.TOOL_ARGUMENTS] = api_messages.decode_tool_arguments(given)
+    values[semconv.TOOL_RESULT] = api_messages.decode_tool_output(returned)
+    return SpanReading(kind="tool", values=values, failed=api_messages.has_failed(message))
 
 
 def _parse_numbered(attributes: Mapping[str, Json], prefix: str, role: str) -> SpanMessages:

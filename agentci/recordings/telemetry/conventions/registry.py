@@ -1,9 +1,9 @@
 """The conventions that are read, how each is recognised, and how its content is switched on."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Final, Protocol, cast
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -19,40 +19,43 @@ GENAI_PREFIX: Final = "gen_ai."
 ACTIVE_KINDS: Final = frozenset({"agent", "workflow", "inference", "tool"})
 
 
-class ConventionReader(Protocol):
-    """The module of a convention."""
-
-    def read(self, span: Span, logs: Sequence[SpanEvent]) -> Iterator[SpanReading]:
-        """Read a span with its log records, the best source first."""
+# Reads a span with its log records, the best source first.
+SpanReader: TypeAlias = Callable[[Span, Sequence[SpanEvent]], Iterator[SpanReading]]
 
 
 class Convention(Struct, frozen=True, kw_only=True):
     """One convention.
 
     Attributes:
-        name: of its module.
+        name: as users write it; the function of its reader is ``read_NAME``.
         title: as shown to users.
+        reader: the module here that reads it; None if its spans follow GenAI, and only the way to
+            content differs.
         prefixes: of attributes; a span with one of them is read by it.
         attributes: names of attributes that are a sign of it as well.
-        read: what it reads beside ``attributes``; None for all with its prefixes.
+        read_attributes: what it reads beside ``attributes``; None for all with its prefixes.
         scopes: names of instrumentation scopes, or their starts if they end with a dot.
         session: attributes that hold the id of a conversation.
+        messages: attributes that hold whole messages, which are not read if they are too long.
+        model_output: those that hold, as JSON, what a model returned.
+        run_output: those that hold what the run of an agent returned.
         model_call: an attribute, and its values on the span of a model call, in upper case.
         capture: what to do if content was not recorded.
-        has_reader: whether a module reads it; if not, its spans follow GenAI, and only the way to
-            content differs.
     """
 
     name: str
     title: str
+    reader: str | None = None
     prefixes: tuple[str, ...] = ()
     attributes: frozenset[str] = frozenset()
-    read: AttributeNames | None = None
+    read_attributes: AttributeNames | None = None
     scopes: tuple[str, ...] = ()
     session: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    model_output: tuple[str, ...] = ()
+    run_output: tuple[str, ...] = ()
     model_call: tuple[str, frozenset[Json]] | None = None
     capture: str = "record inputs and outputs"
-    has_reader: bool = True
     in_agentevals: bool = False
 
     def has_scope(self, scope: str) -> bool:
@@ -67,29 +70,35 @@ CONVENTIONS: Final = (
     Convention(
         name="strands",
         title="Strands Agents",
+        reader="strands",
         scopes=("strands.telemetry.tracer", "strands.", "strands-agents"),
-        read=AttributeNames(frozenset({"gen_ai.tool.status"})),
+        read_attributes=AttributeNames(frozenset({"gen_ai.tool.status"})),
         capture="set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
     ),
     Convention(
         name="traceloop",
         title="Traceloop OpenLLMetry",
+        reader="traceloop",
         prefixes=("traceloop.",),
-        read=AttributeNames(frozenset({"traceloop.span.kind"}), ("traceloop.entity.",)),
+        read_attributes=AttributeNames(frozenset({"traceloop.span.kind"}), ("traceloop.entity.",)),
         session=(
             "traceloop.association.properties.session_id",
             "traceloop.association.properties.thread_id",
             "traceloop.association.properties.conversation_id",
         ),
+        messages=("traceloop.entity.input", "traceloop.entity.output"),
         capture="set TRACELOOP_TRACE_CONTENT=true",
     ),
     Convention(
         name=GENAI,
         in_agentevals=True,
         title="OpenTelemetry GenAI",
+        reader="genai",
         prefixes=(GENAI_PREFIX,),
-        read=semconv.SPAN_ATTRIBUTES,
+        read_attributes=semconv.SPAN_ATTRIBUTES,
         session=("gen_ai.conversation.id", "session.id"),
+        messages=(semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES),
+        model_output=(semconv.OUTPUT_MESSAGES,),
         capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only (`true` in "
         "older versions) and OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
     ),
@@ -97,6 +106,7 @@ CONVENTIONS: Final = (
         name="adk",
         in_agentevals=True,
         title="Google ADK",
+        reader="adk",
         prefixes=("gcp.vertex.agent.",),
         scopes=("gcp.vertex.agent",),
         capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (EVENT_ONLY if "
@@ -106,15 +116,17 @@ CONVENTIONS: Final = (
         name="indexed",
         in_agentevals=True,
         title="OpenLLMetry's indexed attributes",
+        reader="indexed",
         prefixes=(semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX),
         capture="set TRACELOOP_TRACE_CONTENT=true",
     ),
     Convention(
         name="openinference",
         title="OpenInference",
+        reader="openinference",
         model_call=("openinference.span.kind", frozenset({"LLM"})),
         prefixes=("openinference.",),
-        read=AttributeNames(
+        read_attributes=AttributeNames(
             frozenset(
                 {
                     *("openinference.span.kind", "input.value", "output.value", "llm.model_name"),
@@ -125,28 +137,34 @@ CONVENTIONS: Final = (
             ("llm.input_messages.", "llm.output_messages.", "llm.token_count.", "llm.cost."),
         ),
         session=("session.id",),
+        messages=("input.value", "output.value"),
+        run_output=("output.value",),
         capture="unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other "
         "OPENINFERENCE_HIDE_* variables",
     ),
     Convention(
         name="vercel_ai",
         title="Vercel AI SDK 4 to 6",
+        reader="vercel_ai",
         prefixes=("ai.",),
-        read=AttributeNames(
+        read_attributes=AttributeNames(
             frozenset({"ai.operationId", "ai.model.id", "ai.prompt", "ai.prompt.messages"}),
             ("ai.response.", "ai.usage.", "ai.toolCall."),
         ),
         session=("ai.telemetry.metadata.sessionId",),
+        messages=("ai.prompt", "ai.prompt.messages", "ai.response.toolCalls"),
+        model_output=("ai.response.toolCalls",),
         capture="remove `recordInputs: false` and `recordOutputs: false` of "
         "`experimental_telemetry`",
     ),
     Convention(
         name="logfire",
         title="Logfire, Pydantic AI",
+        reader="logfire",
         prefixes=("pydantic_ai.",),
         scopes=("pydantic-ai", "logfire."),
         attributes=frozenset({"all_messages_events"}),
-        read=AttributeNames(
+        read_attributes=AttributeNames(
             frozenset(
                 {
                     *("events", "raw_input", "response", "request_data", "response_data", "name"),
@@ -155,26 +173,35 @@ CONVENTIONS: Final = (
                 }
             )
         ),
+        messages=(
+            *("events", "all_messages_events", "pydantic_ai.all_messages", "raw_input"),
+            *("response", "request_data", "response_data"),
+        ),
         capture="set `include_content=True` in `InstrumentationSettings`",
     ),
     Convention(
         name="langsmith",
         title="LangSmith OTel",
+        reader="platforms",
         model_call=("langsmith.span.kind", frozenset({"LLM"})),
         prefixes=("langsmith.",),
         attributes=frozenset({"gen_ai.prompt", "gen_ai.completion"}),
-        read=AttributeNames(
+        read_attributes=AttributeNames(
             frozenset({"langsmith.span.kind", "langsmith.metadata.usage_metadata"})
         ),
         session=("langsmith.metadata.thread_id", "langsmith.metadata.session_id"),
+        messages=("gen_ai.prompt", "gen_ai.completion"),
+        model_output=("gen_ai.completion",),
+        run_output=("gen_ai.completion",),
         capture="unset LANGSMITH_HIDE_INPUTS and LANGSMITH_HIDE_OUTPUTS",
     ),
     Convention(
         name="langfuse",
         title="Langfuse",
+        reader="platforms",
         model_call=("langfuse.observation.type", frozenset({"GENERATION"})),
         prefixes=("langfuse.",),
-        read=AttributeNames(
+        read_attributes=AttributeNames(
             frozenset({"langfuse.observation.metadata.tool_call_id"}),
             (
                 *("langfuse.observation.type", "langfuse.observation.input"),
@@ -188,24 +215,30 @@ CONVENTIONS: Final = (
             "langfuse.trace.metadata.thread_id",
             "langfuse.observation.metadata.thread_id",
         ),
+        messages=("langfuse.observation.input", "langfuse.observation.output"),
+        model_output=("langfuse.observation.output",),
+        run_output=("langfuse.observation.output",),
     ),
     Convention(
         name="mlflow",
         title="MLflow Tracing",
+        reader="platforms",
         model_call=("mlflow.spanType", frozenset({'"CHAT_MODEL"', '"LLM"'})),
         prefixes=("mlflow.",),
-        read=AttributeNames(
+        read_attributes=AttributeNames(
             frozenset({"mlflow.chat.tokenUsage", "mlflow.llm.model", "mlflow.llm.cost"}),
             ("mlflow.span",),
         ),
         session=("mlflow.trace.session",),
+        messages=("mlflow.spanInputs", "mlflow.spanOutputs"),
+        model_output=("mlflow.spanOutputs",),
+        run_output=("mlflow.spanOutputs",),
     ),
     Convention(
         name="agent_framework",
         title="Microsoft Agent Framework",
         scopes=("agent_framework",),
         capture="set ENABLE_SENSITIVE_DATA=true",
-        has_reader=False,
         in_agentevals=True,
     ),
     Convention(
@@ -213,7 +246,6 @@ CONVENTIONS: Final = (
         title="Anthropic SDK",
         scopes=("com.anthropic.sdk.",),
         capture="set ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content",
-        has_reader=False,
         in_agentevals=True,
     ),
     Convention(
@@ -222,7 +254,6 @@ CONVENTIONS: Final = (
         scopes=("semantic_kernel.",),
         capture="set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true "
         "and export log records",
-        has_reader=False,
         in_agentevals=True,
     ),
     Convention(
@@ -230,14 +261,12 @@ CONVENTIONS: Final = (
         title="Azure AI Inference and Agents",
         scopes=("azure.core.tracing.", "azure.ai."),
         capture="set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true",
-        has_reader=False,
     ),
     Convention(
         name="autogen",
         title="AutoGen core",
         scopes=("autogen-core", "autogen."),
         capture="it records no content; add openinference-instrumentation-autogen-agentchat",
-        has_reader=False,
         in_agentevals=True,
     ),
 )
@@ -248,22 +277,13 @@ UNREAD_PREFIXES: Final = (
     *("llm.", "braintrust.", "haystack.", "lmnr.", "promptflow.", "weave.", "genkit:", "mastra."),
     *("langtrace.", "langwatch.", "agentops.", "opik."),
 )
-# Attributes that hold whole messages, and are not read if they are too long.
-MESSAGE_ATTRIBUTES: Final = (
-    *(semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, "input.value", "output.value"),
-    *("gen_ai.prompt", "gen_ai.completion", "ai.prompt", "ai.prompt.messages"),
-    *("langfuse.observation.input", "langfuse.observation.output", "mlflow.spanInputs"),
-    *("mlflow.spanOutputs", "traceloop.entity.input", "traceloop.entity.output"),
-    *("events", "all_messages_events", "pydantic_ai.all_messages", "raw_input", "response"),
-    *("request_data", "response_data", "ai.response.toolCalls"),
-)
 
 
 def _join_names(prefixes: Iterable[str] = ()) -> AttributeNames:
     exact: set[str] = set()
     joined = {*prefixes}
     for one in CONVENTIONS:
-        read = one.read or AttributeNames(frozenset(), one.prefixes)
+        read = one.read_attributes or AttributeNames(frozenset(), one.prefixes)
         exact |= {*one.attributes, *one.session, *read.exact}
         joined |= {*read.prefixes}
     return AttributeNames(frozenset(exact), tuple(sorted(joined)))
@@ -283,6 +303,9 @@ SESSION_ATTRIBUTES: Final = tuple(
     )
 )
 
+MESSAGE_ATTRIBUTES: Final = tuple(name for one in CONVENTIONS for name in one.messages)
+MODEL_OUTPUT_ATTRIBUTES: Final = tuple(name for one in CONVENTIONS for name in one.model_output)
+RUN_OUTPUT_ATTRIBUTES: Final = tuple(name for one in CONVENTIONS for name in one.run_output)
 
 _MODEL_CALLS: Final = tuple(one.model_call for one in CONVENTIONS if one.model_call is not None)
 
@@ -296,9 +319,10 @@ def is_model_call(span: Span) -> bool:
 
 
 @cache
-def load_reader(name: str) -> ConventionReader:
-    """Import the module of a convention."""
-    return cast("ConventionReader", import_module(f"{__package__}.{name}"))
+def load_reader(module: str, convention: str) -> SpanReader:
+    """Import the reader of a convention."""
+    imported = import_module(f"{__package__}.{module}")
+    return cast("SpanReader", getattr(imported, f"read_{convention}"))
 
 
 def find_conventions(span: Span) -> Sequence[Convention]:
@@ -327,7 +351,7 @@ def is_agent_activity(span: Span) -> bool:
         return True
     if any(name.startswith(UNREAD_PREFIXES) for name in span.attributes):
         return True
-    return any(one.name != GENAI and one.has_reader for one in find_conventions(span))
+    return any(one.name != GENAI and one.reader is not None for one in find_conventions(span))
 
 
 _GENAI_BIT: Final = 1 << next(index for index, one in enumerate(CONVENTIONS) if one.name == GENAI)

@@ -6,8 +6,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
-from agentci.recordings.telemetry.message_parts import flatten_content
-from agentci.recordings.telemetry.messages import SpanMessages, parse_messages
+from agentci.recordings.telemetry.messages import SpanMessages, flatten_content, parse_messages
 from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import Span, SpanEvent
 
@@ -18,7 +17,7 @@ _ROLES = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_strands(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read the events of a span; that of a tool has its arguments and its result."""
     is_tool = span.attributes.get(semconv.OPERATION_NAME) == "execute_tool"
     failed = span.attributes.get("gen_ai.tool.status") == "error"

@@ -5,7 +5,7 @@ from typing import Final
 
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.conventions import api_messages, tool_values
+from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.span_reading import SpanReading
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
 
@@ -16,7 +16,7 @@ _KINDS: Final[Mapping[str, OperationKind]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_traceloop(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a workflow, an agent or a tool; its input and output are records of a callback."""
     attributes = span.attributes
     kind = _KINDS.get(str(attributes.get("traceloop.span.kind")))
@@ -33,8 +33,8 @@ def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
                 semconv.TOOL_NAME: attributes.get("traceloop.entity.name")
                 or attributes.get(semconv.TOOL_NAME)
                 or span.name.removesuffix(".tool"),
-                semconv.TOOL_ARGUMENTS: tool_values.decode_tool_arguments(recorded),
-                semconv.TOOL_RESULT: tool_values.decode_tool_output(
+                semconv.TOOL_ARGUMENTS: api_messages.decode_tool_arguments(recorded),
+                semconv.TOOL_RESULT: api_messages.decode_tool_output(
                     returned if result is None else _unwrap(result, "output")
                 ),
             },

@@ -35,7 +35,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def read(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+def read_vercel_ai(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     """Read a span of the AI SDK."""
     attributes = span.attributes
     kind = _find_kind(attributes.get("ai.operationId"))
