@@ -1,11 +1,12 @@
-"""Find config files by name, folder or glob, and detect the kind of each file."""
+"""Find config files by name, folder or glob, detect their kind, and name the files of outputs."""
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from pathlib import Path
+from itertools import count
+from pathlib import Path, PurePath
 from typing import Final
 
 from agentci._util.text.suggest import find_nearest, quote_name
@@ -225,3 +226,27 @@ def _find_configs_in(folder: Path, extension: str = ".yaml") -> Iterator[Path]:
     yield from find_matching_paths(folder, f"{CONFIG_FOLDER}/*{extension}")
     for parent in _walk_folders(folder, skipped=SKIPPED_FOLDERS):
         yield from find_matching_paths(parent, f"*{CONFIG_SUFFIX}{extension}")
+
+
+# Endings of output files, after the name of the eval file.
+OUTPUT_SUFFIXES: Final = (".outputs.jsonl", ".outputs.json")
+EVAL_FILE_SUFFIXES: Final = (".eval.yaml", ".eval.yml", ".yaml", ".yml", ".jsonl")
+
+
+def get_eval_file_stem(name: str) -> str:
+    """The name of an eval file without its suffix."""
+    bare = (name.removesuffix(each) for each in EVAL_FILE_SUFFIXES if name.endswith(each))
+    return next(bare, PurePath(name).stem)
+
+
+def make_output_names(configs: Iterable[str]) -> Mapping[str, str]:
+    """The name of the output file of each config; equal names are numbered."""
+    names: dict[str, str] = {}
+    for config in dict.fromkeys(configs):
+        stem = get_eval_file_stem(PurePath(config).name)
+        numbered = (
+            f"{stem}{'' if number == 1 else f'-{number}'}{OUTPUT_SUFFIXES[0]}"
+            for number in count(1)
+        )
+        names[config] = next(name for name in numbered if name not in names.values())
+    return names

@@ -21,7 +21,7 @@ from agentci.gate.check_classes import (
     find_better_checks,
     find_worse_checks,
 )
-from agentci.gate.rules import GateReason, ReasonKind
+from agentci.gate.decision import GateReason, ReasonKind
 from agentci.gate.statistics import (
     P_VALUE_TOLERANCE,
     detectable_drop,

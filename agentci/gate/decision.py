@@ -1,10 +1,18 @@
-"""Decide whether the gate passes, and give the reasons."""
+"""Group the checks that a threshold applies to, and decide whether the gate passes.
 
-from collections.abc import Sequence
-from typing import TypeVar
+Each reason is one sentence.
+"""
 
-from agentci.gate import rules
-from agentci.gate.rules import ResultsByPolicy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from agentci._util.text import escape, truncate
+from agentci._util.text.format import format_count, format_distinct_percents, format_score
+from agentci.gate.aggregation import compute_case_scores
+from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.choices import FailOn
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Problem
@@ -15,10 +23,312 @@ from agentci.model.result import (
     SCORED_STATUSES,
     CheckResult,
     Decision,
+    Status,
     Totals,
 )
 from agentci.model.shard import Shard
 from agentci.model.values import replace
+
+ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
+
+
+class CheckGroup(Struct, frozen=True):
+    """Required checks that share one threshold; ``prefix`` starts messages about the group."""
+
+    prefix: str
+    threshold: GateThresholds
+    results: tuple[CheckResult, ...]
+
+    def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
+        """The results of the group that have one of ``statuses``."""
+        return tuple(result for result in self.results if result.status in statuses)
+
+
+class ConfigResults(Struct, frozen=True):
+    """The results of one config, grouped separately for each kind of threshold."""
+
+    prefix: str
+    cases: CaseThresholds | None
+    results: Sequence[CheckResult]
+    required: tuple[CheckResult, ...]
+    rate_groups: tuple[CheckGroup, ...]
+    score_groups: tuple[CheckGroup, ...]
+    policy_groups: tuple[CheckGroup, ...]
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether a check that counts passed or failed; optional ones count in case scores."""
+        counted = self.required if self.cases is None else self.results
+        return any(result.status in SCORED_STATUSES for result in counted)
+
+
+def group_by_config(judged: ResultsByPolicy) -> list[ConfigResults]:
+    """Group the results of every config."""
+    return [_group_config_results(policy, own, several=len(judged) > 1) for policy, own in judged]
+
+
+def _group_config_results(
+    policy: GatePolicy, results: Sequence[CheckResult], *, several: bool
+) -> ConfigResults:
+    prefix = f"{results[0].config}: " if results and several else ""
+    required = tuple(result for result in results if result.evaluator.required)
+
+    def groups(own: Mapping[str, GateThresholds]) -> tuple[CheckGroup, ...]:
+        """One group for each evaluator in ``own``, after one group for all other evaluators."""
+        others = tuple(result for result in required if result.evaluator.name not in own)
+        return (
+            CheckGroup(prefix, policy.overall, others),
+            *(
+                CheckGroup(
+                    f"{prefix}{name}: ",
+                    thresholds,
+                    tuple(r for r in required if r.evaluator.name == name),
+                )
+                for name, thresholds in own.items()
+            ),
+        )
+
+    evaluators = policy.evaluators
+    return ConfigResults(
+        prefix=prefix,
+        cases=policy.cases,
+        results=results,
+        required=required,
+        rate_groups=groups(
+            {name: each for name, each in evaluators.items() if each.min_pass_rate is not None}
+        ),
+        score_groups=groups(
+            {name: each for name, each in evaluators.items() if each.min_score is not None}
+        ),
+        policy_groups=groups(evaluators),
+    )
+
+
+ReasonKind: TypeAlias = Literal["input", "interrupted", "failed", "nothing", "errored", "remark"]
+
+# Allowance for floating-point error in sums; thresholds are never this fine.
+TOLERANCE = 1e-9
+
+MAX_NAMES = 5
+MAX_REASON_CHARS = 200
+
+NOTHING_EVALUATED = "no check was evaluated"
+NO_REQUIRED_EVALUATED = "no required check was evaluated"
+
+
+class GateReason(Struct, frozen=True):
+    """One reason for a gate decision; a ``remark`` never fails the gate."""
+
+    kind: ReasonKind
+    text: str
+
+
+def find_reasons(
+    judged: ResultsByPolicy, *, problems: Sequence[Problem], uncovered: int, complete: bool
+) -> list[GateReason]:
+    """List all reasons, in the order of the configs."""
+    gates = group_by_config(judged)
+    reasons = [*_find_input_errors(problems), *_find_interruption(complete=complete)]
+    # Invalid input and an interruption explain a run without results.
+    if not reasons or any(results for _, results in judged):
+        reasons += _find_empty_gates(gates)
+    for gate in gates:
+        reasons += [each for group in gate.rate_groups for each in _check_pass_rate(group)]
+        reasons += [each for group in gate.rate_groups for each in _check_pass_rate_bound(group)]
+        reasons += [each for group in gate.score_groups for each in _check_mean_score(group)]
+        reasons += _check_case_scores(gate)
+        reasons += [each for group in gate.policy_groups for each in _check_skips_and_errors(group)]
+    return [*reasons, *_check_coverage(gates, uncovered), *_check_advisory(gates)]
+
+
+def format_pass_summary(judged: ResultsByPolicy) -> str:
+    """The first reason shown when the gate passes."""
+    required = [result for _, results in judged for result in results if result.evaluator.required]
+    passed = sum(result.status == "passed" for result in required)
+    total = sum(result.status in SCORED_STATUSES for result in required)
+    if passed < total:
+        return f"{passed:,} of {format_count(total, 'check')} passed"
+    return f"{format_count(passed, 'check')} passed"
+
+
+def compute_mean_score(results: Sequence[CheckResult]) -> float | None:
+    """The mean score of the checks that passed or failed; None if none of them has a score."""
+    scores = [
+        result.score
+        for result in results
+        if result.status in SCORED_STATUSES and result.score is not None
+    ]
+    finite = [score for score in scores if math.isfinite(score)]
+    return math.fsum(finite) / len(finite) if finite else None
+
+
+def _find_input_errors(problems: Sequence[Problem]) -> Iterator[GateReason]:
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        yield GateReason("input", f"invalid input ({format_count(len(errors), 'error')})")
+
+
+def _find_interruption(*, complete: bool) -> Iterator[GateReason]:
+    if not complete:
+        yield GateReason("interrupted", "the run was interrupted before all checks finished")
+
+
+def _find_empty_gates(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
+    """Report gates without a passed or failed check.
+
+    Skipped if errors already fail the gate, or if all its checks are advisory and
+    another config has results.
+    """
+    if not gates:
+        yield GateReason("nothing", NOTHING_EVALUATED)
+    any_scored = any(gate.is_evaluated for gate in gates)
+    for gate in gates:
+        errors_fail = any(
+            group.threshold.on_error == "fail" and group.with_status("errored")
+            for group in gate.policy_groups
+        )
+        only_advisory = gate.results and not gate.required and any_scored
+        if not (gate.is_evaluated or errors_fail or only_advisory):
+            advisory_scored = any(result.status in SCORED_STATUSES for result in gate.results)
+            reason = NO_REQUIRED_EVALUATED if advisory_scored else NOTHING_EVALUATED
+            yield GateReason("nothing", f"{gate.prefix}{reason}")
+        else:
+            yield from _find_empty_evaluators(gate)
+
+
+def _find_empty_evaluators(gate: ConfigResults) -> Iterator[GateReason]:
+    """Report required evaluators whose checks were all skipped.
+
+    Those that need a secret which this workflow does not have are only reported as skipped.
+    """
+    for group in gate.policy_groups:
+        by_name: dict[str, list[CheckResult]] = {}
+        for result in group.results:
+            by_name.setdefault(result.evaluator.name, []).append(result)
+        for name, results in by_name.items():
+            if all(each.status == "skipped" and not each.unavailable for each in results):
+                text = f"{gate.prefix}{name} evaluated no case{_format_shared_reason(results)}"
+                fails = group.threshold.on_empty == "fail"
+                yield GateReason("nothing" if fails else "remark", text)
+
+
+def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:
+    failed, scored = len(group.with_status("failed")), len(group.with_status(*SCORED_STATUSES))
+    if not failed:
+        return
+    required, rate = group.threshold.min_pass_rate or 0.0, (scored - failed) / scored
+    text = (
+        f"{group.prefix}{failed:,} of {format_count(scored, 'check')} failed "
+        f"({_format_pass_rate(rate, required)})"
+    )
+    yield GateReason("failed" if rate < required - TOLERANCE else "remark", text)
+
+
+def _format_pass_rate(rate: float, required: float) -> str:
+    shown_rate, shown_required = format_distinct_percents(rate, required)
+    return f"pass rate {shown_rate}, required {shown_required}"
+
+
+def _check_pass_rate_bound(group: CheckGroup) -> Iterator[GateReason]:
+    thresholds, passes = group.threshold, group_passes(group.with_status(*SCORED_STATUSES))
+    bound = make_pass_rate_bound(passes, thresholds.min_pass_rate, thresholds.pass_rate_confidence)
+    if bound is not None:
+        yield _make_bound_reason(group.prefix, bound)
+
+
+def _make_bound_reason(prefix: str, bound: PassRateBound) -> GateReason:
+    return GateReason("remark" if bound.is_reached else "failed", f"{prefix}{bound.summary}")
+
+
+def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
+    min_score = group.threshold.min_score
+    if min_score is None or not group.with_status(*SCORED_STATUSES):
+        return
+    mean = compute_mean_score(group.results)
+    if mean is None:
+        yield GateReason("failed", f"{group.prefix}no check has a score; `min_score` needs one")
+    elif mean < min_score - TOLERANCE:
+        shown = format_score(mean, min_score)
+        text = f"{group.prefix}mean score {shown} is below the threshold {min_score:g}"
+        yield GateReason("failed", text)
+
+
+def _check_case_scores(gate: ConfigResults) -> Iterator[GateReason]:
+    """Report cases below the score threshold; cases without a score are reported elsewhere."""
+    if gate.cases is None:
+        return
+    cases = gate.cases
+    scores = compute_case_scores(gate.results, errors_score=cases.errors_score)
+    passes = (v >= cases.find_threshold(k) - TOLERANCE for k, v in scores.items())
+    if bound := make_pass_rate_bound(passes, cases.min_pass_rate, cases.pass_rate_confidence):
+        yield _make_bound_reason(gate.prefix, bound)
+    low = {k: v for k, v in scores.items() if v < cases.find_threshold(k) - TOLERANCE}
+    if not low:
+        return
+    rate = 1 - len(low) / len(scores)
+    worst = sorted(low, key=lambda case_id: low[case_id])
+    shown = [f"{each} {format_score(low[each], cases.find_threshold(each))}" for each in worst]
+    names = ", ".join(truncate.truncate_list(shown, MAX_NAMES))
+    needed = "their thresholds" if cases.own else f"{cases.threshold:g}"
+    text = (
+        f"{gate.prefix}{len(low):,} of {format_count(len(scores), 'case')} scored below {needed} "
+        f"({_format_pass_rate(rate, cases.min_pass_rate)}): {names}"
+    )
+    yield GateReason("failed" if rate < cases.min_pass_rate - TOLERANCE else "remark", text)
+
+
+def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
+    if skipped := group.with_status("skipped"):
+        text = (
+            f"{group.prefix}{format_count(len(skipped), 'check')} skipped"
+            f"{_format_evaluator_names(skipped)}{_format_shared_reason(skipped)}"
+        )
+        yield GateReason("failed" if group.threshold.on_skip == "fail" else "remark", text)
+    if errored := group.with_status("errored"):
+        text = (
+            f"{group.prefix}{format_count(len(errored), 'check')} errored"
+            f"{_format_evaluator_names(errored)}"
+        )
+        if group.threshold.on_error == "fail":
+            yield GateReason("errored", text)
+        else:
+            yield GateReason("remark", f"{text}; reported only (on_error: warn)")
+
+
+def _check_coverage(gates: Sequence[ConfigResults], uncovered: int) -> Iterator[GateReason]:
+    if uncovered:
+        fails = any(gate.policy_groups[0].threshold.on_skip == "fail" for gate in gates)
+        text = f"{format_count(uncovered, 'eval case')} without a matching trace"
+        yield GateReason("failed" if fails else "remark", text)
+
+
+def _check_advisory(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
+    failing = [
+        result
+        for gate in gates
+        for result in gate.results
+        if not result.evaluator.required and result.status in {"failed", "errored"}
+    ]
+    if failing:
+        text = (
+            f"{format_count(len(failing), 'advisory check')} did not "
+            f"pass{_format_evaluator_names(failing)}"
+        )
+        yield GateReason("remark", text)
+
+
+def _format_evaluator_names(results: Sequence[CheckResult]) -> str:
+    names = list(dict.fromkeys(result.evaluator.name for result in results))
+    return f" ({', '.join(truncate.truncate_list(names, MAX_NAMES))})"
+
+
+def _format_shared_reason(results: Sequence[CheckResult]) -> str:
+    """The reason of all ``results`` if they share one; otherwise empty."""
+    reasons = {escape.flatten_line(result.reason or "") for result in results}
+    if len(reasons) > 1 or "" in reasons:
+        return ""
+    return f": {truncate.short(reasons.pop(), MAX_REASON_CHARS)}"
+
 
 ThresholdT = TypeVar("ThresholdT", GateThresholds, CaseThresholds)
 
@@ -35,7 +345,7 @@ def compute_totals(results: Sequence[CheckResult]) -> Totals:
         failed=statuses.count("failed"),
         errored=statuses.count("errored"),
         skipped=statuses.count("skipped"),
-        score=rules.compute_mean_score(results),
+        score=compute_mean_score(results),
     )
 
 
@@ -56,7 +366,7 @@ def decide(
     uncovered: int,
     complete: bool,
     fail_on: FailOn,
-    also: Sequence[rules.GateReason] = (),
+    also: Sequence[GateReason] = (),
 ) -> Decision:
     """Check the results of every config against its policy; the gate passes if all configs do.
 
@@ -69,8 +379,8 @@ def decide(
             ignores everything except invalid input and an interrupted run.
         also: further reasons, such as those from a comparison with a baseline.
     """
-    reasons = rules.find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
-    return _make_decision([*reasons, *also], rules.format_pass_summary(judged), fail_on)
+    reasons = find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
+    return _make_decision([*reasons, *also], format_pass_summary(judged), fail_on)
 
 
 def decide_shard(
@@ -87,7 +397,7 @@ def decide_shard(
     failure, since other shards may have its results.
     """
     judged = [(_drop_pass_rate_confidence(policy), results) for policy, results in judged]
-    reasons = rules.find_reasons(judged, problems=problems, uncovered=0, complete=complete)
+    reasons = find_reasons(judged, problems=problems, uncovered=0, complete=complete)
     own = [reason for reason in reasons if reason.kind != "nothing"]
     decision = _make_decision(own, _format_shard_summary(judged), fail_on)
     note = f"results of {shard} only; `agentci merge` decides for all shards"
@@ -113,13 +423,11 @@ def _format_shard_summary(judged: ResultsByPolicy) -> str:
     if not results:
         return "no checks in this shard"
     if not any(each.evaluator.required and each.status in SCORED_STATUSES for each in results):
-        return rules.NO_REQUIRED_EVALUATED
-    return rules.format_pass_summary(judged)
+        return NO_REQUIRED_EVALUATED
+    return format_pass_summary(judged)
 
 
-def _make_decision(
-    reasons: Sequence[rules.GateReason], pass_summary: str, fail_on: FailOn
-) -> Decision:
+def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
     failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
     failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
     ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]
@@ -136,21 +444,21 @@ def _make_decision(
     )
 
 
-_KINDS_BY_PRIORITY: tuple[rules.ReasonKind, ...] = (
+_KINDS_BY_PRIORITY: tuple[ReasonKind, ...] = (
     "input",
     "interrupted",
     "failed",
     "nothing",
     "errored",
 )
-_EXIT_CODES: dict[rules.ReasonKind, int] = {
+_EXIT_CODES: dict[ReasonKind, int] = {
     "input": EXIT_INVALID_INPUT,
     "interrupted": EXIT_GATE_FAILED,
     "failed": EXIT_GATE_FAILED,
     "nothing": EXIT_GATE_FAILED,
     "errored": EXIT_ERRORED,
 }
-_FAILING_KINDS: dict[FailOn, tuple[rules.ReasonKind, ...]] = {
+_FAILING_KINDS: dict[FailOn, tuple[ReasonKind, ...]] = {
     "never": ("input", "interrupted"),
     "error": ("input", "interrupted", "nothing", "errored"),
     "failed": _KINDS_BY_PRIORITY,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct, format_number
-from agentci.gate.rules import GateReason
+from agentci.gate.decision import GateReason
 from agentci.model.choices import FAIL_ON_CHOICES, FailOn
 from agentci.model.gate import (
     RESULTS_PREFIX,

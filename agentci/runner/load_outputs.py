@@ -13,7 +13,7 @@ from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, is_folder, read_chunks
-from agentci.config.discovery import find_given_files
+from agentci.config.discovery import OUTPUT_SUFFIXES, find_given_files, get_eval_file_stem
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
@@ -47,7 +47,6 @@ from agentci.recordings.registry import AUTO, FORMATS, detect_format_name, read_
 from agentci.recordings.runs import StoredRun, convert_run, group_runs
 from agentci.recordings.trace_format import point_to_show
 from agentci.runner.load_configs import LoadedSuite
-from agentci.runner.output_names import OUTPUT_SUFFIXES, get_eval_file_stem
 from agentci.runner.select_runs import drop_inactive_traces
 
 MAX_LISTED_CASES: Final = 5

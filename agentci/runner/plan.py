@@ -34,14 +34,15 @@ from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.gate_snapshot import make_gate
 from agentci.runner.load_configs import LoadedSuite, load_suites, make_no_case_error, move_suite
 from agentci.runner.load_inputs import (
+    RecordedRuns,
     find_expectation_problems,
     find_input_files,
     find_uncovered_problems,
     find_unknown_cases,
     load_eval_set,
     load_suite_dataset,
+    read_recorded_runs,
 )
-from agentci.runner.recorded_runs import RecordedRuns, read_recorded_runs
 from agentci.runner.services import Services
 from agentci.version import __version__
 

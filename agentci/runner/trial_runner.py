@@ -17,6 +17,7 @@ from agentci._util.text import json_text
 from agentci._util.text.format import format_count
 from agentci._util.text.secrets import Redactor
 from agentci._util.workspace import is_file, read_file, restore_path, trust_path
+from agentci.config.discovery import make_output_names
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError, RecordingError
 from agentci.evaluators.agentv.case_texts import format_agent_prompt
@@ -45,7 +46,6 @@ from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.runner import load_outputs
 from agentci.runner.check import Check
 from agentci.runner.dispatch import make_command_job
-from agentci.runner.output_names import make_output_names
 from agentci.runner.plan import Plan, keep_in_memory
 from agentci.runner.run_checks import Outcome, run_checks
 from agentci.runner.services import Services

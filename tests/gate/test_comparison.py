@@ -9,7 +9,7 @@ from agentci.gate.comparison import (
     describe_outcome,
     find_regression_reasons,
 )
-from agentci.gate.rules import GateReason
+from agentci.gate.decision import GateReason
 from agentci.model.case import CaseSummary
 from agentci.model.choices import OnRemoved
 from agentci.model.gate import (

@@ -38,8 +38,7 @@ from agentci.runner.accepted_cases import (
 )
 from agentci.runner.load_configs import LoadedSuite, load_input_suite
 from agentci.runner.load_eval_sets import MAX_EVAL_SET_BYTES, join_eval_sets
-from agentci.runner.load_inputs import find_recordings
-from agentci.runner.recorded_runs import read_recorded_runs
+from agentci.runner.load_inputs import find_recordings, read_recorded_runs
 
 DEFAULT_EVAL_SET: Final = "evals/cases.yaml"
 OLD_FORM: Final = "an ADK test file in its old form is read, but not written"

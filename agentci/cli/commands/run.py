@@ -20,9 +20,14 @@ from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError, InterruptionError
 from agentci.gate.comparison import find_regression_reasons
-from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
+from agentci.gate.decision import (
+    GateReason,
+    compute_totals,
+    decide,
+    decide_shard,
+    group_results_by_policy,
+)
 from agentci.gate.policy_changes import choose_fail_on, find_policy_reasons
-from agentci.gate.rules import GateReason
 from agentci.github.events import find_missing_secrets_reason, is_before_merge
 from agentci.github.workflow import find_checked_out_commit
 from agentci.model.choices import FailOn

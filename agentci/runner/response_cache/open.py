@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentci._util.cache_folder import find_cache_owner
+from agentci.config.discovery import make_output_names
 from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.model.values import list_field_names
 from agentci.reports.registry import REPORTERS
-from agentci.runner.output_names import make_output_names
 from agentci.runner.plan import Plan
 from agentci.runner.prepare_programs import choose_cache_folder
 from agentci.runner.response_cache.inspect import NO_SQLITE, has_sqlite

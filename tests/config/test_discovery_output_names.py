@@ -1,6 +1,6 @@
 """Files of recorded outputs are named after their eval files."""
 
-from agentci.runner.output_names import get_eval_file_stem, make_output_names
+from agentci.config.discovery import get_eval_file_stem, make_output_names
 
 
 def test_eval_file_extension_is_removed() -> None:
