@@ -15,6 +15,7 @@ from agentci.evaluators.metrics.metric import (
     make_metric_judgement,
 )
 from agentci.evaluators.metrics.registry import METRICS
+from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.model.case import Case, Expectation
 from agentci.model.json import JsonObject
 from agentci.model.judgement import EvaluatorIdentity, Judgement
@@ -32,10 +33,11 @@ def include_subagents(trace: Trace) -> tuple[Turn, ...]:
     only turn.
 
     Raises:
-        EvaluatorError: the turn that started a sub-agent is not known.
+        EvaluatorError: the turn that started a sub-agent is not known, or the sub-agent's calls.
     """
     if not trace.subagents:
         return trace.turns
+    check_tool_calls_recorded(turn for run in trace.subagents for turn in run.turns)
     own_ids = {call.id for turn in trace.turns for call in turn.tool_calls if call.id}
     runs: dict[str, list[SubagentRun]] = {}
     unplaced: list[SubagentRun] = []

@@ -86,7 +86,7 @@ def _read_events(events: Iterable[JsonObject], line: int, session_id: str | None
             turns.start_step(make_step(_get(event, "model_version"), *counts))
             usage.add(None, *counts)
         try:
-            _add_parts(turns, parts, is_user=is_user)
+            add_parts(turns, parts, is_user=is_user)
         except DocumentFormatError as error:
             raise DocumentFormatError(str(error), line=line) from None
         if model := as_text(_get(event, "model_version")):
@@ -104,7 +104,12 @@ def _read_events(events: Iterable[JsonObject], line: int, session_id: str | None
     )
 
 
-def _add_parts(turns: TurnBuilder, parts: list[JsonObject], *, is_user: bool) -> None:
+def add_parts(turns: TurnBuilder, parts: list[JsonObject], *, is_user: bool) -> None:
+    """Add the parts of a content: texts, calls and their results; thoughts are left out.
+
+    Raises:
+        DocumentFormatError: a part may be a call in a form that is not read.
+    """
     texts: list[str] = []
     is_question = is_user and bool(parts)
     for part in parts:
@@ -175,7 +180,7 @@ def add_content(run: MessageListBuilder, message: JsonObject) -> None:
     parts = list(iterate_objects(message.get("parts")))
     if role == "model":
         run.turns.start_step()
-    _add_parts(run.turns, parts, is_user=role == "user")
+    add_parts(run.turns, parts, is_user=role == "user")
 
 
 SESSION: Final = TranscriptReader(recognises=_recognises_session, read=_read_session)
@@ -229,7 +234,7 @@ def _add_trajectory(turns: TurnBuilder, data: JsonObject) -> None:
         _add_response(turns, response)
     for event in iterate_objects(_get(data, "invocation_events")):
         parts = iterate_objects(as_object(event.get("content")).get("parts"))
-        _add_parts(turns, list(parts), is_user=False)
+        add_parts(turns, list(parts), is_user=False)
 
 
 def _join_parts(content: Json) -> str:

@@ -152,7 +152,7 @@ class _Session:
             return
         message = as_object(record.get("message"))
         if "content" not in message and "parts" in message:
-            raise DocumentFormatError("a message with `parts`, which Qwen Code writes, is not read")
+            raise DocumentFormatError("a message with `parts`, as Qwen Code writes it, is not read")
         if record.get("type") == "user":
             self._note_child(record, message.get("content"))
             agent.add_user(message.get("content"))

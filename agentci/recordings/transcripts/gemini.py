@@ -1,12 +1,15 @@
-"""Gemini CLI: session files, and the stream of ``--output-format stream-json``."""
+"""Gemini CLI: sessions and ``--output-format stream-json``; sessions of its fork Qwen Code."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
+from agentci.model.trace import SubagentRun
+from agentci.model.values import replace
 from agentci.recordings.json_documents import Document
-from agentci.recordings.telemetry.json_input import iterate_objects
+from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64
 from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.transcripts import adk
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
 from agentci.recordings.transcripts.turn_builder import TurnBuilder
 from agentci.recordings.transcripts.unread import looks_like_call
@@ -137,7 +140,7 @@ def _add_user(turns: TurnBuilder, content: Json) -> None:
         turns.start_turn("")
 
 
-def _add_response(turns: TurnBuilder, call_id: str, response: JsonObject) -> None:
+def _add_response(turns: TurnBuilder, call_id: str | None, response: JsonObject) -> None:
     value = response.get("response")
     fields = as_object(value)
     failed = "error" in fields or (False if "output" in fields else None)
@@ -183,6 +186,101 @@ def _read_status(record: JsonObject) -> bool | None:
 
 
 SESSION: Final = TranscriptReader(recognises=_recognises_session, read=_read_session)
+
+
+def _is_qwen_record(record: JsonObject) -> bool:
+    """Return whether a record is of Qwen Code: Google's parts in a record of Claude Code."""
+    parts = as_object(record.get("message")).get("parts")
+    return isinstance(record.get("sessionId"), str) and isinstance(parts, list)
+
+
+def _recognises_qwen(document: Json) -> bool:
+    return any(map(_is_qwen_record, iterate_first_objects(document)))
+
+
+def _read_qwen(documents: Iterable[Document]) -> Iterator[TranscriptRun]:
+    session = _QwenSession()
+    first_line = collect_records(documents, session)
+    yield session.build(first_line)
+
+
+class _QwenSession:
+    """The records of a session of Qwen Code, which are in their order."""
+
+    def __init__(self) -> None:
+        self._turns = TurnBuilder()
+        self._usage = UsageSum()
+        self._models: set[str] = set()
+        self._subagents: list[SubagentRun] = []
+        self._id: str | None = None
+        self._seen: set[str] = set()
+
+    def add(self, record: JsonObject) -> None:
+        """Add a record; those of the program itself are ignored."""
+        record_id, kind = as_text(record.get("uuid")), record.get("type")
+        if record_id is not None and record_id in self._seen:
+            return
+        if record_id is not None:
+            self._seen.add(record_id)
+        self._id = self._id or as_text(record.get("sessionId"))
+        parts = list(iterate_objects(as_object(record.get("message")).get("parts")))
+        if kind == "user":
+            _add_user(self._turns, list[Json](parts))
+        elif kind == "assistant":
+            self._add_reply(record, parts)
+        elif kind == "tool_result":
+            self._add_results(record, parts)
+        elif kind != "system":
+            raise DocumentFormatError(f"a record of type `{str(kind)[:40]}` is not read")
+
+    def _add_reply(self, record: JsonObject, parts: list[JsonObject]) -> None:
+        tokens = as_object(record.get("usageMetadata"))
+        counts = tuple(tokens.get(name) for name in _QWEN_COUNTS)
+        self._turns.start_step(make_step(record.get("model"), *counts))
+        adk.add_parts(self._turns, parts, is_user=False)
+        self._usage.add(as_text(record.get("uuid")), *counts)
+        if model := as_text(record.get("model")):
+            self._models.add(model)
+
+    def _add_results(self, record: JsonObject, parts: list[JsonObject]) -> None:
+        result = as_object(record.get("toolCallResult"))
+        for part in parts:
+            if response := as_object(part.get("functionResponse")):
+                _add_response(self._turns, as_text(response.get("id")), response)
+        ran = as_object(result.get("resultDisplay"))
+        if ran.get("type") == "task_execution":
+            self._add_subagent(ran, as_text(result.get("callId")))
+
+    def _add_subagent(self, ran: JsonObject, call_id: str | None) -> None:
+        """Add a sub-agent, whose tool calls are only counted."""
+        turns = TurnBuilder()
+        turns.start_turn(as_text(ran.get("taskPrompt")))
+        turns.add_text(ran.get("result"))
+        counted = parse_int64(as_object(ran.get("executionSummary")).get("totalToolCalls"))
+        [turn] = turns.build()
+        self._subagents.append(
+            SubagentRun(
+                name=as_text(ran.get("subagentName")),
+                call_id=call_id,
+                turns=(replace(turn, tool_calls_recorded=counted == 0),),
+            )
+        )
+
+    def build(self, line: int) -> TranscriptRun:
+        """Return the run."""
+        return TranscriptRun(
+            id=self._id,
+            line=line,
+            turns=self._turns.build(),
+            subagents=tuple(self._subagents),
+            usage=self._usage.total,
+            models=tuple(sorted(self._models)),
+            lost=tuple(self._turns.lost),
+        )
+
+
+_QWEN_COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount")
+QWEN_SESSION: Final = TranscriptReader(recognises=_recognises_qwen, read=_read_qwen)
 
 
 def _recognises_stream(document: Json) -> bool:

@@ -51,6 +51,13 @@ _ROWS: Final = (
         note="steps copied from an earlier trajectory are left out",
     ),
     TranscriptFormat(
+        name="qwen-code-session",
+        title="Qwen Code, session (`~/.qwen/projects/*/chats/*.jsonl`)",
+        module="gemini",
+        reader="QWEN_SESSION",
+        note="tool calls of sub-agents are only counted",
+    ),
+    TranscriptFormat(
         name="claude-code-session",
         title="Claude Code, session (`~/.claude/projects/**/*.jsonl`)",
         module="claude_code",
@@ -58,7 +65,8 @@ _ROWS: Final = (
     ),
     TranscriptFormat(
         name="claude-code-stream",
-        title="Claude Code, `--output-format stream-json`, and the `execution_file` of its action",
+        title="Claude Code and Qwen Code, `--output-format stream-json`; the `execution_file` of "
+        "Claude's action",
         module="claude_code",
         reader="STREAM",
         has_prompt=False,

@@ -45,6 +45,13 @@ def test_unknown_turn_is_an_error() -> None:
         include_subagents(found)
 
 
+def test_unrecorded_calls_of_a_subagent_are_an_error() -> None:
+    inner = replace(turn(), tool_calls_recorded=False)
+    found = trace(turn("a"), subagents=(SubagentRun(turns=(inner,), call_id="id-a"),))
+    with pytest.raises(EvaluatorError, match="does not say which tools were called"):
+        include_subagents(found)
+
+
 def test_agents_that_start_each_other_end() -> None:
     found = trace(turn("a"), subagents=(SubagentRun(turns=(turn("a"),), call_id="id-a"),))
     assert names_of(include_subagents(found)) == [["a", "a"]]

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from agentci.errors import RecordingError
 from tests.recordings.transcripts.test_formats import (
     calls_of,
     failed_of,
@@ -291,3 +292,40 @@ class TestSmolagents:
     def test_steps_of_code_are_refused(self) -> None:
         message = problem_of([self.TASK, self.step(code_action="f()")]).message
         assert message.startswith("the tools that the code of a `CodeAgent` calls are not in its")
+
+
+class TestQwenCode:
+    def record(self, kind: str, uuid: str = "1", **fields: Any) -> dict[str, Any]:
+        parts = fields.pop("parts", [])
+        message = {"role": "user", "parts": parts}
+        return {"type": kind, "uuid": uuid, "sessionId": "s", "message": message, **fields}
+
+    def test_thoughts_are_not_the_answer(self) -> None:
+        parts = [{"text": "Hm.", "thought": True}, {"text": "Bye"}]
+        asked = self.record("user", parts=[{"text": "Hi"}])
+        assert only_turn(asked, self.record("assistant", "2", parts=parts)).final_text == "Bye"
+
+    def test_calls_of_a_subagent_are_unknown_if_only_counted(self) -> None:
+        call = {"functionCall": {"id": "c", "name": "agent", "args": {}}}
+        response = {"functionResponse": {"id": "c", "name": "agent", "response": {"output": "r"}}}
+        ran = {"type": "task_execution", "executionSummary": {"totalToolCalls": 2}}
+        trace = read_one(
+            self.record("user", parts=[{"text": "Hi"}]),
+            self.record("assistant", "2", parts=[call]),
+            self.record(
+                "tool_result", "3", parts=[response], toolCallResult={"resultDisplay": ran}
+            ),
+        )
+        assert [turn.tool_calls_recorded for run in trace.subagents for turn in run.turns] == [
+            False
+        ]
+
+    def test_record_of_another_type_is_refused(self) -> None:
+        asked = self.record("user", parts=[{"text": "Hi"}])
+        message = "a record of type `tool_batch` is not read"
+        assert problem_of(asked, self.record("tool_batch", "2")).message == message
+
+    def test_parts_in_a_session_of_claude_are_refused(self) -> None:
+        asked = {**self.record("user", parts=[{"text": "Hi"}]), "parentUuid": None}
+        with pytest.raises(RecordingError, match="as Qwen Code writes it, is not read"):
+            read_one(asked, trace_format="claude-code-session")

@@ -183,19 +183,6 @@ class TestMixedForms:
         ),
         pytest.param(
             [
-                {
-                    "type": "user",
-                    "sessionId": "s",
-                    "uuid": "u",
-                    "parentUuid": None,
-                    "message": {"role": "user", "parts": [{"text": "Hi"}]},
-                }
-            ],
-            "a message with `parts`, which Qwen Code writes, is not read",
-            id="Qwen Code",
-        ),
-        pytest.param(
-            [
                 [
                     ASK,
                     {"role": "assistant", "content": [{"type": "tool_use", "name": "f"}]},
