@@ -18,10 +18,9 @@ from agentci.execution.launcher_client import (
     find_job_imports,
     find_prefork_interpreter,
 )
-from agentci.execution.local import LocalExecutor
+from agentci.execution.local import LocalExecutor, start_program
 from agentci.execution.runtimes.python import find_preloadable_imports
 from agentci.execution.sandbox import Sandbox, SandboxBuilder
-from agentci.execution.supervised_process import start_program
 from benchmarks.processes import run_in_turns
 from benchmarks.recordings import write_recordings
 

@@ -17,7 +17,7 @@ from agentci.remote.cache_index import CachedEvaluator, EvaluatorKey
 from agentci.remote.run_sources import Sources
 
 if TYPE_CHECKING:
-    from agentci.execution.environments.store import EnvironmentStore
+    from agentci.execution.environments import EnvironmentStore
 
 
 class LazyEnvironments:
@@ -44,7 +44,7 @@ class LazyEnvironments:
                 sentence about the evaluator.
         """
         # Imported on use: most runs need no environment.
-        from agentci.execution.environments.requirements import decode_requirements  # noqa: PLC0415
+        from agentci.execution.requirements import decode_requirements  # noqa: PLC0415
 
         with self._lock:
             self._environments = self._environments or self._make()

@@ -8,8 +8,8 @@ from msgspec import Struct
 from agentci._util.parallel import parallel_map
 from agentci._util.workspace import ResolvedPath, Workspace, restore_path
 from agentci.errors import EvaluatorError, FetchError, InputError
-from agentci.execution.environments.installers import InstallerRunner, resolve_requirements
-from agentci.execution.environments.requirements import decode_requirements
+from agentci.execution.installers import InstallerRunner, resolve_requirements
+from agentci.execution.requirements import decode_requirements
 from agentci.model.problem import Problem
 from agentci.model.program import (
     REQUIREMENTS_NAME,

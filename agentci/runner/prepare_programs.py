@@ -29,8 +29,8 @@ from agentci.runner.plan import Plan, PlannedSuite
 from agentci.runner.services import Services
 
 if TYPE_CHECKING:
-    from agentci.execution.environments.installers import InstallerRunner
-    from agentci.execution.environments.store import EnvironmentStore
+    from agentci.execution.environments import EnvironmentStore
+    from agentci.execution.installers import InstallerRunner
     from agentci.model.program import Lock
     from agentci.remote.fetch import FetchOptions
     from agentci.remote.programs import ProgramTable
@@ -138,7 +138,7 @@ def make_fetch_options(
 def _make_environment_store(
     folder: Path, services: Services, *, offline: bool
 ) -> "EnvironmentStore":
-    from agentci.execution.environments.store import EnvironmentStore  # noqa: PLC0415 (likewise)
+    from agentci.execution.environments import EnvironmentStore  # noqa: PLC0415 (likewise)
 
     return EnvironmentStore(
         folder,
@@ -151,7 +151,7 @@ def _make_environment_store(
 
 def make_installer_runner(services: Services) -> "InstallerRunner":
     """The runner of package installers."""
-    from agentci.execution.environments.installers import InstallerRunner  # noqa: PLC0415 (likewise)
+    from agentci.execution.installers import InstallerRunner  # noqa: PLC0415 (likewise)
 
     return InstallerRunner(
         executor=services.executors["local"],

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentci._util.workspace import trust_path
-from agentci.execution import launcher_client, supervised_process
+from agentci.execution import launcher_client, local
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.launcher_client import LAUNCHER_POOL
@@ -80,7 +80,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalExecutor]:
     """An executor without time limits for messages: if one is missing, the test hangs."""
     monkeypatch.setattr(launcher_client, "MAX_START_SECONDS", NO_TIMEOUT_SECONDS)
-    monkeypatch.setattr(supervised_process, "MAX_KILL_SECONDS", NO_TIMEOUT_SECONDS)
+    monkeypatch.setattr(local, "MAX_KILL_SECONDS", NO_TIMEOUT_SECONDS)
     executor = LocalExecutor()
     yield executor
     executor.stop()

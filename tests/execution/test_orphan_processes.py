@@ -21,7 +21,7 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 KILLS_CHILD = """
 import subprocess, sys
-from agentci.execution.supervised_process import become_subreaper, kill_children
+from agentci.execution.local import become_subreaper, kill_children
 print(become_subreaper())
 child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
 child.stdout.readline()

@@ -45,7 +45,7 @@ from agentci.evaluators.prompts import (
     make_question_from_template,
 )
 from agentci.evaluators.pytest_agent_evals import make_grade_judgement, parse_filled_template
-from agentci.execution.environments.requirements import decode_requirements
+from agentci.execution.requirements import decode_requirements
 from agentci.gate.comparison import compare_runs
 from agentci.gate.decision import compute_totals
 from agentci.github.events import (

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from agentci.execution.environments.requirements import Requirements
+from agentci.execution.requirements import Requirements
 from tests.execution.environments.workshops import environments_at, workshop_with
 
 

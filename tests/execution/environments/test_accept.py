@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.requirements import install_sdk
-from agentci.execution.environments.store import MAX_DEPTH, accept_environment
+from agentci.execution.environments import MAX_DEPTH, accept_environment
+from agentci.execution.requirements import install_sdk
 
 
 @pytest.fixture

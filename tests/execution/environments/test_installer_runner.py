@@ -7,7 +7,7 @@ import pytest
 
 from agentci._util.workspace import find_workspace
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.installers import LAST_LINES, MAX_OUTPUT_CHARS, InstallerRunner
+from agentci.execution.installers import LAST_LINES, MAX_OUTPUT_CHARS, InstallerRunner
 from agentci.execution.local import LocalExecutor
 
 

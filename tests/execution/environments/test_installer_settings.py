@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from agentci._util.workspace import find_workspace
-from agentci.execution.environments.installers import (
+from agentci.execution.installers import (
     HomeFiles,
     InstallerRunner,
     find_local_sources,
@@ -17,8 +17,8 @@ from agentci.execution.environments.installers import (
     make_private_environment,
     read_home_files,
 )
-from agentci.execution.environments.requirements import Requirements
 from agentci.execution.local import LocalExecutor
+from agentci.execution.requirements import Requirements
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 

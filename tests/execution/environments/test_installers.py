@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.installers import Pip, Uv, choose_installer, find_python
-from agentci.execution.environments.requirements import find_base_python
+from agentci.execution.installers import Pip, Uv, choose_installer, find_python
+from agentci.execution.requirements import find_base_python
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import workshop_with
 from tests.helpers.packages import copy_msgspec
@@ -17,7 +17,7 @@ from tests.helpers.support import ROOT
 pytestmark = pytest.mark.slow
 
 CHOICE = """
-from agentci.execution.environments.installers import choose_installer
+from agentci.execution.installers import choose_installer
 from tests.execution.environments.workshops import workshop_with
 print(choose_installer(workshop_with("pip", index="https://a.example")).runner)
 """

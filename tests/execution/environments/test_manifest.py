@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.environments.store import (
+from agentci.execution.environments import (
     LARGE_BYTES,
     MANIFEST,
     DamagedEnvironmentError,

@@ -3,7 +3,7 @@
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.requirements import (
+from agentci.execution.requirements import (
     RequiredPackage,
     RequirementLines,
     parse_requirements,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.installers import resolve_requirements
-from agentci.execution.environments.requirements import Requirements
+from agentci.execution.installers import resolve_requirements
+from agentci.execution.requirements import Requirements
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from agentci._util.workspace import find_workspace
 from agentci.execution.environment_variables import make_installer_environment
-from agentci.execution.environments.installers import InstallerRunner
-from agentci.execution.environments.store import EnvironmentStore
+from agentci.execution.environments import EnvironmentStore
+from agentci.execution.installers import InstallerRunner
 from agentci.execution.local import LocalExecutor
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.environments.requirements import Requirements
+from agentci.execution.requirements import Requirements
 from agentci.model.values import replace
 from tests.execution.environments.package_index import PackageIndex
 from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with

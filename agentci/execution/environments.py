@@ -36,14 +36,14 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci.errors import EvaluatorError, UnreachableError
 from agentci.execution.child.tmpdir import remove_tmpdir
-from agentci.execution.environments.installers import (
+from agentci.execution.installers import (
     InstallerRunner,
     choose_installer,
     find_python,
     make_compile_command,
     make_install_error,
 )
-from agentci.execution.environments.requirements import (
+from agentci.execution.requirements import (
     Requirements,
     compute_environment_key,
     find_base_python,

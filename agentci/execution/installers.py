@@ -25,7 +25,8 @@ from agentci._util.text import truncate
 from agentci._util.workspace import ResolvedPath, Workspace, read_file
 from agentci.errors import EvaluatorError, InputError
 from agentci.execution.child.tmpdir import remove_tmpdir
-from agentci.execution.environments.requirements import (
+from agentci.execution.executor_api import Executor, ProgramTimeoutError, SandboxPolicy
+from agentci.execution.requirements import (
     Requirements,
     check_lockable,
     find_base_python,
@@ -33,7 +34,6 @@ from agentci.execution.environments.requirements import (
     list_wanted_lines,
     normalize_name,
 )
-from agentci.execution.executor_api import Executor, ProgramTimeoutError, SandboxPolicy
 
 # Settings that all users of this machine may read.
 SYSTEM_SETTINGS: Final = ("/etc/pip.conf", "/etc/xdg/pip", "/etc/uv")

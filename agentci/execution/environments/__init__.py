@@ -1,1 +1,0 @@
-"""Virtual environments for evaluators that require packages."""
