@@ -15,6 +15,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.values import replace
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
+from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.messages import (
     MessageContent,
@@ -23,7 +24,6 @@ from agentci.recordings.telemetry.messages import (
     make_response_part,
     make_text_part,
 )
-from agentci.recordings.telemetry.otlp_values import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.version import __version__
 
 MAX_NAME: Final = 80

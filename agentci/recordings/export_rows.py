@@ -6,9 +6,9 @@ from typing import Final, TypeAlias
 from agentci._util.text.json_text import dumps
 from agentci.model.json import Json, JsonObject
 from agentci.recordings import otlp
+from agentci.recordings.otlp import parse_timestamp
 from agentci.recordings.telemetry import spans
 from agentci.recordings.telemetry.json_input import MAX_DEPTH, iterate_objects, parse_json_or_text
-from agentci.recordings.telemetry.otlp_values import parse_timestamp
 from agentci.recordings.telemetry.semconv import ReadAttributes
 
 RowReader: TypeAlias = Callable[

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentci.model.json import Json, JsonObject
-from agentci.recordings.telemetry import otlp_values, semconv, spans
+from agentci.recordings import otlp
+from agentci.recordings.otlp import clean_json_value, intern_short_text
+from agentci.recordings.telemetry import semconv, spans
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float, parse_int64
-from agentci.recordings.telemetry.otlp_values import clean_json_value, intern_short_text
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
 from agentci.recordings.trace_format import DocumentFormatError
 
@@ -57,11 +58,11 @@ def _read_span(
 ) -> spans.Span | spans.RejectedSpan:
     trace = raw.get("traceID") or trace
     trace_id, span_id = (
-        otlp_values.parse_trace_id(trace),
-        otlp_values.parse_span_id(raw.get("spanID")),
+        otlp.parse_trace_id(trace),
+        otlp.parse_span_id(raw.get("spanID")),
     )
     if trace_id is None or span_id is None:
-        return spans.RejectedSpan(reason=otlp_values.explain_rejected_ids(trace, raw.get("spanID")))
+        return spans.RejectedSpan(reason=otlp.explain_rejected_ids(trace, raw.get("spanID")))
     found = _read_tags(raw.get("tags"), names)
     tags = _read_tags(raw.get("tags"), _OTHER_TAGS)
     title, process = raw.get("operationName"), raw.get("processID")
@@ -91,7 +92,7 @@ def _find_scope(tags: Mapping[str, Json], names: Sequence[str]) -> str:
 def _find_parent_id(references: Json) -> str | None:
     """Return the first ``CHILD_OF`` reference; ``parentSpanID`` is not read."""
     parents = (one for one in iterate_objects(references) if one.get("refType") == "CHILD_OF")
-    return otlp_values.parse_span_id(next(parents, spans.NO_ATTRIBUTES).get("spanID"))
+    return otlp.parse_span_id(next(parents, spans.NO_ATTRIBUTES).get("spanID"))
 
 
 def _has_failed(attributes: Mapping[str, Json], tags: Mapping[str, Json]) -> bool:

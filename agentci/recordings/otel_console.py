@@ -12,9 +12,9 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings import otlp
 from agentci.recordings.foreign import is_metrics
 from agentci.recordings.node_inspect import is_left_out
+from agentci.recordings.otlp import decode_attributes, parse_timestamp
 from agentci.recordings.telemetry import spans
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float, parse_int64
-from agentci.recordings.telemetry.otlp_values import decode_attributes, parse_timestamp
 from agentci.recordings.telemetry.semconv import ReadAttributes
 from agentci.recordings.trace_format import DocumentFormatError
 

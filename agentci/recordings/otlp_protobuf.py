@@ -17,8 +17,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from agentci.model.json import Json, JsonObject
+from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.telemetry.otlp_values import SPAN_ID_BYTES, TRACE_ID_BYTES
 
 # Messages within messages, and the bytes of a number: the limits of Google's decoders.
 MAX_MESSAGE_DEPTH: Final = 100

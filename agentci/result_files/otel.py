@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from agentci.model.result import Status
-from agentci.recordings.telemetry.otlp_values import decode_any_value, parse_trace_id
+from agentci.recordings.otlp import decode_any_value, parse_trace_id
 from agentci.result_files.content import ResultContent
 from agentci.result_files.row import (
     CaseRun,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from agentci.recordings.telemetry.otlp_values import decode_any_value
+from agentci.recordings.otlp import decode_any_value
 
 
 def list_spans(documents: list[Any]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from agentci.recordings.telemetry.otlp_values import decode_any_value
+from agentci.recordings.otlp import decode_any_value
 
 
 def print_spans(document: Any, indent: int | None = 4) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from agentci.errors import RecordingError
 from agentci.model.trace import Trace
-from agentci.recordings.telemetry.otlp_values import parse_timestamp
+from agentci.recordings.otlp import parse_timestamp
 from tests.recordings.export_rows import list_exports, list_spans
 from tests.recordings.test_frameworks import FOLDER as FRAMEWORKS
 from tests.recordings.transcripts.transcript_files import FILES, files_of, read_text

@@ -16,8 +16,8 @@ from agentci.errors import RecordingError
 from agentci.model.problem import Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import FORMATS, read_recording
+from agentci.recordings.telemetry.spans import SpanTree
 from agentci.recordings.telemetry.stored_trace import StoredTrace, load_tree
-from agentci.recordings.telemetry.trace_tree import SpanTree
 from tests.recordings.telemetry.recorder import SPOOL, traces
 
 NOT_KNOWN = "not a recorded run in a known format: found"

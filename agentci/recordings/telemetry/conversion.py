@@ -43,10 +43,9 @@ from agentci.recordings.telemetry.span_views import (
     find_unread_attributes,
     make_span_views,
 )
-from agentci.recordings.telemetry.spans import OperationKind, Span
+from agentci.recordings.telemetry.spans import OperationKind, Span, SpanTree
 from agentci.recordings.telemetry.stored_trace import TraceSpool
 from agentci.recordings.telemetry.tool_calls import NANOSECONDS_PER_MILLISECOND
-from agentci.recordings.telemetry.trace_tree import SpanTree
 from agentci.recordings.telemetry.turns import (
     PartialTurn,
     add_stray_runs,

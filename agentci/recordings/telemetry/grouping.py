@@ -21,9 +21,8 @@ from agentci.recordings.telemetry.span_roles import (
     sort_model_calls,
 )
 from agentci.recordings.telemetry.span_views import make_span_views
-from agentci.recordings.telemetry.spans import Span, find_identifier
+from agentci.recordings.telemetry.spans import Span, SpanTree, find_identifier, merge_trees
 from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, load_tree
-from agentci.recordings.telemetry.trace_tree import SpanTree, merge_trees
 
 
 class TraceHistory(Struct, frozen=True, kw_only=True):

@@ -28,9 +28,14 @@ from agentci.recordings.telemetry.messages import (
     has_fallback_content,
     has_unread_parts,
 )
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
-from agentci.recordings.telemetry.trace_tree import SpanTree
+from agentci.recordings.telemetry.spans import (
+    OperationKind,
+    Span,
+    SpanEvent,
+    SpanReading,
+    SpanTree,
+    classify_span,
+)
 
 
 class ModelCallUsage(Struct, frozen=True, kw_only=True):

@@ -39,10 +39,12 @@ from agentci.recordings.telemetry.spans import (
     SkippedInput,
     Span,
     SpanEvent,
+    SpanTree,
     TelemetryRecord,
+    assemble_tree,
     find_identifier,
+    format_span_count,
 )
-from agentci.recordings.telemetry.trace_tree import SpanTree, assemble_tree, format_span_count
 
 T = TypeVar("T", bound=Struct)
 

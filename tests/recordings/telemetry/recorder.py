@@ -8,7 +8,7 @@ from agentci._util.files import SpooledChunks
 from agentci.model.trace import ToolCall, Trace, Turn
 from agentci.recordings.telemetry.conversion import convert_to_trace
 from agentci.recordings.telemetry.grouping import GroupBy, group_traces
-from agentci.recordings.telemetry.spans import LogRecord, Span, SpanEvent, TelemetryRecord
+from agentci.recordings.telemetry.spans import LogRecord, Span, SpanEvent, SpanTree, TelemetryRecord
 from agentci.recordings.telemetry.stored_trace import (
     StoredTrace,
     load_tree,
@@ -16,7 +16,6 @@ from agentci.recordings.telemetry.stored_trace import (
     store_traces,
     unpack_trace,
 )
-from agentci.recordings.telemetry.trace_tree import SpanTree
 
 Attributes: TypeAlias = Mapping[str, Any]
 Message: TypeAlias = dict[str, Any]

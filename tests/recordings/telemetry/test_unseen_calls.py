@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from agentci.recordings.otlp import decode_attributes
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.otlp_values import decode_attributes
 from tests.recordings.telemetry.recorder import (
     DONE,
     HI,

@@ -7,8 +7,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
 from agentci.recordings.telemetry.messages import parse_messages
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import NO_ATTRIBUTES, Span, SpanEvent
+from agentci.recordings.telemetry.spans import NO_ATTRIBUTES, Span, SpanEvent, SpanReading
 
 _CONTENT: Final = frozenset(
     {

@@ -22,8 +22,13 @@ from agentci.recordings.telemetry.messages import (
     parse_messages,
     parse_parts,
 )
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, classify_span
+from agentci.recordings.telemetry.spans import (
+    OperationKind,
+    Span,
+    SpanEvent,
+    SpanReading,
+    classify_span,
+)
 
 # Current names, each with its former name.
 _RENAMED_ATTRIBUTES: Final = (

@@ -12,8 +12,7 @@ from agentci.recordings.telemetry.messages import (
     parse_messages,
     parse_parts,
 )
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import Span, SpanEvent
+from agentci.recordings.telemetry.spans import Span, SpanEvent, SpanReading
 
 IndexedFields: TypeAlias = dict[str, Json]
 

@@ -6,8 +6,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.messages import SpanMessages
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
+from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, SpanReading
 
 _AGENTS_SCOPE = "logfire.openai_agents"
 

@@ -8,8 +8,13 @@ from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.conventions.indexed import group_by_index
 from agentci.recordings.telemetry.messages import SpanMessages, has_content
-from agentci.recordings.telemetry.span_reading import SpanReading, select_values
-from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
+from agentci.recordings.telemetry.spans import (
+    OperationKind,
+    Span,
+    SpanEvent,
+    SpanReading,
+    select_values,
+)
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
     "LLM": "inference",

@@ -12,8 +12,13 @@ from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.json_input import parse_json_or_text
 from agentci.recordings.telemetry.messages import has_content
-from agentci.recordings.telemetry.span_reading import SpanReading, select_values
-from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
+from agentci.recordings.telemetry.spans import (
+    OperationKind,
+    Span,
+    SpanEvent,
+    SpanReading,
+    select_values,
+)
 
 _LANGFUSE_PREFIX: Final = "langfuse.observation."
 _LANGFUSE_KINDS: Final[Mapping[str, OperationKind]] = {

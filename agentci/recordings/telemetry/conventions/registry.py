@@ -10,8 +10,7 @@ from msgspec import Struct
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import Span, SpanEvent, classify_span
+from agentci.recordings.telemetry.spans import Span, SpanEvent, SpanReading, classify_span
 
 GENAI: Final = "genai"
 GENAI_PREFIX: Final = "gen_ai."

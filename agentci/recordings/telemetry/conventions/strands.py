@@ -7,8 +7,7 @@ from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.messages import SpanMessages, flatten_content, parse_messages
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import Span, SpanEvent
+from agentci.recordings.telemetry.spans import Span, SpanEvent, SpanReading
 
 _ROLES = {
     semconv.USER_EVENT: "user",

@@ -6,8 +6,7 @@ from typing import Final
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
-from agentci.recordings.telemetry.span_reading import SpanReading
-from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
+from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent, SpanReading
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
     "workflow": "workflow",

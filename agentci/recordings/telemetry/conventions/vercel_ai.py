@@ -6,8 +6,13 @@ from typing import Final
 from agentci.model.json import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
-from agentci.recordings.telemetry.span_reading import SpanReading, select_values
-from agentci.recordings.telemetry.spans import OperationKind, Span, SpanEvent
+from agentci.recordings.telemetry.spans import (
+    OperationKind,
+    Span,
+    SpanEvent,
+    SpanReading,
+    select_values,
+)
 
 _KINDS: Final[Mapping[str, OperationKind]] = {
     "ai.generateText": "agent",
