@@ -45,7 +45,7 @@ from agentci.recordings.agentv.transcripts import make_run_row
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.runner import load_outputs
 from agentci.runner.check import Check
-from agentci.runner.dispatch import make_command_job
+from agentci.runner.command_jobs import make_command_job
 from agentci.runner.plan import Plan, keep_in_memory
 from agentci.runner.run_checks import Outcome, run_checks
 from agentci.runner.services import Services

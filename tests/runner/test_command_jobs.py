@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.runner.dispatch import SDK_FOLDER, find_substitute_command
+from agentci.runner.command_jobs import SDK_FOLDER, find_substitute_command
 from tests.helpers.support import PATH, make_services
 
 SDK_SCRIPT = "import '@agentv/sdk'\n"
