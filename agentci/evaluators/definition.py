@@ -25,13 +25,19 @@ def split_words(command_line: Sequence[str]) -> Iterator[str]:
     yield from dict.fromkeys(word for part in command_line for word in (part, *_WORD.findall(part)))
 
 
-# Keys of entries that change neither a score nor whether it passes.
-KEYS_WITHOUT_EFFECT: Final = frozenset(
-    {
-        *("required", "timeout", "memory_mb", "processes", "isolation", "cache", "allow_source"),
-        *("api_key_env", "credential_ref"),
-    }
-)
+# Keys of entries that change neither a score nor whether it passes, with the names of the fields of
+# requests that they become.
+KEYS_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "required": "required",
+    "timeout": "timeout_seconds",
+    "memory_mb": "memory_mb",
+    "processes": "processes",
+    "isolation": "isolation",
+    "cache": "cached",
+    "allow_source": "allow_source",
+    "api_key_env": "key_variable",
+    "credential_ref": "credential_ref",
+}
 
 
 class FileContents:

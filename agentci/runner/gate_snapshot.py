@@ -142,11 +142,12 @@ def _set_thresholds(value: Any, threshold: float) -> dict[str, Any]:
 
 
 DIGITS: Final = 16
-# Fields that change neither a score nor whether it passes, and the definition in the config, which
-# the other fields are made of.
-FIELDS_WITHOUT_EFFECT: Final = (KEYS_WITHOUT_EFFECT - {"required"}) | {
-    *("timeout_seconds", "cached", "own_variables", "definition", "compiled"),
-    *("home", "budget_id", "caps", "replay", "key_variable", "federation", "prices"),
+_FIELDS_WITHOUT_EFFECT: Final = {*KEYS_WITHOUT_EFFECT, *KEYS_WITHOUT_EFFECT.values()}
+# Fields that are not settings: those without effect, except for `required`, which is part of the
+# policy; the definition, which is made of the other fields; and values of agentci itself.
+_UNLISTED_FIELDS: Final = (_FIELDS_WITHOUT_EFFECT - {"required"}) | {
+    *("own_variables", "definition", "compiled", "home", "budget_id", "caps", "replay"),
+    *("federation", "prices"),
     "by_case",  # what checks of eval cases look for, which belongs to the eval cases
     "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
 }
@@ -364,7 +365,7 @@ def _list_facts(value: Any, root: str) -> Json:
             fields = {
                 name: _list_facts(member, root)
                 for name in list_field_names(value)
-                if name not in FIELDS_WITHOUT_EFFECT and name != CONVERSATION_FIELD
+                if name not in _UNLISTED_FIELDS and name != CONVERSATION_FIELD
                 if not isinstance(member := getattr(value, name), Place)
             }
             return {"": type(value).__qualname__, **fields}
