@@ -78,7 +78,9 @@ def expand_eval_file(
     root = _change_evaluator_lists(
         root, lambda entries: own_types.expand(version5.rewrite_evaluators(entries))
     )
-    environment = EnvironmentSubstitution(variables=variables, is_version5=is_new)
+    environment = EnvironmentSubstitution(
+        variables=variables, is_version5=is_new, own=version5.read_environment(root)
+    )
     if TESTS_KEY in root.fields:
         root = _change_effective_values(root, environment.substitute)
     shared = SharedValues(root=root, warns_about_evaluators=not is_new)

@@ -19,7 +19,7 @@ IGNORED_KEYS: Final = frozenset(
         *("$schema", "author", "category", "conversation_id", "evaluator", "license", "note"),
         *("notes", "requires", "tags", "target", "workers", "cache", "on_dependency_failure"),
         *("suite", "experiment", "providers", "defaults", "evaluate_options", "timeout_seconds"),
-        *("env", "run"),
+        *("env", "run", "description", "governance", "on_run_complete", "policy"),
     }
 )
 # The same for keys of `execution`.
@@ -41,6 +41,7 @@ UNSUPPORTED_KEYS: Final = {
     "targets": "one output is evaluated per case; write one eval file per agent",
     "environment": "evaluators see the recorded run, but no files that the agent changed",
     "extensions": "evaluators see the recorded run; nothing is set up for it",
+    "nunjucks_filters": "write the filtered values as `vars`",
     "options": "record the agent's answers as text",
     "workspace": "evaluators see the recorded run, but no files that the agent changed",
 }

@@ -117,6 +117,7 @@ class EnvironmentSubstitution(Struct, kw_only=True):
 
     Attributes:
         is_version5: whether `{{ env.NAME }}` names a variable, too.
+        own: values that the file itself sets, which take precedence.
         problems: errors for variables that are refused or not set. AgentV reads the latter as
             empty, and then a check that a response contains the empty text always passes. A
             placeholder of AgentV 5 stays, with a warning.
@@ -124,6 +125,7 @@ class EnvironmentSubstitution(Struct, kw_only=True):
 
     variables: ConfigVariables
     is_version5: bool = False
+    own: Mapping[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def substitute(self, node: Node) -> Node:
@@ -165,6 +167,8 @@ class EnvironmentSubstitution(Struct, kw_only=True):
         """The value of a variable or its default; the placeholder itself if there is neither."""
         name = match[1]
         default = next((each for each in match.groups()[1:] if each is not None), None)
+        if name in self.own:
+            return self.own[name]
         if refusal := self.variables.explain_refusal(name):
             message, hint = refusal
             self.problems.append(Problem(message=message, place=node.place, hint=hint))

@@ -1,23 +1,28 @@
 """Rewrite eval files of AgentV 5 as AgentV 4 would have written them."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
 from msgspec import Struct, field
 
+from agentci._util.text.javascript import stringify_json
+from agentci._util.text.suggest import quote_name
 from agentci.config.agentv.evaluators import TRANSFORM_KEY
 from agentci.config.agentv.external_files import IMPORTS_KEY, SCENARIOS_KEY
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.prompts import PROMPTS_KEY, PromptReader, name_case
 from agentci.config.agentv.shared_values import (
     CASE_PLACEHOLDER,
+    INPUT_KEY,
     INPUT_KEYS,
     TURNS_KEY,
     CaseSubstitution,
 )
 from agentci.config.agentv.tree import (
     change_items,
+    change_texts,
     find_first,
     find_text,
     find_value,
@@ -46,14 +51,30 @@ VERSION_KEYS: Final = (
     *(SCENARIOS_KEY, IMPORTS_KEY, "providers", "environment"),
 )
 OPTIONS_KEY: Final = "options"
+ENVIRONMENT_KEY: Final = "env"
+EXECUTION_KEY: Final = "execution"
+RUN_OPTIONS_KEY: Final = "evaluate_options"
+REPEAT_KEY: Final = "repeat"
+# AgentV 4's names of the strategies by which repeated runs of a case pass.
+STRATEGIES: Final = {
+    "pass_any": "pass_at_k",
+    "mean": "mean",
+    "confidence_interval": "confidence_interval",
+}
 READ_DEFAULTS: Final = (*LIST_KEYS, "vars", "threshold", "metadata", OPTIONS_KEY)
 URL_PREFIX: Final = "file://"
 # Keys of an evaluator whose placeholders are those of prompts and programs.
 UNSUBSTITUTED_KEYS: Final = ("prompt", "script", "command", "config", TRANSFORM_KEY)
 NOT_PREFIX: Final = "not-"
+# A variable with a filter or an operator after it, which AgentV evaluates as a template.
+EXPRESSION: Final = re.compile(
+    r"(?<!\$)\{\{-?\s*([A-Za-z_][A-Za-z0-9_.]*)\s*[^A-Za-z0-9_.\s{}][^{}]*\}\}"
+)
 RUBRIC_LIST_KEYS: Final = ("criteria", "rubrics")
 RUBRIC_TYPE: Final = "llm_rubric"
 SET_TYPE: Final = "assert_set"
+SKILL_TYPE: Final = "skill_trigger"
+FORBIDDING_TYPES: Final = (SKILL_TYPE, "trajectory:tool_used")
 # Types of evaluators that read a `config`.
 CONFIGURED_TYPES: Final = (SET_TYPE, "code_judge", "python", "javascript", "webhook", "similar")
 GOAL_TYPE: Final = "trajectory:goal_success"
@@ -80,6 +101,13 @@ def _has_variable_input(case: Node) -> bool:
     """Whether a case has its input only among its variables, as since AgentV 5."""
     own = find_first(case, INPUT_KEYS)
     return own is None and find_value(find_value(case, "vars"), "input") is not None
+
+
+def read_environment(root: MappingNode) -> dict[str, str]:
+    """The variables that the file sets under `env`, as texts."""
+    given = find_value(root, ENVIRONMENT_KEY)
+    fields = given.fields if isinstance(given, MappingNode) else {}
+    return {key: find_text(given, key) for key in fields}
 
 
 class Version5Cases(Struct, kw_only=True):
@@ -123,6 +151,9 @@ class Version5Cases(Struct, kw_only=True):
         threshold = find_value(defaults, "threshold")
         if threshold is not None and "threshold" not in self.root.fields:
             values["threshold"] = threshold
+        trials = self._read_repeat()
+        if trials is not None:
+            values[EXECUTION_KEY] = trials
         dropped = {PROMPTS_KEY, DEFAULTS_KEY, *(LIST_KEYS if shared else ())}
         fields = {key: each for key, each in self.root.fields.items() if key not in dropped}
         root = make_mapping_from_entries(fields, self.root.place)
@@ -163,6 +194,10 @@ class Version5Cases(Struct, kw_only=True):
         fields = {key: each for key, each in case.fields.items() if key != OPTIONS_KEY}
         root = make_mapping_from_entries(fields, case.place)
         values = _rewrite_input(case, defaults, prompt)
+        names = dict.fromkeys(_list_values(values["vars"])) if "vars" in values else {}
+        for key in (INPUT_KEY, EXPECTED_KEY):
+            if key in values:
+                self._reject_expressions(values[key], {**names})
         return replace_values(root, {**values, **self._rewrite_list(case, defaults, shared)})
 
     def _rewrite_list(
@@ -185,6 +220,28 @@ class Version5Cases(Struct, kw_only=True):
         key = next((each for each in LIST_KEYS if find_value(case, each)), ASSERT_KEY)
         return {key: _add_transform(self._substitute(listed, variables), transform, variables)}
 
+    def _read_repeat(self) -> Node | None:
+        """`execution` with the trials that `evaluate_options.repeat` asks for; None without it."""
+        execution = find_value(self.root, EXECUTION_KEY)
+        given = find_value(find_value(self.root, RUN_OPTIONS_KEY), REPEAT_KEY)
+        if given is None or find_value(execution, "trials") is not None:
+            return None
+        fields = _list_values(given) if isinstance(given, MappingNode) else {"count": given}
+        strategy = find_text(given, "strategy") or "pass_any"
+        if strategy not in STRATEGIES:
+            message = f"`{REPEAT_KEY}` with the strategy {quote_name(strategy)} has no effect"
+            hint = f"known strategies: {', '.join(STRATEGIES)}"
+            self.problems.append(
+                Problem(message=message, place=given.place, hint=hint, severity="warning")
+            )
+            return None
+        fields = {key: each for key, each in fields.items() if key in ("count", "cost_limit_usd")}
+        fields["strategy"] = make_node(STRATEGIES[strategy], given.place)
+        trials = {"trials": make_mapping(fields, given.place)}
+        if isinstance(execution, MappingNode):
+            return replace_values(execution, trials)
+        return make_mapping(trials, given.place)
+
     def _check_options(self, owner: Node) -> None:
         """Warn about options that have no effect: all but `transform`, which needs one output."""
         options = find_value(owner, OPTIONS_KEY)
@@ -199,8 +256,27 @@ class Version5Cases(Struct, kw_only=True):
         """Replace variables in evaluators, except in prompts and programs."""
         data = None if variables is None else plain_data(variables)
         known: JsonObject = data if isinstance(data, dict) else {}
-        fill = CaseSubstitution(values={**known, "vars": known}, keeps_unknown=True).substitute
+        substitution = CaseSubstitution(values={**known, "vars": known}, keeps_unknown=True)
+
+        def fill(node: Node) -> Node:
+            self._reject_expressions(node, known)
+            return substitution.substitute(node)
+
         return change_items(entries, lambda entry: _substitute_entry(entry, fill))
+
+    def _reject_expressions(self, node: Node, known: JsonObject) -> None:
+        """Report filters and operators after variables: what stands there would stay as it is."""
+
+        def check(text_node: ScalarNode, text: str) -> Node:
+            for match in EXPRESSION.finditer(text):
+                if match[1].partition(".")[0] in (*known, "vars"):
+                    message = f"`{match[0]}` is not replaced: only names are, without filters"
+                    hint = "write the value as a variable of its own"
+                    problem = Problem(message=message, place=text_node.place, hint=hint)
+                    self.problems += () if problem in self.problems else (problem,)
+            return text_node
+
+        change_texts(node, check)
 
     def _warn(self, message: str, owner: MappingNode, key: str, *, hint: str | None = None) -> None:
         place = owner.fields[key].place
@@ -223,10 +299,8 @@ def _rewrite_entry(entry: Node) -> Node:
     name = str(kind.value)
     if name.startswith(NOT_PREFIX):
         name = name.removeprefix(NOT_PREFIX)
-        negates = fields.get("negate")
-        twice = isinstance(negates, ScalarNode) and negates.value is True
-        fields["negate"] = make_node(not twice, kind.place)
         fields["type"] = make_node(name, kind.place)
+        _negate(fields, name, kind)
     normalized = normalize_type_name(name)
     rewrite = REWRITTEN_TYPES.get(normalized)
     if rewrite is not None:
@@ -237,6 +311,24 @@ def _rewrite_entry(entry: Node) -> Node:
         return entry
     kept = {key: each for key, each in entry.fields.items() if key in fields}
     return replace_values(make_mapping_from_entries(kept, entry.place), fields)
+
+
+def _negate(fields: dict[str, Node], name: str, kind: Node) -> None:
+    """Invert an entry; a list of tools or skills forbids each of them."""
+    value = fields.get("value")
+    if isinstance(value, SequenceNode) and normalize_type_name(name) in FORBIDDING_TYPES:
+        fields["value"] = change_items(value, _forbid)
+    elif normalize_type_name(name) == SKILL_TYPE:
+        fields["should_trigger"] = make_node(value=False, place=kind.place)
+    else:
+        negates = fields.get("negate")
+        twice = isinstance(negates, ScalarNode) and negates.value is True
+        fields["negate"] = make_node(not twice, kind.place)
+
+
+def _forbid(name: Node) -> Node:
+    fields = {"pattern": name, "max": make_node(0, name.place)}
+    return make_mapping(fields, name.place) if isinstance(name, ScalarNode) else name
 
 
 def _rewrite_rubric(fields: dict[str, Node], kind: Node) -> None:
@@ -372,7 +464,12 @@ def _add_transform(
 
 
 def _find_list(owner: Node | None) -> Node | None:
-    return find_first(owner, LIST_KEYS)
+    """The evaluators of a part of the file; a single one is a list, too."""
+    found = find_first(owner, LIST_KEYS)
+    is_single = isinstance(found, MappingNode) or (
+        isinstance(found, ScalarNode) and isinstance(found.value, str)
+    )
+    return make_sequence([found], found.place) if found is not None and is_single else found
 
 
 def _list_values(node: Node) -> dict[str, Node]:
@@ -395,7 +492,11 @@ def _substitute_entry(entry: Node, fill: Callable[[Node], Node]) -> Node:
         if key in LIST_KEYS and isinstance(value, SequenceNode):
             values[key] = change_items(value, lambda each: _substitute_entry(each, fill))
         elif key not in UNSUBSTITUTED_KEYS:
-            values[key] = fill(value)
+            filled = fill(value)
+            is_number = isinstance(filled, ScalarNode) and isinstance(filled.value, int | float)
+            if key == "value" and is_number and filled is not value:
+                filled = make_node(stringify_json(plain_data(filled)), filled.place)
+            values[key] = filled
     return replace_values(entry, values)
 
 

@@ -1,5 +1,6 @@
 """Assertions of AgentV 5 about tool calls, and the skills that a run used; each scores 0 or 1."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Final, Literal, Self, TypeAlias
@@ -18,6 +19,7 @@ from agentci.evaluators.recorded_calls import list_recorded_uses
 from agentci.model.case import AgentvCase
 from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolUse, Transcript
+from agentci.model.values import replace
 
 Least: TypeAlias = Annotated[int, Field(ge=0)]
 
@@ -185,33 +187,51 @@ class StepCount(Struct, frozen=True, kw_only=True):
 
 SKILL_TOOL: Final = "skill"
 READ_TOOL: Final = "read"
+SKILL_FOLDER: Final = re.compile(r"skills/([^/\s\"]+)/")
 
 
 class SkillUse(Struct, frozen=True, kw_only=True):
-    """The ``skill-trigger`` rule: whether a skill was loaded, by a tool or by reading its file."""
+    """The ``skill-trigger`` rule: how often skills were loaded, by a tool or by their files.
 
-    skill: str
-    expected: bool = True
+    Attributes:
+        counts: names of skills, or patterns of them, with the numbers allowed.
+    """
+
+    counts: tuple[CallCount, ...]
 
     def read_expectation(self, _: AgentvCase) -> None:
         """Read nothing of the case."""
 
     def evaluate(self, _: AgentvCase, transcript: Transcript) -> Finding:
         """See ``ScoringRule``."""
-        used = any(map(self._loads, list_recorded_uses(transcript)))
-        state = "was used" if used else "was not used"
-        return _make_finding([(used == self.expected, f"skill {self.skill} {state}")])
+        uses = [*list_recorded_uses(transcript)]
+        return _make_finding(
+            _check_skill(each, sum(_loads_skill(use, each.tool) for use in uses))
+            for each in self.counts
+        )
 
-    def _loads(self, use: ToolUse) -> bool:
-        given = use.input if isinstance(use.input, Mapping) else {}
-        folder, tool = f"skills/{self.skill}/", use.tool.lower()
-        if tool == SKILL_TOOL and self.skill in str(given.get("skill") or ""):
+
+def _check_skill(limits: CallCount, count: int) -> tuple[bool, str]:
+    """Whether the number of uses of a skill is allowed, and a line about it."""
+    fits, _ = limits.check(count)
+    state = "was used" if count else "was not used"
+    times = f" {format_count(count, 'time')}" if limits.most else ""
+    return fits, f"skill {limits.tool} {state}{times}"
+
+
+def _loads_skill(use: ToolUse, skill: str) -> bool:
+    given = use.input if isinstance(use.input, Mapping) else {}
+    tool, is_pattern = use.tool.lower(), not {"*", "?"}.isdisjoint(skill)
+    if tool == SKILL_TOOL:
+        named = str(given.get("skill") or "")
+        if _matches(named, skill) if is_pattern else skill in named:
             return True
-        path = given.get("file_path") or given.get("path") or ""
-        if tool == READ_TOOL and folder in str(path):
-            return True
-        output = use.output if isinstance(use.output, str) else stringify_json(use.output)
-        return use.output is not None and folder in output
+    texts = [str(given.get("file_path") or given.get("path") or "")] if tool == READ_TOOL else []
+    if use.output is not None:
+        texts.append(use.output if isinstance(use.output, str) else stringify_json(use.output))
+    if not is_pattern:
+        return any(f"skills/{skill}/" in each for each in texts)
+    return any(_matches(name, skill) for each in texts for name in SKILL_FOLDER.findall(each))
 
 
 def _make_finding(checks: "Sequence[tuple[bool, str]] | Iterator[tuple[bool, str]]") -> Finding:
@@ -352,7 +372,9 @@ class SkillUseEntry(AgentvEntry):
 
     type: Literal["skill_trigger"] = Field(description="Requires that a skill is used.")
     skill: Text | None = optional("Name of the skill.")
-    value: Text | None = optional("Alias of `skill`.")
+    value: (
+        Text | CallCountSpec | Annotated[list[Text | CallCountSpec], Field(min_length=1)] | None
+    ) = optional("Name of the skill, names of several, or a name or pattern with numbers of uses.")
     should_trigger: bool = optional("Whether the skill must be used.", default=True)
 
     @model_validator(mode="after")
@@ -406,4 +428,19 @@ def make_step_count(entry: StepCountEntry, _: AgentvContext) -> StepCount:
 
 def make_skill_use(entry: SkillUseEntry, _: AgentvContext) -> SkillUse:
     """Make the rule."""
-    return SkillUse(skill=entry.skill or entry.value or "", expected=entry.should_trigger)
+    given = entry.skill if entry.value is None else entry.value
+    listed = given if isinstance(given, list) else [given or ""]
+    counts = [
+        replace(count, least=0)
+        if isinstance(each, CallCountSpec) and _has_only_most(each)
+        else count
+        for each, count in zip(listed, map(_make_call_count, listed), strict=True)
+    ]
+    if not entry.should_trigger:
+        counts = [replace(each, least=0, most=0) for each in counts]
+    return SkillUse(counts=tuple(counts))
+
+
+def _has_only_most(spec: CallCountSpec) -> bool:
+    """Whether only the maximum is set; then AgentV requires no use of a skill."""
+    return spec.min is None and spec.max is not None

@@ -299,6 +299,70 @@ def test_transform_of_a_conversation_has_no_effect() -> None:
     assert warning.message == "`options.transform` has no effect"
 
 
+@pytest.mark.parametrize("single", ["Is kind.", "{type: is-json}"])
+def test_single_evaluator_is_a_list(single: str) -> None:
+    text = f"judge: {{provider: openai, model: m}}\nprompts: [p]\nassert: {single}\n"
+    suite = read(f"{text}tests: [{{id: a, assert: {{type: contains, value: x}}}}]")
+    [case] = suite.eval_cases or ()
+    own, _ = [each.identity.name for each in case.evaluators]
+    assert own == "contains-x"
+
+
+def test_environment_of_the_file_is_inserted() -> None:
+    suite = read(
+        "env: {HOME: home, SIZE: 3}\nprompts: ['{{ env.HOME }} {{ env.SIZE }}']\n"
+        f"tests: [{{id: a, {CHECK}}}]"
+    )
+    assert contents((suite.eval_cases or ())[0].eval_case) == ["home 3"]
+    assert suite.notices == ()
+
+
+@pytest.mark.parametrize("place", ["prompts", "assert"])
+def test_filter_of_a_variable_is_an_error(place: str) -> None:
+    """A text that stays as it is would pass `not-contains`."""
+    prompt = "{{ x | upper }}" if place == "prompts" else "{{ x }} {{ other | upper }}"
+    value = "{{ x|upper }}" if place == "assert" else "{{ x }}"
+    with pytest.raises(InputError) as caught:
+        read(
+            f"prompts: ['{prompt}']\ntests:\n- id: a\n  vars: {{x: y}}\n"
+            f"  assert: [{{type: not-contains, value: '{value}'}}]"
+        )
+    [problem] = caught.value.problems
+    assert "is not replaced: only names are, without filters" in problem.message
+
+
+def test_number_of_a_variable_is_text_in_an_evaluator() -> None:
+    suite = read(
+        "prompts: [p]\ntests: [{id: a, vars: {n: 5}, assert: [{type: contains, value: '{{ n }}'}]}]"
+    )
+    assert [each.identity.name for each in suite.evaluators] == ["contains-5"]
+
+
+@pytest.mark.parametrize(
+    ("repeat", "expected"),
+    [
+        ("3", (3, "pass_at_k", None)),
+        ("{count: 2, strategy: mean, early_exit: true, cost_limit_usd: 1}", (2, "mean", 1.0)),
+    ],
+)
+def test_repeated_runs_are_trials(repeat: str, expected: tuple[int, str, float | None]) -> None:
+    text = f"prompts: [p]\nevaluate_options: {{repeat: {repeat}}}\ntests: [{{id: a, {CHECK}}}]"
+    for execution in ("", "\nexecution: {threshold: 0.5}"):
+        trials = read(text + execution).trials
+        assert trials is not None
+        assert (trials.count, trials.strategy, trials.cost_limit_usd) == expected
+    assert read(f"{text}\nexecution: {{trials: {{count: 7}}}}").trials.count == 7  # type: ignore[union-attr]
+
+
+def test_unknown_strategy_of_repeated_runs_is_a_warning() -> None:
+    options = "evaluate_options: {repeat: {count: 2, strategy: pass_all}}"
+    suite = read(f"prompts: [p]\n{options}\ntests: [{{id: a, {CHECK}}}]")
+    assert [each.message for each in suite.notices] == [
+        "`repeat` with the strategy 'pass_all' has no effect"
+    ]
+    assert suite.trials is None
+
+
 def test_missing_prompt_file_is_an_error() -> None:
     with pytest.raises(InputError, match=r"there is no file gone\.txt"):
         read(f"prompts: [file://gone.txt]\ntests: [{{id: a, {CHECK}}}]")

@@ -43,6 +43,34 @@ def test_tool_used(value: Any, tools: list[str], expected: bool) -> None:
     assert passes("trajectory:tool-used", value, *tools) is expected
 
 
+SKILLS = ("csv", "pdf-tools")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("skill-used", ["csv", "pdf-tools"], True),
+        ("skill-used", ["csv", "docx"], False),
+        ("skill-used", {"pattern": "pdf*"}, True),
+        ("skill-used", {"pattern": "doc*"}, False),
+        ("skill-used", {"name": "csv", "min": 2}, False),
+        ("skill-used", {"name": "csv", "max": 1}, True),
+        ("skill-used", {"name": "docx", "max": 1}, True),
+        ("skill-used", {"name": "csv", "max": 0}, False),
+        ("not-skill-used", ["docx", "csv"], False),
+        ("not-skill-used", ["docx", "pptx"], True),
+        ("not-skill-used", {"pattern": "*-tools"}, False),
+        ("not-trajectory:tool-used", ["delete", "Skill"], False),
+        ("not-trajectory:tool-used", ["delete", "write"], True),
+    ],
+)
+def test_several_skills_or_tools_are_required_or_forbidden(
+    kind: str, value: Any, expected: bool
+) -> None:
+    uses = [("Skill", {"skill": SKILLS[0]}), ("Read", {"path": f"skills/{SKILLS[1]}/SKILL.md"})]
+    assert passes(kind, value, *uses) is expected
+
+
 @pytest.mark.parametrize(
     ("value", "tools", "expected"),
     [
