@@ -235,8 +235,8 @@ def _add_init(commands: _Commands) -> None:
 def _add_accept(commands: _Commands) -> None:
     accept = _add_command(commands, "accept", "write eval cases from recorded runs")
     accept.epilog = (
-        "Without CASE and --all it shows what it would write, and asks in a terminal. See "
-        "docs/eval-cases.md."
+        "Without CASE and --all it shows what it would write and asks, which needs a terminal. "
+        "See docs/eval-cases.md."
     )
     accept.add_argument("case", nargs="*", metavar="CASE", help="id of a case; may hold * and ?")
     for name, text in (

@@ -453,7 +453,7 @@ def add_case(text: str, case: JsonObject, *, file: str) -> str:
     """
     if not text.strip():
         return "\n".join((f"{CASES_KEY}:", *_format_case(case, INDENT), ""))
-    indent = _find_case_lines(text, 0, file=file)[2]
+    indent = find_case_lines(text, 0, file=file)[2]
     return "\n".join((text.rstrip("\n"), *_format_case(case, indent), ""))
 
 
@@ -463,13 +463,17 @@ def replace_case(text: str, index: int, case: JsonObject, *, file: str) -> str:
     Raises:
         InputError: its cases are not on lines of their own.
     """
-    first, last, indent = _find_case_lines(text, index, file=file)
+    first, last, indent = find_case_lines(text, index, file=file)
     lines = text.split("\n")
     return "\n".join((*lines[:first], *_format_case(case, indent), *lines[last:]))
 
 
-def _find_case_lines(text: str, index: int, *, file: str) -> tuple[int, int, str]:
-    """Return the first line of a case, the line after its last, and its indentation."""
+def find_case_lines(text: str, index: int, *, file: str) -> tuple[int, int, str]:
+    """Return the first line of a case, the line after its last, and its indentation.
+
+    Raises:
+        InputError: its cases are not on lines of their own.
+    """
     place = read_yaml(text.encode(), file=file).place_of((CASES_KEY, index))
     lines = text.split("\n")
     first = place.line - 1

@@ -16,7 +16,13 @@ from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import ResolvedPath, Workspace, decode_utf8, is_file, read_file
 from agentci.cli.session import Session
-from agentci.config.case_file import add_case, list_written_cases, read_case_file, replace_case
+from agentci.config.case_file import (
+    add_case,
+    find_case_lines,
+    list_written_cases,
+    read_case_file,
+    replace_case,
+)
 from agentci.config.discovery import find_matching_paths, is_case_file
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError
@@ -46,6 +52,11 @@ OLD_FORM_HINT: Final = "convert it with ADK, or name a YAML file with --eval-set
 REDACT_HINT: Final = "a run has a secret; pass --redact REGEX to keep it out"
 # A case with nothing else only asks, and expects nothing yet.
 QUESTION_KEYS: Final = frozenset({"id", "input"})
+COMPARED: Final = (
+    "`agentci run` compares their calls, answers only with an evaluator: docs/eval-cases.md"
+)
+# Lines of a case that are shown around a change.
+CONTEXT_LINES: Final = 2
 NEW, CHANGED, SAME, REFUSED = "new", "changed", "unchanged", "refused"
 
 
@@ -77,6 +88,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
         file: of the run.
         target: the eval set that has the case, or gets it.
         reason: why it is refused; else empty.
+        index: position of its case in the eval set; None for a case that is not there yet.
         edit: returns the text of the eval set with the case; None without a change.
     """
 
@@ -85,6 +97,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     file: str
     target: "_EvalSetFile"
     reason: str = ""
+    index: int | None = None
     edit: Callable[[str], str] | None = None
 
 
@@ -123,7 +136,8 @@ def accept_cases(command: AcceptCommand, settings: Settings, session: Session) -
     """Show what would be written of each run, and write what is accepted.
 
     Raises:
-        InputError: there are no runs, the eval set is invalid, or no run has a given name.
+        InputError: there are no runs, the eval set is invalid, no run has a given name, or
+            nothing says which of several changes are accepted.
     """
     workspace = session.services.workspace
     loaded = load_input_suite(settings, session.services)
@@ -135,13 +149,7 @@ def accept_cases(command: AcceptCommand, settings: Settings, session: Session) -
     if command.arguments != "exact" and not all(each.is_own_format for each in targets):
         message = f"an ADK eval set holds whole arguments; --arguments {command.arguments} needs"
         raise InputError.from_message(f"{message} a YAML file", hint="pass --eval-set FILE.yaml")
-    files = find_recordings(loaded, settings, workspace)
-    runs = read_recorded_runs(
-        files, loaded, _read_all(targets), settings, session.services, accepts_new=True
-    )
-    if runs.broken:
-        raise InputError(runs.broken)
-    cases = (runs.matcher.make_case(trace) for trace in runs.list_traces())
+    cases = _list_cases(loaded, targets, settings, session)
     found = list(_find_candidates(cases, targets, options))
     chosen = _choose(found, command)
     texts = {each.name: each.text for each in targets}
@@ -149,16 +157,30 @@ def accept_cases(command: AcceptCommand, settings: Settings, session: Session) -
     for each in found:
         text = texts[each.target.name]
         changed = text if each.edit is None else each.edit(text)
-        is_shown = not chosen or each.id in chosen
-        if is_shown:
+        if not chosen or each.id in chosen:
             _show(each, text, changed, session)
         if _is_accepted(each, command, chosen):
             texts[each.target.name] = changed
             written.append(each)
     _write([each for each in targets if texts[each.name] != each.text], texts, workspace)
-    _summarize(found, written, command, targets, session)
+    shown = [each for each in found if not chosen or each.id in chosen]
+    _summarize(shown, written, command, targets, session)
+    if not written:
+        _check_choice(found, chosen, command)
     is_refused = any(each.state == REFUSED and each.id in chosen for each in found)
     return 1 if is_refused else 0
+
+
+def _list_cases(
+    loaded: LoadedSuite, targets: Sequence[_EvalSetFile], settings: Settings, session: Session
+) -> Iterator[Case]:
+    files = find_recordings(loaded, settings, session.services.workspace)
+    runs = read_recorded_runs(
+        files, loaded, _read_all(targets), settings, session.services, accepts_new=True
+    )
+    if runs.broken:
+        raise InputError(runs.broken)
+    yield from map(runs.matcher.make_case, runs.list_traces())
 
 
 def _open_eval_sets(
@@ -294,7 +316,9 @@ def _compare(
             edit = lambda text: adk_eval_set.replace_case(text, index, turns)  # noqa: E731
     changed = NEW if is_new else CHANGED
     state = REFUSED if problem else SAME if edit is None else changed
-    return _Candidate(id=name, state=state, file=file, reason=problem, edit=edit, target=target)
+    return _Candidate(
+        id=name, state=state, file=file, reason=problem, index=index, edit=edit, target=target
+    )
 
 
 def _choose(found: Sequence[_Candidate], command: AcceptCommand) -> frozenset[str]:
@@ -326,12 +350,40 @@ def _is_accepted(candidate: _Candidate, command: AcceptCommand, chosen: frozense
     return command.ask(f"Accept {candidate.id}? [y/N] ").strip().lower() in ("y", "yes")
 
 
+def _check_choice(
+    found: Sequence[_Candidate], chosen: frozenset[str], command: AcceptCommand
+) -> None:
+    """Check that it was said what is to be accepted, if there is anything to accept.
+
+    Raises:
+        InputError: it was not.
+    """
+    waiting = [
+        each for each in found if each.edit is not None and (each.id in chosen or not chosen)
+    ]
+    changed = [each.id for each in waiting if each.state == CHANGED]
+    if chosen and changed:
+        hint = "pass --update to accept what they do now"
+        raise InputError.from_message(f"nothing accepted: {', '.join(changed)} changed", hint=hint)
+    if waiting and not chosen and command.ask is None:
+        message = "nothing accepted: without a terminal, no case can be asked for"
+        hint = "name cases, or pass --all" + (", and --update for changed ones" if changed else "")
+        raise InputError.from_message(message, hint=hint)
+
+
 def _show(candidate: _Candidate, before: str, after: str, session: Session) -> None:
     reason = f": {candidate.reason}" if candidate.reason else ""
     title = escape_for_log_line(f"{candidate.state}: {candidate.id} ({candidate.file}){reason}")
     lines = [title]
-    diff = unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm="")
-    lines += [f"  {escape_for_log(line)}" for line in list(diff)[3:]]
+    own, changed = before.splitlines(), after.splitlines()
+    if candidate.index is not None and candidate.target.is_own_format and candidate.edit:
+        # Without the cases around it.
+        name = candidate.target.name
+        first, last, _ = find_case_lines(before, candidate.index, file=name)
+        own, changed = own[first:last], changed[first : len(changed) - len(own) + last]
+    context = 0 if candidate.index is None else CONTEXT_LINES
+    diff = list(unified_diff(own, changed, n=context, lineterm=""))[2:]
+    lines += [f"  {escape_for_log(line)}" for line in diff if not line.startswith("@@")]
     write_to_stream(neutralize_commands("\n".join(lines) + "\n"), session.out)
 
 
@@ -367,11 +419,13 @@ def _summarize(
         lines = [f"Nothing accepted in {', '.join(each.name for each in targets)}"]
     elif targets[0].unnamed_in:
         lines.append(f"add `eval_set: {DEFAULT_EVAL_SET}` to {targets[0].unnamed_in}")
+    if command.has_answers and any(each.target.is_own_format for each in written):
+        lines.append(COMPARED)
     waiting = [each for each in found if each.state == NEW and each not in written]
     changed = [each for each in found if each.state == CHANGED and each not in written]
-    if waiting and not (command.names or command.every):
+    if waiting and not (command.names or command.every) and command.ask is not None:
         lines.append("name cases, or pass --all, to accept new ones")
-    if changed:
+    if changed and written:
         names = ", ".join(each.id for each in changed)
         lines.append(f"changed: {names}; pass --update to accept what they do now")
     if any("has a secret" in each.reason for each in found):

@@ -57,10 +57,35 @@ def test_text_of_a_case_is_short_and_readable(tmp_path: Path) -> None:
 
 def test_nothing_is_written_without_a_name(tmp_path: Path) -> None:
     ran = accept(tmp_path)
-    assert ran.code == 0
+    assert ran.code == 2
     assert "+  - id: refund_4711" in ran.out
-    assert "name cases, or pass --all" in ran.out
+    assert "name cases, or pass --all" in str(ran.problems[0])
     assert not (tmp_path / "evals").exists()
+
+
+def test_only_the_named_case_is_shown(tmp_path: Path) -> None:
+    accept(tmp_path, "--all")
+    moved = (otlp("Refund 4711", "No", calls=CALLS), otlp("no", "# Ho", trace=2))
+    before = (tmp_path / "evals/cases.yaml").read_text()
+    ran = accept(tmp_path, "no", traces=moved)
+    assert (ran.code, (tmp_path / "evals/cases.yaml").read_text()) == (2, before)
+    assert "nothing accepted: no changed (pass --update" in str(ran.problems[0])
+    assert "refund" not in ran.out
+    ran = accept(tmp_path, "no", "--update", traces=moved)
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "changed: no (t.jsonl)",
+        "       calls:",
+        "         - get_weather: {city: Paris}",
+        '  -    answer: "# Hi"',
+        '  +    answer: "# Ho"',
+        "Accepted 1 case in evals/cases.yaml",
+        "`agentci run` compares their calls, answers only with an evaluator: docs/eval-cases.md",
+    ]
+    third = otlp("Third", "x", calls=(), trace=3)
+    ran = accept(tmp_path, "third", traces=(*TRACES, third))
+    assert ran.out.splitlines()[1] == "  +  - id: third"
+    assert accept(tmp_path, traces=(third,)).code == 0
 
 
 def test_update_keeps_what_still_matches_and_the_rest_of_the_file(tmp_path: Path) -> None:
@@ -72,6 +97,7 @@ def test_update_keeps_what_still_matches_and_the_rest_of_the_file(tmp_path: Path
         "  - id: old\n    input: Old question\n"
     )
     ran = accept(tmp_path, "--all", "--eval-set", "c.yaml")
+    assert ran.code == 0
     assert "changed: r; pass --update" in ran.out
     assert "answer: Refunded\n" in (tmp_path / "c.yaml").read_text()
     accept(tmp_path, "r", "--update", "--eval-set", "c.yaml")
