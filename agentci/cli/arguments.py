@@ -13,6 +13,7 @@ from agentci.model.values import replace
 from agentci.version import __version__
 
 EXIT_USAGE: Final = 2
+HELP: Final = "help"
 CONFIG_HINT: Final = "name configs without an option, traces with --traces"
 EXTRA_ARGUMENT_HINT: Final = "put a glob in quotes, and an option before each value"
 
@@ -124,6 +125,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
         "evaluator": _add_evaluator,
         "cache": _add_cache,
         "completion": _add_completion,
+        HELP: _add_help,
     }
     for add in [adding[command]] if command in adding else dict.fromkeys(adding.values()):
         add(commands)
@@ -448,8 +450,19 @@ def _add_cache(commands: _Commands) -> None:
 
 def _add_completion(commands: _Commands) -> None:
     completion = _add_command(commands, "completion", "print a script for completion in a shell")
-    completion.epilog = "In ~/.bashrc: source <(agentci completion bash)"
-    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.epilog = (
+        "In ~/.bashrc: source <(agentci completion bash). In ~/.zshrc, after compinit: "
+        "source <(agentci completion zsh). For fish: "
+        "agentci completion fish > ~/.config/fish/completions/agentci.fish"
+    )
+    completion.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
+    )
+
+
+def _add_help(commands: _Commands) -> None:
+    shown = _add_command(commands, HELP, "show the help of a command")
+    shown.add_argument("words", nargs="*", metavar="COMMAND", help="default: all commands")
 
 
 def _add_command(commands: _Commands, name: str, purpose: str) -> _Parser:

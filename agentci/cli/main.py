@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from agentci.cli.arguments import make_parser, parse_arguments
+from agentci.cli.arguments import HELP, make_parser, parse_arguments
 from agentci.cli.process import run_in_process
 from agentci.cli.session import Session, allow_caches, allow_variables, restrict_agents
 from agentci.config.options import OPTIONS
@@ -40,6 +40,8 @@ def run_command(arguments: Sequence[str] | None, session: Session) -> int:
         SystemExit: help was requested, or the usage is wrong (code 2).
     """
     words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] == HELP:
+        words = [*words[1:], "--help"]
     options = parse_arguments(make_parser(next(iter(words), "")), words)
     given = _list_given_options(options)
     session = allow_variables(session, parse_env_allow(given))

@@ -1,12 +1,13 @@
 """Everything outside of the program that a command uses."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Final, TextIO
 
 from msgspec import Struct
 
 from agentci._util.http_client import HttpClient
-from agentci.github.events import explain_agent_refusal
+from agentci.github.events import find_agent_refusal
 from agentci.github.workflow import Workflow
 from agentci.model.values import replace
 from agentci.runner.services import Services
@@ -43,9 +44,12 @@ def allow_variables(session: Session, names: Sequence[str]) -> Session:
 
 
 def restrict_agents(session: Session, *, allowed: bool) -> Session:
-    """The session, in which agents run only in the sandbox unless the workflow ``allowed`` more."""
-    refusal = explain_agent_refusal(session.workflow.context, allowed=allowed)
-    return replace(session, services=replace(session.services, agent_refusal=refusal))
+    """The session, in which agents run only in the sandbox unless the workflow ``allowed`` more.
+
+    The event of the workflow is read before the first agent that has no sandbox.
+    """
+    find = cache(partial(find_agent_refusal, session.workflow.context, allowed=allowed))
+    return replace(session, services=replace(session.services, find_agent_refusal=find))
 
 
 def allow_caches(session: Session, folders: Mapping[str, str]) -> Session:

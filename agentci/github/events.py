@@ -342,7 +342,7 @@ AGENTS_WITHOUT_CONSENT: Final = (
 )
 
 
-def explain_agent_refusal(github: GitHubContext, *, allowed: bool) -> str:
+def find_agent_refusal(github: GitHubContext, *, allowed: bool) -> str:
     """Why agents of eval files run only in the sandbox; empty if they may also run outside.
 
     Outside of workflows the user who starts agentci allows it.

@@ -76,6 +76,11 @@ def render_eval_set_json(eval_set: EvalSet) -> str:
     )
 
 
+def render_requests_json(file: str, requests: Sequence[str]) -> str:
+    """Render the requests of a recording for replay, by method and path, as JSON."""
+    return _render({"kind": "requests", "file": file, "requests": list(requests)})
+
+
 def render_results_json(report: Report, file: str) -> str:
     """Render the decision and the checks of a report as JSON."""
     return _render(

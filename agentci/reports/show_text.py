@@ -1,5 +1,6 @@
 """What `agentci show` prints for people: foreign text is neutralised and truncated."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -43,6 +44,15 @@ def render_recording_text(shown: ShownRecording, *, colour: bool) -> str:
     if shown.ignored_attributes:
         sections.append([*_list_ignored(shown.ignored_attributes, colour=colour)])
     return _join(sections)
+
+
+def render_requests_text(file: str, requests: Sequence[str]) -> str:
+    """Render the requests of a recording for replay, by method and path."""
+    count = format_count(len(requests), "recorded request")
+    lines = [f"{file}: {count}, from which `agentci record --replay` answers the agent"]
+    lines += [f"{number} {name}" for name, number in Counter(requests).most_common()]
+    lines.append("The runs are in the traces, the .jsonl file beside the folder")
+    return "".join(f"{_line(line)}\n" for line in lines)
 
 
 def render_eval_set_text(eval_set: EvalSet, *, colour: bool) -> str:

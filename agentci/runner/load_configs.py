@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agentci._util.input_limits import limit_input
+from agentci._util.text.suggest import suggest_name
 from agentci._util.workspace import (
     ResolvedPath,
     Workspace,
@@ -298,8 +299,13 @@ def _select_cases(suites: tuple[LoadedSuite, ...], settings: Settings) -> tuple[
     return suites
 
 
-def make_no_case_error(settings: Settings) -> InputError:
-    """The error that ``--case`` and ``--tag`` select nothing."""
+def make_no_case_error(settings: Settings, known: Sequence[str] = ()) -> InputError:
+    """The error that ``--case`` and ``--tag`` select nothing.
+
+    Args:
+        known: ids of the cases.
+    """
+    suggested = (suggest_name(each, known) for each in settings.cases)
     given = [
         *(f"--case {each}" for each in settings.cases),
         *(f"--tag {each}" for each in settings.tags),
@@ -307,7 +313,7 @@ def make_no_case_error(settings: Settings) -> InputError:
     return InputError.from_message(
         f"no case to check matches {' '.join(given)}",
         place=COMMAND_LINE,
-        hint="`agentci plan` lists the cases",
+        hint=next(filter(None, suggested), "`agentci plan` lists the cases"),
     )
 
 

@@ -200,7 +200,8 @@ def plan_suites(
         if runs_in is None and source.loaded.suite.has_results:
             planned[-1] = _add_results(planned[-1], source.loaded, problems, settings, services)
     if sources and not planned:
-        raise make_no_case_error(settings)
+        every = plan_suites(suites, replace(settings, cases=()), services, runs_in=runs_in)
+        raise make_no_case_error(settings, [each.case.id for each in every.checks])
     return Plan(suites=tuple(planned), problems=tuple(problems), loaded=tuple(suites))
 
 

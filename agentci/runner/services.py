@@ -77,7 +77,8 @@ class Services:
         sources: where remote evaluators come from.
         cache_folder: the default folder of the cache.
         repository: identifies the repository whose responses and baselines are in the cache.
-        agent_refusal: why agents of eval files run only in the sandbox; empty if also outside.
+        find_agent_refusal: finds why agents of eval files run only in the sandbox; empty if also
+            outside.
         ready_programs: the programs that were fetched or installed.
         judges: by budget id.
         embedding_clients: by budget id.
@@ -104,7 +105,7 @@ class Services:
     processors: int
     variables: ConfigVariables = field(default_factory=lambda: ConfigVariables({}), repr=False)
     evaluator_caches: Mapping[str, ResolvedPath] = field(default_factory=dict)
-    agent_refusal: str = ""
+    find_agent_refusal: Callable[[], str] = str
     ready_programs: ProgramTable = field(default_factory=ProgramTable)
     judges: "Mapping[str, Judge]" = field(default_factory=dict)
     embedding_clients: "Mapping[str, EmbeddingComparer]" = field(default_factory=dict)
@@ -117,13 +118,12 @@ class Services:
     )
     interruption: Interruption = field(default_factory=Interruption)
 
-    def explain_agent_refusal(self, agent: Agent, *, offline: bool) -> str:
+    def explain_skipped_agent(self, agent: Agent, *, offline: bool) -> str:
         """Why the agent of an eval file does not run; empty if it does."""
         if offline:
             return AGENT_OFFLINE
-        if agent.sandboxed or not self.agent_refusal:
-            return ""
-        return f"{self.agent_refusal}; {SANDBOX_HINT}"
+        refusal = "" if agent.sandboxed else self.find_agent_refusal()
+        return refusal and f"{refusal}; {SANDBOX_HINT}"
 
     def select_caches(self, names: Sequence[str]) -> Mapping[str, ResolvedPath]:
         """The folders with models that an entry names, by variable.

@@ -441,7 +441,7 @@ class TrialRunner(Struct, kw_only=True):
         """Whether to run the agent; if not, the reason is recorded."""
         agent, failure = sequence.case_trials.agent, load_outputs.NO_RUN
         if agent is not None:
-            refusal = self.services.explain_agent_refusal(agent, offline=self.offline)
+            refusal = self.services.explain_skipped_agent(agent, offline=self.offline)
             if not refusal:
                 return True
             failure = f"{failure}, and {refusal}"
@@ -449,7 +449,7 @@ class TrialRunner(Struct, kw_only=True):
         return False
 
     def _runs_agent(self, agent: Agent) -> bool:
-        return not self.services.explain_agent_refusal(agent, offline=self.offline)
+        return not self.services.explain_skipped_agent(agent, offline=self.offline)
 
     def _run_agent(self, sequence: TrialSequence) -> None:
 

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import pytest
 
+from agentci.cli.session import restrict_agents
 from tests.e2e.steps import run_step
-from tests.helpers.support import ROOT, Ran, run_agentci
+from tests.helpers.support import ROOT, Ran, make_session, run_agentci
 from tests.helpers.waiting import wait_until
 
 # Behaves as its prompt asks and appends the prompt to runs.txt.
@@ -436,6 +437,15 @@ class TestConsentOfWorkflow:
         planned = ["plan", "x.eval.yaml", *options]
         out = run_agentci(planned, cwd=folder, environ=write_event(folder, head)).out
         assert f"b, says_it: error: this case has no recorded output, and {reason}" in out
+
+    def test_event_is_read_before_the_first_agent_and_by_no_other_command(
+        self, tmp_path: Path
+    ) -> None:
+        session = make_session(tmp_path, write_event(tmp_path, "o/r"))
+        (tmp_path / "event.json").unlink()
+        session = restrict_agents(session, allowed=True)
+        write_event(tmp_path, "me/r")
+        assert "from forks" in session.services.find_agent_refusal()
 
     def test_agent_runs_where_the_workflow_allows_it(self, folder: Path) -> None:
         _file(folder, "a")

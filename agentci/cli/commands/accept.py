@@ -353,10 +353,10 @@ def _is_accepted(candidate: _Candidate, command: AcceptCommand, chosen: frozense
 def _check_choice(
     found: Sequence[_Candidate], chosen: frozenset[str], command: AcceptCommand
 ) -> None:
-    """Check that it was said what is to be accepted, if there is anything to accept.
+    """Check that the command line names what to accept, if there is anything to accept.
 
     Raises:
-        InputError: it was not.
+        InputError: it does not.
     """
     waiting = [
         each for each in found if each.edit is not None and (each.id in chosen or not chosen)

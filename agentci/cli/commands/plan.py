@@ -63,7 +63,7 @@ def _describe_check(check: Check, settings: Settings, services: Services) -> str
     agent = None if check.case_trials is None else check.case_trials.agent
     refusal = ""
     if not check.case.dialogue and agent is not None:
-        refusal = services.explain_agent_refusal(agent, offline=settings.fetch_settings.offline)
+        refusal = services.explain_skipped_agent(agent, offline=settings.fetch_settings.offline)
         if not refusal:
             return _describe_agent_run(agent)
     if reason := check.case.unusable_reason:

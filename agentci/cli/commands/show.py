@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentci._util.files import SpooledChunks, write_to_stream
 from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import neutralize_commands
-from agentci._util.workspace import ResolvedPath, is_folder, read_chunks
+from agentci._util.workspace import ResolvedPath, is_folder, read_chunks, read_file
 from agentci.cli.session import Session
 from agentci.config.discovery import is_case_file
 from agentci.errors import InputError, RecordingError
@@ -39,15 +39,23 @@ from agentci.reports.show_json import (
     ShownRecording,
     render_eval_set_json,
     render_recording_json,
+    render_requests_json,
     render_results_json,
 )
-from agentci.reports.show_text import MAX_CASES, render_eval_set_text, render_recording_text
+from agentci.reports.show_text import (
+    MAX_CASES,
+    render_eval_set_text,
+    render_recording_text,
+    render_requests_text,
+)
 from agentci.runner.load_configs import find_given_eval_sets
 from agentci.runner.load_eval_sets import NamedEvalSet, load_eval_set_file, load_eval_sets
 from agentci.runner.select_runs import split_inactive_traces
 
 # Keys of the first item of an ADK test file in its old form.
 TEST_FILE_KEYS: Final = frozenset({"query", "initial_session"})
+# Top-level keys of a file of requests that `agentci record` has stored.
+REQUESTS_KEYS: Final = frozenset({"format", "version", "exchanges"})
 # Top-level keys of results.json.
 RESULTS_KEYS: Final = frozenset({"schema_version", "decision", "results"})
 
@@ -108,18 +116,26 @@ def _show(path: ResolvedPath, file: str, options: ShowOptions, session: Session)
         eval_set = load_eval_sets(named, workspace)
         shown = _inspect_recording(read, file, options, eval_set)
     except RecordingError as error:
-        if is_case_file(file):
-            return _show_eval_set(path, options, session)
-        keys = _find_first_keys(path, file) if options.trace_format == AUTO else frozenset()
-        is_eval_set = keys & EVAL_SET_KEYS and keys & EVAL_CASE_KEYS
-        if is_eval_set or keys & TEST_FILE_KEYS:
-            return _show_eval_set(path, options, session)
-        if keys >= RESULTS_KEYS:
-            return _show_results(path, file, options, session)
-        raise InputError([error.problem]) from None
+        found = _show_other_file(path, file, options, session)
+        if found is None:
+            raise InputError([error.problem]) from None
+        return found
     if options.as_json:
         return render_recording_json(shown)
     return render_recording_text(shown, colour=session.colour)
+
+
+def _show_other_file(
+    path: ResolvedPath, file: str, options: ShowOptions, session: Session
+) -> str | None:
+    """Show a file without recorded runs; None if it is not known."""
+    keys = _find_first_keys(path, file) if options.trace_format == AUTO else frozenset()
+    is_eval_set = bool(keys & EVAL_SET_KEYS and keys & EVAL_CASE_KEYS)
+    if is_case_file(file) or is_eval_set or keys & TEST_FILE_KEYS:
+        return _show_eval_set(path, options, session)
+    if keys >= REQUESTS_KEYS:
+        return _show_requests(path, file, options)
+    return _show_results(path, file, options, session) if keys >= RESULTS_KEYS else None
 
 
 def _inspect_recording(
@@ -172,6 +188,16 @@ def _show_eval_set(path: ResolvedPath, options: ShowOptions, session: Session) -
     if options.as_json:
         return render_eval_set_json(eval_set)
     return render_eval_set_text(eval_set, colour=session.colour)
+
+
+def _show_requests(path: ResolvedPath, file: str, options: ShowOptions) -> str:
+    from agentci.record.request_file import parse_requests  # noqa: PLC0415 (rarely used)
+
+    data = read_file(path, name=file, limit_bytes=MAX_RECORDING_BYTES)
+    names = [f"{each.method} {each.path}" for each in parse_requests(data, file=file)]
+    if options.as_json:
+        return render_requests_json(file, names)
+    return render_requests_text(file, names)
 
 
 def _show_results(path: ResolvedPath, file: str, options: ShowOptions, session: Session) -> str:

@@ -56,6 +56,7 @@ def test_other_shells_know_all_commands(tmp_path: Path, shell: str) -> None:
         (["rnu"], "did you mean 'run'?"),
         (["evaluator", "lst"], "did you mean 'list'?"),
         (["accept", "--arguments", "key"], "did you mean 'keys'?"),
+        (["help", "rnu"], "did you mean 'run'?"),
     ],
 )
 def test_misspelled_word_gets_a_suggestion(
@@ -65,6 +66,41 @@ def test_misspelled_word_gets_a_suggestion(
         run_agentci(words, cwd=tmp_path)
     assert raised.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["run"], ["evaluator"], ["evaluator", "run"], [], ["completion"]]
+)
+def test_help_is_that_of_the_option(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = []
+    for line in (["help", *words], [*words, "--help"]):
+        with pytest.raises(SystemExit) as raised:
+            run_agentci(line, cwd=tmp_path)
+        assert raised.value.code == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert printed[0].startswith("usage: agentci")
+
+
+def test_help_of_completion_names_the_shells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run_agentci(["completion", "--help"], cwd=tmp_path)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "bash, zsh or fish" in printed
+    assert "agentci completion fish > ~/.config/fish/completions/agentci.fish" in printed
+
+
+def test_misspelled_case_gets_a_suggestion(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(otlp("Refund 4711"))
+    (tmp_path / "agentci.yaml").write_text("traces: t.jsonl\nchecks: [max_words: 9]\n")
+    for case, hint in (("Refnd 4711", "did you mean 'Refund 4711'?"), ("x*", "`agentci plan`")):
+        ran = run_agentci(["run", "--case", case], cwd=tmp_path)
+        assert ran.code == 2
+        assert f"no case to check matches --case {case}; {hint}" in ran.out
 
 
 def test_open_shows_the_report_in_the_browser(tmp_path: Path) -> None:

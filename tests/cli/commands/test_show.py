@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agentci.record.request_file import RecordedRequest, format_requests
 from agentci.recordings.telemetry.conventions.registry import CONVENTION_ATTRIBUTES
 from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
 from tests.helpers.support import ROOT, Ran, run_agentci
@@ -232,6 +233,26 @@ def test_large_eval_set_is_cut_in_text(tmp_path: Path) -> None:
     assert text.count("\nCase ") == 20
     assert "and 2 more cases; `agentci show --json` prints all\n" in text
     assert text.count("and 5 more turns\n") == 20
+
+
+def test_recorded_requests_are_named(tmp_path: Path) -> None:
+    asked = RecordedRequest(
+        method="POST", path="/chat/completions", body={"messages": []}, response={}
+    )
+    (tmp_path / "a.json").write_text(format_requests([asked, asked]))
+    ran = run_agentci(["show", "a.json"], cwd=tmp_path)
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "a.json: 2 recorded requests, from which `agentci record --replay` answers the agent",
+        "2 POST /chat/completions",
+        "The runs are in the traces, the .jsonl file beside the folder",
+    ]
+    ran = run_agentci(["show", "a.json", "--json"], cwd=tmp_path)
+    assert json.loads(ran.out) == {
+        "kind": "requests",
+        "file": "a.json",
+        "requests": ["POST /chat/completions"] * 2,
+    }
 
 
 def test_results_are_shown_with_every_check(tmp_path: Path) -> None:
