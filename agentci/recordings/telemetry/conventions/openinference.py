@@ -6,7 +6,7 @@ from typing import Final
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
-from agentci.recordings.telemetry.conventions.indexed import group_by_index
+from agentci.recordings.telemetry.conventions.traceloop import group_by_index
 from agentci.recordings.telemetry.messages import SpanMessages, has_content
 from agentci.recordings.telemetry.spans import (
     OperationKind,

@@ -115,7 +115,7 @@ CONVENTIONS: Final = (
         name="indexed",
         in_agentevals=True,
         title="OpenLLMetry's indexed attributes",
-        reader="indexed",
+        reader="traceloop",
         prefixes=(semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX),
         capture="set TRACELOOP_TRACE_CONTENT=true",
     ),
