@@ -359,7 +359,7 @@ def check_lockable(lines: RequirementLines) -> None:
             )
 
 
-PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[2]
+PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
 SDK_FILES: Final = ("__init__.py", "py.typed", "sdk.py")
 
 
