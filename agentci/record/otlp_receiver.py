@@ -42,6 +42,7 @@ _DECODERS: Final[Mapping[str, Callable[[bytes], JsonObject]]] = {
 }
 _METRICS: Final = "/v1/metrics"
 _ERRORS: Final = "/errors"
+_MODULES: Final = "/modules"
 MAX_ERRORS: Final = 20
 # Settings of exporters, which replace those of the user; other addresses are removed.
 _EXPORTERS: Final = {
@@ -90,6 +91,7 @@ class OtlpReceiver:
         self._chunks: dict[str, list[int]] = {}
         self._seen: dict[str, set[tuple[str, str]]] = {}
         self._errors: dict[str, list[str]] = {}
+        self._modules: set[tuple[str, str]] = set()
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         """Take an export, and answer in the type of the request."""
@@ -109,6 +111,11 @@ class OtlpReceiver:
         """Return the errors of a case that injected code named."""
         with self._lock:
             return list(self._errors.get(case, ()))
+
+    def list_modules(self, case: str) -> list[str]:
+        """Return the modules of a case that injected code saw the import of."""
+        with self._lock:
+            return [name for owner, name in self._modules if owner == case]
 
     def list_lines(self, stamp: CaseStamp, redact: Callable[[JsonObject], JsonObject]) -> list[str]:
         """Return the exports of a case as lines of OTLP JSON, stamped.
@@ -130,6 +137,10 @@ class OtlpReceiver:
             return 0
         if request.path == _ERRORS:
             self._add_error(request.case, request.body.decode("utf-8", "replace"))
+            return 0
+        if request.path == _MODULES:
+            with self._lock:
+                self._modules.add((request.case, get_text(parse_body(request.body) or {}, "name")))
             return 0
         decoder = _DECODERS.get(request.path)
         if decoder is None or request.method != "POST":

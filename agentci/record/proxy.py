@@ -267,12 +267,17 @@ def make_api_variables(
         name: ",".join(filter(None, (environ.get(name, ""), hosts)))
         for name in ("NO_PROXY", "no_proxy")
     }
-    return unproxied | {each.name: make_url(each.route) + each.suffix for each in API_VARIABLES}
+    return unproxied | {
+        each.name: make_url(each.route) + each.suffix
+        for each in API_VARIABLES
+        if each.is_set_for(environ)
+    }
 
 
 def find_upstreams(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the base URL of each route: what its variable names, else the vendor's."""
-    return {each.route: each.find_upstream(environ) for each in API_VARIABLES}
+    found = {each.route: each.find_upstream(environ) for each in API_VARIABLES}
+    return {route: upstream for route, upstream in found.items() if upstream}
 
 
 def _explain_failure(error: Exception, upstream: str) -> str:

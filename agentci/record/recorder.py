@@ -21,6 +21,7 @@ from agentci.execution.user_command import UserCommand
 from agentci.model.values import replace
 from agentci.record import injected
 from agentci.record.apis import other_requests
+from agentci.record.apis.registry import find_unrecorded_service
 from agentci.record.case_file import MAX_ID, RecordCase
 from agentci.record.conversations import rebuild_turns
 from agentci.record.exchange_log import ExchangeLog
@@ -118,6 +119,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         misses: requests that were not in the earlier recording.
         failure: what a service answered to the last call that failed.
         injection_errors: of the code that was injected; the agent went on.
+        unrecorded: the service that the agent seems to use, which the proxy does not record.
         unset_keys: variables with keys that it may need; empty if there was no need or any is set.
         output: end of what the command printed, if it was captured.
     """
@@ -135,6 +137,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     misses: tuple[str, ...] = ()
     failure: str = ""
     injection_errors: tuple[str, ...] = ()
+    unrecorded: str = ""
     unset_keys: tuple[str, ...] = ()
     output: str = ""
     seconds: float = 0.0
@@ -301,7 +304,9 @@ class _Recorder:
         return code
 
     def _make_environment(self, case: RecordCase, folder: str) -> dict[str, str]:
-        environ = self._order.environ
+        environ = dict(self._order.environ)
+        if self._order.recorded is not None and not self._order.fallback:
+            environ |= make_key_variables(environ, self._order.recorded)
         variables = make_api_variables(
             environ, lambda route: self._address.make_url(case.id, route)
         )
@@ -314,8 +319,6 @@ class _Recorder:
             variables |= make_injection_variables(environ, url, folder)
         if case.input is not None and "\0" not in case.input:
             variables[INPUT_VARIABLE] = case.input
-        if self._replay is not None and not self._order.fallback:
-            variables |= make_key_variables(environ)
         variables |= make_export_variables(environ, self._address.make_url(case.id, ROUTE))
         outer = drop_signal_variables(environ)
         outer.pop(PYTEST_TEST_VARIABLE, None)  # of a test that runs agentci
@@ -357,6 +360,9 @@ class _Recorder:
             requests=format_requests(requests) if requests else "",
             misses=misses,
             failure=self._describe_failure(failed[-1]) if failed else "",
+            unrecorded=find_unrecorded_service(
+                self._order.environ, self._injected.list_modules(case.id)
+            ),
             unset_keys=() if self._replay else find_unset_keys(self._order.environ, output),
             injection_errors=tuple(map(redact, self._injected.list_errors(case.id))),
             output=output,

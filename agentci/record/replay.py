@@ -16,7 +16,12 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.values import replace
 from agentci.record.apis import gemini
 from agentci.record.apis.model_api import ModelApi, parse_body
-from agentci.record.apis.registry import SUFFIXES, find_api_or_other
+from agentci.record.apis.registry import (
+    AZURE_PATH,
+    AZURE_VARIABLE,
+    SUFFIXES,
+    find_api_or_other,
+)
 from agentci.record.exchange_log import ExchangeLog
 from agentci.record.exchanges import decompress
 from agentci.record.http_server import (
@@ -44,7 +49,9 @@ KEY_VARIABLES: Final = (
     ("ANTHROPIC_API_KEY",),
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 )
+AZURE_KEYS: Final = (("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),)
 PLACEHOLDER_KEY: Final = "replay"
+PLACEHOLDER_ENDPOINT: Final = "https://replay.invalid"
 MAX_SHOWN: Final = 80
 # Fields with ids, which clients and services make up for each run.
 _ID_FIELDS: Final = frozenset(
@@ -171,13 +178,30 @@ def read_requests(folder: ResolvedPath, workspace: Workspace) -> dict[str, Repla
     return found
 
 
-def make_key_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Make placeholders for the keys that are not set."""
-    return {
-        names[0]: PLACEHOLDER_KEY
-        for names in KEY_VARIABLES
+def make_key_variables(
+    environ: Mapping[str, str], recorded: Mapping[str, ReplayedCase]
+) -> dict[str, str]:
+    """Make placeholders for the keys that are not set, and for the endpoint of Azure OpenAI.
+
+    Args:
+        recorded: what is replayed; Azure's variables are only added if it was asked.
+    """
+    paths = (request.path for case in recorded.values() for request in case.requests)
+    is_azure = any(path.startswith(AZURE_PATH) for path in paths)
+    found = dict.fromkeys(_list_unset_keys(environ, AZURE_KEYS * is_azure), PLACEHOLDER_KEY)
+    if is_azure and not environ.get(AZURE_VARIABLE):
+        found[AZURE_VARIABLE] = PLACEHOLDER_ENDPOINT
+    return found
+
+
+def _list_unset_keys(
+    environ: Mapping[str, str], more: tuple[tuple[str, ...], ...] = ()
+) -> list[str]:
+    return [
+        names[0]
+        for names in (*KEY_VARIABLES, *more)
         if not any(environ.get(name) for name in names)
-    }
+    ]
 
 
 def find_unset_keys(environ: Mapping[str, str], output: str) -> tuple[str, ...]:
@@ -186,7 +210,7 @@ def find_unset_keys(environ: Mapping[str, str], output: str) -> tuple[str, ...]:
     Args:
         output: what the command printed.
     """
-    unset = tuple(make_key_variables(environ))
+    unset = tuple(_list_unset_keys(environ))
     named = tuple(name for name in unset if name in output)
     return named or (unset if len(unset) == len(KEY_VARIABLES) else ())
 

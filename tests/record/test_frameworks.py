@@ -126,6 +126,40 @@ def test_agent_is_recorded_evaluated_and_replayed(framework: str, tmp_path: Path
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []
 
 
+# The client of Azure in place of that of the example.
+AZURE_AGENTS = {
+    "openai-chat": {"OpenAI": "AzureOpenAI"},
+    "openai-responses": {"OpenAI": "AzureOpenAI"},
+    "langgraph": {"ChatOpenAI": "AzureChatOpenAI", "model=": "azure_deployment="},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("framework", AZURE_AGENTS)
+def test_agent_on_azure_is_recorded_and_replayed(framework: str, tmp_path: Path) -> None:
+    program = AGENTS[framework].read_text()
+    for given, wanted in AZURE_AGENTS[framework].items():
+        program = program.replace(given, wanted)
+    (tmp_path / "agent.py").write_text(program)
+    command = ["--", str(install(framework, tmp_path)), "agent.py", *QUESTIONS]
+    version = {"OPENAI_API_VERSION": "2025-04-01-preview"}
+    keys = {**version, "AZURE_OPENAI_API_KEY": KEY}
+    with mock_model() as model:
+        printed = run(["record", *command], tmp_path, {**keys, "AZURE_OPENAI_ENDPOINT": model.url})
+        asked = [(path, headers) for path, headers, _ in model.requests]
+    assert len(asked) == 3
+    assert [headers["api-key"] for _, headers in asked] == [KEY] * 3
+    assert all("/openai/" in path and "api-version=2025-04" in path for path, _ in asked)
+    assert_complete(framework, tmp_path / OUT)
+    (tmp_path / OUT).unlink()
+    printed += run(["record", "--replay", *command], tmp_path, version)
+    assert_complete(framework, tmp_path / OUT)
+    assert KEY not in printed
+    written = [path for path in tmp_path.glob("traces/**/*") if path.is_file()]
+    assert [path for path in written if KEY.encode() in path.read_bytes()] == []
+
+
 def test_pages_and_committed_recordings_name_each_framework() -> None:
     recordings = {path.stem: path for path in (EXAMPLE / "recordings").glob("*.jsonl")}
     assert sorted(recordings) == sorted(AGENTS)

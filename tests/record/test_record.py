@@ -187,6 +187,62 @@ def test_command_without_model_calls_is_incomplete(tmp_path: Path) -> None:
     assert "add the question" not in failed.err
 
 
+@pytest.mark.parametrize(
+    ("variable", "module", "message"),
+    [
+        ("AWS_BEARER_TOKEN_BEDROCK", "", "Amazon Bedrock are not recorded, as they are signed"),
+        ("", "botocore", "Amazon Bedrock are not recorded, as they are signed for its address"),
+        ("GOOGLE_GENAI_USE_VERTEXAI", "", "Vertex AI are not recorded, as its address depends"),
+        ("", "vertexai", "(`vertexai` is imported)"),
+    ],
+)
+def test_service_that_the_proxy_does_not_record_is_named(
+    variable: str, module: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable or "NO_SERVICE", "true")
+    program = tmp_path / "agent.py"
+    program.write_text(f"import {module or 'sys'}\n")
+    (tmp_path / f"{module or 'other'}.py").write_text("")
+    ran = run_agentci(["record", "--", sys.executable, str(program)], cwd=tmp_path)
+    assert ran.code == 3
+    [line] = ran.err.splitlines()
+    assert message in line
+    assert "install the instrumentation" in line
+    assert "GOOGLE_GEMINI_BASE_URL" not in line
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_azure_deployments_are_recorded_and_replayed(
+    streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/openai/deployments/gpt/chat/completions?api-version=2025-04-01"
+    body = {"model": "gpt", "messages": [{"role": "user", "content": "Hi"}], "stream": streamed}
+    program = tmp_path / "agent.py"
+    program.write_text(
+        "import os, urllib.request\n"
+        "assert 'OPENAI_API_BASE' not in os.environ\n"
+        f"body, path = {json.dumps(body).encode()!r}, {path!r}\n"
+        "headers = {'api-key': os.environ['AZURE_OPENAI_API_KEY']}\n"
+        "url = os.environ['AZURE_OPENAI_ENDPOINT'] + path\n"
+        "urllib.request.urlopen(urllib.request.Request(url, body, headers)).read()\n"
+    )
+    command = ["--", sys.executable, str(program)]
+    monkeypatch.delenv("OPENAI_API_BASE", raising=False)
+    with mock_model() as model:
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", f"{model.url}/")
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+        ran = run_agentci(["record", *command], cwd=tmp_path)
+        [(asked, headers, _)] = model.requests
+    assert (ran.code, asked, headers["Api-Key"]) == (0, path, KEY)
+    assert_no_key(tmp_path, ran)
+    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT")
+    monkeypatch.delenv("AZURE_OPENAI_API_KEY")
+    again = run_agentci(["record", "--replay", *command], cwd=tmp_path)
+    assert again.code == 0
+    [trace] = read_traces(tmp_path / OUT)
+    assert [describe(turn) for turn in trace.turns] == [("Hi", [], "You asked: Hi")]
+
+
 REQUEST = (
     "import gzip, json, os, urllib.error, urllib.request\n"
     "body = json.dumps({'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}]}).encode()\n"

@@ -40,8 +40,13 @@ EXIT_INCOMPLETE: Final = 3
 MAX_CASES_BYTES: Final = 64 * 1024**2
 NO_CALLS: Final = "no model call reached the recorder"
 URL_HINT: Final = (
-    "the agent must read its base URL from OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL or "
-    'GOOGLE_GEMINI_BASE_URL, for example `OpenAI(base_url=os.environ["OPENAI_BASE_URL"])`'
+    "the agent must read its base URL from OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL, "
+    "GOOGLE_GEMINI_BASE_URL or AZURE_OPENAI_ENDPOINT, for example "
+    '`OpenAI(base_url=os.environ["OPENAI_BASE_URL"])`'
+)
+SPANS_HINT: Final = (
+    "install the instrumentation of the agent's framework, whose spans are recorded, or export "
+    "OpenTelemetry"
 )
 QUESTION_HINT: Final = (
     "add the question to the command if the agent needs one, or ask several with --cases FILE"
@@ -294,6 +299,8 @@ def _explain(found: RecordedCase) -> str:
     if not found.model_calls and found.other_requests and not found.source:
         return f"the agent asked no model, only {', '.join(found.other_requests[:3])}"
     if not found.model_calls and not found.source:
+        if found.unrecorded:
+            return f"{NO_CALLS}; {found.unrecorded}; {SPANS_HINT}"
         has_question = found.exit_code or found.case
         hints = () if has_question else (QUESTION_HINT,)
         if found.unset_keys:

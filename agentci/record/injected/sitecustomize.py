@@ -82,6 +82,8 @@ SDKS = {
 }
 INSTRUMENTORS = {**FRAMEWORKS, **OUTER_FRAMEWORKS, **SDKS}
 INSTRUMENTOR_MODULES = frozenset(name for rows in INSTRUMENTORS.values() for name, _ in rows)
+# Clients of services that the proxy does not record, as in `apis/registry.py`.
+UNRECORDED_CLIENTS = ("botocore", "vertexai")
 KERNEL_LOGGER = "semantic_kernel"
 KERNEL_TELEMETRY_LOGGER = "semantic_kernel.utils.telemetry"
 
@@ -519,6 +521,11 @@ def begin_instrumentation(module: Any) -> None:
     INSTRUMENTATION.begin(module.__name__)
 
 
+def name_module(module: Any) -> None:
+    """Name a module to the recorder."""
+    EXPORTER.send("/modules", {"name": module.__name__})
+
+
 HOOKS = {
     "opentelemetry.trace": use_own_tracers,
     "opentelemetry._logs._internal": use_own_loggers,
@@ -527,6 +534,7 @@ HOOKS = {
     "opentelemetry.instrumentation.instrumentor": watch_instrumentors,
     **dict.fromkeys(NATIVE_FRAMEWORKS, begin_native),
     **dict.fromkeys(INSTRUMENTORS, begin_instrumentation),
+    **dict.fromkeys(UNRECORDED_CLIENTS, name_module),
 }
 
 
