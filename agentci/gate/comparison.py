@@ -23,6 +23,7 @@ from agentci.gate.check_classes import (
 )
 from agentci.gate.decision import GateReason, ReasonKind
 from agentci.gate.statistics import (
+    MIN_SHOWN_GROUPS,
     P_VALUE_TOLERANCE,
     detectable_drop,
     estimate_groups_needed,
@@ -275,7 +276,8 @@ def _pair_scores(
 
 def _add_interval(comparison: EvaluatorComparison, shown: _Sample) -> EvaluatorComparison:
     """Add the interval of the mean change: not beyond what the mean before leaves possible."""
-    interval = mean_confidence_interval(shown.changes, low=-1.0) if shown.is_bounded else None
+    enough = len(shown.changes) >= MIN_SHOWN_GROUPS and shown.is_bounded
+    interval = mean_confidence_interval(shown.changes, low=-1.0) if enough else None
     before, after = comparison.before or 0.0, comparison.after or 0.0
     if interval is None:
         return comparison
@@ -358,9 +360,7 @@ def _decide_outcomes(tested: Sequence[_TestedEvaluator]) -> tuple[EvaluatorCompa
         for index, p_value in zip(family, adjusted, strict=True):
             p_values[index], tests[index] = p_value, len(family)
     return tuple(
-        _decide_outcome(each, p_value, tests=count * len(each.samples))
-        if each.samples
-        else each.comparison
+        _decide_outcome(each, p_value, family=count) if each.samples else each.comparison
         for each, p_value, count in zip(tested, p_values, tests, strict=True)
     )
 
@@ -371,15 +371,17 @@ def _compute_p_value(samples: Sequence[_Sample]) -> float:
     return min(1.0, len(p_values) * min(p_values, default=1.0))
 
 
-def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> EvaluatorComparison:
+def _decide_outcome(
+    tested: _TestedEvaluator, p_value: float, *, family: int
+) -> EvaluatorComparison:
     """Decide the outcome of one evaluator.
 
     Args:
-        tests: the number of tests that ``p_value`` was adjusted for.
+        family: the number of evaluators that ``p_value`` was adjusted for.
     """
     thresholds, comparison = tested.thresholds, tested.comparison
     # Holm's method compares the smallest p-value with alpha divided by the number of tests.
-    alpha = (1 - thresholds.confidence) / tests
+    alpha = (1 - thresholds.confidence) / (family * len(tested.samples))
     needed = min_groups_for_significance(alpha)
     if comparison.groups < needed and thresholds.mode == "detect":
         unit = "case" if comparison.groups == comparison.pairs else "group"
@@ -392,10 +394,11 @@ def _decide_outcome(tested: _TestedEvaluator, p_value: float, *, tests: int) -> 
             change_low=None,
             change_high=None,
         )
-    comparison = _add_power(replace(comparison, p_value=p_value), tested, alpha)
+    comparison = replace(comparison, p_value=p_value, adjusted_for=family)
+    comparison = _add_power(comparison, tested, alpha)
     pair = format_score_pair(comparison.before or 0.0, comparison.after or 0.0)
     scores, cases = f"mean score {pair}", tested.cases
-    shown_p, drops = format_p_value(p_value), any(each.drops for each in tested.samples)
+    shown_p, drops = format_p_value(p_value, family), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         others = any(each.status != "errored" for each in comparison.worse)
         return replace(
@@ -473,9 +476,14 @@ def _format_removed(count: int) -> str:
     return f"{format_count(count, 'check')} that passed {verb} removed"
 
 
-def format_p_value(p_value: float) -> str:
-    """Format a p value: ``p = 0.012``, or ``p < 0.001``."""
-    return "p < 0.001" if p_value < MIN_SHOWN_P_VALUE else f"p = {format_number(p_value)}"
+def format_p_value(p_value: float, family: int = 1) -> str:
+    """Format a p value: ``p = 0.012``, ``p < 0.001``, ``Holm-adjusted p = 0.024``.
+
+    Args:
+        family: the number of evaluators that it was adjusted for, by Holm's method.
+    """
+    shown = "p < 0.001" if p_value < MIN_SHOWN_P_VALUE else f"p = {format_number(p_value)}"
+    return f"Holm-adjusted {shown}" if family > 1 else shown
 
 
 def _explain_no_pairs(comparison: EvaluatorComparison) -> str:
@@ -525,10 +533,11 @@ def find_regression_reasons(
     by_config = {gate.config: gate.policy.regression for gate in gates if gate.policy.regression}
     if comparison is None or comparison.no_baseline:
         text = NO_BASELINE if comparison is None else comparison.no_baseline
-        yield from _make_overall_reason(by_config, "no-baseline", text)
+        listed = comparison is not None
+        yield from _make_overall_reason(by_config, "no-baseline", text, listed=listed)
         return
     if comparison.stale:
-        yield from _make_overall_reason(by_config, "stale", comparison.stale)
+        yield from _make_overall_reason(by_config, "stale", comparison.stale, listed=True)
     several = len({each.config for each in comparison.evaluators}) > 1
     strict = {gate.config for gate in gates if gate.policy.on_removed == "fail"}
     for each in comparison.evaluators:
@@ -538,12 +547,12 @@ def find_regression_reasons(
             fails = each.required and _fails_gate(each, thresholds)
             text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
             kind: ReasonKind = "errored" if each.only_errors else "failed"
-            yield GateReason(kind if fails else "remark", text)
+            yield GateReason(kind if fails else "remark", text, listed=True)
         if each.worse:
             removed = any(change.status == "removed" for change in each.worse)
             fails = each.required and removed and each.config in strict
             text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
-            yield GateReason("failed" if fails else "remark", text)
+            yield GateReason("failed" if fails else "remark", text, listed=True)
 
 
 def _fails_gate(compared: EvaluatorComparison, thresholds: RegressionThresholds) -> bool:
@@ -555,9 +564,13 @@ def _fails_gate(compared: EvaluatorComparison, thresholds: RegressionThresholds)
 
 
 def _make_overall_reason(
-    by_config: Mapping[str, RegressionThresholds], outcome: RegressionOutcome, text: str
+    by_config: Mapping[str, RegressionThresholds],
+    outcome: RegressionOutcome,
+    text: str,
+    *,
+    listed: bool,
 ) -> Iterator[GateReason]:
     """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
     if by_config:
         fails = any(outcome in each.fail_on for each in by_config.values())
-        yield GateReason("failed" if fails else "remark", text)
+        yield GateReason("failed" if fails else "remark", text, listed=listed)

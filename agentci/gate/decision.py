@@ -117,10 +117,15 @@ NO_REQUIRED_EVALUATED = "no required check was evaluated"
 
 
 class GateReason(Struct, frozen=True):
-    """One reason for a gate decision; a ``remark`` never fails the gate."""
+    """One reason for a gate decision; a ``remark`` never fails the gate.
+
+    Attributes:
+        listed: whether another part of all reports has it, such as the list of skipped checks.
+    """
 
     kind: ReasonKind
     text: str
+    listed: bool = False
 
 
 def find_reasons(
@@ -283,7 +288,8 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
             f"{group.prefix}{format_count(len(skipped), 'check')} skipped"
             f"{_format_evaluator_names(skipped)}{_format_shared_reason(skipped)}"
         )
-        yield GateReason("failed" if group.threshold.on_skip == "fail" else "remark", text)
+        fails = group.threshold.on_skip == "fail"
+        yield GateReason("failed" if fails else "remark", text, listed=True)
     if errored := group.with_status("errored"):
         text = (
             f"{group.prefix}{format_count(len(errored), 'check')} errored"
@@ -440,6 +446,9 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
             *(() if failing or ignored else (pass_summary,)),
         ),
         notes=tuple(each.text for each in reasons if each.kind == "remark"),
+        unlisted_notes=tuple(
+            each.text for each in reasons if each.kind == "remark" and not each.listed
+        ),
         fail_on=fail_on,
     )
 

@@ -248,7 +248,7 @@ def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateRea
         listed = "; ".join(truncate.truncate_list(texts, MAX_SHOWN))
         yield GateReason("failed", f"{LOOSER}: {listed}")
     if others := len(comparison.loosened) - len(failing):
-        yield GateReason("remark", f"{LOOSER} ({format_count(others, 'change')})")
+        yield GateReason("remark", f"{LOOSER} ({format_count(others, 'change')})", listed=True)
 
 
 def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:

@@ -205,10 +205,11 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         better: compared checks that failed and now pass.
         p_value: of the drop beyond the allowed one; for required evaluators, adjusted for their
             number in the config by Holm's method; None if no test was made.
+        adjusted_for: that number; 1 if it was not adjusted.
         reason: the outcome as text.
         groups: the number of independent groups of their cases.
         change_low, change_high: 95% confidence interval of the mean change of the score, within
-            what ``before`` leaves possible; None with too few groups.
+            what ``before`` leaves possible; None for fewer than ten groups.
         detectable_drop: the drop that this comparison finds significant with a probability of 80%,
             0 to 1; None if no test was made.
         only_errors: whether only errors are a drop, which do not show that the agent got worse.
@@ -230,6 +231,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     change_low: float | None = None
     change_high: float | None = None
     detectable_drop: float | None = None
+    adjusted_for: int = 1
     only_errors: bool = False
 
 

@@ -397,12 +397,14 @@ class Decision(Struct, frozen=True, kw_only=True):
     Attributes:
         fail_on: which reasons may fail the run.
         notes: what does not decide, such as the number of skipped checks.
+        unlisted_notes: those that no list or table of a report has.
     """
 
     passed: bool
     exit_code: int
     reasons: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    unlisted_notes: tuple[str, ...] = ()
     fail_on: FailOn = "failed"
 
     @property

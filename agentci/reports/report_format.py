@@ -59,10 +59,15 @@ def compute_evaluator_stats(results: Sequence[CheckResult]) -> EvaluatorStats:
     judged = [each for group in passes for each in group]
     return EvaluatorStats(
         pass_rate=sum(judged) / len(judged) if judged else None,
-        pass_rate_interval=statistics.mean_confidence_interval(passes),
-        score_interval=statistics.mean_confidence_interval([group for group in scores if group]),
+        pass_rate_interval=_find_interval(passes),
+        score_interval=_find_interval([group for group in scores if group]),
         groups=len(groups),
     )
+
+
+def _find_interval(groups: Sequence[Sequence[float]]) -> statistics.ConfidenceInterval | None:
+    enough = len(groups) >= statistics.MIN_SHOWN_GROUPS
+    return statistics.mean_confidence_interval(groups) if enough else None
 
 
 def format_pass_rate(stats: EvaluatorStats) -> str:

@@ -576,7 +576,7 @@ class EvaluatorComparisonJson(_Json):
         float | None,
         _about(
             "Of the drop beyond the allowed one, adjusted for the number of required "
-            "evaluators; null if not tested."
+            "evaluators by Holm's method; null if not tested."
         ),
     ]
     outcome: ComparisonOutcome
@@ -584,13 +584,14 @@ class EvaluatorComparisonJson(_Json):
     groups: Annotated[Count, _about("Number of independent groups of cases.")]
     change_low: Annotated[
         float | None,
-        _about("Lower end of the 95 % interval of the mean change; null with too few cases."),
+        _about("Lower end of the 95 % interval of the mean change; null below ten groups."),
     ]
     change_high: Annotated[float | None, _about("Upper end of the interval.")]
     detectable_drop: Annotated[
         float | None,
         _about("Drop found significant with 80 % probability; null if not tested."),
     ]
+    adjusted_for: Annotated[Count, _about("Number of evaluators that `p_value` is adjusted for.")]
     only_errors: Annotated[bool, _about("Whether only errors are a drop, not what the agent did.")]
 
 
@@ -656,6 +657,9 @@ class DecisionJson(_Json):
     reasons: Annotated[tuple[str, ...], _about("Most important first.")]
     notes: Annotated[
         tuple[str, ...], _about("What does not decide, such as the number of skipped checks.")
+    ]
+    unlisted_notes: Annotated[
+        tuple[str, ...], _about("Those notes that no other list or table of a report has.")
     ]
     fail_on: Annotated[FailOn, _about("Which reasons may fail the run: the option `fail-on`.")]
 

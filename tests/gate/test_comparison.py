@@ -1,5 +1,7 @@
 """Comparison of two runs per evaluator: outcome, p-value and reason."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from agentci.gate.check_classes import find_renamed_configs, rename_configs
@@ -575,8 +577,10 @@ class TestRegressionReasons:
 
     def test_regression_fails_gate(self) -> None:
         assert self.reasons(self.WORSE) == [
-            GateReason("failed", "tone regressed: mean score 1 → 0 (5 cases, p = 0.031)"),
-            GateReason("remark", "tone: 5 checks got worse (5 failed)"),
+            GateReason(
+                "failed", "tone regressed: mean score 1 → 0 (5 cases, p = 0.031)", listed=True
+            ),
+            GateReason("remark", "tone: 5 checks got worse (5 failed)", listed=True),
         ]
 
     def test_insufficient_data_fails_gate_only_if_configured(self) -> None:
@@ -597,18 +601,56 @@ class TestRegressionReasons:
     def test_missing_baseline_is_reported_and_optionally_fails(
         self, comparison: Comparison | None, why: str
     ) -> None:
-        assert self.reasons(comparison) == [GateReason("remark", why)]
-        assert self.reasons(comparison, fail_on=("no-baseline",)) == [GateReason("failed", why)]
+        listed = comparison is not None
+        assert self.reasons(comparison) == [GateReason("remark", why, listed)]
+        found = self.reasons(comparison, fail_on=("no-baseline",))
+        assert found == [GateReason("failed", why, listed)]
 
     def test_without_thresholds_worse_checks_are_only_reported(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())
         [reason] = find_regression_reasons(self.WORSE, [gate])
-        assert reason == GateReason("remark", "tone: 5 checks got worse (5 failed)")
+        assert reason == GateReason("remark", "tone: 5 checks got worse (5 failed)", listed=True)
         assert list(find_regression_reasons(None, [gate])) == []
 
     def test_unchanged_scores_give_no_reasons(self) -> None:
         same = compare_runs(results(*[1] * 5), results(*[1] * 5), (), baseline="base")
         assert self.reasons(same) == []
+
+
+def test_interval_of_the_change_needs_ten_cases_and_ends_where_scores_end() -> None:
+    def compare(count: int) -> EvaluatorComparison:
+        before = results(*[1] * count)
+        after = results(*[1] * (count - 1), 0)
+        return compare_runs(before, after, gates(), baseline="main").evaluators[0]
+
+    assert (compare(9).change_low, compare(9).change_high) == (None, None)
+    found = compare(10)
+    assert found.change_low is not None
+    assert -1 < found.change_low < -0.1
+    assert found.change_high == 0
+
+
+def test_p_value_is_marked_as_adjusted_if_several_evaluators_are_required() -> None:
+    def compare(names: Sequence[str]) -> EvaluatorComparison:
+        before, after = (
+            [
+                replace(
+                    each,
+                    id=f"{name} {each.id}",
+                    evaluator=replace(each.evaluator, name=name),
+                )
+                for name in names
+                for each in results(*[score] * 20)
+            ]
+            for score in (1, 0)
+        )
+        return compare_runs(before, after, gates(), baseline="main").evaluators[0]
+
+    assert compare(["tone"]).reason.endswith("(20 cases, p < 0.001)")
+    assert compare(["tone"]).adjusted_for == 1
+    found = compare(["tone", "facts"])
+    assert found.reason.endswith("(20 cases, Holm-adjusted p < 0.001)")
+    assert found.adjusted_for == 2
 
 
 def test_checks_that_pass_only_by_a_changed_evaluator_are_no_improvement() -> None:

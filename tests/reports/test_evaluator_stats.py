@@ -34,15 +34,15 @@ def test_statistics_are_empty_without_evaluated_checks() -> None:
     assert (format_pass_rate(stats), format_mean_score(None, stats)) == ("", "")
 
 
-def test_interval_needs_two_cases() -> None:
-    one, two = compute_evaluator_stats(_results(0.9)), compute_evaluator_stats(_results(0.9, 0.8))
-    assert (format_pass_rate(one), format_mean_score(0.9, one)) == ("100%", "0.9")
-    assert format_pass_rate(two) == "100% (0 to 100%)"
-    assert format_mean_score(0.85, two) == "0.85"
+def test_interval_needs_ten_cases() -> None:
+    few, enough = (compute_evaluator_stats(_results(*[0.9] * count)) for count in (9, 10))
+    assert (format_pass_rate(few), format_mean_score(0.9, few)) == ("100%", "0.9")
+    assert format_pass_rate(enough) == "100% (72 to 100%)"
+    assert format_mean_score(0.9, enough) == "0.9 (0.66 to 1)"
 
 
 def test_mean_of_binary_scores_shows_no_interval() -> None:
-    stats = compute_evaluator_stats(_results(1.0, 1.0, 0.0))
+    stats = compute_evaluator_stats(_results(*[1.0] * 8, *[0.0] * 4))
     assert stats.score_interval == stats.pass_rate_interval
     assert format_mean_score(2 / 3, stats) == "0.67"
 
@@ -63,9 +63,9 @@ def test_pass_rate_below_100_is_not_rounded_to_100() -> None:
 
 
 def test_cases_of_one_group_widen_interval() -> None:
-    scores = [*[1.0] * 6, *[0.0] * 3, *[1.0] * 6]
+    scores = [*[1.0] * 18, *[0.0] * 9, *[1.0] * 18]
     apart = compute_evaluator_stats(_results(*scores)).pass_rate_interval
-    together = compute_evaluator_stats(_results(*scores, groups=3)).pass_rate_interval
+    together = compute_evaluator_stats(_results(*scores, groups=15)).pass_rate_interval
     in_threes = [
         replace(each, case=replace(each.case, group=str(number // 3)))
         for number, each in enumerate(_results(*scores))
@@ -81,5 +81,6 @@ def test_cases_of_one_group_widen_interval() -> None:
 
 
 def test_non_finite_score_is_ignored() -> None:
-    assert compute_evaluator_stats(_results(float("inf"), 0.5, 0.6)).score_interval is not None
+    scores = [float("inf"), *[0.5] * 10]
+    assert compute_evaluator_stats(_results(*scores)).score_interval is not None
     assert compute_evaluator_stats([make_result("passed")]).score_interval is None

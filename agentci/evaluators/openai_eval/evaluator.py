@@ -151,7 +151,7 @@ def combine_turn_grades(
         passed=not misses and mismatch is None,
         reason=reason,
         turn_scores=scores,
-        misses=(mismatch, *misses) if misses and mismatch else misses,
+        misses=(*misses, mismatch) if misses and mismatch else misses,
         reasoning=_join_reasoning(grades),
         details={
             "results": [

@@ -235,11 +235,11 @@ class TestTurns:
         assert (judgement.passed, judgement.score, judgement.misses) == (False, 1.0, ())
         assert judgement.reason == f"{reason}; only turn 1 was scored"
 
-    def test_turn_mismatch_is_listed_before_other_misses(self) -> None:
+    def test_turn_mismatch_is_listed_after_other_misses(self) -> None:
         judgement = judged(a_case("Rome", "x"), EQUAL)
         assert [each.split(":")[0] for each in judgement.misses] == [
-            "Turn 2 of 2 is unexpected; only turn 1 was scored",
             "turn 1",
+            "Turn 2 of 2 is unexpected; only turn 1 was scored",
         ]
 
     def test_turn_mismatch_can_be_allowed(self) -> None:
