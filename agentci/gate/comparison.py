@@ -205,6 +205,8 @@ def label_outcome(comparison: EvaluatorComparison) -> str:
         return _OUTCOME_LABELS[comparison.outcome]
     if is_same:
         return UNCHANGED
+    if abs(after - before) <= SCORE_SUM_TOLERANCE:
+        return "no drop"
     return "improved" if after > before else "allowed drop"
 
 

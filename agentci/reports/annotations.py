@@ -11,7 +11,7 @@ from agentci.reports.case_lines import find_case_places
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.contents import show_case
-from agentci.reports.first_difference import format_first_difference
+from agentci.reports.first_difference import find_first_difference
 from agentci.reports.report_format import (
     EvaluatorChecks,
     case_key,
@@ -125,10 +125,10 @@ def _list_cases(group: Sequence[CaseOutcome], report: Report) -> Iterator[str]:
             yield from (f"  {_shorten_line(line)}" for line in found)
         if len(each.problems) > MAX_CASES:
             yield truncate.format_omitted(len(each.problems) - MAX_CASES)
-        difference = format_first_difference(show_case(report, each.results).content)
-        if difference:
-            yield "First difference (- expected, + actual):"
-            yield from (f"  {line}" for line in difference)
+        difference = find_first_difference(show_case(report, each.results).content)
+        for label, lines in [] if difference is None else difference.list_parts():
+            yield f"First difference, {label}:"
+            yield from (f"  {line}" for line in lines)
     if len(group) > MAX_CASES:
         yield truncate.format_omitted(len(group) - MAX_CASES)
 

@@ -28,10 +28,10 @@ def format_headline(result: CheckResult) -> str:
     if result.status == "passed":
         return _format_score(result)
     reason = "" if result.reason is None else f"{result.reason}; "
-    return f"{reason}{_format_score(result)}, {_format_requirement(result)}"
+    return f"{reason}{_format_score(result)}, {format_requirement(result)}"
 
 
-def _format_requirement(result: CheckResult) -> str:
+def format_requirement(result: CheckResult) -> str:
     """Format ``threshold 0.7``, or the criterion of an evaluator that has more than a threshold."""
     threshold, criterion = result.evaluator.threshold, result.evaluator.criterion
     if threshold is None or criterion != format_criterion(threshold):
@@ -49,18 +49,25 @@ def split_lines(text: str) -> tuple[str, ...]:
     return tuple(line.rstrip() for line in escape.remove_control(text).split("\n") if line.strip())
 
 
-def list_findings(result: CheckResult) -> tuple[str, ...]:
-    """List the findings of a check, one per line: misses, tool calls, turns, reasoning."""
+def list_findings(result: CheckResult, *, quotes: bool = True) -> tuple[str, ...]:
+    """List the findings of a check, one per line: misses, tool calls, turns, reasoning.
+
+    Args:
+        quotes: whether misses quote both sides, which is repetition beside the first difference.
+    """
     judgement = result.judgement
     if judgement is None:
         return ()
-    misses = (f"- {miss}" for miss in judgement.misses)
-    reasoning = (judgement.reasoning or "").splitlines()
+    calls = tool_calls.format_diff(judgement.details)
+    misses = tuple(f"- {miss}" for miss in judgement.misses)
+    if not quotes:
+        short = (shorten_quotes(miss, result) for miss in judgement.misses)
+        misses = tuple(f"- {miss}" for miss in short if not miss.endswith(CALLS_DIFFER))
     return (
-        *misses,
-        *tool_calls.format_diff(judgement.details),
+        *(misses if quotes else calls),
+        *(calls if quotes else misses),
         *(f"- {turn}" for turn in low_scoring_turns(result)),
-        *reasoning,
+        *(judgement.reasoning or "").splitlines(),
     )
 
 

@@ -1,6 +1,7 @@
 """Pull request comment: a short report with a link to the run."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -16,12 +17,6 @@ from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, github_limits, report_format, sections
 from agentci.reports import comparison as baseline_text
-from agentci.reports.failed_cases import (
-    make_failure_sections,
-    make_fixed_section,
-    make_lower_scores_section,
-    render_counts,
-)
 from agentci.reports.policy import make_policy_section
 from agentci.reports.run_metrics import format_metrics, summarize_metrics
 
@@ -61,7 +56,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         """Yield Markdown; the last lines count what is omitted and link to the run."""
         head = sections.render_heading(report)
         if report.results:
-            head += render_counts(report, report_format.format_totals(report.totals))
+            head += sections.render_counts(report, report_format.format_totals(report.totals))
         blocks = sections.render_page(
             head, _sections(report, self.report_url), self._render_footer(report), MAX_BYTES
         )
@@ -85,15 +80,14 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield reasons if reasons.total <= MAX_REASONS else _fold_reasons(reasons)
     if report.policy is not None:
         yield make_policy_section(report.policy)
-    yield from make_failure_sections(report, unfolded=MAX_UNFOLDED, report_url=report_url)
+    yield from sections.make_failure_sections(report, unfolded=MAX_UNFOLDED, report_url=report_url)
     yield _errored(report_format.filter_by_status(report.results, "errored"), several=several)
-    if report.comparison is not None:
-        yield _worse_section(report.comparison)
-    yield make_lower_scores_section(report, report_url)
-    yield make_fixed_section(report, report_url)
+    yield sections.make_lower_scores_section(report, report_url)
+    yield sections.make_fixed_section(report, report_url)
     yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
     if report.comparison is not None:
-        yield _comparison_section(report.comparison)
+        yield _comparison_section(report.comparison, report.decision.reasons)
+    yield sections.make_skips_section(report)
     yield sections.make_notes_section(report)
     problems = [each for each in report.problems if each.severity != "note"]
     yield sections.make_problems_section(problems, report)
@@ -107,6 +101,8 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
     found = report_format.group_by_evaluator(report.results)
     compared = report.comparison.evaluators if report.comparison else ()
     by_name = {(each.config, each.evaluator): each for each in compared}
+    names = {(each.representative.config, each.representative.evaluator.name) for each in found}
+    removed = [each for name, each in by_name.items() if name not in names]
     mean = "Mean score (change)" if by_name else "Mean score"
     columns = [*(["Config"] if several else []), "Evaluator", "Passed", mean, "Threshold"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
@@ -116,8 +112,11 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
         name="evaluators",
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
-        blocks=(_render_row(each, by_name, report, several=several) for each in found),
-        total=len(found),
+        blocks=chain(
+            (_render_row(each, by_name, report, several=several) for each in found),
+            (_render_removed(each, several=several) for each in removed),
+        ),
+        total=len(found) + len(removed),
         share=0.3,
     )
 
@@ -160,30 +159,25 @@ def _render_row(
     return markdown_row(cells)
 
 
+def _render_removed(compared: EvaluatorComparison, *, several: bool) -> str:
+    """Render an evaluator that only the baseline has."""
+    cells = [
+        *([markdown_code(report_format.format_path(compared.config))] if several else []),
+        f"{sections.WARNING} {markdown_code(compared.evaluator)}",
+        "removed",
+        *("", ""),
+        markdown_prose(baseline_text.format_outcome(compared)),
+    ]
+    return markdown_row(cells)
+
+
 def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
     return f"{passed:,} of {evaluated:,}" + (f" ({', '.join(others)})" if others else "")
 
 
-def _worse_section(comparison: Comparison) -> sections.Section:
-    """Make the section of checks that no longer pass and are not among the failures."""
-    worse = baseline_text.group_worse(comparison)
-    return sections.Section(
-        name="failures",
-        title="### Worse than the baseline\n\n",
-        noun="worse check",
-        blocks=(
-            f"- {markdown_code(evaluator)} {markdown_prose(scores)}: "
-            f"{report_format.list_case_names(cases, markdown_code)}\n"
-            for evaluator, scores, cases in worse
-        ),
-        total=len(worse),
-        max_items=MAX_CASES,
-        share=0.05,
-    )
-
-
-def _comparison_section(comparison: Comparison) -> sections.Section:
-    blocks = [f"- {markdown_prose(each)}\n" for each in baseline_text.list_remarks(comparison)]
+def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> sections.Section:
+    remarks = baseline_text.list_remarks(comparison, reasons=reasons)
+    blocks = [f"- {markdown_prose(each)}\n" for each in remarks]
     section = sections.Section(
         name="comparison",
         title="",

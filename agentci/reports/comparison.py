@@ -1,14 +1,20 @@
 """Text for the comparison with a baseline, for all report formats."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import asdict
 
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count, format_number, format_score, format_signed
-from agentci.gate.comparison import UNCHANGED, describe_outcome, label_outcome
+from agentci._util.text.format import (
+    format_count,
+    format_number,
+    format_score,
+    format_score_pair,
+    format_signed,
+)
+from agentci.gate.comparison import UNCHANGED, describe_outcome, describe_worse, label_outcome
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import SCORED_STATUSES
 from agentci.reports.report_format import MAX_NAMES, format_path
@@ -72,12 +78,15 @@ def format_outcome(compared: EvaluatorComparison) -> str:
     return "; ".join(filter(None, (changed, label_outcome(compared))))
 
 
-def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Iterator[str]:
+def list_remarks(
+    comparison: Comparison, *, with_outcomes: bool = True, reasons: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield remarks that have no column in the table.
 
     Args:
-        with_outcomes: whether to describe the outcome of each evaluator that did not pass, and to
-            count the checks by class.
+        with_outcomes: whether to describe what got worse, and each outcome other than a pass, and
+            to count the checks by class.
+        reasons: of the decision, which are not repeated.
     """
     if comparison.no_baseline:
         yield comparison.no_baseline
@@ -91,8 +100,13 @@ def list_remarks(comparison: Comparison, *, with_outcomes: bool = True) -> Itera
             "in the same second)"
         )
     if with_outcomes:
-        yield from _list_outcomes(comparison)
+        yield from _list_outcomes(comparison, reasons)
     yield from _list_rescored(comparison)
+    if any(each.adjusted_for > 1 for each in comparison.evaluators):
+        yield (
+            "p-values are adjusted for the number of required evaluators of a config (Holm's "
+            "method); intervals are not"
+        )
     detectable = ", ".join(
         f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
         for each in comparison.evaluators
@@ -127,17 +141,25 @@ def _list_other_configs(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _list_outcomes(comparison: Comparison) -> Iterator[str]:
-    """Yield the outcomes other than a pass: each reason of too few cases once."""
+def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[str]:
+    """Yield what got worse, and outcomes other than a pass: each reason of too few cases once."""
     few: dict[str, list[str]] = {}
     for each in comparison.evaluators:
         name = format_evaluator(each, comparison)
+        outcome = ""
         if each.outcome == "insufficient-data":
             if label_outcome(each) != UNCHANGED:
                 needed = each.reason.rpartition("; ")[2]
                 few.setdefault(needed, []).append(f"{name} ({format_count(each.groups, 'case')})")
         elif each.outcome != "pass":
-            yield f"{name} {describe_outcome(each)}"
+            outcome = f" {describe_outcome(each)}"
+            own = f"{each.evaluator}{outcome}"
+            if own in reasons or f"{each.config}: {own}" in reasons:
+                outcome = ""
+        worse = describe_worse(each) if each.worse else ""
+        if outcome or worse:
+            separator = "; " if outcome and worse else ": " if worse else ""
+            yield f"{name}{outcome}{separator}{worse}"
     for reason, names in few.items():
         shown = ", ".join(truncate.truncate_list(names, MAX_NAMES))
         yield f"too few cases in both runs to test for significance, {reason}: {shown}"
@@ -188,33 +210,19 @@ def count_by_class(classes: CheckClasses) -> dict[str, int]:
     return {_CLASS_WORDS.get(name, name): count for name, count in asdict(classes).items() if count}
 
 
-def list_worse(
-    comparison: Comparison, *, beside_failures: bool = False
-) -> Iterator[tuple[str, str, str]]:
-    """Yield checks that passed and no longer do: case, evaluator, formatted scores.
-
-    Args:
-        beside_failures: leave out what the list of failed and errored checks shows, too.
-    """
-    for compared in comparison.evaluators:
-        for each in compared.worse:
-            is_failure = each.status == "failed" and each.check_class == "compared"
-            is_known = is_failure or each.status == "errored"
-            if beside_failures and is_known and not each.fails_before:
-                continue
-            yield each.case, format_evaluator(compared, comparison), format_scores(each)
-
-
 def group_worse(comparison: Comparison) -> list[tuple[str, str, list[str]]]:
-    """Group the checks that no longer pass and are not among the failures.
+    """Group the checks that passed and no longer do.
 
     Returns:
-        Evaluator, formatted scores, and the ids of the cases.
+        Evaluator, change of the score, and the ids of the cases.
     """
     cases: dict[tuple[str, str], list[str]] = {}
-    for case, evaluator, scores in list_worse(comparison, beside_failures=True):
-        cases.setdefault((evaluator, scores), []).append(case)
-    return [(evaluator, scores, names) for (evaluator, scores), names in cases.items()]
+    for compared in comparison.evaluators:
+        for each in compared.worse:
+            note = format_note(each)
+            change = f"{describe_change(each)}{note and f'; {note}'}"
+            cases.setdefault((format_evaluator(compared, comparison), change), []).append(each.case)
+    return [(evaluator, change, names) for (evaluator, change), names in cases.items()]
 
 
 def count_gone(comparison: Comparison) -> list[str]:
@@ -227,14 +235,21 @@ def count_gone(comparison: Comparison) -> list[str]:
     ]
 
 
-def format_scores(change: CheckChange) -> str:
-    """Format the scores of a check in both runs: ``1 → 0.5``, ``1 → skipped``."""
-    scored = change.status in SCORED_STATUSES
-    after = _format_score(change.after) if scored else change.status
-    changed = "; its evaluator or eval case changed" if change.check_class == "changed" else ""
+def describe_change(change: CheckChange) -> str:
+    """Describe the change of a check: ``1 → 0.5``, ``1 → skipped``."""
+    if change.status not in SCORED_STATUSES:
+        return f"{_format_score(change.before)} \N{RIGHTWARDS ARROW} {change.status}"
+    if change.before is None or change.after is None:
+        arrow = "\N{RIGHTWARDS ARROW}"
+        return f"{_format_score(change.before)} {arrow} {_format_score(change.after)}"
+    return format_score_pair(change.before, change.after)
+
+
+def format_note(change: CheckChange) -> str:
+    """Format what else to know about a change; empty for nothing."""
     if change.fails_before:
-        changed = "; the baseline also fails with the current evaluators"
-    return f"{_format_score(change.before)} \N{RIGHTWARDS ARROW} {after}{changed}"
+        return "the baseline also fails with the current evaluators"
+    return "its evaluator or eval case changed" if change.check_class == "changed" else ""
 
 
 def _format_score(score: float | None) -> str:

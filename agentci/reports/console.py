@@ -5,20 +5,24 @@ from typing import Final
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count, format_score, format_score_pair
-from agentci.model.gate import Comparison
+from agentci.gate.policy_changes import LOOSER
+from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
-from agentci.reports.case_outcomes import CaseOutcome
-from agentci.reports.check_text import format_outcome, list_findings, split_lines
-from agentci.reports.failed_cases import (
+from agentci.reports.check_text import format_outcome, split_lines
+from agentci.reports.failures import (
+    LOST_TITLE,
     MAX_LOWER_SCORES,
-    format_before,
-    group_by_cause,
-    list_failed_cases,
+    Cause,
+    Causes,
+    FailedCheck,
+    list_causes,
     list_lower_scores,
+    list_skipped,
 )
-from agentci.reports.policy import choose_title, list_policy_lines
+from agentci.reports.first_difference import format_more_differences
+from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.report_format import (
     EvaluatorChecks,
@@ -41,8 +45,6 @@ from agentci.reports.tool_calls import format_diff
 from agentci.reports.workflow_commands import render_group
 
 MAX_CASES = 10
-# More cases that fail for the same reasons are shown as one.
-MAX_EQUAL = 5
 MAX_LINES = 12
 MAX_ITEMS = 20
 MAX_WIDTH = 500
@@ -124,25 +126,35 @@ def _sections(
     if verbose:
         yield "Checks", map(_check, report.results)
     several = has_several_configs(report.results)
-    yield "Failed checks", _list_failed(report, colour=colour)
+    causes = list_causes(report)
+    yield "Failed checks", _list_failed(causes, colour=colour)
     yield (
         "Errored checks",
         _list_by_reason(filter_by_status(report.results, "errored"), several=several),
     )
+    yield LOST_TITLE, _list_lost(causes)
     yield "Evaluators", _render_table(group_by_evaluator(report.results), several=several)
     if report.policy is not None:
         policy = truncate.truncate_list([*list_policy_lines(report.policy)], MAX_ITEMS)
-        yield choose_title(report.policy), map(_line, policy)
+        yield _choose_policy_title(report.policy), map(_line, policy)
     yield "Score fell, still passing", _list_lower_scores(report)
-    yield "Comparison with the baseline", comparison_lines(report.comparison, beside_failures=True)
+    yield (
+        "Comparison with the baseline",
+        list_comparison(report.comparison, report.decision.reasons),
+    )
     yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
     yield (
         "Skipped checks",
-        _list_by_reason(filter_by_status(report.results, "skipped"), several=several),
+        _list_by_reason(list_skipped(report), several=several),
     )
     yield "Warnings", _warnings(report.results)
-    yield "Notes", map(_line, report.decision.notes)
+    yield "Notes", map(_line, report.decision.unlisted_notes)
     yield _problems(report, quiet=False)
+
+
+def _choose_policy_title(policy: PolicyComparison) -> str:
+    count = format_count(len(policy.loosened), "change")
+    return f"Warning: {LOOSER} ({count})" if policy.loosened else POLICY_TITLE
 
 
 def _problems(report: Report, *, quiet: bool) -> tuple[str, Sequence[str]]:
@@ -183,13 +195,11 @@ def align_columns(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]
         yield f"{'  '.join(padded)}  {last}"
 
 
-def comparison_lines(
-    comparison: Comparison | None, *, beside_failures: bool = False
-) -> Iterator[str]:
-    """Yield one line per evaluator, then remarks, then regressions.
+def list_comparison(comparison: Comparison | None, reasons: Sequence[str] = ()) -> Iterator[str]:
+    """Yield one line per evaluator, then remarks.
 
     Args:
-        beside_failures: as in ``list_worse``.
+        reasons: as in ``list_remarks``.
     """
     if comparison is None:
         return
@@ -198,12 +208,14 @@ def comparison_lines(
         yield from align_columns(
             [baseline_text.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1
         )
-    yield from map(_line, baseline_text.list_remarks(comparison))
+    yield from map(_line, baseline_text.list_remarks(comparison, reasons=reasons))
+
+
+def list_worse(comparison: Comparison) -> Iterator[str]:
+    """Yield the checks that passed and no longer do, by evaluator and change."""
     worse = [
-        _line(f"worse: {case} > {evaluator}: {scores}")
-        for case, evaluator, scores in baseline_text.list_worse(
-            comparison, beside_failures=beside_failures
-        )
+        _line(f"worse: {evaluator} {change}: {list_case_names(cases, _cell)}")
+        for evaluator, change, cases in baseline_text.group_worse(comparison)
     ]
     yield from truncate.truncate_list(worse, MAX_ITEMS)
 
@@ -230,53 +242,72 @@ def _list_lower_scores(report: Report) -> Iterator[str]:
         yield truncate.format_omitted(len(found) - MAX_LOWER_SCORES)
 
 
-def _list_failed(report: Report, *, colour: bool) -> Iterator[str]:
-    """Yield the failed checks by case, the worst first."""
-    new, known = list_failed_cases(report)
-    left, shown = len(new) + len(known), 0
-    for group in (*group_by_cause(new), *group_by_cause(known)):
-        described = group[:1] if len(group) > MAX_EQUAL else group
-        described = described[: MAX_CASES - shown]
-        if not described:
-            break
-        shown += len(described)
-        for case in described:
-            yield _format_case(case)
-            for result in case.problems:
-                if result.status == "failed":
-                    yield from (f"  {line}" for line in _list_check(result, report, colour=colour))
-        left -= len(described)
-        if others := group[len(described) :] if len(group) > MAX_EQUAL else ():
-            names = list_case_names([each.summary.id for each in others], _cell)
-            verb = "fails" if len(others) == 1 else "fail"
-            count = format_count(len(others), "more case")
-            yield f"  {count} {verb} in the same way: {names}"
-            left -= len(others)
-    if left:
+def _list_failed(causes: Causes, *, colour: bool) -> Iterator[str]:
+    """Yield the failed checks, one case per cause: new ones, then those that failed before."""
+    states = ("new failure, " if causes.report.baseline else "", "still failing, ")
+    groups = [
+        (group, state)
+        for found, state in zip((causes.new, causes.known), states, strict=True)
+        for group in found
+    ]
+    for group, state in groups[:MAX_CASES]:
+        yield from _list_cause(causes.describe(group), state, colour=colour)
+    if left := sum(len(group) for group, _ in groups[MAX_CASES:]):
         yield truncate.format_omitted(left)
 
 
-def _format_case(case: CaseOutcome) -> str:
-    """Format ``refunds: new failure, "Please refund it.", trace recordings/a.json``."""
-    question = next((turn.question for turn in case.summary.dialogue if turn.question), "")
-    parts = (
-        case.state.replace("_", " ") if case.state in ("new_failure", "still_failing") else "",
-        f'"{_cell(question)}"' if question != case.summary.id and question else "",
-        f"trace {_line(case.summary.recording.file)}",
+def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
+    """Yield ``refunds: new failure, "Please refund it.", trace recordings/a.json``, and below it.
+
+    These are its checks, the answer that differs, and the cases like it.
+    """
+    summary, difference = cause.case.summary, cause.difference
+    question = f'"{_cell(cause.question)}", ' if cause.question else ""
+    yield f"{_line(summary.id)}: {state}{question}trace {_line(summary.recording.file)}"
+    for check in cause.checks:
+        yield from (f"  {line}" for line in _list_check(check, colour=colour))
+    if difference is not None:
+        # Calls that a check shows are complete there.
+        shown = any(each.shows_calls for each in cause.checks)
+        for label, lines in difference.list_parts():
+            if not (shown and label.startswith("tool calls")):
+                yield f"  {label}:"
+                yield from (f"    {_colour_line(line, colour=colour)}" for line in lines)
+        more = difference.more_answers + (0 if shown else difference.more_calls)
+        if more:
+            yield f"  {format_more_differences(more)}"
+    if others := cause.format_others(_cell):
+        yield f"  {others}"
+
+
+def _list_check(check: FailedCheck, *, colour: bool) -> Iterator[str]:
+    result = check.result
+    was = f", was {check.before}" if check.before else ""
+    if check.note:
+        was = f", {check.before} → {check.after}; {check.note}"
+    yield _line(
+        f"{result.evaluator.name}: {format_outcome(result)}{was} ({result.evaluator.place})"
     )
-    return f"{_line(case.summary.id)}: {', '.join(filter(None, parts))}"
-
-
-def _list_check(result: CheckResult, report: Report, *, colour: bool) -> Iterator[str]:
-    was = format_before(result, report)
-    outcome = f"{format_outcome(result)}, was {was}" if was else format_outcome(result)
-    yield _line(f"{result.evaluator.name}: {outcome} ({result.evaluator.place})")
     differing = frozenset(
         format_diff(result.judgement.details) if colour and result.judgement is not None else ()
     )
-    for line in truncate.truncate_list(list_findings(result), MAX_LINES):
-        code = _DIFF_COLOURS.get(line[:1], "") if line in differing else ""
-        yield f"  {colour_text(_line(line), code, colour=bool(code))}"
+    for line in truncate.truncate_list(check.findings, MAX_LINES):
+        yield f"  {_colour_line(line, colour=line in differing)}"
+
+
+def _colour_line(line: str, *, colour: bool) -> str:
+    code = _DIFF_COLOURS.get(line[:1], "") if colour else ""
+    return colour_text(_line(line), code, colour=bool(code))
+
+
+def _list_lost(causes: Causes) -> Iterator[str]:
+    """Yield the checks that passed in the baseline and are not evaluated any more."""
+    lines = [
+        _line(f"{each.evaluator} {each.change}: {list_case_names(each.cases, _cell)}")
+        + (f" ({_line(each.reason)})" if each.reason else "")
+        for each in causes.lost
+    ]
+    yield from truncate.truncate_list(lines, MAX_ITEMS)
 
 
 def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:

@@ -19,17 +19,13 @@ from agentci._util.text.escape import (
     markdown_prose,
     markdown_row,
 )
-from agentci._util.text.format import format_number
+from agentci._util.text.format import format_count, format_number
 from agentci.model.gate import Comparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits, report_format, sections
-from agentci.reports.check_text import format_outcome, low_scoring_turns
-from agentci.reports.failed_cases import (
-    make_failure_sections,
-    make_lower_scores_section,
-    render_counts,
-)
+from agentci.reports.case_outcomes import mask_values
+from agentci.reports.check_text import format_outcome, format_reason, low_scoring_turns
 from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
 from agentci.reports.run_metrics import format_metrics, summarize_metrics
@@ -119,9 +115,13 @@ def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
 _RULER = ["---", *["--:"] * (len(baseline_text.COLUMNS) - 2), "---"]
 
 
-def make_baseline_section(comparison: Comparison) -> sections.Section:
-    """Make the section that compares the run with its baseline."""
-    blocks = list(_render_remarks(comparison))
+def make_baseline_section(comparison: Comparison, reasons: Sequence[str]) -> sections.Section:
+    """Make the section that compares the run with its baseline.
+
+    Args:
+        reasons: as in ``list_remarks``.
+    """
+    blocks = list(_render_remarks(comparison, reasons))
     return sections.Section(
         name="comparison",
         title=(
@@ -146,14 +146,9 @@ def _table(comparison: Comparison) -> str:
     return f"{head}{markdown_row(_RULER)}{body}\n"
 
 
-def _render_remarks(comparison: Comparison) -> Iterator[str]:
-    for remark in baseline_text.list_remarks(comparison):
+def _render_remarks(comparison: Comparison, reasons: Sequence[str]) -> Iterator[str]:
+    for remark in baseline_text.list_remarks(comparison, reasons=reasons):
         yield f"- {markdown_prose(remark)}\n"
-    for case, evaluator, scores in baseline_text.list_worse(comparison, beside_failures=True):
-        yield (
-            f"- worse: {markdown_code(case)}, {markdown_code(evaluator)}: "
-            f"{markdown_prose(scores)}\n"
-        )
     if not comparison.no_baseline:
         yield "\n"
 
@@ -161,17 +156,29 @@ def _render_remarks(comparison: Comparison) -> Iterator[str]:
 MAX_MISSES = 20
 MAX_TURNS = 5
 MAX_CHECK_BYTES = 64 * 1024
+# Cases that failed for the same reason.
+MAX_SAME = 50
 
 
-def render_failed_check(result: CheckResult) -> str:
-    """Render a failed check as a collapsible block of at most ``MAX_CHECK_BYTES`` bytes."""
+def render_failed_checks(group: Sequence[CheckResult]) -> str:
+    """Render checks of an evaluator that failed for one reason as a folded block.
+
+    It describes the first one, and has at most ``MAX_CHECK_BYTES`` bytes.
+    """
+    result, *others = group
+    more = f" and {format_count(len(others), 'more case')}" if others else ""
     title = (
-        f"<code>{markdown_html(result.case.id)}</code> "
+        f"<code>{markdown_html(result.case.id)}</code>{more} "
         f"\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
         f"<code>{markdown_html(result.evaluator.name)}</code>: "
         f"{markdown_html(format_outcome(result))}"
     )
-    whole = markdown_details(title, "\n".join(_findings(result)))
+    lines = [*_findings(result)]
+    if others:
+        names = [f"{markdown_code(each.case.id)}" for each in others[:MAX_SAME]]
+        names += [truncate.format_omitted(len(others) - MAX_SAME)] if others[MAX_SAME:] else []
+        lines.append(f"In the same way: {', '.join(names)}\n")
+    whole = markdown_details(title, "\n".join(lines))
     if len(whole.encode()) <= MAX_CHECK_BYTES:
         return whole
     return markdown_details(title, "Too long to show here; see `results.json`.")
@@ -237,7 +244,7 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
         """Yield Markdown; the last line counts what is omitted."""
         head = sections.render_heading(report)
         if report.results:
-            head += render_counts(report, report_format.format_counts(report))
+            head += sections.render_counts(report, report_format.format_counts(report))
         if spending := markdown_prose(report_format.format_spending(report.spending)):
             head += f"{spending}\n\n"
         footer = _render_footer(report, self.report_url)
@@ -259,7 +266,9 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield sections.make_reasons_section(report)
     if report.policy is not None:
         yield make_policy_section(report.policy)
-    yield from make_failure_sections(report, unfolded=UNFOLDED_CASES, report_url=report_url)
+    yield from sections.make_failure_sections(
+        report, unfolded=UNFOLDED_CASES, report_url=report_url
+    )
     yield _errors(report_format.filter_by_status(report.results, "errored"), several=several)
     yield _evaluators(report)
     # With total 0 an omitted chart is not counted: the table has the same numbers.
@@ -271,13 +280,13 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         total=0,
         share=0.01,
     )
-    yield make_lower_scores_section(report, report_url)
+    yield sections.make_lower_scores_section(report, report_url)
     if report.comparison is not None:
-        yield make_baseline_section(report.comparison)
+        yield make_baseline_section(report.comparison, report.decision.reasons)
     yield sections.make_notes_section(report)
     yield _repeats(report.results)
     yield _failed(report)
-    yield _skips(report_format.filter_by_status(report.results, "skipped"), several=several)
+    yield sections.make_skips_section(report)
     yield _warnings(report.results)
     yield sections.make_problems_section(report.problems, report)
 
@@ -344,11 +353,15 @@ def _failed(report: Report) -> sections.Section:
         return before is not None and before.status == "failed"
 
     ordered = sorted(report_format.sort_worst_first(failed), key=failed_before)
+    groups: dict[tuple[str, ...], list[CheckResult]] = {}
+    for each in ordered:
+        reason = mask_values(format_reason(each)) or format_outcome(each)
+        groups.setdefault((each.config, each.evaluator.name, reason), []).append(each)
     return sections.Section(
         title="### All failed checks\n\n",
-        noun="failed check",
-        blocks=(render_failed_check(result) for result in ordered),
-        total=len(failed),
+        noun="failure group",
+        blocks=(render_failed_checks(group) for group in groups.values()),
+        total=len(groups),
         max_items=MAX_CASES,
         share=0.3,
     )
@@ -364,20 +377,6 @@ def _errors(errored: Sequence[CheckResult], *, several: bool) -> sections.Sectio
             f"{sections.format_evaluator_name(config, evaluator, several=several)}: "
             f"{report_format.format_case_names(cases, markdown_code)}\n\n"
             f"{markdown_fence(truncate.middle(reason, MAX_FENCE))}\n"
-            for (config, evaluator, reason), cases in groups.items()
-        ),
-        total=len(groups),
-    )
-
-
-def _skips(skipped: Sequence[CheckResult], *, several: bool) -> sections.Section:
-    groups = report_format.group_by_reason(skipped)
-    return sections.Section(
-        title="### Skipped checks\n\n",
-        noun="skip reason",
-        blocks=(
-            f"- {sections.format_evaluator_name(config, evaluator, several=several)}: "
-            f"{markdown_prose(reason)} ({report_format.format_case_names(cases, markdown_code)})\n"
             for (config, evaluator, reason), cases in groups.items()
         ),
         total=len(groups),

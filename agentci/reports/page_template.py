@@ -19,10 +19,9 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.result import CheckResult, Report
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import format_reason
-from agentci.reports.failed_cases import make_case_url
 from agentci.reports.report_format import format_conclusion, format_title, group_by_evaluator
 from agentci.reports.run_metrics import format_metrics, summarize_metrics
-from agentci.reports.sections import BLOCKS, BlockName
+from agentci.reports.sections import BLOCKS, BlockName, make_case_url
 
 # The name by which a template extends the page.
 PAGE_NAME: Final = "page"

@@ -3,23 +3,43 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, Literal, TypeAlias, get_args
+from urllib.parse import quote
 
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.escape import markdown_code, markdown_prose
-from agentci._util.text.format import format_count
+from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
+from agentci._util.text.format import format_count, format_score_pair
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.model.values import replace
+from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
+from agentci.reports.check_text import MAX_REASON, format_requirement
+from agentci.reports.failures import (
+    LOST_TITLE,
+    MAX_LOWER_SCORES,
+    Cause,
+    Causes,
+    FailedCheck,
+    LostChecks,
+    format_changes,
+    list_causes,
+    list_lower_scores,
+    list_skipped,
+)
+from agentci.reports.first_difference import FirstDifference, format_more_differences
 from agentci.reports.report_format import (
     EvaluatorChecks,
     Verdict,
+    format_case_names,
     format_path,
     format_problem_text,
     format_title,
     get_verdict,
+    group_by_reason,
+    has_several_configs,
     is_invalid_input,
+    list_case_names,
     list_reasons,
 )
 
@@ -136,8 +156,8 @@ def render_heading(report: Report) -> str:
 
 
 def make_notes_section(report: Report) -> Section:
-    """Make the folded section of what does not decide."""
-    notes = report.decision.notes
+    """Make the folded section of what does not decide and has no section of its own."""
+    notes = report.decision.unlisted_notes
     section = Section(
         title="",
         noun="note",
@@ -159,7 +179,7 @@ def make_reasons_section(report: Report) -> Section:
     )
 
 
-_WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
 
 
 def choose_icon(checks: EvaluatorChecks, *, gate_failed: bool, is_worse: bool = False) -> str:
@@ -172,9 +192,9 @@ def choose_icon(checks: EvaluatorChecks, *, gate_failed: bool, is_worse: bool = 
     """
     if checks.totals.failed or checks.totals.errored:
         failing = checks.representative.evaluator.required and gate_failed
-        return "\N{CROSS MARK}" if failing else _WARNING
+        return "\N{CROSS MARK}" if failing else WARNING
     if is_worse:
-        return _WARNING
+        return WARNING
     return "\N{WHITE HEAVY CHECK MARK}" if checks.totals.passed else "\N{HEAVY MINUS SIGN}"
 
 
@@ -202,3 +222,177 @@ def make_problems_section(problems: Sequence[Problem], report: Report) -> Sectio
 def _render_problem(problem: Problem) -> str:
     place = "" if problem.place is None else f"{markdown_code(str(problem.place))} "
     return f"- **{problem.severity}** {place}{markdown_prose(format_problem_text(problem))}\n"
+
+
+MAX_CASES: Final = 20
+# Evaluators of each case.
+MAX_CHECKS: Final = 3
+
+
+def render_counts(report: Report, counts: str) -> str:
+    """Render on one line how many cases changed, and how the checks ended."""
+    first, *others = format_changes(report) or ("",)
+    changes = ""
+    if first:
+        first = f"**{first}**" if "new failure" in first else first
+        changes = f"Against the baseline: {', '.join([first, *others])}. "
+    elif report.baseline:
+        changes = "No case changed against the baseline. "
+    return f"{changes}{counts}\n\n"
+
+
+def make_case_url(report_url: str, case: str) -> str:
+    """Return the URL of a case in ``report.html``; empty if the page's URL is not known."""
+    return f"{report_url}#/case/{quote(case, safe='')}" if report_url else ""
+
+
+def format_case_link(case: str, report_url: str) -> str:
+    """Format the id of a case, linked to its page in ``report.html`` if the URL is known."""
+    url = make_case_url(report_url, case)
+    return f"[{markdown_code(case)}]({url})" if url else markdown_code(case)
+
+
+def make_failure_sections(report: Report, *, unfolded: int, report_url: str) -> Iterator[Section]:
+    """Yield what got worse: failures by cause, the new ones first, and checks that are gone.
+
+    Args:
+        unfolded: number of causes that are not folded.
+        report_url: of ``report.html``, to link cases; empty if it is not known.
+    """
+    causes = list_causes(report)
+    title = "### New failures\n\n" if report.baseline else "### Failures\n\n"
+    yield _make_cases(causes, causes.new[:unfolded], report_url, title, share=0.25)
+    if more := causes.new[unfolded:]:
+        section = _make_cases(causes, more, report_url, "", share=0.15)
+        noun = "more new failure" if report.baseline else "more failed case"
+        yield fold_section(section, format_count(sum(map(len, more)), noun))
+    yield Section(
+        name="failures",
+        title=f"### {LOST_TITLE}\n\n",
+        noun="worse evaluator",
+        blocks=(_render_lost(each, report_url) for each in causes.lost),
+        total=len(causes.lost),
+        max_items=MAX_CASES,
+    )
+    if causes.known:
+        section = _make_cases(causes, causes.known, report_url, "", share=0.1)
+        count = format_count(sum(map(len, causes.known)), "case")
+        yield fold_section(section, f"Still failing, as in the baseline: {count}")
+
+
+def _make_cases(
+    causes: Causes,
+    groups: Sequence[Sequence[CaseOutcome]],
+    report_url: str,
+    title: str,
+    *,
+    share: float,
+) -> Section:
+    return Section(
+        name="failures",
+        title=title,
+        noun="failure cause",
+        blocks=(_render_cause(causes.describe(group), report_url) for group in groups),
+        total=len(groups),
+        max_items=MAX_CASES,
+        share=share,
+    )
+
+
+def _render_cause(cause: Cause, report_url: str) -> str:
+    """Render a case with its failed checks, its first difference and the cases like it."""
+    heading = f"**{format_case_link(cause.case.summary.id, report_url)}**"
+    if cause.question:
+        heading += f" \u201c{markdown_prose(cause.question)}\u201d"
+    lines = [_render_check(each) for each in cause.checks[:MAX_CHECKS]]
+    if more := len(cause.checks) - len(lines):
+        lines.append(f"- and {format_count(more, 'more check')}\n")
+    if others := cause.format_others(lambda case: format_case_link(case, report_url)):
+        lines.append(f"- {others}\n")
+    fence = ""
+    if cause.difference is not None:
+        shown = "\n".join(_list_difference(cause.difference))
+        fence = f"{markdown_fence(shown, language='diff')}\n"
+    return f"{heading}\n\n{''.join(lines)}\n{fence}"
+
+
+def _render_check(check: FailedCheck) -> str:
+    """Render a check as ``- `tone` 1 → **0.2**: the reason``."""
+    evaluator = check.result.evaluator
+    before = f" {check.before} \N{RIGHTWARDS ARROW}" if check.before else ""
+    note = f"; {check.note}" if check.note else ""
+    name = f"{markdown_code(evaluator.name)}{'' if evaluator.required else ' (advisory)'}"
+    reason = check.reason or ("no score" if check.result.score is None else "")
+    why = f": {markdown_prose(reason)}" if reason else ""
+    requirement = "" if why else f", {markdown_prose(format_requirement(check.result))}"
+    return f"- {name}{before} **{check.after}**{requirement}{note}{why}\n"
+
+
+def _list_difference(difference: FirstDifference) -> Iterator[str]:
+    """Yield the lines of a code block: each part under a line that GitHub shows as a label."""
+    for label, lines in difference.list_parts():
+        yield f"@@ {label} @@"
+        yield from lines
+    more = format_more_differences(difference.more_calls + difference.more_answers)
+    if more:
+        yield f"  {more}"
+
+
+def _render_lost(lost: LostChecks, report_url: str) -> str:
+    names = list_case_names(lost.cases, lambda case: format_case_link(case, report_url))
+    reason = f" ({markdown_prose(truncate.short(lost.reason, MAX_REASON))})" if lost.reason else ""
+    return f"- {markdown_code(lost.evaluator)} {lost.change}: {names}{reason}\n"
+
+
+def make_lower_scores_section(report: Report, report_url: str) -> Section:
+    """Make the folded section of the checks whose score fell although they still pass."""
+    found = list_lower_scores(report)
+    section = Section(
+        name="comparison",
+        title="",
+        noun="lower score",
+        blocks=(
+            f"- {format_case_link(each.result.case.id, report_url)}, "
+            f"{markdown_code(each.result.evaluator.name)}: "
+            f"{format_score_pair(each.before, each.after)}\n"
+            for each in found[:MAX_LOWER_SCORES]
+        ),
+        total=min(len(found), MAX_LOWER_SCORES),
+        share=0.05,
+    )
+    checks = format_count(len(found), "check")
+    shown = ", the largest drops" if len(found) > MAX_LOWER_SCORES else ""
+    return fold_section(section, f"Score fell, still passing: {checks}{shown}")
+
+
+def make_fixed_section(report: Report, report_url: str) -> Section:
+    """Make the folded section of the cases that failed in the baseline and pass now."""
+    fixed = [each.summary.id for each in list_case_outcomes(report) if each.state == "fixed"]
+    names = list_case_names(fixed, lambda case: format_case_link(case, report_url))
+    section = Section(
+        name="comparison",
+        title="",
+        noun="line",
+        blocks=iter([f"{names}\n"] if fixed else []),
+        total=min(len(fixed), 1),
+        share=0.05,
+    )
+    return fold_section(section, f"Fixed: {format_count(len(fixed), 'case')}")
+
+
+def make_skips_section(report: Report) -> Section:
+    """Make the folded section of skipped checks, without those that passed in the baseline."""
+    several = has_several_configs(report.results)
+    skipped = list_skipped(report)
+    groups = group_by_reason(skipped)
+    section = Section(
+        title="",
+        noun="skip reason",
+        blocks=(
+            f"- {format_evaluator_name(config, evaluator, several=several)}: "
+            f"{markdown_prose(reason)} ({format_case_names(cases, markdown_code)})\n"
+            for (config, evaluator, reason), cases in groups.items()
+        ),
+        total=len(groups),
+    )
+    return fold_section(section, f"Skipped: {format_count(len(skipped), 'check')}")

@@ -464,7 +464,7 @@ def test_compare_takes_result_files(tmp_path: Path) -> None:
     ran = run_agentci(["compare", base.name, head.name], cwd=tmp_path)
     assert ran.code == 0
     assert "checks of both runs: 9 compared, 3 added, 3 removed" in ran.out
-    assert "worse: italy > exact: 1 → 0" in ran.out
+    assert "worse: exact 1 → 0: italy" in ran.out
     run(tmp_path, "--results", head.name)
     ran = run_agentci(["compare", base.name, "agentci-results"], cwd=tmp_path)
     assert "9 compared" in ran.out

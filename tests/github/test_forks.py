@@ -66,7 +66,7 @@ class TestForkReport:
         (body,) = fork.bodies
         assert "| 1 worse; " in body
         assert "Against the baseline: **1 new failure**" in body
-        assert "- `quality` 1 \N{RIGHTWARDS ARROW} **0**: " in body
+        assert "- `quality` 1 \N{RIGHTWARDS ARROW} **0**, threshold " in body
         own = (fork.folder / "report" / "comment.md").read_text()
         start, end = "<summary>Evaluators", "[Workflow run]"
         assert own[own.index(start) : own.index(end)] == body[body.index(start) : body.index(end)]
@@ -224,6 +224,7 @@ class TestUntrustedReport:
                 "exit_code": 0,
                 "reasons": [hostile] * 3,
                 "notes": [hostile] * 3,
+                "unlisted_notes": [hostile] * 3,
                 "fail_on": "failed",
             },
         )
@@ -240,7 +241,7 @@ class TestUntrustedReport:
             "better": [],
         }
         trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
-        trend |= {"change_low": None, "change_high": None, "only_errors": False}
+        trend |= {"change_low": None, "change_high": None, "only_errors": False, "adjusted_for": 2}
         comparison = {"baseline": hostile, "no_baseline": hostile, "evaluators": [trend]}
         classes = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
         trend |= classes

@@ -87,7 +87,7 @@ def test_new_failures_show_reason_change_and_first_difference(golden: Golden) ->
     )
     assert "- `response_quality` 1 \N{RIGHTWARDS ARROW} **0.25**: turn 1: the wrong city" in text
     assert "- 1 more case fails in the same way: `to_rome_again`" in text
-    sides = "--- expected\n+++ this run\n"
+    sides = "@@ tool calls of turn 1 (- expected, + actual) @@\n"
     assert f'{sides}- find_flight(to="Rome", seats=2)\n+ find_flight(to="Paris"' in text
 
 

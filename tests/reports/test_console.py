@@ -14,9 +14,10 @@ from agentci.reports.console import (
     MAX_CASES,
     MAX_ITEMS,
     MAX_WIDTH,
-    comparison_lines,
+    list_worse,
     render_console,
 )
+from agentci.reports.failures import LOST_TITLE
 from agentci.reports.job_summary import SummaryReport
 from tests.conftest import Golden
 from tests.helpers.reports import (
@@ -141,12 +142,13 @@ def test_new_failures_come_before_known_ones() -> None:
     assert "\n    6 more cases fail in the same way: old1, " in text
 
 
-def test_more_than_five_cases_with_the_same_failures_are_shown_once() -> None:
+def test_cases_that_fail_for_the_same_reasons_are_shown_once() -> None:
     results = [make_result("failed", 0.1, case=f"c{n}", misses=["no answer"]) for n in range(7)]
     text = _render(make_report(results))
     assert text.count("- no answer") == 1
     assert "\n    6 more cases fail in the same way: c1, c2, c3, c4, c5, … and 1 more\n" in text
-    assert _render(make_report(results[:5])).count("- no answer") == 5
+    two = _render(make_report(results[:2]))
+    assert "\n    1 more case fails in the same way: c1\n" in two
 
 
 def test_cases_with_same_error_are_grouped() -> None:
@@ -258,17 +260,58 @@ def test_colour_tells_expected_calls_from_actual_ones() -> None:
     assert "\n      - - f is missing\n" in text
 
 
-def test_failures_are_not_listed_again_as_worse() -> None:
+def test_checks_that_are_gone_are_listed_once_and_failures_not_again() -> None:
     worse = (
         CheckChange(case="a", before=1.0, after=0.1, status="failed"),
-        CheckChange(case="b", before=1.0, after=None, status="removed"),
+        *(CheckChange(case=f"b{n}", before=1.0, after=None, status="removed") for n in range(7)),
     )
     compared = replace(TREND, worse=worse)
     comparison = Comparison(baseline="base", evaluators=(compared,))
     report = replace(make_report([make_result("failed", 0.1, case="a")]), comparison=comparison)
-    lines = [line for line in _render(report).splitlines() if line.startswith("  worse: ")]
-    assert lines == ["  worse: b > response_quality: 1 \N{RIGHTWARDS ARROW} removed"]
-    assert sum("  worse: " in f"  {line}" for line in comparison_lines(comparison)) == 2
+    section = _render(report).partition(f"{LOST_TITLE}\n")[2].partition("\n\n")[0]
+    arrow = "\N{RIGHTWARDS ARROW}"
+    names = "b0, b1, b2, b3, b4, … and 2 more"
+    assert section == f"  response_quality 1 {arrow} removed: {names}"
+    assert list(list_worse(comparison)) == [
+        f"worse: response_quality 1 {arrow} 0.1: a",
+        f"worse: response_quality 1 {arrow} removed: {names}",
+    ]
+
+
+def test_skipped_checks_that_passed_before_are_listed_once_with_their_reason() -> None:
+    results = [make_result("skipped", case=case, reason="no ship") for case in "ab"]
+    worse = (CheckChange(case="a", before=1.0, after=None, status="skipped"),)
+    comparison = Comparison(baseline="base", evaluators=(replace(TREND, worse=worse),))
+    report = replace(make_report(results), comparison=comparison)
+    text = _render(report)
+    lost = "  response_quality 1 \N{RIGHTWARDS ARROW} skipped: a (no ship)\n"
+    assert f"{LOST_TITLE}\n{lost}" in text
+    assert "Skipped checks\n  response_quality (1 case: b): no ship\n" in text
+    assert "checks skipped" not in text
+    for format_ in (CommentReport(), SummaryReport()):
+        page = text_of(format_, report)
+        assert "- `response_quality` 1 \N{RIGHTWARDS ARROW} skipped: `a` (no ship)\n" in page
+        skips = "- `response_quality`: no ship (1 case: `b`)\n"
+        assert f"<summary>Skipped: 1 check</summary>\n\n{skips}" in page
+
+
+def test_case_that_the_baselines_own_evaluators_passed_is_a_new_failure() -> None:
+    result = make_result("failed", 0.1, case="a")
+    change = CheckChange(case="a", before=1.0, after=0.1, status="failed", fails_before=True)
+    comparison = Comparison(baseline="base", evaluators=(replace(TREND, worse=(change,)),))
+    report = replace(
+        make_report([result]),
+        comparison=comparison,
+        baseline={result.id: BaselineCheck(status="failed", score=0.1)},
+    )
+    note = "; the baseline also fails with the current evaluators"
+    arrow = "\N{RIGHTWARDS ARROW}"
+    assert f"score 0.1, threshold 0.7, 1 {arrow} 0.1{note} (" in _render(report)
+    assert "\n  a: new failure, " in f"\n{_render(report)}"
+    for format_ in (CommentReport(), SummaryReport()):
+        page = text_of(format_, report)
+        assert f"1 \N{RIGHTWARDS ARROW} **0.1**, threshold 0.7{note}\n" in page
+        assert "**1 new failure**" in page
 
 
 def test_change_has_its_interval_in_every_format() -> None:

@@ -11,7 +11,7 @@ from agentci.model.result import (
     RunContent,
     TurnContent,
 )
-from agentci.reports.first_difference import WIDTH, format_first_difference
+from agentci.reports.first_difference import WIDTH, find_first_difference, format_more_differences
 
 
 def _call(name: str, **arguments: Any) -> CallContent:
@@ -99,11 +99,58 @@ def _turn(**given: Any) -> TurnContent:
     ],
 )
 def test_first_difference_is_a_diff(turns: list[TurnContent], lines: list[str]) -> None:
-    assert list(format_first_difference(RunContent(turns=tuple(turns)))) == lines
+    found = find_first_difference(RunContent(turns=tuple(turns)))
+    shown = [] if found is None else [line for _, part in found.list_parts() for line in part]
+    assert shown == lines
+
+
+def test_tool_calls_come_before_the_answer_and_others_are_counted() -> None:
+    turns = (
+        _turn(expected_answer="Yes."),
+        _turn(
+            expected_answer="No.",
+            expected_calls=(_expected("f", a=1), _expected("g"), _expected("h", a=1)),
+            calls=(_call("f", a=2), _call("g"), _call("i")),
+        ),
+        _turn(expected_answer="No.", expected_calls=(_expected("f", a=1),)),
+    )
+    found = find_first_difference(RunContent(turns=turns))
+    assert found is not None
+    assert list(found.list_parts()) == [
+        ("tool calls of turn 2 (- expected, + actual)", ("- f(a=1)", "+ f(a=2)")),
+        ("answer of turn 2 (- expected, + actual)", ("- No.", "+ Yes.")),
+    ]
+    assert (found.more_calls, found.more_answers) == (3, 1)
+
+
+def test_moved_call_counts_once() -> None:
+    turn = _turn(
+        expected_calls=(_expected("f", a=1), _expected("g", a=1)),
+        calls=(_call("g", a=1), _call("f", a=1)),
+    )
+    found = find_first_difference(RunContent(turns=(turn,)))
+    assert found is not None
+    assert found.more_calls == 0
+
+
+def test_baseline_is_named_as_reference() -> None:
+    turn = _turn(baseline=BaselineTurn(answer="No.", calls=()))
+    found = find_first_difference(RunContent(turns=(turn,)))
+    assert found is not None
+    [(label, _)] = found.list_parts()
+    assert label == "answer of turn 1 (- baseline, + this run)"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, ""), (1, "and 1 more difference"), (2, "and 2 more differences")]
+)
+def test_further_differences_are_counted(count: int, text: str) -> None:
+    assert format_more_differences(count) == text
 
 
 def test_long_texts_are_wrapped_and_shortened() -> None:
     turn = _turn(expected_answer="word " * 200, answer="other\n" * 200)
-    lines = format_first_difference(RunContent(turns=(turn,)))
-    assert len(lines) <= 6
-    assert max(map(len, lines)) <= WIDTH + 2
+    found = find_first_difference(RunContent(turns=(turn,)))
+    assert found is not None
+    assert len(found.answer) <= 6
+    assert max(map(len, found.answer)) <= WIDTH + 2

@@ -39,7 +39,7 @@ def test_tables_have_a_ruler_for_every_column() -> None:
         assert header.count("|") == ruler.count("|") == row.count("|")
 
 
-def test_comparison_shows_change_with_interval_and_classes_as_words() -> None:
+def test_comparison_shows_change_and_classes_as_words() -> None:
     before, after = (
         [
             make_result("passed", score, case=f"case {n}", evaluator="tone")
@@ -56,12 +56,12 @@ def test_comparison_shows_change_with_interval_and_classes_as_words() -> None:
     compared = compare_runs(before, after, (), baseline="base")
     text = _render(replace(make_report(after), comparison=compared))
     [row] = [line for line in text.splitlines() if line.startswith("| `tone` | 6 |")]
-    assert "| 0.87 (\u22120.03, 95 %: \u22120.51 to +0.1) |" in row.replace("\\", "")
+    assert "| 0.87 (\u22120.03) |" in row.replace("\\", "")
     assert "6 compared, 1 evaluated only now, 1 evaluated in neither run" in text
 
 
 def test_failed_check_without_judgement_shows_only_places() -> None:
-    block = job_summary.render_failed_check(replace(make_result("failed"), judgement=None))
+    block = job_summary.render_failed_checks([replace(make_result("failed"), judgement=None)])
     assert "Trace" in block
     assert "- " not in block
 
@@ -166,7 +166,7 @@ def test_long_error_keeps_its_beginning_and_end() -> None:
 def test_low_scoring_turns_are_shown_without_other_findings() -> None:
     result = make_result("failed", 0.5)
     judgement = Judgement(score=0.5, passed=False, turn_scores=(1.0, 0.0))
-    block = job_summary.render_failed_check(replace(result, judgement=judgement))
+    block = job_summary.render_failed_checks([replace(result, judgement=judgement)])
     assert '\n- turn 2: score 0; question "Book it"; no answer\n' in block
 
 
@@ -194,7 +194,7 @@ def test_oversized_check_is_shortened() -> None:
     calls = [{"name": "|" * 300, "args": None}] * 40
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     result = make_result("failed", details={"comparisons": [turn] * 5})
-    block = job_summary.render_failed_check(result)
+    block = job_summary.render_failed_checks([result])
     assert "Too long to show here" in block
     assert len(block.encode()) <= job_summary.MAX_CHECK_BYTES
 
@@ -204,7 +204,7 @@ def test_calls_and_misses_above_limit_are_counted() -> None:
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     misses = [f"miss {number}" for number in range(30)]
     result = make_result("failed", details={"comparisons": [turn]}, misses=misses)
-    block = job_summary.render_failed_check(result)
+    block = job_summary.render_failed_checks([result])
     assert "| 10 more |  |  |" in block
     assert "- … and 10 more" in block
 
@@ -239,7 +239,7 @@ class TestLargeReport:
         assert last.startswith("_Not shown: ")
         shown = text.count("<summary><code>")
         assert 0 < shown <= MAX_CASES
-        assert f"{4_000 - shown:,} failed checks" in last
+        assert "failure groups" in last
         assert "400 problems" in last
         assert last.endswith("See `results.json` for the full list._")
 

@@ -71,7 +71,8 @@ def test_page_is_equal_without_changes() -> None:
 class TestConsole:
     def test_each_change_is_a_line(self) -> None:
         assert (
-            "\nLooser than the base\n  threshold of tone: 0.8 → 0.1\n  2 eval cases removed: a, b\n"
+            "\nWarning: the policy is looser than the base's (2 changes)\n"
+            "  threshold of tone: 0.8 → 0.1\n  2 eval cases removed: a, b\n"
         ) in console(report_of(THRESHOLD, CASES))
 
     def test_several_configs_are_named(self) -> None:

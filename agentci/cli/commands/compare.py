@@ -10,7 +10,7 @@ from agentci.github.baseline.compare import BaselineResults, compare_results, ma
 from agentci.github.baseline.read import read_baseline_report
 from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Report
-from agentci.reports.console import comparison_lines
+from agentci.reports.console import list_comparison, list_worse
 
 
 def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> int:
@@ -32,7 +32,8 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
         match_configs(baseline, after.results), after.results, after.gates, complete=after.complete
     )
     lines = [
-        *comparison_lines(comparison),
+        *list_comparison(comparison),
+        *list_worse(comparison),
         *_list_warnings(before),
         *_list_warnings(after),
         *_find_incomplete_warnings(base, before),

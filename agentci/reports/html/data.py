@@ -27,6 +27,7 @@ from agentci.reports.case_outcomes import (
 )
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import load_content
+from agentci.reports.failures import list_causes
 from agentci.reports.html.markup import Markup, tag
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.report_format import (
@@ -353,8 +354,9 @@ def _describe_baseline(report: Report) -> JsonObject:
             ],
             "gone": baseline_text.count_gone(comparison),
             "worse": [
-                f"{evaluator} {scores}: {', '.join(truncate.truncate_list(cases, MAX_CASE_NAMES))}"
-                for evaluator, scores, cases in baseline_text.group_worse(comparison)
+                f"{each.evaluator} {each.change}: "
+                f"{', '.join(truncate.truncate_list(each.cases, MAX_CASE_NAMES))}"
+                for each in list_causes(report).lost
             ][:MAX_CHANGES],
             "remarks": list(baseline_text.list_remarks(comparison, with_outcomes=False)),
         }

@@ -14,8 +14,8 @@ from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
-from agentci.reports.failed_cases import make_case_url
 from agentci.reports.run_content import encode_content
+from agentci.reports.sections import make_case_url
 from tests.helpers.browser import PROGRAM, Browser, browser
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 from tests.helpers.support import ROOT
