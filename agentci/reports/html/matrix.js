@@ -44,7 +44,7 @@ function matrixView(params) {
     make(
       'table.matrix',
       { 'aria-rowcount': items.length + 1 },
-      make('thead', make('tr', searchHead(selection, found, set), columns.map((each) => columnHead(each, selection, set)), amountHeads(selection, set))),
+      make('thead', make('tr', searchHead(selection, found), columns.map((each) => columnHead(each, selection, set)), amountHeads(selection, set))),
       found.length ? body : null,
     ),
   );
@@ -142,7 +142,7 @@ function choice(key, label, value, options, set) {
   );
 }
 
-function searchHead({ query }, found, set) {
+function searchHead({ query }, found) {
   const field = make('input', {
     id: 'search',
     type: 'search',
@@ -153,7 +153,8 @@ function searchHead({ query }, found, set) {
     value: query,
     oninput: () => {
       clearTimeout(searchHead.timer);
-      searchHead.timer = setTimeout(() => set('q', field.value), 120);
+      // Another control may be used before: its value stays.
+      searchHead.timer = setTimeout(() => isList() && go(writeHash('/', { ...here.params, q: field.value })), 120);
     },
   });
   const isReading = query && CASES.some((each) => each.answers === undefined);
