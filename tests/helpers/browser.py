@@ -1,13 +1,15 @@
-"""A real browser, driven through the pipe of its DevTools protocol: no driver, no port."""
+"""Real browsers without a driver: Chromium by the pipe of DevTools, Firefox by Marionette."""
 
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedRWPair
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,32 @@ _FLAGS = (
 )
 
 
-class Browser:
-    """One page.
+class Page:
+    """A page that runs scripts."""
+
+    def run(self, script: str) -> Any:
+        """Return the value of an expression, which may be a promise."""
+        raise NotImplementedError
+
+    def wait(self, condition: str) -> None:
+        """Wait until an expression is true."""
+        for _ in range(10_000):
+            if self.run(condition):
+                return
+            time.sleep(0.02)  # not a timer of the page, which may not run scripts
+        raise AssertionError(f"never true: {condition}")
+
+    def texts(self, selector: str) -> list[str]:
+        """The texts of all visible elements."""
+        found: list[str] = self.run(
+            f"[...document.querySelectorAll({json.dumps(selector)})]"
+            ".filter((each) => each.checkVisibility()).map((each) => each.innerText)"
+        )
+        return found
+
+
+class Browser(Page):
+    """One page of Chromium.
 
     Attributes:
         faults: exceptions of the page, and violations of its content security policy.
@@ -63,22 +89,6 @@ class Browser:
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
-
-    def wait(self, condition: str) -> None:
-        """Wait until an expression is true."""
-        for _ in range(10_000):
-            if self.run(condition):
-                return
-            time.sleep(0.02)  # not a timer of the page, which may not run scripts
-        raise AssertionError(f"never true: {condition}")
-
-    def texts(self, selector: str) -> list[str]:
-        """The texts of all visible elements."""
-        found: list[str] = self.run(
-            f"[...document.querySelectorAll({json.dumps(selector)})]"
-            ".filter((each) => each.checkVisibility()).map((each) => each.innerText)"
-        )
-        return found
 
     def press(self, key: str) -> None:
         """Press a key, given by its name or its character."""
@@ -164,3 +174,79 @@ def browser(folder: Path) -> Iterator[Browser]:
         program.wait()
         os.close(commands)
         os.close(answers)
+
+
+FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
+_KEYS = {"Enter": "\ue007", "Escape": "\ue00c"}
+
+
+class Firefox(Page):
+    """One page of Firefox."""
+
+    def __init__(self, stream: "BufferedRWPair[Any, Any]") -> None:
+        self._stream = stream
+        self._number = 0
+        self._receive()
+        self._send("WebDriver:NewSession")
+
+    def open(self, page: Path, fragment: str = "") -> None:
+        """Load a file completely."""
+        self._send("WebDriver:Navigate", url="about:blank")
+        self._send("WebDriver:Navigate", url=f"{page.as_uri()}{fragment}")
+
+    def run(self, script: str) -> Any:
+        """Return the value of an expression, which may be a promise."""
+        found = self._send("WebDriver:ExecuteScript", script=f"return ({script})", args=[])
+        return found["value"]
+
+    def press(self, key: str) -> None:
+        """Press a key, given by its name or its character."""
+        value = _KEYS.get(key, key)
+        actions = [{"type": kind, "value": value} for kind in ("keyDown", "keyUp")]
+        self._send(
+            "WebDriver:PerformActions",
+            actions=[{"type": "key", "id": "keyboard", "actions": actions}],
+        )
+
+    def _send(self, command: str, **parameters: Any) -> Any:
+        self._number += 1
+        message = json.dumps([0, self._number, command, parameters]).encode()
+        self._stream.write(b"%d:%s" % (len(message), message))
+        self._stream.flush()
+        _, _, error, result = self._receive()
+        assert error is None, error
+        return result
+
+    def _receive(self) -> Any:
+        length = b""
+        while (digit := self._stream.read(1)) != b":":
+            assert digit, "the browser is gone"
+            length += digit
+        return json.loads(self._stream.read(int(length)))
+
+
+@contextmanager
+def firefox(folder: Path) -> Iterator[Firefox]:
+    """Firefox with its profile in ``folder``."""
+    assert FIREFOX is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "user.js").write_text('user_pref("marionette.port", 0);\n')
+    program = subprocess.Popen(
+        [FIREFOX, "--headless", "--marionette", "--no-remote", "--profile", str(folder)],
+        env={**os.environ, "HOME": str(folder)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        port = folder / "MarionetteActivePort"
+        while not (port.exists() and port.read_text()):
+            assert program.poll() is None, "Firefox does not start"
+            time.sleep(0.05)
+        with (
+            socket.create_connection(("127.0.0.1", int(port.read_text()))) as connection,
+            connection.makefile("rwb") as stream,
+        ):
+            yield Firefox(stream)
+    finally:
+        program.kill()
+        program.wait()

@@ -16,7 +16,7 @@ from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_case_url
-from tests.helpers.browser import PROGRAM, Browser, browser
+from tests.helpers.browser import FIREFOX, PROGRAM, Browser, browser, firefox
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 from tests.helpers.support import ROOT
 from tests.reports.html.pages import (
@@ -139,6 +139,14 @@ class TestOverview:
         assert page.run("document.activeElement.selectionStart") == 10
         page.press("Escape")
         assert page.run("document.activeElement.tagName") == "BODY"
+
+    def test_filter_chosen_right_after_a_search_is_kept(self, show: Show) -> None:
+        page = show(conversation_report())
+        page.press("/")
+        page.write("sorry")
+        page.run("document.querySelector('[data-filter=new]').click()")
+        page.wait("location.hash.includes('q=sorry')")
+        assert page.run("location.hash") == "#/?f=new&q=sorry"
 
     def test_filter_is_applied_and_cleared(self, show: Show) -> None:
         page = show(conversation_report())
@@ -752,6 +760,37 @@ def test_verdict_and_failures_are_shown_without_scripts(tmp_path: Path) -> None:
         window.open(tmp_path / "report.html")
         assert window.texts("h1") == ["Quality gate failed"]
         assert window.texts("h2")[0] == "books_a_flight \u203a tool_trajectory_avg_score"
+
+
+FIREFOX_STEPS = (
+    (("/", *"sorry"), "document.querySelectorAll('tr.row').length === 3"),
+    (("Escape", "n"), "location.hash === '#/?f=new'"),
+    (("j", "Enter"), "document.querySelector('.turn del')?.innerText.endsWith('Rome\"')"),
+    (("x",), "location.hash.endsWith('with=base')"),
+    (("]",), "document.querySelector('h1').innerText === 'to_rome_again'"),
+    (("c",), "document.querySelector('.compared') !== null"),
+    (("t",), "document.documentElement.dataset.theme === 'dark'"),
+    (("?",), "document.querySelector('dialog').open"),
+)
+
+
+@pytest.mark.skipif(FIREFOX is None, reason="there is no Firefox")
+def test_page_works_in_firefox(tmp_path: Path) -> None:
+    """Views, search, filters, keys, differences, folds and colours."""
+    file = tmp_path / "report.html"
+    with firefox(tmp_path / "firefox") as page:
+        file.write_text(page_of(conversation_report()), encoding="utf-8")
+        page.open(file)
+        assert page.texts(".change .first dt") == ["Tool call", "Baseline", "This run"]
+        for keys, condition in FIREFOX_STEPS:
+            for key in keys:
+                page.press(key)
+            page.wait(condition)
+        file.write_text(page_of(transcript_report(STDIN)), encoding="utf-8")
+        page.open(file, TRANSCRIPT)
+        page.run("document.querySelector('.transcript summary').click()")
+        page.wait("document.querySelector('.transcript pre') !== null")
+        assert page.texts(".transcript pre")[0].startswith("{")
 
 
 class _Artifact(BaseHTTPRequestHandler):
