@@ -39,6 +39,8 @@ NODE: Final = "node"
 CODE_OPTION: Final = "-e"
 # Substitutes for AgentV's SDKs, for repositories that have not installed them.
 SDK_FOLDER: Final = Path(agentci.execution.child.__file__).parent / "agentv"
+# The arguments with which Bun finds them.
+BUN_ARGUMENTS: Final = ("run", "--preload", str(SDK_FOLDER / "bun.mjs"))
 _SDK_IMPORT: Final = re.compile(rb"""['"](@agentv/(?:eval|sdk))['"]""")
 
 # The first line of a script; `env` takes several words only after `-S`.
@@ -70,20 +72,26 @@ def find_substitute_command(
     runtime = SUBSTITUTE_RUNTIMES.get(program)
     if runtime is None:
         return None
-    is_installed = program != NODE and _find_on_path(program, services) is not None
+    installed = None if program == NODE else _find_on_path(program, services)
     words = arguments[1:] if arguments[:1] == ["run"] else arguments
     if program == NODE and words[:1] == [CODE_OPTION]:
-        named = next((each for each in words if Path(each).suffix in node.TYPESCRIPT), "")
-        interpreter, *_ = node.command_for(Path(named), search_path=services.search_path)
-        return (interpreter, *_make_sdk_arguments(Path(named), b""), *words)
-    if not words or Path(words[0]).suffix not in runtime.EXTENSIONS:
+        return _find_node_for_code(words, services)
+    is_script = bool(words) and Path(words[0]).suffix in runtime.EXTENSIONS
+    script = folder / words[0] if is_script else folder
+    content = _read_script(script, roots, MAX_SCRIPT_BYTES) if is_script else None
+    if content is None:
         return None
-    script = folder / words[0]
-    content = _read_script(script, roots, MAX_SCRIPT_BYTES)
-    if content is None or (is_installed and not _lacks_sdk(script, content)):
-        return None
+    if installed is not None:
+        return (installed, *BUN_ARGUMENTS, *words) if _lacks_sdk(script, content) else None
     interpreter, *others = runtime.command_for(script, search_path=services.search_path)
     return (interpreter, *_make_sdk_arguments(script, content), *others, *words[1:])
+
+
+def _find_node_for_code(words: Sequence[str], services: Services) -> tuple[str, ...]:
+    """The command that runs code, with a Node.js for TypeScript if a word names such a file."""
+    named = next((each for each in words if Path(each).suffix in node.TYPESCRIPT), "")
+    interpreter, *_ = node.command_for(Path(named), search_path=services.search_path)
+    return (interpreter, *_make_sdk_arguments(Path(named), b""), *words)
 
 
 def _read_script(path: Path, roots: Iterable[Path], limit_bytes: int) -> bytes | None:

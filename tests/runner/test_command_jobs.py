@@ -58,7 +58,7 @@ def test_first_line_behind_link_out_of_workspace_is_not_read(folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("script", "package", "is_replaced"),
+    ("script", "package", "is_preloaded"),
     [
         (SDK_SCRIPT, None, True),
         (SDK_SCRIPT, "@agentv/sdk", False),
@@ -66,8 +66,8 @@ def test_first_line_behind_link_out_of_workspace_is_not_read(folder: Path) -> No
         ("import 'fs'\n", None, False),
     ],
 )
-def test_installed_bun_is_replaced_only_if_it_would_download_the_sdk(
-    folder: Path, script: str, package: str | None, is_replaced: bool
+def test_installed_bun_gets_the_sdk_only_if_it_would_download_it(
+    folder: Path, script: str, package: str | None, is_preloaded: bool
 ) -> None:
     programs = folder.parent / "programs"
     programs.mkdir()
@@ -78,9 +78,16 @@ def test_installed_bun_is_replaced_only_if_it_would_download_the_sdk(
     if package is not None:
         (folder / "node_modules" / package).mkdir(parents=True)
     services = make_services(folder, {"PATH": f"{programs}:{PATH}"})
-    command = ("bun", "run", "evals/check.js")
+    command = ("bun", "run", "evals/check.js", "more")
     found = find_substitute_command(command, folder, services, [folder])
-    assert (found is not None) is is_replaced
+    if not is_preloaded:
+        assert found is None
+        return
+    assert found is not None
+    bun, run, option, preloaded, *words = found
+    assert (bun, run, option) == (str(programs / "bun"), "run", "--preload")
+    assert Path(preloaded).is_file()
+    assert words == ["evals/check.js", "more"]
 
 
 def test_unreadable_script_has_no_substitute(folder: Path) -> None:
