@@ -35,7 +35,7 @@ from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
 from agentci.github.events import GitHubContext, read_github_context
 from agentci.github.workflow import Workflow
-from agentci.remote.run_sources import EVALUATORS_TOKEN_VARIABLE, Sources, read_source_context
+from agentci.remote.programs import EVALUATORS_TOKEN_VARIABLE, Sources, read_source_context
 from agentci.runner.services import Interruption, Services
 from agentci.version import __version__
 

@@ -30,7 +30,7 @@ from agentci.model.choices import (
     ReportFormat,
 )
 from agentci.model.problem import Problem
-from agentci.model.shard import AUTO_SHARD, MAX_SHARDS, Shard, parse_shard
+from agentci.model.result import AUTO_SHARD, MAX_SHARDS, Shard, parse_shard
 
 MAX_JOBS = 256
 PERCENT: Final = 100

@@ -23,10 +23,10 @@ from agentci.model.result import (
     SCORED_STATUSES,
     CheckResult,
     Decision,
+    Shard,
     Status,
     Totals,
 )
-from agentci.model.shard import Shard
 from agentci.model.values import replace
 
 ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]

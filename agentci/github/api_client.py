@@ -12,7 +12,7 @@ from agentci._util.http_client import GET, POST, HttpClient
 from agentci._util.text import escape, truncate
 from agentci.errors import FetchError, GitHubError
 from agentci.model.json import Json, JsonObject
-from agentci.remote.run_sources import read_token_input
+from agentci.remote.programs import read_token_input
 
 GITHUB_API: Final = "https://api.github.com"
 HINT_WITHOUT_LOGIN: Final = "in a workflow set the input github-token; elsewhere set GITHUB_TOKEN"

@@ -14,7 +14,7 @@ from agentci.model.program import LOCK_NAME, Lock, LockedProgram, ProgramSnapsho
 from agentci.model.values import replace
 from agentci.remote.cache import EvaluatorCache
 from agentci.remote.cache_index import CachedEvaluator, EvaluatorKey
-from agentci.remote.run_sources import Sources
+from agentci.remote.programs import Sources
 
 if TYPE_CHECKING:
     from agentci.execution.environments import EnvironmentStore

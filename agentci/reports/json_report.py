@@ -19,8 +19,8 @@ from agentci.model.result import (
     ModelCost,
     Report,
     RunInfo,
+    ShardInfo,
 )
-from agentci.model.shard import ShardInfo
 from agentci.reports import results_json
 from agentci.reports.case_outcomes import list_case_outcomes
 from agentci.reports.content_limits import MAX_FIELD_CHARACTERS, FieldCutter

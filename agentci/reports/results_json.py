@@ -38,6 +38,7 @@ from agentci.model.gate import (
 from agentci.model.json import JsonObject
 from agentci.model.problem import Severity
 from agentci.model.result import (
+    MAX_SHARDS,
     CaseState,
     ContentLevel,
     CutCharacters,
@@ -46,7 +47,6 @@ from agentci.model.result import (
     TrialStrategy,
     TurnContent,
 )
-from agentci.model.shard import MAX_SHARDS
 from agentci.model.trace import Milliseconds, RunSpan, TokenTotals
 
 # Larger numbers are rejected: their sum could overflow to infinity.

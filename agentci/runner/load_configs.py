@@ -38,7 +38,7 @@ from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
 from agentci.model.requests import RequiredService, RequiredVariables
 from agentci.model.values import replace
-from agentci.remote.run_sources import Sources
+from agentci.remote.programs import Sources
 from agentci.runner.load_eval_sets import NamedEvalSet, load_checked_eval_sets
 from agentci.runner.services import Services
 

@@ -23,8 +23,7 @@ from agentci.evaluators.evaluator import covers_case
 from agentci.model.case import Case, CaseSummary, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.gate import Gate
 from agentci.model.problem import COMMAND_LINE, Problem
-from agentci.model.result import Provenance
-from agentci.model.shard import Shard, ShardInfo
+from agentci.model.result import Provenance, Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.recordings.registry import FORMAT_NAMES
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace

@@ -11,8 +11,7 @@ from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError, InterruptionError
 from agentci.execution.registry import Executors
 from agentci.model.program import Agent
-from agentci.remote.programs import ProgramTable
-from agentci.remote.run_sources import Sources
+from agentci.remote.programs import ProgramTable, Sources
 
 if TYPE_CHECKING:
     from agentci.judges.budget import Budget

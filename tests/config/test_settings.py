@@ -5,7 +5,7 @@ import pytest
 from agentci.config.options import OPTIONS
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
-from agentci.model.shard import Shard
+from agentci.model.result import Shard
 
 
 def test_missing_options_have_defaults() -> None:

@@ -23,7 +23,7 @@ from agentci._util.http import HttpLimits
 from agentci._util.http_client import HttpClient
 from agentci.cli.main import run_command
 from agentci.model.values import replace
-from agentci.remote.run_sources import Sources, read_source_context
+from agentci.remote.programs import Sources, read_source_context
 from tests._util.http.servers import Answer, Asked, Raw, head, script, serve
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, Ran, cache_of, make_session, run_agentci

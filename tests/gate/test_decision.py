@@ -11,8 +11,7 @@ from agentci.gate.decision import compute_totals, decide, decide_shard, group_re
 from agentci.model.choices import FailOn
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Place, Problem
-from agentci.model.result import CheckResult, Decision, Status, Totals
-from agentci.model.shard import Shard
+from agentci.model.result import CheckResult, Decision, Shard, Status, Totals
 from agentci.model.values import replace
 from tests.helpers.building import values
 from tests.helpers.reports import make_result

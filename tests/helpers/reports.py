@@ -9,8 +9,7 @@ from agentci.model.choices import FailOn
 from agentci.model.gate import GatePolicy, GateThresholds
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import Place, Problem
-from agentci.model.result import CheckResult, Provenance, Report, Status
-from agentci.model.shard import Shard, ShardInfo
+from agentci.model.result import CheckResult, Provenance, Report, Shard, ShardInfo, Status
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 from agentci.reports.annotations import make_annotations

@@ -27,7 +27,7 @@ from agentci.github.events import read_github_context
 from agentci.github.workflow import Workflow
 from agentci.model.problem import Problem
 from agentci.model.values import replace
-from agentci.remote.run_sources import Sources, read_source_context
+from agentci.remote.programs import Sources, read_source_context
 from agentci.runner.services import Services
 
 ROOT = Path(__file__).resolve().parents[2]

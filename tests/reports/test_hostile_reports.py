@@ -17,8 +17,7 @@ from agentci.model.choices import JUNIT_FORMATS, JUnitFormat
 from agentci.model.gate import Gate, GatePolicy, GateThresholds, PolicyChange, PolicyComparison
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.problem import COMMAND_LINE, Place, Problem
-from agentci.model.result import CheckResult, Decision, Report, Totals
-from agentci.model.shard import Shard, ShardInfo
+from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo, Totals
 from agentci.model.trace import Trace, Turn
 from agentci.reports.action_outputs import make_outputs, render_outputs
 from agentci.reports.case_summary import make_case_summary

@@ -4,8 +4,7 @@ import pytest
 
 from agentci._util.text.escape import markdown_prose
 from agentci.model.gate import Gate, GatePolicy
-from agentci.model.result import JudgeSpending, ModelCost, Report
-from agentci.model.shard import Shard, ShardInfo
+from agentci.model.result import JudgeSpending, ModelCost, Report, Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.reports.console import render_console
 from agentci.reports.job_summary import SummaryReport

@@ -13,7 +13,7 @@ from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.model.case import Case
 from agentci.model.gate import Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Place
-from agentci.model.shard import Shard, parse_shard
+from agentci.model.result import Shard, parse_shard
 from agentci.model.values import replace
 from agentci.reports.case_summary import make_case_summary
 from agentci.runner.check import Check

@@ -6,8 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.model.problem import Place, Problem
-from agentci.model.result import Report
-from agentci.model.shard import ShardInfo
+from agentci.model.result import Report, ShardInfo
 
 REPORT_NAME: Final = "results.json"
 MAX_REPORT_BYTES: Final = 256 * 1024**2

@@ -21,10 +21,11 @@ from agentci.model.result import (
     RepeatRecord,
     Report,
     RunContent,
+    Shard,
+    ShardInfo,
     Totals,
     TrialRecord,
 )
-from agentci.model.shard import Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.reports import results_json
 from agentci.reports.case_summary import excerpt_turn

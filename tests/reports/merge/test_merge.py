@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from agentci.model.choices import FAIL_ON_CHOICES, FailOn
 from agentci.model.gate import Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Problem
-from agentci.model.result import CheckResult, Report
-from agentci.model.shard import Shard, ShardInfo
+from agentci.model.result import CheckResult, Report, Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.report_files import ReportFile

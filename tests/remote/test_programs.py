@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci._util.http import OfflineHttp
-from agentci.remote.run_sources import read_source_context, read_token_input
+from agentci.remote.programs import read_source_context, read_token_input
 from agentci.remote.sources.source import SourceContext
 
 API, RAW = "https://api.github.com", "https://raw.githubusercontent.com"
