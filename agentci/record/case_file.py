@@ -22,6 +22,10 @@ YAML_SUFFIXES: Final = (".yaml", ".yml")
 EXAMPLE: Final = '{"id": "refund", "input": "Can I return it?"}'
 HINT: Final = f"a case is an object such as {EXAMPLE}"
 MAX_ID: Final = 200
+# Each case is a process of its own.
+MAX_CASES: Final = 10_000
+# Linux starts no process with an argument or a variable of 128 KiB.
+MAX_INPUT_BYTES: Final = 100 * 1024
 
 
 class RecordCase(Struct, frozen=True, kw_only=True):
@@ -42,11 +46,14 @@ def read_cases(data: bytes, *, file: str) -> tuple[RecordCase, ...]:
     """Read a file with cases; other keys than ``id`` and ``input`` are for other tools.
 
     Raises:
-        InputError: with a problem for each invalid case, or if there are no cases.
+        InputError: with a problem for each invalid case, or if there are none or too many.
     """
     cases: dict[str, RecordCase] = {}
     problems: list[Problem] = []
     for number, (value, place) in enumerate(_read_items(data, file), start=1):
+        if number > MAX_CASES:
+            message, hint = f"more than {MAX_CASES:,} cases", "split the file"
+            raise InputError.from_message(message, place=place, hint=hint)
         case = _read_case(value, number)
         if isinstance(case, RecordCase) and case.id in cases:
             case = f"duplicate id {quote_name(case.id)}"
@@ -133,6 +140,11 @@ def _read_case(value: Json, number: int) -> RecordCase | str:
         problem = f"`id` of case {number} is longer than {MAX_ID} characters or not printable"
     elif text is None and not name:
         problem = f"case {number} has neither `id` nor `input`"
+    elif isinstance(text, str) and len(text.encode("utf-8", "replace")) > MAX_INPUT_BYTES:
+        problem = (
+            f"`input` of case {number} is larger than {MAX_INPUT_BYTES // 1024} KiB; give the name "
+            "of a file, which the agent reads"
+        )
     if isinstance(text, str | None) and not problem:
         return RecordCase(id=name or f"case-{number}", input=text, is_named=bool(name))
     if isinstance(text, list) and not problem:

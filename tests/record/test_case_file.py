@@ -1,7 +1,15 @@
+import json
+
 import pytest
 
 from agentci.errors import InputError
-from agentci.record.case_file import RecordCase, choose_cases, read_cases
+from agentci.record.case_file import (
+    MAX_CASES,
+    MAX_INPUT_BYTES,
+    RecordCase,
+    choose_cases,
+    read_cases,
+)
 from tests.helpers.recordings import eval_case, eval_set, eval_set_of
 
 FIRST = RecordCase(id="a", input="One")
@@ -69,6 +77,22 @@ def test_invalid_cases_are_problems_with_places(content: bytes, place: str, mess
 def test_invalid_yaml_is_a_problem(content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_cases(content, file="c.yaml")
+
+
+def test_number_and_size_of_cases_are_bounded() -> None:
+    line = b'{"input": "Hi"}\n'
+    assert len(read_cases(line * MAX_CASES, file="c.jsonl")) == MAX_CASES
+    with pytest.raises(InputError) as caught:
+        read_cases(line * MAX_CASES + b"{}\n", file="c.jsonl")
+    [problem] = caught.value.problems
+    assert str(problem) == "c.jsonl:10001: more than 10,000 cases (split the file)"
+    large = json.dumps({"input": "x" * MAX_INPUT_BYTES}).encode()
+    [case] = read_cases(large, file="c.jsonl")
+    assert len(case.input or "") == MAX_INPUT_BYTES
+    with pytest.raises(InputError) as caught:
+        read_cases(large.replace(b"x", "é".encode(), 1), file="c.jsonl")
+    [problem] = caught.value.problems
+    assert problem.message.startswith("`input` of case 1 is larger than 100 KiB; give the name of")
 
 
 def test_unknown_case_is_a_problem() -> None:
