@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agentci._util.text.secrets import Redactor
-from agentci.record.exchange_log import ExchangeLog
+from agentci.record.exchanges import ExchangeLog
 from agentci.record.http_server import ServerRequest, serve_requests
 from agentci.record.otlp_receiver import JSON_TYPE, PROTOBUF, OtlpReceiver
 from agentci.record.proxy import RecordingProxy

@@ -6,16 +6,16 @@ turn. A turn that runs while a tool call is open, and was asked what the argumen
 is a sub-agent's.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from agentci.model.json import Json
-from agentci.record import history
 from agentci.record.exchanges import Exchange
-from agentci.record.history import HistoryPart
 from agentci.recordings.telemetry.messages import (
+    SpanMessage,
     SpanMessages,
     ToolCallPart,
     ToolResponsePart,
@@ -24,6 +24,9 @@ from agentci.recordings.telemetry.messages import (
 
 # Shorter arguments of a tool call are in many questions.
 MIN_ARGUMENT_CHARACTERS: Final = 8
+_ASSISTANT: Final = "assistant"
+# One part of a message, in a form that clients do not change when they send it again.
+HistoryPart: TypeAlias = tuple[str, str]
 
 
 class CallStep(Struct, kw_only=True, eq=False):
@@ -67,7 +70,7 @@ class RebuiltTurn(Struct, kw_only=True, eq=False):
     @property
     def question(self) -> str:
         """What the user asked."""
-        return history.find_question(self.steps[0].messages)
+        return find_question(self.steps[0].messages)
 
 
 class _Conversation(Struct, kw_only=True, eq=False):
@@ -89,11 +92,11 @@ def rebuild_turns(exchanges: Iterable[Exchange]) -> tuple[RebuiltTurn, ...]:
     conversations: list[_Conversation] = []
     for exchange in _drop_retried(sorted(exchanges, key=lambda one: one.started)):
         messages = exchange.request.messages
-        given = history.make_history(messages)
+        given = make_history(messages)
         found = _find_conversation(exchange, given, conversations)
         if found is None:
             found = _find_handover(exchange, given, conversations)
-            new = history.find_last_question(messages)
+            new = find_last_question(messages)
         else:
             new = _find_new_messages(found, messages, given)
         if found is None:
@@ -102,7 +105,7 @@ def rebuild_turns(exchanges: Iterable[Exchange]) -> tuple[RebuiltTurn, ...]:
         keeps_history = exchange.request.previous or exchange.request.conversation
         before = found.history if keeps_history else ()
         _add_step(found, exchange, new)
-        found.history = (*before, *given, *history.make_history(exchange.reply.messages))
+        found.history = (*before, *given, *make_history(exchange.reply.messages))
     turns = [turn for each in conversations for turn in each.turns]
     _assign_subagents(turns)
     own = (turn for turn in turns if not turn.is_delegated)
@@ -114,7 +117,7 @@ def _drop_retried(exchanges: Sequence[Exchange]) -> list[Exchange]:
     later: set[tuple[HistoryPart, ...]] = set()
     left: list[Exchange] = []
     for exchange in reversed(exchanges):
-        given = history.make_history(exchange.request.messages)
+        given = make_history(exchange.request.messages)
         if not exchange.failed or given not in later:
             left.append(exchange)
         later.add(given)
@@ -132,9 +135,9 @@ def _find_conversation(
     if request.conversation is not None:
         same = (c for c in candidates if _get_conversation_id(c) == request.conversation)
         return next(same, None)
-    answered = history.list_answered_ids(history.drop_answered(request.messages))
-    by_id = [c for c in candidates if answered & history.list_call_ids(c.open_calls)]
-    going_on = [c for c in candidates if history.has_beginning(given, c.history)]
+    answered = list_answered_ids(drop_answered(request.messages))
+    by_id = [c for c in candidates if answered & list_call_ids(c.open_calls)]
+    going_on = [c for c in candidates if has_beginning(given, c.history)]
     if both := [c for c in by_id if c in going_on]:
         return _choose_longest(_prefer_trace(both, exchange.trace))
     if len(by_id) == 1:
@@ -156,14 +159,13 @@ def _find_rewritten(
 
     Frameworks add reasoning to them, or shorten them.
     """
-    outline = history.make_outline(given)
+    outline = make_outline(given)
     if len(outline) == len(given):
         return []
     found = [
         each
         for each in candidates
-        if history.has_beginning(outline, history.make_outline(each.history))
-        and not _contradicts(each, answered)
+        if has_beginning(outline, make_outline(each.history)) and not _contradicts(each, answered)
     ]
     return found if len(found) == 1 else []
 
@@ -174,7 +176,7 @@ def _get_conversation_id(conversation: _Conversation) -> str | None:
 
 def _contradicts(conversation: _Conversation, answered: frozenset[str]) -> bool:
     """Whether a request answers other tool calls than those of the conversation."""
-    requested = history.list_call_ids(conversation.open_calls)
+    requested = list_call_ids(conversation.open_calls)
     return bool(answered and requested) and answered.isdisjoint(requested)
 
 
@@ -192,12 +194,12 @@ def _find_handover(
     """
     for each in reversed(conversations):
         first = each.turns[-1].steps[0]
-        asked = history.make_history(history.find_last_question(first.exchange.request.messages))
+        asked = make_history(find_last_question(first.exchange.request.messages))
         rest = given[len(asked) :]
         if (
             each.open_calls
             and each.last.exchange.answered <= exchange.started
-            and history.has_beginning(given, asked)
+            and has_beginning(given, asked)
             and all(role == "user" for role, _ in rest)
         ):
             return each
@@ -207,14 +209,14 @@ def _find_handover(
 def _find_new_messages(
     found: _Conversation, messages: SpanMessages, given: Sequence[HistoryPart]
 ) -> SpanMessages:
-    if history.has_beginning(given, found.history):
-        return history.drop_beginning(messages, found.history)
-    return history.drop_answered(messages)
+    if has_beginning(given, found.history):
+        return drop_beginning(messages, found.history)
+    return drop_answered(messages)
 
 
 def _add_step(found: _Conversation, exchange: Exchange, new: SpanMessages) -> None:
     step = CallStep(exchange=exchange, messages=new, results={}, subagents={})
-    if not found.turns or (not found.open_calls and history.find_question(new)):
+    if not found.turns or (not found.open_calls and find_question(new)):
         found.turns.append(RebuiltTurn(conversation=found.number, steps=[step]))
         return
     last = found.last
@@ -288,3 +290,99 @@ def _iterate_texts(value: Json) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _iterate_texts(inner)
+
+
+# What the history of a request repeats, and what is new in it
+
+
+def make_history(messages: Iterable[SpanMessage]) -> tuple[HistoryPart, ...]:
+    """List what messages contain, without instructions and reasoning.
+
+    Texts of the assistant that follow each other are one: clients split and join them.
+    """
+    parts: list[HistoryPart] = []
+    for message in messages:
+        _add_parts(parts, message)
+    return tuple(parts)
+
+
+def _add_parts(parts: list[HistoryPart], message: SpanMessage) -> None:
+    for role, text in _list_parts(message):
+        if role == _ASSISTANT and parts and parts[-1][0] == role:
+            text = parts.pop()[1] + text  # noqa: PLW2901 (joins the two)
+        parts.append((role, text))
+
+
+def make_outline(parts: Iterable[HistoryPart]) -> tuple[HistoryPart, ...]:
+    """Return a history without the texts of the assistant."""
+    return tuple(part for part in parts if part[0] != _ASSISTANT)
+
+
+def has_beginning(history: Sequence[HistoryPart], beginning: Sequence[HistoryPart]) -> bool:
+    """Return whether a history goes on from a beginning that is not empty."""
+    size = len(beginning)
+    return 0 < size < len(history) and tuple(history[:size]) == tuple(beginning)
+
+
+def drop_beginning(messages: SpanMessages, beginning: Sequence[HistoryPart]) -> SpanMessages:
+    """Return the messages that come after the beginning of their history."""
+    parts: list[HistoryPart] = []
+    for index, message in enumerate(messages, start=1):
+        _add_parts(parts, message)
+        if parts == [*beginning]:
+            return messages[index:]
+    return messages
+
+
+def find_last_question(messages: SpanMessages) -> SpanMessages:
+    """Return the messages from the last run of the user's on; all if there is none."""
+    end = next((i for i in reversed(range(len(messages))) if _is_question(messages[i])), None)
+    if end is None:
+        return messages
+    start = end
+    while start > 0 and _is_question(messages[start - 1]):
+        start -= 1
+    return messages[start:]
+
+
+def drop_answered(messages: SpanMessages) -> SpanMessages:
+    """Return the messages after the last one of the assistant."""
+    last = [i for i, message in enumerate(messages) if message.role == _ASSISTANT]
+    return messages[last[-1] + 1 :] if last else messages
+
+
+def find_question(messages: SpanMessages) -> str:
+    """Join the text of the user; empty if there is none."""
+    return "\n".join(one.content.text or "" for one in messages if _is_question(one))
+
+
+def list_answered_ids(messages: SpanMessages) -> frozenset[str]:
+    """Return the ids of the tool calls whose results are in the messages."""
+    return frozenset(one.id for one in extract_tool_responses(messages) if one.id)
+
+
+def list_call_ids(calls: Iterable[ToolCallPart]) -> frozenset[str]:
+    """Return the ids of tool calls."""
+    return frozenset(call.id for call in calls if call.id)
+
+
+def _is_question(message: SpanMessage) -> bool:
+    return message.role == "user" and bool(message.content.text)
+
+
+def _list_parts(message: SpanMessage) -> Iterator[HistoryPart]:
+    if message.role == "system":
+        return
+    content = message.content
+    for response in content.responses:
+        yield "result", _normalize_value(response.value)
+    if text := "".join((content.text or "").split()):
+        yield message.role, text
+    elif message.role == "user" and content.has_more and not content.responses:
+        yield message.role, "(other content)"
+    for call in content.calls:
+        yield "call", f"{call.name} {_normalize_value(call.arguments or {})}"
+
+
+def _normalize_value(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -19,7 +19,7 @@ from agentci.errors import FetchError
 from agentci.model.values import replace
 from agentci.record.apis import openai_chat
 from agentci.record.apis.registry import API_VARIABLES, SUFFIXES, find_api_or_other
-from agentci.record.exchange_log import ExchangeLog, OpenExchange
+from agentci.record.exchanges import ExchangeLog, OpenExchange
 from agentci.record.http_server import (
     MAX_DIGITS,
     IncompleteBodyError,

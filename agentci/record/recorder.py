@@ -24,8 +24,7 @@ from agentci.record.apis import other_requests
 from agentci.record.apis.registry import find_unrecorded_service
 from agentci.record.case_file import MAX_ID, RecordCase
 from agentci.record.conversations import rebuild_turns
-from agentci.record.exchange_log import ExchangeLog
-from agentci.record.exchanges import FIRST_ERROR, Exchange, parse_exchanges
+from agentci.record.exchanges import FIRST_ERROR, Exchange, ExchangeLog, parse_exchanges
 from agentci.record.http_server import (
     RequestHandler,
     ServerAddress,

@@ -22,8 +22,7 @@ from agentci.record.apis.registry import (
     SUFFIXES,
     find_api_or_other,
 )
-from agentci.record.exchange_log import ExchangeLog
-from agentci.record.exchanges import decompress
+from agentci.record.exchanges import ExchangeLog, decompress
 from agentci.record.http_server import (
     RequestHandler,
     ServerRequest,

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from agentci._util.text.secrets import Redactor
-from agentci.record.exchange_log import ExchangeLog
-from agentci.record.exchanges import Exchange, parse_exchanges
+from agentci.record.exchanges import Exchange, ExchangeLog, parse_exchanges
 from agentci.record.http_server import ServerAddress, ServerRequest, serve_requests
 from agentci.record.proxy import RecordingProxy, make_api_variables
 from agentci.record.redaction import RecordingRedactor
@@ -187,7 +186,7 @@ def test_compressed_response_is_passed_on_as_it_is_and_understood() -> None:
 def test_response_beyond_the_limit_is_passed_on_and_not_kept(
     monkeypatch: pytest.MonkeyPatch, *, is_packed: bool
 ) -> None:
-    monkeypatch.setattr("agentci.record.exchange_log.MAX_RESPONSE_BYTES", 1000)
+    monkeypatch.setattr("agentci.record.exchanges.MAX_RESPONSE_BYTES", 1000)
     monkeypatch.setattr("agentci.record.exchanges.MAX_UNPACKED_BYTES", 1000)
     content = b'{"choices": [{"message": {"content": "Hi"}}]}'.rjust(5000)
     sent = gzip.compress(content) if is_packed else content
