@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from agentci.model.case import AgentvCase, EvalCase, Expectation
 from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.program import LocalProgram, Program
+from agentci.model.requests import KEYS_WITHOUT_EFFECT
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -23,21 +24,6 @@ _WORD: Final = re.compile(r"[\w./+~-]+")
 def split_words(command_line: Sequence[str]) -> Iterator[str]:
     """Yield the arguments of a command line and the words within them, each once."""
     yield from dict.fromkeys(word for part in command_line for word in (part, *_WORD.findall(part)))
-
-
-# Keys of entries that change neither a score nor whether it passes, with the names of the fields of
-# requests that they become.
-KEYS_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "required": "required",
-    "timeout": "timeout_seconds",
-    "memory_mb": "memory_mb",
-    "processes": "processes",
-    "isolation": "isolation",
-    "cache": "cached",
-    "allow_source": "allow_source",
-    "api_key_env": "key_variable",
-    "credential_ref": "credential_ref",
-}
 
 
 class FileContents:

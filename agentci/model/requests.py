@@ -1,6 +1,6 @@
 """Requests of evaluators and the responses to them: comparable, cacheable values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -169,6 +169,21 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
     image: str = ""
     cached: bool = False
     unrecorded: tuple[Unrecorded, ...] = ()
+
+
+# Keys of entries that change neither a score nor whether it passes, with the names of the fields of
+# requests that they become.
+KEYS_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "required": "required",
+    "timeout": "timeout_seconds",
+    "memory_mb": "memory_mb",
+    "processes": "processes",
+    "isolation": "isolation",
+    "cache": "cached",
+    "allow_source": "allow_source",
+    "api_key_env": "key_variable",
+    "credential_ref": "credential_ref",
+}
 
 
 class RunProgram(ExecutionRequest, frozen=True, kw_only=True):

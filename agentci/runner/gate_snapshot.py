@@ -11,12 +11,7 @@ from msgspec import Struct
 from agentci._util.text import json_text
 from agentci._util.workspace import Workspace
 from agentci.config.suite import EvalFileCase, Suite
-from agentci.evaluators.definition import (
-    KEYS_WITHOUT_EFFECT,
-    Definition,
-    Facts,
-    FileContents,
-)
+from agentci.evaluators.definition import Definition, Facts, FileContents
 from agentci.evaluators.evaluator import ComparableEvaluator, Evaluator
 from agentci.evaluators.metrics import tool_trajectory
 from agentci.gate.policy_changes import match_cases
@@ -26,6 +21,7 @@ from agentci.model.gate import RESULTS_PREFIX, EvaluatorSettings, Gate
 from agentci.model.json import Json
 from agentci.model.judgement import EvaluatorIdentity, Repetition
 from agentci.model.problem import Place
+from agentci.model.requests import KEYS_WITHOUT_EFFECT
 from agentci.model.sources import MetricThreshold, ResultsSource, RunSource
 from agentci.model.values import list_field_names, replace
 from agentci.runner.fingerprints import SourceDigests
