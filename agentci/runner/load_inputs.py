@@ -248,7 +248,8 @@ def find_recordings(
     for pattern, paths in found.items():
         if not paths:
             message = f"no trace file matches {pattern}"
-            raise InputError.from_message(message, place=place, hint="check the path or the glob")
+            hint = "check the path or the glob, or record the agent with `agentci record`"
+            raise InputError.from_message(message, place=place, hint=hint)
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
 
 

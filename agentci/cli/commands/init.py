@@ -64,7 +64,8 @@ def init_project(ask: Ask | None, session: Session) -> int:
     _say(session, *_describe(project))
     answers = _decide(project, ask)
     eval_sets = answers.eval_sets
-    if INPUT_WORD in answers.command and not eval_sets:
+    has_cases = eval_sets or (project.recorded is not None and project.recorded.cases)
+    if INPUT_WORD in answers.command and not has_cases:
         _write(workspace.cwd / CASES_FILE, FIRST_CASES, session)
         eval_sets = (CASES_FILE,)
     config = next(iter(project.configs), CONFIG_FILE)

@@ -63,6 +63,7 @@ class EvalCaseMatcher:
             row: the dataset row that the agent's question came from.
         """
         found = NO_EVAL_SET if self._index is None else self._index.find(trace)
+        self._are_cases_recorded = self._are_cases_recorded or bool(trace.asked)
         if row is not None:
             trace = supply_questions(trace, [row.query])
         if isinstance(found, str):
@@ -70,7 +71,6 @@ class EvalCaseMatcher:
             return Case(id=case_id, trace=trace, unmatched_reason=found, dataset_row=row)
         self._covered.add(found.id)
         if trace.asked:
-            self._are_cases_recorded = True
             trace = _check_input(trace, found)
         if self._index is not None and self._index.is_matched_by_order(found):
             trace = _warn(trace, MATCHED_BY_ORDER)

@@ -80,7 +80,7 @@ def test_only_the_named_case_is_shown(tmp_path: Path) -> None:
         '  -    answer: "# Hi"',
         '  +    answer: "# Ho"',
         "Accepted 1 case in evals/cases.yaml",
-        "`agentci run` compares their calls, answers only with an evaluator: docs/eval-cases.md",
+        "`agentci run` compares their calls; for answers add an evaluator: docs/eval-cases.md",
     ]
     third = otlp("Third", "x", calls=(), trace=3)
     ran = accept(tmp_path, "third", traces=(*TRACES, third))
