@@ -21,6 +21,8 @@ from agentci.recordings.registry import EVAL_SET_KEYS
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 # Keys that also hold cases, or name files of them, since AgentV 5.
 CASE_SOURCE_KEYS: Final = (*CASE_KEYS, "scenarios", "imports")
+# The key for the cases in `evals.json` of Agent Skills.
+SKILL_CASES_KEY: Final = "evals"
 
 TRACE_FILE_KEYS: Final = frozenset({"resourceSpans", "batches", "data", "spanId", "traceId"})
 
@@ -50,7 +52,7 @@ def is_eval_file(document: YamlDocument) -> bool:
     """Whether the file lists cases but no evaluators or checks, and is not an eval set."""
     keys = document.data.keys()
     others = {*EVALUATOR_KEYS, *EVAL_SET_KEYS}
-    return keys.isdisjoint(others) and not keys.isdisjoint(CASE_SOURCE_KEYS)
+    return keys.isdisjoint(others) and not keys.isdisjoint((*CASE_SOURCE_KEYS, SKILL_CASES_KEY))
 
 
 def check_eval_config(document: YamlDocument) -> None:

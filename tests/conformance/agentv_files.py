@@ -566,3 +566,29 @@ def write_conversation(folder: Path, *, node: str) -> None:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+
+
+SKILL_CASES: Final[list[dict[str, Any]]] = [
+    {
+        "id": 1,
+        "prompt": "Find the top month in sales.csv.",
+        "expected_output": "May",
+        "assertions": ["Names one month.", "Names May."],
+        "files": ["sales.csv"],
+    },
+    {"id": 2, "prompt": "Clean sales.csv.", "expected_output": "A clean file"},
+]
+
+
+def write_skill_cases(folder: Path) -> None:
+    """Write ``evals.json`` of Agent Skills and all that it names."""
+    targets = [make_target("default", "fixed"), make_grader("fixed", GRADE)]
+    files = {
+        ".agentv/targets.yaml": json.dumps({"targets": targets}),
+        "evals.json": json.dumps({"skill_name": "csv-tools", "evals": SKILL_CASES}),
+        "sales.csv": "month,sum\nMay,3\n",
+        **{f"recorded/{each['id']}.json": json.dumps(run_of("May")) for each in SKILL_CASES},
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)

@@ -21,8 +21,10 @@ from tests.conformance.agentv_files import (
     ECHOES,
     NAMES,
     RUNS,
+    SKILL_CASES,
     write_conversation,
     write_files,
+    write_skill_cases,
 )
 from tests.helpers.support import PATH, run_agentci
 from tests.services.servers import MODULES, NODE
@@ -60,7 +62,7 @@ def running_agentv(folder: Path, files: Sequence[str]) -> Iterator[None]:
 def read_rows(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """AgentV's row of each case, by the names of file and case."""
     rows = [json.loads(line) for line in (folder / "out" / "index.jsonl").read_text().splitlines()]
-    return {(row["suite"], row["test_id"]): row for row in rows}
+    return {(row.get("suite", ""), row["test_id"]): row for row in rows}
 
 
 def read_scores(row: dict[str, Any]) -> dict[str, float]:
@@ -194,3 +196,18 @@ def test_turns_of_a_conversation_get_the_scores_of_agentv(tmp_path: Path) -> Non
         "end": 0,
     }
     assert (ran.code == 0) == (row["execution_status"] == "ok")
+
+
+def test_cases_of_agent_skills_get_the_scores_of_agentv(tmp_path: Path) -> None:
+    write_skill_cases(tmp_path)
+    with running_agentv(tmp_path, ["evals.json"]):
+        pass
+    rows = {test_id: row for (_, test_id), row in read_rows(tmp_path).items()}
+    outputs = [{"id": str(each["id"]), "text": "May"} for each in SKILL_CASES]
+    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, outputs)))
+    ran = run_agentci(["run", "evals.json", "--traces", "runs.jsonl"], cwd=tmp_path)
+    found: dict[str, dict[str, float]] = {}
+    for each in ran.results["results"]:
+        found.setdefault(each["case"], {})[each["evaluator"]] = each["score"]
+    assert found == {test_id: read_scores(row) for test_id, row in rows.items()}
+    assert found == {"1": {"assertion-1": 0.9, "assertion-2": 0.9}, "2": {"llm_judge": 0.9}}

@@ -6,6 +6,7 @@ from typing import Final
 from agentci._util.text.patterns import matches_any
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv import ignored_keys, version5
+from agentci.config.agentv.case_formats import is_skill_file, rewrite_skill_file
 from agentci.config.agentv.cases import CaseReader
 from agentci.config.agentv.evaluators import EvaluatorReader
 from agentci.config.agentv.external_files import CustomTypes, ExternalCases, IncludedEvaluators
@@ -68,6 +69,8 @@ def expand_eval_file(
         variables: environment variables, for files of AgentV 4.
     """
     root = document.root
+    if is_skill_file(root):
+        root = rewrite_skill_file(root)
     external, includes = ExternalCases(files=files), IncludedEvaluators(files=files)
     own_types = CustomTypes(files=files)
     root = _change_case_lists(external.collect(root), external.expand)

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from agentci._util.text.json_text import is_shallow
 from agentci.config.agentv import tree
-from agentci.config.agentv.csv_cases import parse_csv_cases
+from agentci.config.agentv.case_formats import parse_csv_cases
 from agentci.config.agentv.evaluators import make_unique_name
 from agentci.config.agentv.files import FileResolver, ReferencedFile
 from agentci.config.discovery import CASE_KEYS, TRACE_FILE_HINT

@@ -1,12 +1,18 @@
-"""Cases of AgentV 5 in CSV files."""
+"""Cases of AgentV 5 in CSV files, and of Agent Skills in `evals.json`."""
 
 from typing import Any
 
 import pytest
 
-from agentci.config.agentv.csv_cases import parse_csv_cases
+from agentci.config.agentv.case_formats import parse_csv_cases
+from agentci.config.agentv.eval_file import read_eval_file
+from agentci.config.overrides import Overrides
+from agentci.config.suite import Suite
+from agentci.config.variables import ConfigVariables
+from agentci.config.yaml_document import read_yaml
 from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError
+from tests.config.agentv.no_files import NoFiles
 
 
 def parse(text: str) -> Any:
@@ -109,3 +115,47 @@ def test_invalid_file_is_an_error_on_its_line(text: str, message: str) -> None:
 def test_other_encoding_is_an_error() -> None:
     with pytest.raises(InputError, match="the file is not UTF-8"):
         parse_csv_cases(b"id\n\xe9\n", file="c.csv", path="/w/c.csv", folder="/w")
+
+
+SKILL_FILE = """\
+{"skill_name": "csv", "evals": [
+  {"id": 7, "prompt": "q", "expected_output": "r", "assertions": ["Is kind.", "Is short."],
+   "files": ["a.csv"]},
+  {"id": "b", "prompt": "q", "expected_output": "r", "assertions": []}
+]}
+"""
+
+
+def read_skills(text: str) -> Suite:
+    return read_eval_file(
+        read_yaml(text.encode(), file="evals.json"),
+        Overrides(judge_model="openai/m"),
+        NoFiles(),
+        variables=ConfigVariables({}, allowed=()),
+    )
+
+
+def test_cases_of_agent_skills_are_judged_by_their_assertions() -> None:
+    suite = read_skills(SKILL_FILE)
+    first, second = suite.eval_cases or ()
+    assert [each.identity.name for each in first.evaluators] == ["assertion-1", "assertion-2"]
+    assert str(first.evaluators[1].identity.place) == "evals.json:2:79"
+    assert [each.identity.name for each in second.evaluators] == ["llm_judge"]
+    case = first.eval_case
+    assert (case.id, case.criteria, case.input_messages[0]["content"]) == ("7", "r", "q")
+    assert case.metadata == {"skill_name": "csv", "agent_skills_files": ["a.csv"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"evals": []}', "`tests` must be a list with at least one case"),
+        ('{"evals": [{"id": 1}]}', "case '1' has no input"),
+        ('{"evals": [{"prompt": "q", "expected_output": "r"}]}', "a case has no `id`"),
+        ('{"evals": [{"id": 1, "prompt": "q", "assertions": [3]}]}', "must be a mapping"),
+        ('{"evals": 3}', "`tests` must be"),
+    ],
+)
+def test_invalid_cases_of_agent_skills_are_errors(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_skills(text)

@@ -1,4 +1,4 @@
-"""Read the cases of AgentV 5 in a CSV file: one case per row, and a meaning for each column."""
+"""Read cases in other formats: CSV files of AgentV 5, and `evals.json` of Agent Skills."""
 
 import csv
 import posixpath
@@ -8,8 +8,17 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from agentci._util.text.suggest import join_with_or, quote_name
-from agentci.config.agentv.tree import make_node, make_sequence
-from agentci.config.yaml_nodes import SequenceNode
+from agentci.config.agentv.tree import (
+    change_items,
+    find_text,
+    find_value,
+    make_mapping,
+    make_mapping_from_entries,
+    make_node,
+    make_sequence,
+)
+from agentci.config.discovery import CASE_KEYS, SKILL_CASES_KEY
+from agentci.config.yaml_nodes import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode
 from agentci.errors import InputError
 from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Place
@@ -262,3 +271,58 @@ def _make_typed_assertion(
     if number is not None:
         entry[LIMIT_KEYS.get(name, "min_score")] = float(number)
     return entry
+
+
+SKILL_NAME_KEY: Final = "skill_name"
+FILES_KEY: Final = "files"
+SKILL_CASE_KEYS: Final = ("id", "prompt", "expected_output", "assertions", FILES_KEY)
+
+
+def is_skill_file(root: MappingNode) -> bool:
+    """Whether a file is `evals.json` of Agent Skills."""
+    return SKILL_CASES_KEY in root.fields and root.fields.keys().isdisjoint(CASE_KEYS)
+
+
+def rewrite_skill_file(root: MappingNode) -> MappingNode:
+    """Rewrite `evals.json` as AgentV 4 reads it: each assertion is a judge's prompt of its own."""
+    cases = root.fields[SKILL_CASES_KEY]
+    skill = find_value(root, SKILL_NAME_KEY)
+    metadata = {} if skill is None else {SKILL_NAME_KEY: skill}
+    value = cases.value
+    if isinstance(value, SequenceNode):
+        value = change_items(value, lambda case: _rewrite_skill_case(case, metadata))
+    fields = {key: each for key, each in root.fields.items() if key != SKILL_NAME_KEY}
+    del fields[SKILL_CASES_KEY]
+    fields["tests"] = MappingEntry(place=cases.place, value=value)
+    return make_mapping_from_entries(fields, root.place)
+
+
+def _rewrite_skill_case(case: Node, metadata: Mapping[str, Node]) -> Node:
+    if not isinstance(case, MappingNode):
+        return case
+    given = {key: each.value for key, each in case.fields.items()}
+    expected, files = given.get("expected_output"), given.get(FILES_KEY)
+    own = {**metadata, **({} if files is None else {"agent_skills_files": files})}
+    parts: dict[str, Node | None] = {
+        "id": make_node(find_text(case, "id"), case.place) if "id" in given else None,
+        "input": given.get("prompt"),
+        "expected_output": expected,
+        "criteria": expected,
+        "metadata": make_mapping(own, case.place) if own else None,
+    }
+    assertions = given.get("assertions")
+    if isinstance(assertions, SequenceNode) and assertions.items:
+        judges = (_make_judge(each, at) for at, each in enumerate(assertions.items, start=1))
+        parts["assertions"] = make_sequence(judges, assertions.place)
+    others = {key: each for key, each in given.items() if key not in SKILL_CASE_KEYS}
+    filled = {key: each for key, each in parts.items() if each is not None}
+    return make_mapping({**others, **filled}, case.place)
+
+
+def _make_judge(text: Node, number: int) -> Node:
+    """The judge of one assertion; an entry that is not a text stays, and is reported."""
+    if not isinstance(text, ScalarNode) or not isinstance(text.value, str):
+        return text
+    place = text.place
+    name, kind = make_node(f"assertion-{number}", place), make_node("llm-grader", place)
+    return make_mapping({"name": name, "type": kind, "prompt": text}, place)
