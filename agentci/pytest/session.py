@@ -46,10 +46,10 @@ from agentci.pytest.evaluators import (
     call_agent,
     make_evaluator,
 )
-from agentci.reports.case_summary import make_case_summary
 from agentci.reports.contents import StoredContents
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.read import read_report
+from agentci.reports.run_content import make_case_summary
 from agentci.reports.tool_calls import format_call
 from agentci.runner.check import Check, run_check
 from agentci.runner.fingerprints import Fingerprints

@@ -23,8 +23,12 @@ from agentci.model.result import (
 )
 from agentci.reports import results_json
 from agentci.reports.case_outcomes import list_case_outcomes
-from agentci.reports.content_limits import MAX_FIELD_CHARACTERS, FieldCutter
-from agentci.reports.contents import ReportedCase, list_reported_cases
+from agentci.reports.contents import (
+    MAX_FIELD_CHARACTERS,
+    FieldCutter,
+    ReportedCase,
+    list_reported_cases,
+)
 from agentci.reports.report_format import EvaluatorChecks, group_by_evaluator
 from agentci.reports.run_metrics import ReportMetrics, summarize_metrics
 from agentci.reports.stability import mean_flip_rate

@@ -1,15 +1,20 @@
-"""The content of cases: what a recorded run holds and what is expected of it, for reports."""
+"""The content of cases, for reports: what a recorded run holds and what is expected of it.
 
+Also its summary, which results keep in memory, and a trace made of it again.
+"""
+
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
-from agentci._util.text import json_text
-from agentci.model.case import AgentvCase, Case
+from agentci._util.text import escape, json_text, truncate
+from agentci.model.case import AgentvCase, Case, CaseSummary, DialogueTurn
 from agentci.model.json import Json, JsonObject
+from agentci.model.problem import Place
 from agentci.model.result import (
     CallContent,
     ExpectedCall,
@@ -17,7 +22,16 @@ from agentci.model.result import (
     SubagentContent,
     TurnContent,
 )
-from agentci.model.trace import ModelStep, TokenTotals, TokenUsage, ToolCall, ToolResponse, Turn
+from agentci.model.trace import (
+    ModelStep,
+    SubagentRun,
+    TokenTotals,
+    TokenUsage,
+    ToolCall,
+    ToolResponse,
+    Trace,
+    Turn,
+)
 
 MAX_TAGS: Final = 20
 
@@ -204,3 +218,154 @@ def _check_amount(value: Json) -> float | None:
 
 def _get_object(value: Json) -> JsonObject:
     return value if isinstance(value, Mapping) else {}
+
+
+NOT_KEPT: Final = "the results of the baseline keep only a part of their runs (option `content`)"
+HAS_SECRETS: Final = "secrets are removed from their runs in the results of the baseline"
+NO_TURNS: Final = "their runs in the results of the baseline have no turns"
+
+
+def explain_incomplete_content(content: RunContent) -> str:
+    """Explain why a run cannot be restored; empty if it can."""
+    turns = [*content.turns, *(turn for run in content.subagents for turn in run.turns)]
+    if content.redacted:
+        return HAS_SECRETS
+    if content.level != "full" or any(turn.cut for turn in turns) or {*content.cut} - {"spans"}:
+        return NOT_KEPT
+    return "" if any(not turn.missing for turn in content.turns) else NO_TURNS
+
+
+def list_dialogue(content: RunContent) -> tuple[DialogueTurn, ...]:
+    """List the recorded turns as summaries of cases have them."""
+    return tuple(excerpt_turn(turn.user, turn.answer) for turn in content.turns if not turn.missing)
+
+
+def restore_trace(case: CaseSummary, content: RunContent) -> Trace:
+    """Restore the trace of a case from its complete content."""
+    tokens = content.tokens
+    return Trace(
+        id=case.trace_id,
+        key=case.trace_id,
+        turns=tuple(_restore_turn(turn) for turn in content.turns if not turn.missing),
+        place=case.recording,
+        performance=None
+        if content.performance is None
+        else msgspec.json.decode(content.performance),
+        usage=None if tokens is None else TokenUsage(input=tokens.input, output=tokens.output),
+        cost_usd=content.cost_usd,
+        subagents=tuple(
+            SubagentRun(
+                turns=tuple(map(_restore_turn, run.turns)), name=run.name, call_id=run.call_id
+            )
+            for run in content.subagents
+        ),
+    )
+
+
+def _restore_turn(turn: TurnContent) -> Turn:
+    return Turn(
+        id=turn.id,
+        user_text=turn.user,
+        user_text_recorded=turn.user_recorded,
+        answer_parts=() if turn.answer is None else (turn.answer,),
+        tool_calls=tuple(
+            ToolCall(
+                name=call.name,
+                args=call.arguments,
+                id=call.id,
+                step=call.step,
+                failed=call.error,
+                start=call.start,
+                duration_ms=call.ms,
+                span_id=call.span,
+            )
+            for call in turn.calls
+        ),
+        tool_calls_recorded=turn.calls_recorded,
+        tool_responses=tuple(
+            ToolResponse(
+                name=call.name,
+                output=None if call.result is UNSET else call.result,
+                id=call.id,
+                failed=bool(call.error),
+                call_index=index,
+            )
+            for index, call in enumerate(turn.calls)
+            if call.result is not UNSET or call.error
+        ),
+        intermediate_texts=turn.texts,
+        model_steps=turn.steps,
+        trace_id=turn.trace,
+        span_id=turn.span,
+        start=turn.start,
+        duration_ms=turn.latency_ms,
+    )
+
+
+MAX_EXCERPT_CHARACTERS = 100
+RUN_DIGITS = 16
+
+
+def make_case_summary(case: Case, contents: ChunkWriter | None = None) -> CaseSummary:
+    """Reduce ``case`` to its summary, which is stored after its evaluation.
+
+    Args:
+        contents: where its content is stored; None if only the summary is needed.
+    """
+    trace, expected = case.trace, case.expected
+    return CaseSummary(
+        id=case.id,
+        trace_id=trace.id,
+        group=_group(case),
+        eval_case_id=None if expected is None else expected.id,
+        unmatched_reason=case.unmatched_reason,
+        missing_run_reason=case.missing_run_reason,
+        not_captured=trace.not_captured,
+        eval_case_place=_find_eval_case_place(case),
+        recording=trace.place,
+        dialogue=tuple(excerpt_turn(turn.user_text, turn.final_text) for turn in trace.turns),
+        warnings=trace.warnings,
+        performance=None
+        if trace.performance is None
+        else json_text.dumps_compact(trace.performance),
+        run=_digest_run(case),
+        content=None
+        if contents is None
+        else contents.append(encode_content(make_run_content(case))),
+    )
+
+
+def _find_eval_case_place(case: Case) -> Place | None:
+    found = (case.expected, case.agentv_case, case.dataset_row)
+    return next((each.place for each in found if each is not None), None)
+
+
+class _RecordedTurns(Struct, frozen=True):
+    turns: tuple[Turn, ...]
+
+
+def _digest_run(case: Case) -> str:
+    """Digest what was recorded of a run; the turns of a transcript repeat its case's question."""
+    recorded = _RecordedTurns(case.trace.turns) if case.transcript is None else case.transcript
+    text = json_text.dumps_compact(recorded)
+    return hashlib.sha256(text.encode()).hexdigest()[:RUN_DIGITS]
+
+
+def _group(case: Case) -> str:
+    if case.expected is not None:
+        return case.expected.id
+    return (
+        case.dataset_row.id if case.dataset_row is not None else case.trace.conversation or case.id
+    )
+
+
+def excerpt_turn(question: str, answer: str | None) -> DialogueTurn:
+    """Shorten question and answer to one line each for display."""
+    return DialogueTurn(
+        question=excerpt(question), answer=None if answer is None else excerpt(answer)
+    )
+
+
+def excerpt(text: str) -> str:
+    """Shorten a text to one line for display."""
+    return truncate.short(escape.flatten_line(text), MAX_EXCERPT_CHARACTERS)

@@ -27,7 +27,7 @@ from agentci.model.result import Provenance, Shard, ShardInfo
 from agentci.model.values import replace
 from agentci.recordings.registry import FORMAT_NAMES
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
-from agentci.reports.case_summary import make_case_summary
+from agentci.reports.run_content import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.gate_snapshot import make_gate

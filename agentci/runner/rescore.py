@@ -19,12 +19,12 @@ from agentci.errors import InputError
 from agentci.model.case import Case, CaseSummary
 from agentci.model.result import SCORED_STATUSES, CheckResult, RunContent
 from agentci.model.values import replace
-from agentci.reports.restored_runs import (
+from agentci.reports.run_content import (
+    decode_content,
     explain_incomplete_content,
     list_dialogue,
     restore_trace,
 )
-from agentci.reports.run_content import decode_content
 from agentci.runner.check import Check
 from agentci.runner.plan import Plan, plan_suites
 from agentci.runner.prepare_programs import add_fetched_code

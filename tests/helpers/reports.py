@@ -13,9 +13,9 @@ from agentci.model.result import CheckResult, Provenance, Report, Shard, ShardIn
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 from agentci.reports.annotations import make_annotations
-from agentci.reports.case_summary import make_case_summary
 from agentci.reports.contents import StoredContents
 from agentci.reports.report_format import Reporter
+from agentci.reports.run_content import make_case_summary
 from agentci.reports.workflow_commands import render_annotations
 
 PLACE = Place(file="recordings.json", line=1)

@@ -8,7 +8,6 @@ from agentci.model.judgement import Judgement
 from agentci.model.result import CheckResult, Status
 from agentci.model.trace import Turn
 from agentci.model.values import replace
-from agentci.reports.case_summary import MAX_EXCERPT_CHARACTERS, excerpt_turn
 from agentci.reports.check_text import (
     MAX_TURNS,
     format_headline,
@@ -17,6 +16,7 @@ from agentci.reports.check_text import (
     list_findings,
     split_lines,
 )
+from agentci.reports.run_content import MAX_EXCERPT_CHARACTERS, excerpt_turn
 from tests.helpers.reports import make_result
 
 TURNS = (

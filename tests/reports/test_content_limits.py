@@ -13,7 +13,7 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.trace import RunSpan, TokenTotals
-from agentci.reports.content_limits import (
+from agentci.reports.contents import (
     MAX_FIELD_CHARACTERS,
     MAX_SPANS,
     cut_content,

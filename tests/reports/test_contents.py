@@ -9,9 +9,9 @@ from agentci.model.case import Case
 from agentci.model.result import BaselineCheck, CheckResult, Report, Status
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.model.values import replace
-from agentci.reports.case_summary import make_case_summary
 from agentci.reports.contents import StoredContents, limit_contents, list_reported_cases
 from agentci.reports.json_report import JsonReport
+from agentci.reports.run_content import make_case_summary
 from tests.helpers.reports import PLACE, Chunks, make_report, make_result, text_of
 
 CALL = ToolCall(name="search", args={"q": "x"})

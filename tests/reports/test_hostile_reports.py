@@ -20,7 +20,6 @@ from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo, Totals
 from agentci.model.trace import Trace, Turn
 from agentci.reports.action_outputs import make_outputs, render_outputs
-from agentci.reports.case_summary import make_case_summary
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.ctrf import CtrfReport
@@ -38,6 +37,7 @@ from agentci.reports.otel_events import OtelReport
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORTERS
 from agentci.reports.results_json import make_results_schema
+from agentci.reports.run_content import make_case_summary
 from agentci.reports.table import TableReport
 from tests.helpers.building import values
 from tests.helpers.reports import annotated, text_of

@@ -11,9 +11,9 @@ from agentci.model.problem import Place, Problem
 from agentci.model.trace import Turn
 from agentci.model.values import replace
 from agentci.reports import json_report
-from agentci.reports.case_summary import make_case_summary
-from agentci.reports.content_limits import MAX_FIELD_CHARACTERS
+from agentci.reports.contents import MAX_FIELD_CHARACTERS
 from agentci.reports.json_report import JsonReport
+from agentci.reports.run_content import make_case_summary
 from tests.conftest import Golden
 from tests.helpers.reports import (
     make_case,

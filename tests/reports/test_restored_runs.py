@@ -17,16 +17,18 @@ from agentci.model.trace import (
     Turn,
 )
 from agentci.model.values import replace
-from agentci.reports.case_summary import make_case_summary
-from agentci.reports.restored_runs import (
+from agentci.reports.run_content import (
     HAS_SECRETS,
     NO_TURNS,
     NOT_KEPT,
+    decode_content,
+    encode_content,
     explain_incomplete_content,
     list_dialogue,
+    make_case_summary,
+    make_run_content,
     restore_trace,
 )
-from agentci.reports.run_content import decode_content, encode_content, make_run_content
 from tests.helpers.reports import PLACE
 
 TURN = Turn(

@@ -15,7 +15,7 @@ from agentci.model.gate import Gate, GatePolicy, GateThresholds
 from agentci.model.problem import Place
 from agentci.model.result import Shard, parse_shard
 from agentci.model.values import replace
-from agentci.reports.case_summary import make_case_summary
+from agentci.reports.run_content import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.plan import Plan, PlannedSuite, digest_plan, select_shard
 from tests.helpers.reports import make_case

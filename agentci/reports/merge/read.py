@@ -1,24 +1,44 @@
 """Read ``results.json`` back into a report."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import ValidationError, convert
+from msgspec.structs import astuple
 
 from agentci._util.text import truncate
 from agentci._util.text.json_document import JsonDocument, read_json
 from agentci._util.text.json_stream import read_large_object
+from agentci._util.text.json_text import EncodedObject, dumps
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import CHUNK_BYTES, ResolvedPath, read_chunks
 from agentci.errors import InputError
-from agentci.model.problem import Problem
-from agentci.model.result import Report
+from agentci.model.case import CaseSummary
+from agentci.model.gate import Comparison, Gate, PolicyComparison
+from agentci.model.judgement import EvaluatorIdentity, Judgement
+from agentci.model.problem import Place, Problem
+from agentci.model.result import (
+    BaselineCheck,
+    CheckResult,
+    Decision,
+    JudgeSpending,
+    ModelCost,
+    Provenance,
+    RepeatRecord,
+    Report,
+    RunContent,
+    Shard,
+    ShardInfo,
+    Totals,
+    TrialRecord,
+)
+from agentci.model.values import replace
 from agentci.reports import results_json
-from agentci.reports.merge.report_parts import MissingCaseError, ReportParts
-from agentci.reports.run_content import ChunkWriter
+from agentci.reports.content_baseline import restore_baseline
+from agentci.reports.run_content import ChunkWriter, encode_content, excerpt_turn
 from agentci.version import __version__
 
 MAX_MESSAGE_CHARACTERS: Final = 300
@@ -31,6 +51,254 @@ _ERROR: Final = re.compile(
     r"(?P<message>.*) - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`", re.DOTALL
 )
 _STEP: Final = re.compile(r"\[([0-9]+)\]|([a-z_]+)")
+
+T = TypeVar("T", bound=Hashable)
+
+
+class MissingCaseError(ValueError):
+    """The case of a result is not in the report."""
+
+    def __init__(self, index: int, case: str) -> None:
+        super().__init__(index, case)
+        self.index = index
+        self.case = case
+
+
+class _CaseKey(NamedTuple):
+    """What identifies a case in a report, and the warnings of one config about it."""
+
+    id: str
+    trace: str
+    eval_case: str | None
+    file: str
+    warnings: tuple[str, ...]
+
+
+_NO_EXPLANATION: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("turn_scores", "hits", "misses", "warnings"), ()),
+    **dict.fromkeys(("reason", "reasoning", "trials", "repeats")),
+    "details": {},
+    "seconds": None,
+    "cut": {},
+    "baseline": None,
+}
+_UNKNOWN_CASE: Final = CaseSummary(id="", trace_id="", group="", recording=Place(file=""))
+
+
+class ReportParts:
+    """Results and cases of one report; equal parts of results share memory.
+
+    Args:
+        outcomes_only: leave out what only explains the results.
+        contents: where the contents of cases are stored; None if they are left out.
+    """
+
+    def __init__(self, *, outcomes_only: bool, contents: ChunkWriter | None = None) -> None:
+        self._outcomes_only = outcomes_only
+        self._contents = contents
+        self._results: list[CheckResult] = []
+        self._baseline: dict[str, BaselineCheck] = {}
+        self._case_keys: list[_CaseKey] = []
+        self._cases: dict[tuple[str, str, str | None, str], CaseSummary] = {}
+        self._baseline_contents: dict[tuple[str, str, str | None, str], int] = {}
+        self._cases_of_results: dict[_CaseKey, CaseSummary] = {}
+        self._shared: dict[Hashable, Any] = {}
+
+    def add_result(self, read: results_json.ResultJson) -> None:
+        """Add a result, whose case may follow later."""
+        if self._outcomes_only:
+            read = replace(read, **_NO_EXPLANATION)
+        if read.baseline is not None:
+            before = BaselineCheck(status=read.baseline.status, score=read.baseline.score)
+            self._baseline[read.id] = self._share(before)
+        key = _CaseKey(read.case, read.trace, read.eval_case, read.file, read.warnings)
+        self._case_keys.append(self._share(key))
+        self._results.append(
+            CheckResult(
+                id=read.id,
+                config=self._share(read.config),
+                case=_UNKNOWN_CASE,
+                evaluator=self._share(_evaluator(read)),
+                status=read.status,
+                judgement=self._make_judgement(read),
+                reason=read.reason,
+                seconds=read.seconds or 0.0,
+                cached=read.cached,
+                unavailable=read.unavailable,
+                trials=convert(read.trials, TrialRecord | None, from_attributes=True),
+                repeats=convert(read.repeats, RepeatRecord | None, from_attributes=True),
+                fingerprint=self._share(read.fingerprint),
+                cut=read.cut or None,
+            )
+        )
+
+    def add_case(self, read: results_json.CaseJson) -> None:
+        """Add a case; the first one with its key counts."""
+        key = (read.id, read.trace, read.eval_case, read.file)
+        if key in self._cases:
+            return
+        case = _case(read, outcomes_only=self._outcomes_only)
+        if self._contents is not None:
+            content = _content(read)
+            if read.baseline is not None:
+                before = replace(
+                    restore_baseline(content),
+                    latency_ms=read.baseline.latency_ms,
+                    tokens=read.baseline.tokens,
+                    cost_usd=read.baseline.cost_usd,
+                )
+                self._baseline_contents[key] = self._contents.append(encode_content(before))
+            number = self._contents.append(encode_content(_drop_baseline(content)))
+            case = replace(case, content=number)
+        self._cases[key] = case
+
+    def make_report(self, read: results_json.ResultsJson) -> Report:
+        """Make the report; ``read`` has its other parts.
+
+        Raises:
+            MissingCaseError: the case of a result was not added.
+        """
+        for index, key in enumerate(self._case_keys):
+            case = self._find_case(key, index)
+            check, number = self._results[index].id, self._baseline_contents.get(key[:4])
+            if number is not None and check in self._baseline:
+                before = replace(self._baseline[check], content=number)
+                self._baseline[check] = self._share(before)
+            self._results[index] = replace(self._results[index], case=case)
+        return Report(
+            complete=read.complete,
+            decision=convert(read.decision, Decision, from_attributes=True),
+            totals=convert(read.totals, Totals, from_attributes=True),
+            results=tuple(self._results),
+            problems=convert(read.problems, tuple[Problem, ...], from_attributes=True),
+            provenance=convert(read.provenance, tuple[Provenance, ...], from_attributes=True),
+            gates=convert(read.gates, tuple[Gate, ...], from_attributes=True),
+            shard_info=None if read.shard is None else _shard_info(read.shard),
+            spending=tuple(map(_spending, read.judges)),
+            comparison=convert(read.comparison, Comparison | None, from_attributes=True),
+            policy=convert(read.policy, PolicyComparison | None, from_attributes=True),
+            commit=read.commit or "",
+            baseline=self._baseline,
+        )
+
+    def _find_case(self, key: _CaseKey, index: int) -> CaseSummary:
+        found = self._cases_of_results.get(key)
+        if found is None:
+            case = self._cases.get(key[:4])
+            if case is None:
+                raise MissingCaseError(index, key.id)
+            # Two configs may read the same trace with different warnings.
+            found = self._cases_of_results[key] = replace(case, warnings=key.warnings)
+        return found
+
+    def _make_judgement(self, read: results_json.ResultJson) -> Judgement:
+        judgement = Judgement(
+            score=read.score,
+            passed={"passed": True, "failed": False}.get(read.status),
+            reason=read.reason,
+            turn_scores=read.turn_scores,
+            hits=read.hits,
+            misses=read.misses,
+            reasoning=read.reasoning,
+            details=EncodedObject(read.details) if read.details else {},
+        )
+        if read.details:
+            return judgement
+        found: Judgement = self._shared.setdefault(astuple(judgement)[:-1], judgement)
+        return found
+
+    def _share(self, value: T) -> T:
+        """Return an equal value that was added before, if any."""
+        found: T = self._shared.setdefault(value, value)
+        return found
+
+
+def _evaluator(read: results_json.ResultJson) -> EvaluatorIdentity:
+    return EvaluatorIdentity(
+        name=read.evaluator,
+        type=read.type,
+        criterion=read.criterion,
+        threshold=read.threshold,
+        required=read.required,
+        place=_place(read.place),
+        weight=read.weight,
+        better=read.better,
+    )
+
+
+def _place(read: results_json.PlaceJson) -> Place:
+    return Place(file=read.file, line=read.line, column=read.column)
+
+
+def _case(read: results_json.CaseJson, *, outcomes_only: bool) -> CaseSummary:
+    case = CaseSummary(
+        id=read.id,
+        trace_id=read.trace,
+        group=read.group,
+        eval_case_id=read.eval_case,
+        unmatched_reason=read.unmatched_reason,
+        recording=Place(file=read.file, line=read.line),
+        eval_case_place=None if read.eval_case_place is None else _place(read.eval_case_place),
+        run=read.run,
+    )
+    if outcomes_only:
+        return case
+    recorded = (turn for turn in read.turns if not turn.missing)
+    return replace(
+        case,
+        dialogue=tuple(excerpt_turn(turn.user, turn.answer) for turn in recorded),
+        warnings=read.warnings,
+        performance=None if read.performance is None else dumps(read.performance),
+    )
+
+
+def _content(read: results_json.CaseJson) -> RunContent:
+    return RunContent(
+        turns=read.turns,
+        spans=read.spans,
+        subagents=read.subagents,
+        columns=read.columns,
+        tags=read.tags,
+        level=read.content,
+        latency_ms=read.latency_ms,
+        tokens=read.tokens,
+        cost_usd=read.cost_usd,
+        cut=read.cut,
+        redacted=read.redacted,
+        performance=None if read.performance is None else dumps(read.performance),
+    )
+
+
+def _drop_baseline(content: RunContent) -> RunContent:
+    """Return the content without the turns of its baseline: the report may get another one."""
+    turns = (
+        replace(turn, baseline=None)
+        for turn in content.turns
+        if not (turn.missing and turn.expected_calls is None and turn.baseline is not None)
+    )
+    return replace(content, turns=tuple(turns))
+
+
+def _spending(read: results_json.SpendingJson) -> JudgeSpending:
+    return JudgeSpending(
+        config=read.config,
+        spent=_cost(read.spent),
+        saved=_cost(read.saved),
+        priced=read.spent.usd is not None and read.saved.usd is not None,
+    )
+
+
+def _cost(read: results_json.CostJson) -> ModelCost:
+    return ModelCost(calls=read.calls, tokens=read.tokens, usd=read.usd or 0.0)
+
+
+def _shard_info(read: results_json.ShardJson) -> ShardInfo:
+    return ShardInfo(
+        shard=Shard(index=read.index, total=read.total),
+        plan_digest=read.plan_digest,
+        checks=read.checks,
+        shard_keys=read.shard_keys,
+    )
 
 
 def read_report(

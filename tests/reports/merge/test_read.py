@@ -14,10 +14,8 @@ from agentci.model.problem import Place
 from agentci.model.result import BaselineCheck, CheckResult, Report, TrialRecord, TrialScore
 from agentci.model.trace import Turn
 from agentci.model.values import replace
-from agentci.reports.case_summary import make_case_summary
 from agentci.reports.console import render_console
-from agentci.reports.content_limits import MAX_FIELD_CHARACTERS
-from agentci.reports.contents import StoredContents
+from agentci.reports.contents import MAX_FIELD_CHARACTERS, StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
@@ -27,7 +25,7 @@ from agentci.reports.merge.read import (
     read_report,
     read_report_file,
 )
-from agentci.reports.run_content import decode_content
+from agentci.reports.run_content import decode_content, make_case_summary
 from tests.helpers.reports import (
     Chunks,
     annotated,
