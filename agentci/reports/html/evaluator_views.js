@@ -81,7 +81,7 @@ function compareView() {
   const classes = Object.entries(baseline.classes ?? {});
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
   const ofChecks = classes.map(([name, found]) => flow('div', {}, name, found, '', countOf(all, 'check')));
-  const heads = ['Evaluator', 'Mean score', 'Change (95% CI)', 'Worse', 'Better', 'Compared', 'Outcome (p: Holm-corrected)'];
+  const heads = ['Evaluator', 'Mean score', 'Change (95% CI)', 'Worse', 'Better', 'Compared', 'Outcome (adjusted p)'];
   const rows = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline).map(comparedRow);
   return [
     make('div.head', title, make('code', baseline.name)),

@@ -548,7 +548,7 @@ class TestOtherViews:
         assert "p = 0.012" in first
         assert last.startswith("grounded removed")
         assert last.endswith("3 checks that passed were removed")
-        assert page.texts(".compared th")[-1] == "Outcome (p: Holm-corrected)"
+        assert page.texts(".compared th")[-1] == "Outcome (adjusted p)"
         assert page.run("((each) => each.scrollWidth - each.clientWidth)"
                         "(document.querySelector('.compared').parentNode)") == 0  # fmt: skip
 
