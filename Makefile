@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo ## evaluate examples/agentevals as GitHub would, and show the summary (EXAMPLE=agentevals-failing: a failed gate)
+demo: $(VENV)/.demo ## evaluate examples/agentevals as GitHub would, and show the comment (EXAMPLE=agentevals-failing: a failed gate)
 	@scripts/demo.sh examples/$(EXAMPLE)
 
 test: lint types tests ## lint, types and tests

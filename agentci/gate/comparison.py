@@ -35,6 +35,7 @@ from agentci.gate.statistics import (
 )
 from agentci.model.case import NAMED_RUN
 from agentci.model.gate import (
+    CheckChange,
     CheckClass,
     CheckClasses,
     Comparison,
@@ -186,15 +187,15 @@ def describe_outcome(comparison: EvaluatorComparison) -> str:
     return f"{_OUTCOME_VERBS[comparison.outcome]}: {comparison.reason}"
 
 
-def describe_worse(comparison: EvaluatorComparison) -> str:
+def describe_worse(worse: Sequence[CheckChange]) -> str:
     """Describe the checks that no longer pass: "3 checks got worse (2 failed, 1 skipped)"."""
-    counts = Counter(each.status for each in comparison.worse)
+    counts = Counter(each.status for each in worse)
     parts = [f"{count:,} {status}" for status, count in counts.items()]
-    if changed := sum(each.check_class == "changed" for each in comparison.worse):
+    if changed := sum(each.check_class == "changed" for each in worse):
         parts.append(f"{changed:,} with a changed evaluator or eval case")
-    if failing := sum(each.fails_before for each in comparison.worse):
+    if failing := sum(each.fails_before for each in worse):
         parts.append(f"{failing:,} also failing in the baseline with the current evaluators")
-    return f"{format_count(len(comparison.worse), 'check')} got worse ({', '.join(parts)})"
+    return f"{format_count(len(worse), 'check')} got worse ({', '.join(parts)})"
 
 
 def label_outcome(comparison: EvaluatorComparison) -> str:
@@ -553,7 +554,7 @@ def find_regression_reasons(
         if each.worse:
             removed = any(change.status == "removed" for change in each.worse)
             fails = each.required and removed and each.config in strict
-            text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
+            text = f"{prefix}{each.evaluator}: {describe_worse(each.worse)}"
             yield GateReason("failed" if fails else "remark", text, listed=True)
 
 

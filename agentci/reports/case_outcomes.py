@@ -15,7 +15,7 @@ from agentci.reports.check_text import format_reason
 from agentci.reports.contents import group_by_case, show_case
 
 # What differs between cases that fail for the same reason.
-_VALUES: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\(.*\)|[\d.]+")
+_VALUES: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\([^()]*\)|[\d.]+")
 
 _ClusterKey: TypeAlias = tuple[tuple[str, str, str, str], ...]
 

@@ -146,20 +146,20 @@ def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[s
     few: dict[str, list[str]] = {}
     for each in comparison.evaluators:
         name = format_evaluator(each, comparison)
-        outcome = ""
         if each.outcome == "insufficient-data":
             if label_outcome(each) != UNCHANGED:
                 needed = each.reason.rpartition("; ")[2]
                 few.setdefault(needed, []).append(f"{name} ({format_count(each.groups, 'case')})")
         elif each.outcome != "pass":
-            outcome = f" {describe_outcome(each)}"
-            own = f"{each.evaluator}{outcome}"
-            if own in reasons or f"{each.config}: {own}" in reasons:
-                outcome = ""
-        worse = describe_worse(each) if each.worse else ""
-        if outcome or worse:
-            separator = "; " if outcome and worse else ": " if worse else ""
-            yield f"{name}{outcome}{separator}{worse}"
+            own = f"{each.evaluator} {describe_outcome(each)}"
+            if own not in reasons and f"{each.config}: {own}" not in reasons:
+                yield f"{name} {describe_outcome(each)}"
+    worse = [each for each in comparison.evaluators if each.worse]
+    if worse:
+        counts = [f"{format_evaluator(each, comparison)} {len(each.worse):,}" for each in worse]
+        shares = f": {', '.join(truncate.truncate_list(counts, MAX_NAMES))}"
+        changes = [change for each in worse for change in each.worse]
+        yield f"{describe_worse(changes)}{shares if len(worse) > 1 else ''}"
     for reason, names in few.items():
         shown = ", ".join(truncate.truncate_list(names, MAX_NAMES))
         yield f"too few cases in both runs to test for significance, {reason}: {shown}"

@@ -288,11 +288,12 @@ def _list_check(check: FailedCheck, *, colour: bool) -> Iterator[str]:
     yield _line(
         f"{result.evaluator.name}: {format_outcome(result)}{was} ({result.evaluator.place})"
     )
-    differing = frozenset(
-        format_diff(result.judgement.details) if colour and result.judgement is not None else ()
-    )
+    calls = () if result.judgement is None else format_diff(result.judgement.details)
     for line in truncate.truncate_list(check.findings, MAX_LINES):
-        yield f"  {_colour_line(line, colour=line in differing)}"
+        if line in calls and not line.startswith("tool calls "):
+            yield f"    {_colour_line(line, colour=colour)}"
+        else:
+            yield f"  {_line(line)}"
 
 
 def _colour_line(line: str, *, colour: bool) -> str:

@@ -24,7 +24,6 @@ from agentci.model.gate import Comparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits, report_format, sections
-from agentci.reports.case_outcomes import mask_values
 from agentci.reports.check_text import format_outcome, format_reason, low_scoring_turns
 from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
@@ -355,7 +354,7 @@ def _failed(report: Report) -> sections.Section:
     ordered = sorted(report_format.sort_worst_first(failed), key=failed_before)
     groups: dict[tuple[str, ...], list[CheckResult]] = {}
     for each in ordered:
-        reason = mask_values(format_reason(each)) or format_outcome(each)
+        reason = f"{format_outcome(each)}: {format_reason(each)}"
         groups.setdefault((each.config, each.evaluator.name, reason), []).append(each)
     return sections.Section(
         title="### All failed checks\n\n",

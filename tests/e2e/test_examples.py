@@ -1,6 +1,7 @@
 """The examples give their documented results, also when copied to another folder."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,21 @@ def test_results_of_three_tools_are_under_one_gate(tmp_path: Path) -> None:
     ran = run_agentci(["run", "results/eval_config.yaml"], cwd=tmp_path)
     assert {each["type"] for each in ran.results["results"]} == {"deepeval", "evalite", "junit"}
     assert [gate["config"] for gate in ran.results["gates"]] == ["results/eval_config.yaml"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "code"), [("agentevals", 0), ("agentevals-failing", 1)])
+def test_demo_shows_what_github_shows(name: str, code: int) -> None:
+    ran = subprocess.run(
+        [ROOT / "scripts" / "demo.sh", f"examples/{name}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    lines = ran.stdout.splitlines()
+    assert not [line for line in lines if line.startswith("::")]
+    assert any(line.startswith("## ") and "Quality gate" in line for line in lines)
+    failing = "This demo fails on purpose: it shows what a regression looks like."
+    assert (lines[-1] == failing) == bool(code)

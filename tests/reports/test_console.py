@@ -14,6 +14,7 @@ from agentci.reports.console import (
     MAX_CASES,
     MAX_ITEMS,
     MAX_WIDTH,
+    list_comparison,
     list_worse,
     render_console,
 )
@@ -276,6 +277,19 @@ def test_checks_that_are_gone_are_listed_once_and_failures_not_again() -> None:
         f"worse: response_quality 1 {arrow} 0.1: a",
         f"worse: response_quality 1 {arrow} removed: {names}",
     ]
+
+
+def test_checks_that_got_worse_are_counted_on_one_line_for_all_evaluators() -> None:
+    worse = tuple(
+        CheckChange(case=case, before=1.0, after=0.1, status="failed") for case in ("a", "b")
+    )
+    evaluators = (
+        replace(TREND, worse=worse, outcome="pass"),
+        replace(TREND, evaluator="tone", worse=worse[:1], outcome="pass"),
+    )
+    comparison = Comparison(baseline="base", evaluators=evaluators)
+    lines = list(list_comparison(comparison))
+    assert "3 checks got worse (3 failed): response_quality 2, tone 1" in lines
 
 
 def test_skipped_checks_that_passed_before_are_listed_once_with_their_reason() -> None:

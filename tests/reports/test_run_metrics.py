@@ -84,6 +84,17 @@ def test_metrics_are_one_line(pairs: list[tuple[RunContent, RunContent | None]],
     assert format_metrics(summarize_metrics(_report(*pairs))) == text
 
 
+def test_calls_of_other_tools_are_another_cause() -> None:
+    expected = "turn 1: expected find(id='1'), track(id='{0}'), got find(id='1')"
+    results = [
+        make_result("failed", 0.1, case="a", misses=[f"{expected.format(1)}, track(id='2')"]),
+        make_result("failed", 0.1, case="b", misses=[f"{expected.format(3)}, track(id='4')"]),
+        make_result("failed", 0.1, case="c", misses=[f"{expected.format(1)}, refund(id='1')"]),
+    ]
+    clusters = [each.cluster for each in list_case_outcomes(make_report(results))]
+    assert clusters == [0, 0, 1]
+
+
 def test_cases_that_differ_only_in_values_share_a_cluster() -> None:
     reasons = ("no tool returned 4.95", "no tool returned `x`", "no tool returned 7", "other")
     results = [
