@@ -28,8 +28,7 @@ from agentci.reports.console import render_console
 from agentci.reports.job_summary import MAX_BYTES, SummaryReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
-from agentci.reports.registry import make_reporters
-from agentci.reports.report_format import Reporter
+from agentci.reports.registry import ReportWriter, make_report_writers
 from agentci.reports.sections import BlockName, join_blocks
 
 if TYPE_CHECKING:
@@ -57,15 +56,15 @@ def publish_report(report: Report, settings: Settings, session: Session) -> Repo
         dialect=settings.junit_dialect,
         attachment="" if github.active else _find_attachment(settings, workspace),
     )
-    reporters = make_reporters(
+    writers = make_report_writers(
         junit=junit, summary=summary, comment=comment, formats=settings.formats
     )
-    if errors := _write_reports(report, reporters, settings, workspace):
+    if errors := _write_reports(report, writers, settings, workspace):
         report = _add_write_problems(report, errors)
-        errors |= _write_reports(report, reporters, settings, workspace)
+        errors |= _write_reports(report, writers, settings, workspace)
     paths = {
         each.name: workspace.display_path(Path(settings.output_dir, each.file_name))
-        for each in reporters
+        for each in writers
         if each.file_name not in errors
     }
     problems = (
@@ -169,7 +168,7 @@ def publish_crash(github: GitHubContext) -> None:
 
 
 def _write_reports(
-    report: Report, reporters: Sequence[Reporter], settings: Settings, workspace: Workspace
+    report: Report, writers: Sequence[ReportWriter], settings: Settings, workspace: Workspace
 ) -> dict[str, str]:
     """Write all files; the folder is prepared again, as an evaluator may have removed it.
 
@@ -179,8 +178,8 @@ def _write_reports(
     try:
         folder = files.prepare_output_folder(settings.output_dir, workspace)
     except InputError as error:
-        return {each.file_name: error.problems[0].message for each in reporters}
-    rendered = {each.file_name: each.render(report) for each in reporters}
+        return {each.file_name: error.problems[0].message for each in writers}
+    rendered = {each.file_name: each.render(report) for each in writers}
     return files.write_output_files(folder, rendered, workspace)
 
 

@@ -10,10 +10,10 @@ from agentci.model.choices import (
     CONTENT_LIMITS,
     DISPLAY_MODES,
     FAIL_ON_CHOICES,
+    FURTHER_FORMATS,
     GROUP_BY_CHOICES,
     JUNIT_FORMATS,
     MATCH_TYPES,
-    REPORT_FORMATS,
 )
 
 DEFAULT_RECORDING: Final = "traces/recorded.jsonl"
@@ -281,7 +281,7 @@ OPTIONS: tuple[Option, ...] = (
         "formats",
         "Further report to write: `ctrf.json`, `results.csv`, or `evaluations.otlp.json` with "
         "OpenTelemetry events.",
-        choices=REPORT_FORMATS,
+        choices=FURTHER_FORMATS,
         repeats=True,
     ),
     Option(

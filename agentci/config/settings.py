@@ -16,18 +16,18 @@ from agentci.model.choices import (
     CONTENT_LIMITS,
     DISPLAY_MODES,
     FAIL_ON_CHOICES,
+    FURTHER_FORMATS,
     GROUP_BY_CHOICES,
     JUNIT_FORMATS,
     MATCH_TYPES,
-    REPORT_FORMATS,
     CallScope,
     CommentMode,
     ContentLimit,
     FailOn,
+    FurtherFormat,
     GroupBy,
     JUnitFormat,
     MatchType,
-    ReportFormat,
 )
 from agentci.model.problem import Problem
 from agentci.model.result import AUTO_SHARD, MAX_SHARDS, Shard, parse_shard
@@ -83,7 +83,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     evaluator_io: CallScope
     content: ContentLimit
     junit_dialect: JUnitFormat
-    formats: tuple[ReportFormat, ...]
+    formats: tuple[FurtherFormat, ...]
     emit_otel: str
     commenting: CommentMode
     check_run: str
@@ -133,7 +133,7 @@ def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) 
         evaluator_io=given.choice("evaluator-io", CALL_SCOPES) or "failed",
         content=given.choice("content", CONTENT_LIMITS) or "budget",
         junit_dialect=given.choice("junit-dialect", JUNIT_FORMATS) or "common",
-        formats=given.several_choices("formats", REPORT_FORMATS),
+        formats=given.several_choices("formats", FURTHER_FORMATS),
         emit_otel=given.otlp_endpoint(),
         commenting=given.choice("comment", COMMENT_MODES) or "never",
         check_run=given.text("check-run"),

@@ -58,8 +58,9 @@ CONTENT_LIMITS: Final[tuple[ContentLimit, ...]] = get_args(ContentLimit)
 
 JUnitFormat: TypeAlias = Literal["common", "jenkins"]
 # Reports that are only written on request.
-ReportFormat: TypeAlias = Literal["ctrf", "csv", "otel"]
-REPORT_FORMATS: Final[tuple[ReportFormat, ...]] = get_args(ReportFormat)
+# Formats of report files that are only written on request.
+FurtherFormat: TypeAlias = Literal["ctrf", "csv", "otel"]
+FURTHER_FORMATS: Final[tuple[FurtherFormat, ...]] = get_args(FurtherFormat)
 JUNIT_FORMATS: Final[tuple[JUnitFormat, ...]] = get_args(JUnitFormat)
 
 # How problems are printed.

@@ -7,7 +7,7 @@ from agentci._util.text.format import format_number
 from agentci.model.result import Report
 from agentci.reports.report_format import Verdict, get_verdict
 
-# Outputs with the path of a report file, named after their reporters.
+# Outputs with the path of a report file, named after what writes them.
 REPORT_PATH_OUTPUTS = ("results", "junit", "summary", "report", "comment")
 
 
@@ -15,7 +15,7 @@ def make_outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
     """Make the outputs that later steps of a workflow read.
 
     Args:
-        paths: report files by reporter name, relative to the workspace; a file that was not written
+        paths: report files by name, relative to the workspace; a file that was not written
             is "" or absent.
     """
     totals = report.totals

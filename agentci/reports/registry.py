@@ -1,18 +1,37 @@
-"""Registry of the reporters that write files; add a new one here."""
+"""Registry of what writes report files; add a new one here."""
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Iterator, Sequence
+from typing import Protocol, assert_never
 
-from agentci.model.choices import ReportFormat
+from agentci.model.choices import FurtherFormat
+from agentci.model.result import Report
 from agentci.reports.comment import CommentReport
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
-from agentci.reports.report_format import Reporter
+
+
+class ReportWriter(Protocol):
+    """Writes a report file: those of every run, and those of the formats in ``FURTHER_FORMATS``."""
+
+    @property
+    def name(self) -> str:
+        """Name of the report in messages and action outputs."""
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file in the output folder."""
+
+    def render(self, report: Report) -> Iterator[str]:
+        """Yield the file as pieces of text that UTF-8 can encode.
+
+        The caller need not keep more than one piece in memory.
+        """
+
 
 # By name, the most important first: if the disk fills up, later files are lost.
-REPORTERS: dict[str, Reporter] = {
+REPORT_WRITERS: dict[str, ReportWriter] = {
     "results": JsonReport(),
     "junit": JUnitReport(),
     "summary": SummaryReport(),
@@ -21,20 +40,20 @@ REPORTERS: dict[str, Reporter] = {
 }
 
 
-def make_reporters(
+def make_report_writers(
     *,
     junit: JUnitReport,
     summary: SummaryReport,
     comment: CommentReport,
-    formats: Sequence[ReportFormat] = (),
-) -> tuple[Reporter, ...]:
-    """Return all reporters with the user's settings, and those of further formats."""
-    made = {**REPORTERS, "junit": junit, "summary": summary, "comment": comment}
-    return (*made.values(), *map(make_further_reporter, formats))
+    formats: Sequence[FurtherFormat] = (),
+) -> tuple[ReportWriter, ...]:
+    """Return the writers of every run, with the user's settings, and those of further formats."""
+    made = {**REPORT_WRITERS, "junit": junit, "summary": summary, "comment": comment}
+    return (*made.values(), *map(make_further_writer, formats))
 
 
-def make_further_reporter(name: ReportFormat) -> Reporter:
-    """Return the reporter of a format that is only written on request."""
+def make_further_writer(name: FurtherFormat) -> ReportWriter:
+    """Return the writer of a format that is only written on request."""
     match name:
         case "ctrf":
             from agentci.reports.ctrf import CtrfReport  # noqa: PLC0415 (rarely used)

@@ -1,9 +1,9 @@
-"""Reporter protocol, and grouping and formatting that several report formats share."""
+"""Grouping and formatting that several reports share."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -157,24 +157,6 @@ def _format_charge(charge: ModelCost, *, priced: bool) -> str:
 MAX_NAMES = 5
 
 Verdict: TypeAlias = Literal["passed", "failed", "error", "invalid", "partial"]
-
-
-class Reporter(Protocol):
-    """A report format that is written to a file."""
-
-    @property
-    def name(self) -> str:
-        """Name of the format in messages and action outputs."""
-
-    @property
-    def file_name(self) -> str:
-        """Name of the file in the output folder."""
-
-    def render(self, report: Report) -> Iterator[str]:
-        """Yield the file as pieces of text that UTF-8 can encode.
-
-        The caller need not keep more than one piece in memory.
-        """
 
 
 class EvaluatorChecks(Struct, frozen=True, kw_only=True, dict=True):

@@ -80,7 +80,7 @@ from agentci.remote.sources.validation import parse_index
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report
 from agentci.reports.merge.report_files import ReportFile
-from agentci.reports.registry import REPORTERS
+from agentci.reports.registry import REPORT_WRITERS
 from agentci.result_files.inspect_ai import is_needed_member
 from agentci.result_files.registry import is_archive, read_result_archive, read_result_file
 from agentci.runner.check import run_check
@@ -258,8 +258,8 @@ def _load_report(data: bytes) -> None:
     report = read_report(data, file="results.json")
     parts = [ReportFile(file="results.json", report=report)]
     for merged in (report, merge_reports(parts, fail_on="failed")):
-        for reporter in REPORTERS.values():
-            for _ in reporter.render(merged):
+        for writer in REPORT_WRITERS.values():
+            for _ in writer.render(merged):
                 pass
 
 

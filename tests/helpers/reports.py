@@ -1,4 +1,4 @@
-"""Results and reports for tests of the gate and of reporters."""
+"""Results and reports for tests of the gate and of report files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from agentci.model.trace import Trace, Turn
 from agentci.model.values import replace
 from agentci.reports.annotations import make_annotations
 from agentci.reports.contents import StoredContents
-from agentci.reports.report_format import Reporter
+from agentci.reports.registry import ReportWriter
 from agentci.reports.run_content import make_case_summary
 from agentci.reports.workflow_commands import render_annotations
 
@@ -23,9 +23,9 @@ CONFIG = "evals/eval_config.yaml"
 LINES = {"response_quality": 2, "tool_trajectory_avg_score": 7, "tone": 11}
 
 
-def text_of(reporter: Reporter, report: Report) -> str:
+def text_of(writer: ReportWriter, report: Report) -> str:
     """The complete text of a rendered report."""
-    return "".join(reporter.render(report))
+    return "".join(writer.render(report))
 
 
 def annotated(report: Report) -> str:

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentci.model.choices import REPORT_FORMATS, ReportFormat
+from agentci.model.choices import FURTHER_FORMATS, FurtherFormat
 from agentci.model.result import CheckResult, RepeatOutcome, RepeatRecord, Report, Status
 from agentci.model.values import replace
 from agentci.reports.ctrf import CtrfReport
 from agentci.reports.otel_events import OtelReport
-from agentci.reports.registry import make_further_reporter
-from agentci.reports.report_format import Reporter
+from agentci.reports.registry import ReportWriter, make_further_writer
 from agentci.reports.table import TableReport
 from agentci.result_files.registry import read_result_file
 from tests.conftest import Golden
@@ -22,33 +21,33 @@ from tests.helpers.reports import make_report, make_result, mixed_report, text_o
 from tests.helpers.support import run_agentci
 from tests.result_files.result_samples import sample_file
 
-PINNED: dict[ReportFormat, Reporter] = {
+PINNED: dict[FurtherFormat, ReportWriter] = {
     "ctrf": CtrfReport(tool_version="1.2.3"),
     "csv": TableReport(),
     "otel": OtelReport(tool_version="1.2.3"),
 }
 
 
-@pytest.mark.parametrize("name", REPORT_FORMATS)
-def test_report_matches_snapshot(golden: Golden, name: ReportFormat) -> None:
-    reporter = PINNED[name]
-    golden(reporter.file_name, text_of(reporter, mixed_report()))
-    assert type(make_further_reporter(name)) is type(reporter)
+@pytest.mark.parametrize("name", FURTHER_FORMATS)
+def test_report_matches_snapshot(golden: Golden, name: FurtherFormat) -> None:
+    writer = PINNED[name]
+    golden(writer.file_name, text_of(writer, mixed_report()))
+    assert type(make_further_writer(name)) is type(writer)
 
 
 def measured(result: CheckResult) -> CheckResult:
     return replace(result, evaluator=replace(result.evaluator, better="unknown", threshold=None))
 
 
-def read_again(name: ReportFormat, report: Report) -> dict[tuple[str, str], tuple[Any, Any]]:
+def read_again(name: FurtherFormat, report: Report) -> dict[tuple[str, str], tuple[Any, Any]]:
     text = text_of(PINNED[name], report)
     found = read_result_file(text.encode(), file=PINNED[name].file_name)
     assert found.warnings == ()
     return {(row.case, row.metric): (row.status, row.score) for row in found.rows}
 
 
-@pytest.mark.parametrize("name", REPORT_FORMATS)
-def test_every_status_is_read_as_it_was_written(name: ReportFormat) -> None:
+@pytest.mark.parametrize("name", FURTHER_FORMATS)
+def test_every_status_is_read_as_it_was_written(name: FurtherFormat) -> None:
     statuses: tuple[Status, ...] = ("passed", "failed", "errored", "skipped", "skipped")
     results = [
         replace(
@@ -70,8 +69,8 @@ def test_every_status_is_read_as_it_was_written(name: ReportFormat) -> None:
     }
 
 
-@pytest.mark.parametrize("name", REPORT_FORMATS)
-def test_metrics_of_several_configs_have_different_names(name: ReportFormat) -> None:
+@pytest.mark.parametrize("name", FURTHER_FORMATS)
+def test_metrics_of_several_configs_have_different_names(name: FurtherFormat) -> None:
     result = make_result("passed", 1.0)
     other = replace(result, config="other.yaml")
     metrics = {metric for _, metric in read_again(name, make_report([result, other]))}
@@ -136,11 +135,11 @@ def test_empty_reports_are_valid() -> None:
 def test_formats_are_written_on_request_and_read_again(tmp_path: Path) -> None:
     source = sample_file("promptfoo/base")
     (tmp_path / "out.json").write_bytes(source.read_bytes())
-    options = [f"--formats={name}" for name in REPORT_FORMATS]
+    options = [f"--formats={name}" for name in FURTHER_FORMATS]
     ran = run_agentci(["run", "--quiet", "--results", "out.json", *options], cwd=tmp_path)
     written = {one["id"]: (one["status"], one["score"]) for one in ran.results["results"]}
-    for reporter in PINNED.values():
-        file = f"agentci-results/{reporter.file_name}"
+    for writer in PINNED.values():
+        file = f"agentci-results/{writer.file_name}"
         again = run_agentci(
             ["run", "--quiet", "--results", file, "--output-dir", "again"], cwd=tmp_path
         )

@@ -1,4 +1,4 @@
-"""Every reporter with results of arbitrary and hostile text."""
+"""Every writer with results of arbitrary and hostile text."""
 
 import json
 import re
@@ -35,7 +35,7 @@ from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.otel_events import OtelReport
 from agentci.reports.problems import render_problems
-from agentci.reports.registry import REPORTERS
+from agentci.reports.registry import REPORT_WRITERS
 from agentci.reports.results_json import make_results_schema
 from agentci.reports.run_content import make_case_summary
 from agentci.reports.table import TableReport
@@ -247,8 +247,8 @@ def test_console_and_annotations_contain_no_foreign_commands(report: Report) -> 
 @given(report=REPORTS)
 def test_printed_report_files_contain_no_workflow_commands(report: Report) -> None:
     assert commands_in(render_problems(report.problems, "sarif")) == []
-    for name, reporter in REPORTERS.items():
-        assert commands_in(text_of(reporter, report)) == [], name
+    for name, writer in REPORT_WRITERS.items():
+        assert commands_in(text_of(writer, report)) == [], name
 
 
 @given(report=REPORTS)

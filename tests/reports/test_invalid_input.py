@@ -6,7 +6,7 @@ from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.job_summary import SummaryReport
-from agentci.reports.report_format import Reporter
+from agentci.reports.registry import ReportWriter
 from tests.helpers.reports import make_report, make_result
 
 ERROR = Problem(message="unknown key `x`", hint="did you mean `y`?", place=Place(file="a.yaml"))
@@ -18,8 +18,8 @@ def _print(report: Report, *, quiet: bool = False) -> str:
     return render_console(report, quiet=quiet, verbose=False, colour=True)
 
 
-def _write(reporter: Reporter, report: Report) -> str:
-    return "".join(reporter.render(report))
+def _write(writer: ReportWriter, report: Report) -> str:
+    return "".join(writer.render(report))
 
 
 def test_terminal_shows_one_line_per_problem() -> None:
@@ -44,8 +44,8 @@ def test_terminal_shows_checks_and_problems_once() -> None:
 
 def test_summary_and_comment_show_problems_under_heading() -> None:
     report = make_report([], problems=[ERROR, WARNING])
-    for reporter in (SummaryReport(), CommentReport()):
-        assert _write(reporter, report) == (
+    for writer in (SummaryReport(), CommentReport()):
+        assert _write(writer, report) == (
             "## \N{CROSS MARK} Invalid input\n\n"
             "- **error** `a.yaml:1` unknown key \\`x\\`; did you mean \\`y\\`?\n"
             "- **warning** `b.yaml:3` is empty\n"

@@ -110,8 +110,8 @@ class TestEveryFormat:
     def test_path_that_would_break_the_link_is_not_attached(
         self, dialect: JUnitFormat, path: str
     ) -> None:
-        reporter = JUnitReport(dialect=dialect, attachment=path)
-        assert "ATTACHMENT" not in text_of(reporter, make_report([make_result("failed")]))
+        writer = JUnitReport(dialect=dialect, attachment=path)
+        assert "ATTACHMENT" not in text_of(writer, make_report([make_result("failed")]))
 
     def test_identical_looking_checks_have_unique_names(self, dialect: JUnitFormat) -> None:
         long = [f"{'x' * 1000}{digit}{'y' * 1000}" for digit in "12"]

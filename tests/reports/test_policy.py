@@ -33,35 +33,33 @@ def console(report: Report) -> str:
     return render_console(report, quiet=False, verbose=False, colour=False)
 
 
-@pytest.mark.parametrize("reporter", [CommentReport(), SummaryReport()], ids=["comment", "summary"])
+@pytest.mark.parametrize("writer", [CommentReport(), SummaryReport()], ids=["comment", "summary"])
 class TestMarkdown:
-    def test_changes_are_a_table(self, reporter: CommentReport | SummaryReport) -> None:
-        text = text_of(reporter, report_of(THRESHOLD, CASES))
+    def test_changes_are_a_table(self, writer: CommentReport | SummaryReport) -> None:
+        text = text_of(writer, report_of(THRESHOLD, CASES))
         assert (
             f"{HEADING}| Change | Base | This run |\n| --- | --- | --- |\n"
             "| threshold of tone | 0\\.8 | 0\\.1 |\n| 2 eval cases: a, b |  | removed |\n"
         ) in text
 
-    def test_several_configs_have_a_column(self, reporter: CommentReport | SummaryReport) -> None:
-        text = text_of(reporter, report_of(THRESHOLD, replace(CASES, config="b.yaml")))
+    def test_several_configs_have_a_column(self, writer: CommentReport | SummaryReport) -> None:
+        text = text_of(writer, report_of(THRESHOLD, replace(CASES, config="b.yaml")))
         assert "| Config | Change | Base | This run |\n" in text
         assert "| b.yaml | 2 eval cases: a, b |  | removed |\n" in text
 
-    def test_remarks_follow_the_table(self, reporter: CommentReport | SummaryReport) -> None:
-        text = text_of(reporter, report_of(THRESHOLD, decided_by_base=(CONFIG,), notes=("n",)))
+    def test_remarks_follow_the_table(self, writer: CommentReport | SummaryReport) -> None:
+        text = text_of(writer, report_of(THRESHOLD, decided_by_base=(CONFIG,), notes=("n",)))
         assert "0\\.1 |\n\n- evaluated by the policy of the base (8c1f, git): " in text
         assert "\n- n\n" in text
 
-    def test_remarks_alone_have_another_title(
-        self, reporter: CommentReport | SummaryReport
-    ) -> None:
-        text = text_of(reporter, report_of(notes=("not compared",)))
+    def test_remarks_alone_have_another_title(self, writer: CommentReport | SummaryReport) -> None:
+        text = text_of(writer, report_of(notes=("not compared",)))
         assert "### Policy of the base\n\n- not compared\n" in text
 
     def test_without_changes_there_is_no_section(
-        self, reporter: CommentReport | SummaryReport
+        self, writer: CommentReport | SummaryReport
     ) -> None:
-        assert text_of(reporter, report_of()) == text_of(reporter, make_report([make_result()]))
+        assert text_of(writer, report_of()) == text_of(writer, make_report([make_result()]))
 
 
 def test_page_is_equal_without_changes() -> None:

@@ -1,22 +1,24 @@
-"""The registry of file reporters."""
+"""The registry of file writers."""
 
 from agentci.model.choices import JUNIT_FORMATS
 from agentci.reports.action_outputs import REPORT_PATH_OUTPUTS
 from agentci.reports.comment import CommentReport
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.junit import JUnitReport
-from agentci.reports.registry import REPORTERS, make_reporters
+from agentci.reports.registry import REPORT_WRITERS, make_report_writers
 
 
-def test_every_reporter_has_name_and_path_output() -> None:
-    assert {name: reporter.name for name, reporter in REPORTERS.items()} == {
+def test_every_report_has_name_and_path_output() -> None:
+    assert {name: writer.name for name, writer in REPORT_WRITERS.items()} == {
         name: name for name in REPORT_PATH_OUTPUTS
     }
 
 
 def test_report_file_names_are_stable() -> None:
-    made = make_reporters(junit=JUnitReport(), summary=SummaryReport(), comment=CommentReport())
-    assert [reporter.file_name for reporter in made] == [
+    made = make_report_writers(
+        junit=JUnitReport(), summary=SummaryReport(), comment=CommentReport()
+    )
+    assert [writer.file_name for writer in made] == [
         "results.json",
         "junit.xml",
         "summary.md",
@@ -25,14 +27,16 @@ def test_report_file_names_are_stable() -> None:
     ]
 
 
-def test_junit_reporter_has_given_settings() -> None:
+def test_junit_report_has_given_settings() -> None:
     for dialect in JUNIT_FORMATS:
         junit = JUnitReport(dialect=dialect, attachment="results/report.html")
-        assert junit in make_reporters(
+        assert junit in make_report_writers(
             junit=junit, summary=SummaryReport(), comment=CommentReport()
         )
 
 
-def test_comment_reporter_links_to_given_run() -> None:
+def test_comment_links_to_given_run() -> None:
     comment = CommentReport(run_url="https://github.example/octo/agent/actions/runs/3")
-    assert comment in make_reporters(junit=JUnitReport(), summary=SummaryReport(), comment=comment)
+    assert comment in make_report_writers(
+        junit=JUnitReport(), summary=SummaryReport(), comment=comment
+    )

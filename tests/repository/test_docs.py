@@ -20,7 +20,7 @@ from agentci.evaluators.metrics.registry import UNSUPPORTED_METRICS as METRICS_N
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
 from agentci.execution.registry import EXECUTORS
 from agentci.execution.runtimes.registry import RUNTIMES
-from agentci.reports.registry import REPORTERS
+from agentci.reports.registry import REPORT_WRITERS
 from agentci.reports.results_json import make_results_schema
 from scripts.docs import generated
 from tests.helpers.documents import DOCUMENTS, name_of, snippets
@@ -101,7 +101,7 @@ def test_the_exit_codes_of_the_command_line_are_explained(
             id="executors",
         ),
         pytest.param(
-            [f"## `{reporter.file_name}`" for reporter in REPORTERS.values()],
+            [f"## `{writer.file_name}`" for writer in REPORT_WRITERS.values()],
             (ROOT / "docs/reports.md").read_text(),
             id="reports",
         ),

@@ -11,7 +11,7 @@ from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.model.values import list_field_names
-from agentci.reports.registry import REPORTERS
+from agentci.reports.registry import REPORT_WRITERS
 from agentci.runner.plan import Plan
 from agentci.runner.prepare_programs import choose_cache_folder
 from agentci.runner.response_cache.inspect import NO_SQLITE, has_sqlite
@@ -82,7 +82,7 @@ def _asks_for_cache(value: object) -> bool:
 def _list_own_paths(cache: Path, output: Path, outputs: Iterable[str]) -> Iterator[str]:
     """Real paths of the files that a run writes; they are not part of a key."""
     yield os.path.realpath(cache)
-    names = (*(each.file_name for each in REPORTERS.values()), *outputs)
+    names = (*(each.file_name for each in REPORT_WRITERS.values()), *outputs)
     yield from (f"{os.path.realpath(output)}/{name}" for name in names)
 
 

@@ -58,8 +58,8 @@ def test_read_report_renders_like_original() -> None:
     report = mixed_report()
     report = replace(report, results=tuple(map(_without_line, report.results)))
     read = _read(report)
-    for reporter in (JUnitReport(), SummaryReport()):
-        assert text_of(reporter, read) == text_of(reporter, report)
+    for writer in (JUnitReport(), SummaryReport()):
+        assert text_of(writer, read) == text_of(writer, report)
     assert annotated(read) == annotated(report)
     shown = [
         render_console(each, quiet=False, verbose=True, colour=False) for each in (read, report)
