@@ -1,16 +1,22 @@
-"""The action: reads the inputs of a workflow step instead of a command line."""
+"""The action: reads the inputs of a workflow step instead of a command line.
+
+Its inputs can also record the agent before it is evaluated.
+"""
 
 import os
 import re
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
-from agentci._util.text.suggest import quote_name
+from msgspec import Struct
+
+from agentci._util.text.suggest import join_with_or, quote_name
 from agentci.cli.commands.run import run
 from agentci.cli.process import run_in_process
 from agentci.cli.publish import publish_input_problems
 from agentci.cli.session import Session, allow_caches, allow_variables, restrict_agents
-from agentci.config.options import OPTIONS, REPORT_OPTIONS
+from agentci.config.options import DEFAULT_RECORDING, OPTIONS, REPORT_OPTIONS
 from agentci.config.settings import (
     Settings,
     parse_allow_agents,
@@ -18,20 +24,54 @@ from agentci.config.settings import (
     parse_evaluator_caches,
     parse_settings,
 )
+from agentci.config.variables import is_reserved
 from agentci.errors import InputError
 from agentci.model.problem import Problem
 from agentci.model.values import replace
 
 if TYPE_CHECKING:
-    from agentci.cli.record_step import RecordInputs
+    from agentci.cli.commands.record import Recording
+    from agentci.record.replay import ReplayMode
 
 CONFIG_INPUT = "config"
 MERGE_INPUT = "merge"
 COMMENT_INPUT = "comment-report"
 COMMENT_OPTIONS = ("comment", "check-run", "comment-template", "report-url", "offline")
-RECORD_INPUTS = ("record", "cases", "replay", "record-to", "redact", "no-injection")
+RECORD_INPUT: Final = "record"
+# Inputs that have an effect only together with `record`.
+DETAIL_INPUTS: Final = ("cases", "replay", "record-to", "redact", "no-injection")
+# Files with which a program acts on later steps of the job, and what the image sets for agentci.
+_HIDDEN_VARIABLES: Final = frozenset(
+    {
+        *("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"),
+        "PYTHONSAFEPATH",
+    }
+)
+_REPLAY_MODES: "Final[Mapping[str, ReplayMode | None]]" = {
+    "": None,
+    "false": None,
+    "true": "strict",
+    "strict": "strict",
+    "fallback": "fallback",
+}
+_VALUES: Final = {
+    "replay": ("true", "false", "strict", "fallback"),
+    "no-injection": ("true", "false"),
+}
+RECORD_INPUTS: Final = (RECORD_INPUT, *DETAIL_INPUTS)
 _UNSET = {option.name: {"", "false", option.default.casefold()} for option in OPTIONS}
 _LIST_SYNTAX = re.compile(r"""\A(?:-\s|(["']).*\1\Z|\[\s*["'])""")
+
+
+class _RecordInputs(Struct, frozen=True, kw_only=True):
+    """The inputs of recording, parsed."""
+
+    command: tuple[str, ...]
+    out: str
+    cases: tuple[str, ...]
+    replay: "ReplayMode | None"
+    redact: tuple[str, ...]
+    is_injected: bool
 
 
 def main() -> int:
@@ -69,11 +109,11 @@ def run_action(inputs: Mapping[str, str], session: Session, environ: Mapping[str
     except InputError as error:
         return publish_input_problems(error.problems, session)
     if other_report:
-        from agentci.cli.commands.comment import post_report_comment  # noqa: PLC0415 (rarely used)
+        from agentci.cli.commands.reports import post_report_comment  # noqa: PLC0415 (rarely used)
 
         return post_report_comment(other_report, settings, session)
     if reports:
-        from agentci.cli.commands.merge import merge  # noqa: PLC0415 (rarely used)
+        from agentci.cli.commands.reports import merge  # noqa: PLC0415 (rarely used)
 
         return merge(reports, settings, session)
     if recorded is None:
@@ -81,22 +121,12 @@ def run_action(inputs: Mapping[str, str], session: Session, environ: Mapping[str
     return _record_and_run(recorded, settings, session, environ)
 
 
-def _parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> "RecordInputs | None":
-    if all(_is_unset(name, inputs.get(name, "")) for name in RECORD_INPUTS):
-        return None
-    from agentci.cli.record_step import parse_record_inputs  # noqa: PLC0415 (rarely used)
-
-    return parse_record_inputs(inputs, settings)
-
-
 def _record_and_run(
-    inputs: "RecordInputs", settings: Settings, session: Session, environ: Mapping[str, str]
+    inputs: _RecordInputs, settings: Settings, session: Session, environ: Mapping[str, str]
 ) -> int:
     """Record the agent, and evaluate what was recorded; a case that is not complete is an error."""
-    from agentci.cli.record_step import record_in_step  # noqa: PLC0415 (rarely used)
-
     try:
-        recording = record_in_step(inputs, settings, environ, session)
+        recording = _record_in_step(inputs, settings, environ, session)
     except InputError as error:
         return publish_input_problems(error.problems, session)
     if session.services.interruption.is_requested():
@@ -163,3 +193,85 @@ def _reject_unrelated_inputs(
     ]
     if problems:
         raise InputError(problems)
+
+
+def _parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> _RecordInputs | None:
+    """Parse and check the inputs; None if nothing is to be recorded.
+
+    Raises:
+        InputError: one problem for every invalid input.
+    """
+    given = {name: inputs.get(name, "").strip() for name in RECORD_INPUTS}
+    mode = _REPLAY_MODES.get(given["replay"].casefold())
+    problems = list(_find_record_problems(given))
+    if given[RECORD_INPUT] and settings.shard is not None:
+        message = "each shard would run the agent"
+        hint = "record in an earlier job, and pass its traces to the shards"
+        problems.append(Problem(message=message, hint=hint))
+    if given[RECORD_INPUT] and settings.fetch_settings.offline and mode != "strict":
+        message = "`offline` runs no agent that asks a model"
+        problems.append(Problem(message=message, hint="set `replay: true`"))
+    command: tuple[str, ...] = ()
+    try:
+        command = tuple(shlex.split(given[RECORD_INPUT]))
+    except ValueError as error:
+        message = f"input record cannot be split into words: {error}"
+        problems.append(Problem(message=message, hint="close each quote"))
+    if problems:
+        raise InputError(problems)
+    if not command:
+        return None
+    out = given["record-to"] or DEFAULT_RECORDING
+    return _RecordInputs(
+        command=command,
+        out=out,
+        cases=tuple(filter(None, map(str.strip, given["cases"].splitlines()))),
+        replay=mode,
+        redact=tuple(filter(None, map(str.strip, given["redact"].splitlines()))),
+        is_injected=given["no-injection"].casefold() != "true",
+    )
+
+
+def _find_record_problems(given: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield the values that are not valid, and inputs without effect."""
+    for name, values in _VALUES.items():
+        if given[name].casefold() not in ("", *values):
+            message = f"input {name} must be {join_with_or(values)}, not {given[name]!r}"
+            yield Problem(message=message)
+    if not given[RECORD_INPUT]:
+        for name in DETAIL_INPUTS:
+            if name != "record-to" and given[name].casefold() not in ("", "false"):
+                message = f"input {name} has no effect without record"
+                yield Problem(message=message, hint="add `record`")
+
+
+def _record_in_step(
+    inputs: _RecordInputs, settings: Settings, environ: Mapping[str, str], session: Session
+) -> "Recording":
+    """Record the agent, without the credentials of the job and the files of the runner.
+
+    What the agent prints is not in the log, where the runner would take it for commands.
+
+    Raises:
+        InputError: the inputs are invalid, or the command cannot be started.
+    """
+    from agentci.cli.commands.record import (  # noqa: PLC0415 (rarely used)
+        RecordOptions,
+        make_recording,
+    )
+
+    options = RecordOptions(
+        command=inputs.command,
+        out=inputs.out,
+        cases=inputs.cases,
+        jobs=settings.jobs or 1,
+        replay=inputs.replay,
+        redact=inputs.redact,
+        is_injected=inputs.is_injected,
+    )
+    own = {
+        name: value
+        for name, value in environ.items()
+        if not is_reserved(name) and name not in _HIDDEN_VARIABLES
+    }
+    return make_recording(options, own, session, shares_terminal=False)

@@ -80,7 +80,7 @@ def _calibrate(options: Options, session: Session) -> int:
 
 
 def _merge(options: Options, session: Session) -> int:
-    from agentci.cli.commands.merge import merge
+    from agentci.cli.commands.reports import merge
 
     return merge(
         _get_texts(options["report"]), parse_settings((), _list_given_options(options)), session
@@ -88,14 +88,14 @@ def _merge(options: Options, session: Session) -> int:
 
 
 def _comment(options: Options, session: Session) -> int:
-    from agentci.cli.commands.comment import post_report_comment
+    from agentci.cli.commands.reports import post_report_comment
 
     values = {"comment": ("always",)} | {k: v for k, v in _list_given_options(options).items() if v}
     return post_report_comment(_get_text(options, "report"), parse_settings((), values), session)
 
 
 def _compare(options: Options, session: Session) -> int:
-    from agentci.cli.commands.compare import show_comparison
+    from agentci.cli.commands.reports import show_comparison
 
     return show_comparison(
         _get_text(options, "base"),

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from agentci.cli.action import run_action
-from agentci.cli.commands.merge import merge
+from agentci.cli.commands.reports import merge
 from agentci.config.settings import parse_settings
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES
 from tests.helpers.recordings import eval_set, otlp

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from agentci.cli.action import run_action
-from agentci.cli.commands.comment import MAX_COMMENT_REPORT_BYTES
+from agentci.cli.commands.reports import MAX_COMMENT_REPORT_BYTES
 from agentci.model.gate import CheckClasses
 from tests.github.api.description import NEEDS_DESCRIPTION
 from tests.github.bench import CONFIG, HEAD, PULL, Bench, pull_request, workflow_run

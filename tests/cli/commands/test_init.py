@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentci.cli.commands.init import init_project
-from agentci.cli.init_files import CHECKOUT, SETUP_PYTHON, UPLOAD
+from agentci.cli.commands.init import CHECKOUT, SETUP_PYTHON, UPLOAD, init_project
 from examples.agents.mock_model import mock_model
 from tests.helpers.actionlint import complaints
 from tests.helpers.recordings import eval_set, otlp
