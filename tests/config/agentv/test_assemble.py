@@ -35,6 +35,9 @@ def _input_contents(text: str) -> list[Any]:
     return [message["content"] for message in case.eval_case.input_messages]
 
 
+MEAN = "aggregator: {type: weighted_average}"
+
+
 def _errors(text: str, texts: Mapping[str, str] | None = None, **variables: str) -> list[str]:
     with pytest.raises(InputError) as caught:
         _read(ASSERTIONS + text, texts, **variables)
@@ -113,6 +116,17 @@ class TestEnvironmentVariables:
             "f.yaml:2:24: environment variable NAME is not set "
             "(set it for agentci, for example in `env:` of the workflow step)"
         )
+
+    def test_unset_variable_of_an_evaluator_is_reported_once(self) -> None:
+        text = "tests: [{id: a, input: q, assertions: [{type: contains, value: '${{ NAME }}'}]}]"
+        [message] = _errors(text)
+        assert message.startswith("f.yaml:2:64: environment variable NAME is not set")
+
+    def test_composite_whose_member_lacks_a_judge_is_reported_once(self) -> None:
+        member = "{name: one, type: llm-grader, prompt: Is it kind?}"
+        entry = f"{{type: composite, assertions: [{member}], {MEAN}}}"
+        [message] = _errors(f"tests: [{{id: a, input: q, assertions: [{entry}]}}]")
+        assert "`one` needs a judge model" in message
 
     def test_variable_in_ignored_key_need_not_be_set(self) -> None:
         text = (
