@@ -36,8 +36,11 @@ from agentci.recordings.agentv.read import (
     read_first_value,
     read_recorded_runs,
 )
-from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
+from agentci.recordings.agentv.recorded_run import (
+    RecordedRun,
+    convert_trace_to_run,
+    convert_transcript_to_turn,
+)
 from agentci.recordings.json_documents import (
     MAX_RECORDING_BYTES,
     read_documents,

@@ -26,7 +26,7 @@ from agentci.model.judges import ScoreSchema
 from agentci.model.problem import Place
 from agentci.model.trace import Message, ToolCall, Trace, Transcript, Turn
 from agentci.recordings.agentv.read import read_recorded_runs
-from agentci.recordings.agentv.transcripts import convert_transcript_to_turn, make_run_row
+from agentci.recordings.agentv.recorded_run import convert_transcript_to_turn, make_run_row
 from agentci.sdk import EvalInput, NotRecordedError
 
 PLACE = Place(file="e")

@@ -21,7 +21,7 @@ from agentci.model.trace import (
     Turn,
 )
 from agentci.model.values import replace
-from agentci.recordings.agentv.transcripts import convert_transcript_to_turn
+from agentci.recordings.agentv.recorded_run import convert_transcript_to_turn
 from agentci.reports.run_content import decode_content, encode_content, make_run_content
 
 PLACE = Place(file="t.json")

@@ -10,8 +10,11 @@ from agentci.model.problem import Place
 from agentci.model.trace import Message, TokenUsage, ToolCall, ToolResponse, ToolUse, Trace, Turn
 from agentci.model.values import replace
 from agentci.recordings.agentv.read import read_first_value, read_recorded_runs
-from agentci.recordings.agentv.recorded_run import RecordedRun
-from agentci.recordings.agentv.transcripts import convert_trace_to_run, convert_transcript_to_turn
+from agentci.recordings.agentv.recorded_run import (
+    RecordedRun,
+    convert_trace_to_run,
+    convert_transcript_to_turn,
+)
 
 ANSWER = {"role": "assistant", "content": "hello"}
 
