@@ -142,3 +142,26 @@ def test_conversation_without_a_session_is_joined_by_history(framework: str) -> 
     assert [turn.user_text for turn in trace.turns][1:] == ["And in Rome?"]
     (warning,) = trace.warnings
     assert "set gen_ai.conversation.id" in warning
+
+
+def test_genkit_run_that_a_tool_ended_has_its_call() -> None:
+    (trace,) = read(FOLDER / "genkit" / "error.jsonl.gz")
+    (turn,) = trace.turns
+    assert [(call.name, call.args, call.failed) for call in turn.tool_calls] == [
+        ("find_order", {"order_id": "9"}, True)
+    ]
+    assert trace.not_captured.startswith("The agent failed before it answered")
+
+
+def test_error_of_a_mastra_tool_is_its_result() -> None:
+    results = [
+        (response.output, response.failed)
+        for turn in list_turns(read(FOLDER / "mastra" / "twoturn.jsonl.gz"))
+        for response in turn.tool_responses
+    ]
+    assert results[-1] == ("order 9 not found", True)
+
+
+def test_haystack_without_content_names_its_switch() -> None:
+    traces = read(FOLDER / "haystack-nocontent" / "twoturn.jsonl.gz")
+    assert all("set HAYSTACK_CONTENT_TRACING_ENABLED=true" in one.not_captured for one in traces)

@@ -54,7 +54,7 @@ _OTHER_KEYS: Final = frozenset(
         *("inlineData", "inline_data", "fileData", "file_data", "videoMetadata", "video_metadata"),
         *("thought", "thoughtSignature", "thought_signature", "reasoningContent", "image"),
         *("document", "video", "audio", "cachePoint", "guardContent", "citationsContent", "json"),
-        *("content", "text", "refusal"),
+        *("content", "text", "refusal", "reasoning", "file", "media"),
     }
 )
 _CALL_ID_KEYS: Final = ("toolCallId", "tool_use_id", "tool_call_id", "call_id", "id")
@@ -88,21 +88,26 @@ def normalize_part(part: Json) -> Iterator[JsonObject]:
     if isinstance(part, str):
         yield make_text_part(part)
     elif isinstance(part, dict):
-        yield from _normalize_keyed_part(part) or _normalize_typed_part(part)
+        yield from (
+            _normalize_keyed_part(part)
+            or _normalize_haystack_part(part)
+            or _normalize_typed_part(part)
+        )
 
 
 def _normalize_keyed_part(part: JsonObject) -> list[JsonObject]:
-    """Normalize a part of Bedrock or Google, whose only key says what it is."""
-    call = get_first(part, "toolUse", "functionCall", "function_call")
+    """Normalize a part of Bedrock, Google or Genkit, whose only key says what it is."""
+    call = get_first(part, "toolUse", "functionCall", "function_call", "toolRequest")
     if isinstance(call, dict):
         # Google leaves out arguments of functions without parameters.
         arguments = get_first(call, "input", "args")
         arguments = {} if arguments is None and "toolUse" not in part else arguments
-        return [make_call_part(get_first(call, "toolUseId", "id"), call.get("name"), arguments)]
-    answer = get_first(part, "toolResult", "functionResponse", "function_response")
+        call_id = get_first(call, "toolUseId", "id", "ref")
+        return [make_call_part(call_id, call.get("name"), arguments)]
+    answer = get_first(part, "toolResult", "functionResponse", "function_response", "toolResponse")
     if isinstance(answer, dict):
-        value = flatten_content(get_first(answer, "content", "response"))
-        call_id, failed = get_first(answer, "toolUseId", "id"), read_tool_status(answer)
+        value = flatten_content(get_first(answer, "content", "response", "output"))
+        call_id, failed = get_first(answer, "toolUseId", "id", "ref"), read_tool_status(answer)
         return [make_response_part(call_id, answer.get("name"), value, failed=failed)]
     code = get_first(part, "executableCode", "executable_code")
     if isinstance(code, dict):
@@ -110,6 +115,18 @@ def _normalize_keyed_part(part: JsonObject) -> list[JsonObject]:
     result = get_first(part, "codeExecutionResult", "code_execution_result")
     if isinstance(result, dict):
         return [make_response_part(result.get("id"), "code_execution", result.get("output"))]
+    return []
+
+
+def _normalize_haystack_part(part: JsonObject) -> list[JsonObject]:
+    if isinstance(call := part.get(TOOL_CALL), dict) and "tool_name" in call:
+        return [make_call_part(call.get("id"), call["tool_name"], call.get("arguments"))]
+    if isinstance(answer := part.get("tool_call_result"), dict):
+        origin = answer.get("origin")
+        origin = origin if isinstance(origin, dict) else {}
+        value, failed = flatten_content(answer.get("result")), answer.get("error") is True
+        name = origin.get("tool_name")
+        return [make_response_part(origin.get("id"), name, value, failed=failed)]
     return []
 
 

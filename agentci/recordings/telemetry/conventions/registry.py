@@ -234,6 +234,60 @@ CONVENTIONS: Final = (
         run_output=("mlflow.spanOutputs",),
     ),
     Convention(
+        name="haystack",
+        title="Haystack's tracing",
+        reader="frameworks",
+        prefixes=("haystack.",),
+        read_attributes=AttributeNames(
+            frozenset(
+                {
+                    *("haystack.agent.input", "haystack.agent.output", "haystack.tool.name"),
+                    *("haystack.agent.step.llm.input", "haystack.agent.step.llm.output"),
+                    *("haystack.agent.step.tool.input", "haystack.agent.step.tool.output"),
+                    *("haystack.component.input", "haystack.component.output"),
+                    *("haystack.component.type", "haystack.tool.error", "haystack.agent.max_steps"),
+                }
+            )
+        ),
+        messages=(
+            *("haystack.agent.input", "haystack.agent.output", "haystack.agent.step.llm.input"),
+            *("haystack.agent.step.llm.output", "haystack.component.input"),
+            "haystack.component.output",
+        ),
+        model_output=("haystack.agent.step.llm.output", "haystack.component.output"),
+        run_output=("haystack.agent.output",),
+        capture="set HAYSTACK_CONTENT_TRACING_ENABLED=true",
+    ),
+    Convention(
+        name="mastra",
+        title="Mastra",
+        reader="frameworks",
+        prefixes=("mastra.",),
+        read_attributes=AttributeNames(
+            frozenset({"mastra.span.type", "mastra.agent_run.input", "error.message"})
+        ),
+        messages=("mastra.agent_run.input",),
+        capture="remove `hideInput` and `hideOutput` of the `tracingOptions`",
+    ),
+    Convention(
+        name="genkit",
+        title="Genkit",
+        reader="frameworks",
+        prefixes=("genkit:",),
+        read_attributes=AttributeNames(
+            frozenset(
+                {
+                    *("genkit:input", "genkit:output", "genkit:name", "genkit:isRoot"),
+                    "genkit:metadata:subtype",
+                }
+            )
+        ),
+        messages=("genkit:input", "genkit:output"),
+        model_output=("genkit:output",),
+        run_output=("genkit:output",),
+        model_call=("genkit:metadata:subtype", frozenset({"MODEL"})),
+    ),
+    Convention(
         name="agent_framework",
         title="Microsoft Agent Framework",
         scopes=("agent_framework",),
@@ -273,7 +327,7 @@ CONVENTIONS: Final = (
 
 # Attributes of agents in conventions that are not read: their traces are errors, not ignored.
 UNREAD_PREFIXES: Final = (
-    *("llm.", "braintrust.", "haystack.", "lmnr.", "promptflow.", "weave.", "genkit:", "mastra."),
+    *("llm.", "braintrust.", "lmnr.", "promptflow.", "weave."),
     *("langtrace.", "langwatch.", "agentops.", "opik."),
 )
 
