@@ -1,13 +1,14 @@
 """Reads what platforms record as two JSON values, an input and an output.
 
 Langfuse records observations with a type, and LangSmith's OpenTelemetry exporter runs. MLflow
-Tracing records spans, each of whose attributes is JSON text.
+Tracing records spans, each of whose attributes is JSON text. Laminar records functions with a type.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentci.model.json import Json
+from agentci.model.values import replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.json_input import parse_json_or_text
@@ -97,6 +98,25 @@ def read_mlflow(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     if isinstance(returned, dict) and returned.keys() == _MLFLOW_AGENT_FACTS:
         returned = None
     yield _make_layer(span, kind, given, returned, values)
+
+
+_LAMINAR_KINDS: Final[Mapping[str, OperationKind]] = {
+    "LLM": "inference",
+    "TOOL": "tool",
+    "DEFAULT": "workflow",
+}
+
+
+def read_laminar(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+    """Read a span with ``lmnr.span.type``; model calls have their messages in OpenAI's form."""
+    attributes = span.attributes
+    kind = _LAMINAR_KINDS.get(str(attributes.get("lmnr.span.type")), "other")
+    given, returned = attributes.get("lmnr.span.input"), attributes.get("lmnr.span.output")
+    if kind == "inference":
+        given = attributes.get(semconv.INPUT_MESSAGES, given)
+        returned = attributes.get(semconv.OUTPUT_MESSAGES, returned)
+    layer = _make_layer(span, kind, given, returned, {})
+    yield replace(layer, failed=span.failed) if kind == "tool" else layer
 
 
 def _decode(raw: Json) -> Json:

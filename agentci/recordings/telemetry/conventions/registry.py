@@ -234,6 +234,22 @@ CONVENTIONS: Final = (
         run_output=("mlflow.spanOutputs",),
     ),
     Convention(
+        name="laminar",
+        title="Laminar",
+        reader="platforms",
+        prefixes=("lmnr.",),
+        read_attributes=AttributeNames(
+            frozenset({"lmnr.span.type", "lmnr.span.input", "lmnr.span.output"})
+        ),
+        session=("lmnr.association.properties.session_id",),
+        messages=("lmnr.span.input", "lmnr.span.output"),
+        model_output=("lmnr.span.output",),
+        run_output=("lmnr.span.output",),
+        model_call=("lmnr.span.type", frozenset({"LLM"})),
+        capture="unset LMNR_TRACE_CONTENT, and remove `ignore_input` and `ignore_output` of "
+        "`observe`",
+    ),
+    Convention(
         name="haystack",
         title="Haystack's tracing",
         reader="frameworks",
@@ -327,7 +343,7 @@ CONVENTIONS: Final = (
 
 # Attributes of agents in conventions that are not read: their traces are errors, not ignored.
 UNREAD_PREFIXES: Final = (
-    *("llm.", "braintrust.", "lmnr.", "promptflow.", "weave."),
+    *("llm.", "braintrust.", "promptflow.", "weave."),
     *("langtrace.", "langwatch.", "agentops.", "opik."),
 )
 
