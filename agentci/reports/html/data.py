@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from agentci._util.text import json_text, truncate
-from agentci.gate.comparison import format_p_value, label_outcome
+from agentci.gate.comparison import UNCHANGED, format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.json import JsonObject
 from agentci.model.judgement import NO_JUDGEMENT, EvaluatorIdentity
@@ -301,10 +301,10 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
 
 def _shorten_outcome(compared: EvaluatorComparison) -> str:
     """Return the reason of an outcome without the means and numbers that have columns."""
-    if compared.outcome in ("pass", "fail"):
+    if compared.outcome in ("pass", "fail") or label_outcome(compared) == UNCHANGED:
         return ""
     if compared.outcome == "insufficient-data":
-        return f"{compared.reason.rpartition('; ')[2]} for a test or an interval"
+        return compared.reason.rpartition("; ")[2]
     return compared.reason.rpartition("), ")[2]
 
 
@@ -332,10 +332,14 @@ def _describe_verdict(report: Report) -> JsonObject:
     }
 
 
+_NO_TEST: Final = "evaluators with too few cases have neither a test nor an interval"
+
+
 def _describe_baseline(report: Report) -> JsonObject:
     comparison = report.comparison
     if comparison is None:
         return {}
+    outcomes = {each.outcome for each in comparison.evaluators}
     return {
         "baseline": {
             "name": comparison.baseline,
@@ -358,7 +362,10 @@ def _describe_baseline(report: Report) -> JsonObject:
                 f"{', '.join(truncate.truncate_list(each.cases, MAX_CASE_NAMES))}"
                 for each in list_causes(report).lost
             ][:MAX_CHANGES],
-            "remarks": list(baseline_text.list_remarks(comparison, with_outcomes=False)),
+            "remarks": [
+                *([_NO_TEST] if "insufficient-data" in outcomes else []),
+                *baseline_text.list_remarks(comparison, with_outcomes=False),
+            ],
         }
     }
 

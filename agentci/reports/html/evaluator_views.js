@@ -27,8 +27,13 @@ function evaluatorsView() {
       column.pass_rate || '\u2013',
     ];
   });
-  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Errors', 'Skipped', 'Mean score (95% CI)', 'Pass rate (95% CI)'];
+  const hasInterval = columns.some(({ mean, pass_rate: rate }) => `${mean}${rate}`.includes(' to '));
+  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval)];
   return [make('h1', 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, rows), heads)))];
+}
+
+function headOf(label, hasInterval) {
+  return hasInterval ? `${label} (95% CI)` : label;
 }
 
 function checksOf({ name, config }) {
@@ -81,8 +86,10 @@ function compareView() {
   const classes = Object.entries(baseline.classes ?? {});
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
   const ofChecks = classes.map(([name, found]) => flow('div', {}, name, found, '', countOf(all, 'check')));
-  const heads = ['Evaluator', 'Mean score', 'Change (95% CI)', 'Worse', 'Better', 'Compared', 'Outcome (adjusted p)'];
-  const rows = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline).map(comparedRow);
+  const columns = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline);
+  const has = (name) => columns.some((column) => column.baseline[name] !== null);
+  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Worse', 'Better', 'Compared', has('p') ? 'Outcome (adjusted p)' : 'Outcome'];
+  const rows = columns.map(comparedRow);
   return [
     make('div.head', title, make('code', baseline.name)),
     make('div.flows', { role: 'group', 'aria-label': 'Cases of this run' }, ofCases),
@@ -130,7 +137,7 @@ function comparedRow(column) {
     worse ? count(worse) : '\u2013',
     better ? count(better) : '\u2013',
     `${count(pairs)} of ${count(checks)}`,
-    [label, p === null ? '' : make('span.quiet', ` ${p}`), reason ? make('div.quiet', reason) : null],
+    [label, make('span.quiet', p === null ? '' : ` (${p})`, reason && `: ${reason}`)],
   ];
 }
 
