@@ -33,8 +33,7 @@ from agentci.model.json import Json, JsonObject
 from agentci.model.problem import Problem, Severity
 from agentci.model.result import Report
 from agentci.model.values import replace
-from agentci.reports.annotations import make_annotations
-from agentci.reports.case_lines import list_case_files
+from agentci.reports.annotations import list_case_files, make_annotations
 from agentci.reports.comment import CommentReport
 from agentci.reports.report_format import format_title, get_verdict
 from agentci.reports.sections import Arrange, join_blocks

@@ -1,13 +1,14 @@
 """GitHub annotations on the lines of a pull request."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from sys import maxsize
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci.model.case import CaseSummary
 from agentci.model.problem import Place, Severity
 from agentci.model.result import CheckResult, Report
-from agentci.reports.case_lines import find_case_places
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.contents import show_case
@@ -21,6 +22,7 @@ from agentci.reports.report_format import (
     group_by_evaluator,
     group_by_reason,
     group_warnings,
+    list_cases,
     make_problem_annotation,
     place_in_file,
     sort_worst_first,
@@ -215,3 +217,55 @@ def _annotate_warning(text: str, cases: Sequence[CaseSummary]) -> Annotation:
         message=f"{text}\n{names}",
         place=place_in_file(cases[0].recording),
     )
+
+
+def list_case_files(results: Sequence[CheckResult]) -> frozenset[str]:
+    """List the files of eval cases and recorded runs."""
+    return frozenset(place.file for case in list_cases(results) for place in _list_places(case))
+
+
+def find_case_places(
+    results: Sequence[CheckResult], diff: DiffLines
+) -> Mapping[tuple[str | None, ...], Place]:
+    """Find a line of the diff for each case, by ``case_key``; cases without one are left out.
+
+    It is the line of the eval case, else of the recorded run. Either reaches to where the next one
+    in its file starts. Telemetry has no lines: its runs start at line 1.
+    """
+    cases = list_cases(results)
+    starts = _list_starts(place for case in cases for place in _list_places(case))
+    found: dict[tuple[str | None, ...], Place] = {}
+    for case in cases:
+        lines = (
+            _find_line(place, starts[place.file], diff.get(place.file, ()))
+            for place in _list_places(case)
+        )
+        if place := next((each for each in lines if each is not None), None):
+            found[case_key(case)] = place
+    return found
+
+
+def _list_places(case: CaseSummary) -> Iterator[Place]:
+    if case.eval_case_place is not None:
+        yield case.eval_case_place
+    yield case.recording
+
+
+def _list_starts(places: Iterable[Place]) -> dict[str, list[int]]:
+    """List the lines at which cases and runs start, by file, in order."""
+    found: dict[str, set[int]] = {}
+    for place in places:
+        found.setdefault(place.file, set()).add(place.line)
+    return {file: sorted(lines) for file, lines in found.items()}
+
+
+def _find_line(place: Place, starts: Sequence[int], hunks: Sequence[range]) -> Place | None:
+    following = bisect_right(starts, place.line)
+    end = starts[following] if following < len(starts) else maxsize
+    lines = (
+        max(place.line, hunk.start)
+        for hunk in hunks
+        if hunk and hunk.start < end and hunk.stop > place.line
+    )
+    line = next(lines, None)
+    return None if line is None else Place(file=place.file, line=line)

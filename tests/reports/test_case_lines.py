@@ -5,8 +5,7 @@ import pytest
 from agentci.model.problem import Place
 from agentci.model.result import RunContent, TurnContent
 from agentci.model.values import replace
-from agentci.reports.annotations import make_annotations
-from agentci.reports.case_lines import find_case_places
+from agentci.reports.annotations import find_case_places, make_annotations
 from agentci.reports.contents import StoredContents
 from agentci.reports.run_content import encode_content
 from agentci.reports.workflow_commands import Annotation, DiffLines
