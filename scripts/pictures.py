@@ -31,9 +31,10 @@ COMMENT_STYLE: Final = """
 body { font: 14px/1.5 "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; margin: 0;
   padding: 16px; color: var(--text); background: var(--page); color-scheme: light dark; }
 :root { --text: #1f2328; --page: #fff; --line: #d1d9e0; --soft: #f6f8fa; --quiet: #59636e;
-  --link: #0969da; --plus: #dafbe1; --minus: #ffebe9; }
+  --link: #0969da; --plus: #dafbe1; --minus: #ffebe9; --label: #8250df; }
 @media (prefers-color-scheme: dark) { :root { --text: #f0f6fc; --page: #0d1117; --line: #3d444d;
-  --soft: #151b23; --quiet: #9198a1; --link: #4493f8; --plus: #12261e; --minus: #25171c; } }
+  --soft: #151b23; --quiet: #9198a1; --link: #4493f8; --plus: #12261e; --minus: #25171c;
+  --label: #d2a8ff; } }
 article { border: 1px solid var(--line); border-radius: 6px; }
 header { padding: 8px 16px; background: var(--soft); border-bottom: 1px solid var(--line);
   color: var(--quiet); border-radius: 6px 6px 0 0; }
@@ -47,6 +48,7 @@ code { font: 85% ui-monospace, "DejaVu Sans Mono", monospace; padding: .2em .4em
 pre { padding: 12px; background: var(--soft); border-radius: 6px; overflow: hidden; }
 pre code { padding: 0; background: none; }
 pre .plus { background: var(--plus); } pre .minus { background: var(--minus); }
+pre .label { color: var(--label); font-weight: 600; }
 pre span { display: block; }
 .icon { color: #d1242f; }
 table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: 6px 13px; }
@@ -135,7 +137,7 @@ def render_comment(markdown: str) -> str:
 
 
 def _colour_diff(block: re.Match[str]) -> str:
-    classes = {"+": "plus", "-": "minus"}
+    classes = {"+": "plus", "-": "minus", "@": "label"}
     lines = (
         f'<span class="{classes.get(line[:1], "")}">{line}</span>'
         for line in block[2].rstrip("\n").split("\n")

@@ -26,6 +26,8 @@ MAX_BYTES = github_limits.COMMENT_CHARACTERS - 4 * 1024
 MAX_CASES = 20
 # Cases that are not folded, and further reasons of the verdict.
 MAX_UNFOLDED: Final = 3
+# Of these cases, which are one screen together with what stands around them.
+MAX_LINES: Final = 32
 MAX_REASONS: Final = 3
 SHORT_COMMIT = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
@@ -80,7 +82,9 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield reasons if reasons.total <= MAX_REASONS else _fold_reasons(reasons)
     if report.policy is not None:
         yield make_policy_section(report.policy)
-    yield from sections.make_failure_sections(report, unfolded=MAX_UNFOLDED, report_url=report_url)
+    yield from sections.make_failure_sections(
+        report, unfolded=MAX_UNFOLDED, max_lines=MAX_LINES, report_url=report_url
+    )
     yield _errored(report_format.filter_by_status(report.results, "errored"), several=several)
     yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)

@@ -1,7 +1,8 @@
 """Markdown sections that the job summary and the pull request comment share."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice
+from sys import maxsize
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import quote
 
@@ -13,13 +14,12 @@ from agentci._util.text.format import format_count, format_score_pair
 from agentci.model.problem import Problem
 from agentci.model.result import Report
 from agentci.model.values import replace
-from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
+from agentci.reports.case_outcomes import list_case_outcomes
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.failures import (
     LOST_TITLE,
     MAX_LOWER_SCORES,
     Cause,
-    Causes,
     FailedCheck,
     LostChecks,
     format_changes,
@@ -252,18 +252,25 @@ def format_case_link(case: str, report_url: str) -> str:
     return f"[{markdown_code(case)}]({url})" if url else markdown_code(case)
 
 
-def make_failure_sections(report: Report, *, unfolded: int, report_url: str) -> Iterator[Section]:
+def make_failure_sections(
+    report: Report, *, unfolded: int, max_lines: int = maxsize, report_url: str
+) -> Iterator[Section]:
     """Yield what got worse: failures by cause, the new ones first, and checks that are gone.
 
     Args:
         unfolded: number of causes that are not folded.
+        max_lines: of their Markdown; further ones are folded, but the first never.
         report_url: of ``report.html``, to link cases; empty if it is not known.
     """
     causes = list_causes(report)
     title = "### New failures\n\n" if report.baseline else "### Failures\n\n"
-    yield _make_cases(causes, causes.new[:unfolded], report_url, title, share=0.25)
-    if more := causes.new[unfolded:]:
-        section = _make_cases(causes, more, report_url, "", share=0.15)
+    first = [_render_cause(causes.describe(group), report_url) for group in causes.new[:unfolded]]
+    ends = [*accumulate(text.count("\n") for text in first)]
+    shown = max(1, sum(end <= max_lines for end in ends))
+    yield _make_cases(first[:shown], len(first[:shown]), title, share=0.25)
+    if more := causes.new[shown:]:
+        texts = (_render_cause(causes.describe(group), report_url) for group in more)
+        section = _make_cases(texts, len(more), "", share=0.15)
         noun = "more new failure" if report.baseline else "more failed case"
         yield fold_section(section, format_count(sum(map(len, more)), noun))
     yield Section(
@@ -275,25 +282,19 @@ def make_failure_sections(report: Report, *, unfolded: int, report_url: str) -> 
         max_items=MAX_CASES,
     )
     if causes.known:
-        section = _make_cases(causes, causes.known, report_url, "", share=0.1)
+        texts = (_render_cause(causes.describe(group), report_url) for group in causes.known)
+        section = _make_cases(texts, len(causes.known), "", share=0.1)
         count = format_count(sum(map(len, causes.known)), "case")
         yield fold_section(section, f"Still failing, as in the baseline: {count}")
 
 
-def _make_cases(
-    causes: Causes,
-    groups: Sequence[Sequence[CaseOutcome]],
-    report_url: str,
-    title: str,
-    *,
-    share: float,
-) -> Section:
+def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) -> Section:
     return Section(
         name="failures",
         title=title,
         noun="failure cause",
-        blocks=(_render_cause(causes.describe(group), report_url) for group in groups),
-        total=len(groups),
+        blocks=iter(blocks),
+        total=total,
         max_items=MAX_CASES,
         share=share,
     )

@@ -6,13 +6,15 @@ import pytest
 
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.problem import Problem
-from agentci.model.result import BaselineCheck, Report, Status
+from agentci.model.result import BaselineCheck, Report, RunContent, Status, TurnContent
 from agentci.model.values import replace
 from agentci.reports.comment import MAX_BYTES, CommentReport
+from agentci.reports.contents import StoredContents
 from agentci.reports.github_limits import COMMENT_CHARACTERS
 from agentci.reports.job_summary import SummaryReport
+from agentci.reports.run_content import encode_content
 from tests.conftest import Golden
-from tests.helpers.reports import make_report, make_result, mixed_report, text_of
+from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 from tests.reports.html.pages import conversation_report
 
 RUN = "https://github.example/octo/agent/actions/runs/3"
@@ -89,6 +91,23 @@ def test_new_failures_show_reason_change_and_first_difference(golden: Golden) ->
     assert "- 1 more case fails in the same way: `to_rome_again`" in text
     sides = "@@ tool calls of turn 1 (- expected, + actual) @@\n"
     assert f'{sides}- find_flight(to="Rome", seats=2)\n+ find_flight(to="Paris"' in text
+
+
+def test_causes_beyond_one_screen_are_folded() -> None:
+    def render(length: int) -> str:
+        chunks, results = Chunks(), []
+        for number in range(3):
+            turn = TurnContent(user="x", answer="no " * length, expected_answer="yes " * length)
+            stored = chunks.append(encode_content(RunContent(turns=(turn,))))
+            result = make_result("failed", 0.1, case=f"c{number}", evaluator=f"e{number}")
+            results.append(replace(result, case=replace(result.case, content=stored)))
+        contents = StoredContents(chunks=chunks, redact=lambda content: content)
+        return _render(replace(make_report(results), contents=contents))
+
+    short, long = (render(length).partition("<details>")[0] for length in (1, 50))
+    assert short.count("**`c") == 3
+    assert long.count("**`c") == 2
+    assert "<summary>1 more failed case</summary>" in render(50)
 
 
 def test_comment_has_at_most_three_causes_unfolded() -> None:
