@@ -16,7 +16,7 @@ from agentci.evaluators.evaluator_type import EvaluatorContext, EvaluatorType
 from agentci.evaluators.fields import Entry, RepeatableEntry, Seconds, Share, Text
 from agentci.execution.executor_api import Executor, SandboxPolicy
 from agentci.execution.local import LocalExecutor
-from agentci.execution.runtimes.registry import Runtime
+from agentci.execution.runtimes import Runtime
 from agentci.model.case import Case
 from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AskModel, JudgeConfig, JudgePrompt

@@ -19,7 +19,7 @@ from agentci.execution.launcher_client import (
     find_prefork_interpreter,
 )
 from agentci.execution.local import LocalExecutor, start_program
-from agentci.execution.runtimes.python import find_preloadable_imports
+from agentci.execution.runtimes import find_python_imports
 from agentci.execution.sandbox import Sandbox, SandboxBuilder
 from benchmarks.processes import run_in_turns
 from benchmarks.recordings import write_recordings
@@ -122,7 +122,7 @@ def _measure_checks(script: Path, times: int) -> bool:
             sandbox_policy=sandbox_policy,
         )
 
-    imports = find_preloadable_imports(script)
+    imports = find_python_imports(script)
     job = ProgramJob(
         command=command,
         stdin=STDIN,

@@ -15,7 +15,7 @@ from agentci.cli.session import Session
 from agentci.config.discovery import SKIPPED_FOLDERS, find_configs, find_matching_paths
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
-from agentci.execution.runtimes.registry import find_unsupported_reason
+from agentci.execution.runtimes import find_unsupported_reason
 from agentci.execution.user_command import UserCommand
 from agentci.record.recording_file import is_being_recorded
 from agentci.runner.fingerprints import SourceDigests

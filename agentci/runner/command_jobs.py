@@ -22,8 +22,10 @@ from agentci._util.workspace import (
 )
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
-from agentci.execution.runtimes import node, python
-from agentci.execution.runtimes.registry import (
+from agentci.execution.runtimes import (
+    NODE,
+    PYTHON,
+    TYPESCRIPT,
     Runtime,
     find_preloadable_imports,
 )
@@ -34,7 +36,7 @@ from agentci.runner.services import Services
 
 # `node` is always replaced, since not every version runs TypeScript; the others only if they are
 # not installed.
-NODE: Final = "node"
+NODE_COMMAND: Final = "node"
 # What follows is code, which may import the files that further arguments name.
 CODE_OPTION: Final = "-e"
 # Substitutes for AgentV's SDKs, for repositories that have not installed them.
@@ -48,7 +50,7 @@ _SHEBANG: Final = re.compile(rb"#!\s*/usr/bin/env\s+(?:-S\s+([^\n]+)|(\S+)\s*\n)
 MAX_SHEBANG_BYTES: Final = 200
 MAX_SCRIPT_BYTES: Final = 16 * 1024**2
 
-SUBSTITUTE_RUNTIMES: Final[Mapping[str, Runtime]] = {NODE: node, "bun": node, "uv": python}
+SUBSTITUTE_RUNTIMES: Final[Mapping[str, Runtime]] = {NODE_COMMAND: NODE, "bun": NODE, "uv": PYTHON}
 
 
 def find_substitute_command(
@@ -72,9 +74,9 @@ def find_substitute_command(
     runtime = SUBSTITUTE_RUNTIMES.get(program)
     if runtime is None:
         return None
-    installed = None if program == NODE else _find_on_path(program, services)
+    installed = None if program == NODE_COMMAND else _find_on_path(program, services)
     words = arguments[1:] if arguments[:1] == ["run"] else arguments
-    if program == NODE and words[:1] == [CODE_OPTION]:
+    if program == NODE_COMMAND and words[:1] == [CODE_OPTION]:
         return _find_node_for_code(words, services)
     is_script = bool(words) and Path(words[0]).suffix in runtime.EXTENSIONS
     script = folder / words[0] if is_script else folder
@@ -89,8 +91,8 @@ def find_substitute_command(
 
 def _find_node_for_code(words: Sequence[str], services: Services) -> tuple[str, ...]:
     """The command that runs code, with a Node.js for TypeScript if a word names such a file."""
-    named = next((each for each in words if Path(each).suffix in node.TYPESCRIPT), "")
-    interpreter, *_ = node.command_for(Path(named), search_path=services.search_path)
+    named = next((each for each in words if Path(each).suffix in TYPESCRIPT), "")
+    interpreter, *_ = NODE.command_for(Path(named), search_path=services.search_path)
     return (interpreter, *_make_sdk_arguments(Path(named), b""), *words)
 
 
@@ -114,7 +116,7 @@ def _parse_shebang(program: str, folder: Path, roots: Sequence[Path]) -> tuple[s
 def _lacks_sdk(script: Path, content: bytes) -> bool:
     """Whether a script imports an SDK of AgentV that is not installed; Bun would download it."""
     named = _SDK_IMPORT.search(content)
-    if script.suffix in python.EXTENSIONS or named is None:
+    if script.suffix in PYTHON.EXTENSIONS or named is None:
         return False
     package = Path("node_modules") / os.fsdecode(named[1])
     return not any((folder / package).exists() for folder in script.absolute().parents)
@@ -122,8 +124,8 @@ def _lacks_sdk(script: Path, content: bytes) -> bool:
 
 def _make_sdk_arguments(script: Path, content: bytes) -> tuple[str, ...]:
     """The arguments with which Node.js finds AgentV's SDK, and TypeScript that is named `.js`."""
-    needs_hooks = script.suffix in node.TYPESCRIPT or _SDK_IMPORT.search(content)
-    if script.suffix in python.EXTENSIONS or not needs_hooks:
+    needs_hooks = script.suffix in TYPESCRIPT or _SDK_IMPORT.search(content)
+    if script.suffix in PYTHON.EXTENSIONS or not needs_hooks:
         return ()
     return ("--import", (SDK_FOLDER / "register.mjs").as_uri())
 

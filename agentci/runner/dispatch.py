@@ -12,8 +12,8 @@ from agentci._util.workspace import (
 )
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
-from agentci.execution.runtimes.command import find_interpreter
-from agentci.execution.runtimes.registry import (
+from agentci.execution.runtimes import (
+    find_interpreter,
     find_preloadable_imports,
     make_command,
     make_image_command,

@@ -18,7 +18,7 @@ import msgspec
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_start, resolve_inside
 from agentci.evaluators.definition import FileContents
 from agentci.evaluators.evaluator import ComparableEvaluator, Evaluator, collect_needs
-from agentci.execution.runtimes import node
+from agentci.execution.runtimes import NODE
 from agentci.model.case import Expectation
 from agentci.model.program import RemoteProgram, RequiredProgram
 from agentci.model.values import IdentityKey
@@ -183,7 +183,7 @@ def _list_module_paths(path: Path) -> tuple[Path, Path]:
 # Of one program; further scripts do not count.
 MAX_SCRIPTS: Final = 200
 PYTHON_SUFFIX: Final = ".py"
-SCRIPT_SUFFIXES: Final = node.EXTENSIONS
+SCRIPT_SUFFIXES: Final = NODE.EXTENSIONS
 _JAVASCRIPT_ENDING: Final = re.compile(r"\.([cm]?)js$")
 _RELATIVE_IMPORT: Final = re.compile(
     rb"""\b(?:from|import|require)\s*\(?\s*["'](\.{1,2}/[^"'\n\0]+)["']"""

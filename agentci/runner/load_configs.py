@@ -31,7 +31,7 @@ from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.errors import InputError, PermanentFetchError
 from agentci.evaluators.evaluator import collect_needs
-from agentci.execution.runtimes.registry import find_unsupported_reason
+from agentci.execution.runtimes import find_unsupported_reason
 from agentci.model.case import EvalSet
 from agentci.model.judges import RequiredJudge
 from agentci.model.problem import COMMAND_LINE, Place, Problem

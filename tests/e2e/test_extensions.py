@@ -391,7 +391,7 @@ def test_builtin_run_does_not_load_plugins(folder: Path) -> None:
     program = (
         "import sys\n"
         "from agentci.execution.registry import Executors\n"
-        "from agentci.execution.runtimes.registry import make_command\n"
+        "from agentci.execution.runtimes import make_command\n"
         "from pathlib import Path\n"
         "make_command(Path('it.py'), search_path='')\n"
         "executors = Executors()\n"

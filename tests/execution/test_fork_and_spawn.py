@@ -21,7 +21,7 @@ from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.launcher_client import LAUNCHER_POOL
 from agentci.execution.local import LocalExecutor
-from agentci.execution.runtimes.python import find_preloadable_imports
+from agentci.execution.runtimes import find_python_imports
 from tests.helpers.support import EVALUATORS
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS, is_running, wait_until
 
@@ -314,7 +314,7 @@ def seen(
     """
     sandbox_policy = SandboxPolicy(
         readable=(trust_path(program.parent), trust_path(Path(python).parent.parent)),
-        imports=find_preloadable_imports(program) if forks else None,
+        imports=find_python_imports(program) if forks else None,
         untrusted_packages=own_packages,
     )
     try:

@@ -50,7 +50,7 @@ READERS = {"agentci.config.discovery", "agentci.config.agentv.files"}
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
 EXTENSIBLE = (
     *("recordings", "result_files", "evaluators", "evaluators/metrics", "reports"),
-    *("execution", "execution/runtimes", "remote/sources"),
+    *("execution", "remote/sources"),
 )
 
 

@@ -19,7 +19,7 @@ from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PU
 from agentci.evaluators.metrics.registry import UNSUPPORTED_METRICS as METRICS_NOT_YET
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
 from agentci.execution.registry import EXECUTORS
-from agentci.execution.runtimes.registry import RUNTIMES
+from agentci.execution.runtimes import RUNTIMES
 from agentci.reports.registry import REPORT_WRITERS
 from agentci.reports.results_json import make_results_schema
 from scripts.docs import generated

@@ -10,7 +10,7 @@ import pytest
 from agentci import extend
 from agentci.evaluators.registry import ENTRY_POINT_GROUP as TYPES
 from agentci.execution.registry import EXECUTOR_GROUP as EXECUTORS
-from agentci.execution.runtimes.registry import RUNTIME_GROUP as RUNTIMES
+from agentci.execution.runtimes import RUNTIME_GROUP as RUNTIMES
 from agentci.remote.sources.registry import GROUP as SOURCES
 from tests.helpers.support import ROOT
 
@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs/extending.md").read_text()
 GROUPS = (RUNTIMES, EXECUTORS, SOURCES, TYPES)
 EXAMPLES = sorted(ROOT.glob("examples/extensions/*/pyproject.toml"))
 MODULES = {
-    "Runtime": "execution/runtimes/registry.py",
+    "Runtime": "execution/runtimes.py",
     "Executor": "execution/executor_api.py",
     "Source": "remote/sources/source.py",
     "Evaluator": "evaluators/evaluator.py",

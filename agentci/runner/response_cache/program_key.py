@@ -15,11 +15,10 @@ from msgspec import Struct
 from agentci._util.child_programs import GRADE_PATH
 from agentci._util.workspace import resolve_path
 from agentci.execution.executor_api import ProgramJob
-from agentci.execution.runtimes import node, python
-from agentci.execution.runtimes.command import find_interpreter
+from agentci.execution.runtimes import NODE, PYTHON, find_interpreter
 from agentci.model.json import Json
 
-SCRIPT_SUFFIXES: Final = frozenset({*node.EXTENSIONS, *python.EXTENSIONS})
+SCRIPT_SUFFIXES: Final = frozenset({*NODE.EXTENSIONS, *PYTHON.EXTENSIONS})
 
 # Files with further import paths, and folders that describe an installed distribution.
 PTH_SUFFIX: Final = ".pth"

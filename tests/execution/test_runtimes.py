@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.execution.runtimes.registry import (
+from agentci.execution.runtimes import (
     RUNTIMES,
     find_unsupported_reason,
     make_command,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci.errors import EvaluatorError, InputError
-from agentci.execution.runtimes.registry import (
+from agentci.execution.runtimes import (
     RUNTIME_GROUP,
     find_unsupported_reason,
     make_command,

@@ -1,1 +1,0 @@
-"""Make the command that runs a program's file."""
