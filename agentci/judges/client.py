@@ -11,7 +11,8 @@ from agentci.errors import EvaluatorError, FetchError
 from agentci.judges import embeddings
 from agentci.judges.budget import Budget, PendingCharge, compute_charge
 from agentci.judges.keys import ApiKey, ApiKeys
-from agentci.judges.provider import (
+from agentci.judges.providers import (
+    PROVIDERS,
     InvalidJsonError,
     Provider,
     ProviderRequest,
@@ -19,7 +20,6 @@ from agentci.judges.provider import (
     ServiceCapabilities,
     TokenLimitName,
 )
-from agentci.judges.registry import PROVIDERS
 from agentci.judges.transport import (
     OUTAGE_HINT,
     ApiErrorDetails,

@@ -7,7 +7,7 @@ from pydantic import Field, StrictInt
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.similarity import cosine_similarity
-from agentci.judges import azure, openai, provider
+from agentci.judges import providers
 from agentci.judges.judge import (
     NO_RESPONSE_CACHE,
     REPLAY_ONLY_CAUSE,
@@ -15,6 +15,7 @@ from agentci.judges.judge import (
     JudgeResponseCache,
     make_uncached_error,
 )
+from agentci.judges.providers import AZURE, OPENAI
 from agentci.model.judges import ModelResponse, ModelSettings
 from agentci.model.requests import CompareEmbeddings, EmbeddingSimilarity
 
@@ -70,17 +71,17 @@ class EmbeddingComparer:
 PATH: Final = "embeddings"
 # URL functions of the providers with embeddings.
 EMBEDDING_URLS: Final[Mapping[str, Callable[[ModelSettings, str], str]]] = {
-    "openai": openai.build_url,
-    "azure": azure.build_url,
+    "openai": OPENAI.build_url,
+    "azure": AZURE.build_url,
 }
 
 
-def build_request(texts: Sequence[str], settings: ModelSettings) -> provider.ProviderRequest:
+def build_request(texts: Sequence[str], settings: ModelSettings) -> providers.ProviderRequest:
     """Build the HTTP request."""
-    return provider.ProviderRequest(
+    return providers.ProviderRequest(
         url=EMBEDDING_URLS[settings.provider](settings, PATH),
-        headers=provider.JSON_HEADERS,
-        body=provider.encode_body({"model": settings.model, "input": [*texts]}),
+        headers=providers.JSON_HEADERS,
+        body=providers.encode_body({"model": settings.model, "input": [*texts]}),
     )
 
 
@@ -91,7 +92,7 @@ def parse_response(content: bytes) -> ModelResponse:
         InvalidJsonError: the body is not JSON.
         EvaluatorError: it does not contain two comparable embeddings.
     """
-    response = provider.parse_body(_EmbeddingsResponse, content)
+    response = providers.parse_body(_EmbeddingsResponse, content)
     vectors = {each.index: each.embedding for each in response.data}
     if len(response.data) != len(vectors) or vectors.keys() != {0, 1}:
         raise EvaluatorError("the embeddings service did not return one vector per text")
@@ -118,17 +119,17 @@ def parse_cosine(response: ModelResponse) -> float | None:
     return value if -1 <= value <= 1 else None
 
 
-class _Embedding(provider.ServiceModel):
+class _Embedding(providers.ServiceModel):
     index: StrictInt
     embedding: Annotated[
         list[Annotated[float, Field(strict=True, allow_inf_nan=False)]], Field(min_length=1)
     ]
 
 
-class _EmbeddingsUsage(provider.ServiceModel):
-    prompt_tokens: provider.TokenCount
+class _EmbeddingsUsage(providers.ServiceModel):
+    prompt_tokens: providers.TokenCount
 
 
-class _EmbeddingsResponse(provider.ServiceModel):
+class _EmbeddingsResponse(providers.ServiceModel):
     data: list[_Embedding]
     usage: _EmbeddingsUsage | None = None

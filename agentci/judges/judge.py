@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentci._util.text.format import format_count
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
 from agentci.evaluators.prompts import make_repair_question, make_second_question
-from agentci.judges.provider import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
+from agentci.judges.providers import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
 from agentci.judges.verdicts import explain_incomplete_response, parse_verdict
 from agentci.model.judges import (
     AggregateVerdict,

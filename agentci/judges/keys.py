@@ -19,15 +19,15 @@ from agentci._util.text.suggest import join_with_or
 from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError, FetchError, SkippedError
 from agentci.evaluators.judge_config import uses_default_key
-from agentci.judges.provider import (
+from agentci.judges.providers import (
     JSON_HEADERS,
+    PROVIDERS,
     InvalidJsonError,
     ProviderRequest,
     ServiceModel,
     W,
     parse_body,
 )
-from agentci.judges.registry import PROVIDERS
 from agentci.judges.transport import (
     ServiceRequest,
     ServiceState,

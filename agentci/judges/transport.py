@@ -25,7 +25,7 @@ from agentci._util.http_client import HttpConnections
 from agentci._util.text import escape, truncate
 from agentci._util.text.secrets import redact
 from agentci.errors import EvaluatorError
-from agentci.judges.provider import ServiceCapabilities
+from agentci.judges.providers import ServiceCapabilities
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import ModelSettings
 

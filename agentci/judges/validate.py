@@ -9,10 +9,16 @@ from agentci._util.http import HttpResponse
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
 from agentci.errors import EvaluatorError, FetchError, SkippedError
-from agentci.judges import openai
 from agentci.judges.keys import ApiKeys, find_federation_problems
-from agentci.judges.provider import JSON_HEADERS, InvalidJsonError, ServiceModel, parse_body
-from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS
+from agentci.judges.providers import (
+    COMMAND_PROVIDER,
+    JSON_HEADERS,
+    OPENAI,
+    PROVIDERS,
+    InvalidJsonError,
+    ServiceModel,
+    parse_body,
+)
 from agentci.judges.transport import ServiceRequest, ServiceState, Transport
 from agentci.model.judges import ModelSettings
 
@@ -25,7 +31,7 @@ def reports_shutdown_dates(settings: ModelSettings) -> bool:
     """Whether the service reports shutdown dates of models: only OpenAI's own address does."""
     if settings.provider != "openai":
         return False
-    given, own = (urlsplit(url).hostname for url in (settings.base_url, openai.BASE_URL))
+    given, own = (urlsplit(url).hostname for url in (settings.base_url, OPENAI.BASE_URL))
     return given in (None, own)
 
 
@@ -40,7 +46,7 @@ def find_shutdown_warning(
         EvaluatorError: the model has been shut down.
     """
     until = transport.clock() + LOOK_UP_SECONDS
-    base = (settings.base_url or openai.BASE_URL).rstrip("/")
+    base = (settings.base_url or OPENAI.BASE_URL).rstrip("/")
     try:
         key = keys.get(settings, until=until)
         request = ServiceRequest(

@@ -19,7 +19,7 @@ from agentci.evaluators.prompts import (
     find_untrusted_texts,
     get_mark_field,
 )
-from agentci.judges.provider import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
+from agentci.judges.providers import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
 from agentci.model.json import Json, JsonObject
 from agentci.model.judges import (
     ChecklistSchema,

@@ -116,7 +116,7 @@ def prepare_judges(
     from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (most runs do not need it)
     from agentci.judges.judge import Judge  # noqa: PLC0415 (likewise)
     from agentci.judges.keys import ApiKeys  # noqa: PLC0415
-    from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS  # noqa: PLC0415
+    from agentci.judges.providers import COMMAND_PROVIDER, PROVIDERS  # noqa: PLC0415
     from agentci.judges.transport import Transport  # noqa: PLC0415
 
     transport = Transport(

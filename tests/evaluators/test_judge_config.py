@@ -12,7 +12,7 @@ from agentci.evaluators.judge_config import (
     JudgeSpec,
     SharedJudgeSpec,
 )
-from agentci.judges.registry import COMMAND_PROVIDER, PROVIDERS
+from agentci.judges.providers import COMMAND_PROVIDER, PROVIDERS
 from agentci.model.judges import BudgetLimits, JudgeConfig, ModelSettings, TokenPrices
 from agentci.model.problem import Place
 

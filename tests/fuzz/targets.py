@@ -54,10 +54,10 @@ from agentci.github.events import (
     parse_event,
     parse_triggering_run,
 )
-from agentci.judges import anthropic, embeddings, gemini, openai
+from agentci.judges import embeddings
 from agentci.judges.budget import compute_charge
 from agentci.judges.evals_api_client import check_run, parse_grades
-from agentci.judges.provider import InvalidJsonError
+from agentci.judges.providers import PROVIDERS, InvalidJsonError
 from agentci.judges.transport import parse_api_error
 from agentci.judges.verdicts import parse_verdict
 from agentci.model.json import JsonObject
@@ -271,9 +271,10 @@ PROMPT: Final = JudgePrompt(system="", user="", schema=None)
 
 def _load_model_response(data: bytes) -> None:
     parse_api_error(429, data)
-    for provider in (openai, anthropic, gemini, embeddings):
+    parsers = (*(each.parse_response for each in PROVIDERS.values()), embeddings.parse_response)
+    for parse in parsers:
         with suppress(EvaluatorError, InvalidJsonError):
-            compute_charge(PROMPT, SETTINGS, provider.parse_response(data))
+            compute_charge(PROMPT, SETTINGS, parse(data))
     document = json.loads(data)
     with suppress(EvaluatorError):
         check_run(document if isinstance(document, dict) else {}, 1)

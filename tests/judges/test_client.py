@@ -13,7 +13,7 @@ import pytest
 
 from agentci._util.http import HttpLimits
 from agentci.errors import EvaluatorError
-from agentci.judges.registry import PROVIDERS
+from agentci.judges.providers import PROVIDERS
 from agentci.judges.transport import LIMITS, MAX_RESPONSE_BYTES, ServiceRequest
 from agentci.model.judges import BudgetLimits
 from agentci.model.result import ModelCost

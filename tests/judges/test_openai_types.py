@@ -6,9 +6,14 @@ from typing import Any, get_args
 
 import pytest
 
-from agentci.judges import embeddings, openai
-from agentci.judges.provider import ResponseFormat, ServiceCapabilities, TokenLimitName
-from agentci.judges.registry import PROVIDERS
+from agentci.judges import embeddings
+from agentci.judges.providers import (
+    OPENAI,
+    PROVIDERS,
+    ResponseFormat,
+    ServiceCapabilities,
+    TokenLimitName,
+)
 from agentci.model.judges import (
     ChecklistSchema,
     JudgePrompt,
@@ -31,7 +36,7 @@ FORMS: tuple[VerdictSchema | None, ...] = (
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
-@pytest.mark.parametrize("format_", openai.FORMATS)
+@pytest.mark.parametrize("format_", OPENAI.FORMATS)
 @pytest.mark.parametrize("cap_name", get_args(TokenLimitName))
 def test_chat_request_matches_openai_types(
     provider: str, format_: ResponseFormat, cap_name: TokenLimitName
@@ -77,7 +82,7 @@ def completion(**choice: Any) -> bytes:
 
 
 def test_chat_response_is_parsed() -> None:
-    assert openai.parse_response(completion()) == ModelResponse(
+    assert OPENAI.parse_response(completion()) == ModelResponse(
         text="yes", ending="complete", finish_reason="stop", tokens_in=7, tokens_out=5
     )
 
@@ -85,7 +90,7 @@ def test_chat_response_is_parsed() -> None:
 def test_refusal_with_tool_calls_is_parsed() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"content": None, "refusal": "I cannot", "tool_calls": [call]}
-    response = openai.parse_response(completion(message=message))
+    response = OPENAI.parse_response(completion(message=message))
     assert (response.text, response.ending, response.finish_reason) == ("", "refused", "refusal")
 
 
@@ -94,7 +99,7 @@ def test_only_finish_reason_stop_is_complete() -> None:
         theirs("chat.chat_completion", "Choice").model_fields["finish_reason"].annotation
     )
     endings = {
-        reason: openai.parse_response(completion(finish_reason=reason)).ending for reason in reasons
+        reason: OPENAI.parse_response(completion(finish_reason=reason)).ending for reason in reasons
     }
     assert endings == {
         "stop": "complete",

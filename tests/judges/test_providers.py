@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.judges.provider import InvalidJsonError, ResponseFormat, ServiceCapabilities
-from agentci.judges.registry import PROVIDERS
+from agentci.judges.providers import (
+    PROVIDERS,
+    InvalidJsonError,
+    ResponseFormat,
+    ServiceCapabilities,
+)
 from agentci.model.judges import (
     FinishStatus,
     JudgePrompt,

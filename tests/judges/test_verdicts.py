@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentci.evaluators.prompts import UntrustedTextFence
-from agentci.judges.provider import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
+from agentci.judges.providers import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
 from agentci.judges.verdicts import MAX_RESPONSE_CHARACTERS, parse_verdict
 from agentci.model.judges import (
     ChecklistSchema,
