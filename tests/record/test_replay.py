@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,13 +22,15 @@ from agentci.record.request_file import (
     parse_requests,
 )
 from examples.agents.mock_model import MockModel, mock_model
-from tests.helpers.support import Ran, run_agentci
+from tests.helpers.support import ROOT, Ran, run_agentci
+from tests.helpers.waiting import wait_until
 from tests.record.recorded import (
     AGENT,
     OUT,
     assert_no_key,
     describe,
     drop_progress,
+    make_environment,
     read_traces,
     record,
 )
@@ -332,3 +336,21 @@ def test_cases_of_several_files_are_one_recording(tmp_path: Path, model: MockMod
     assert [str(each) for each in ran.problems] == [
         "two.yaml: another file has a case 'a', too (give each case an id of its own)"
     ]
+
+
+def test_interrupted_cases_fail_the_gate(gated: Path, model: MockModel) -> None:
+    program = gated / "agent.py"
+    program.write_text(
+        f"import os, sys, time\nsys.path.insert(0, {str(AGENT.parent)!r})\n"
+        "import http_agent\nhttp_agent.main(['chat'])\n"
+        "if os.environ['AGENTCI_CASE'] == 'b':\n"
+        "    open('ready', 'w').close()\n    time.sleep(600)\n"
+    )
+    write_cases(gated / "cases.yaml", [*CASES, ("c", "Third")])
+    words = [sys.executable, "-m", "agentci", "record", *OPTIONS, "--", sys.executable]
+    environ = {**os.environ, **make_environment(model), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([*words, str(program)], cwd=gated, env=environ) as process:
+        wait_until((gated / "ready").exists)
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 130
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored", "c": "errored"})
