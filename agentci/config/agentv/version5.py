@@ -1,15 +1,17 @@
 """Rewrite eval files of AgentV 5 as AgentV 4 would have written them."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import product
+from math import prod
 from typing import Final
 
 from msgspec import Struct, field
 
 from agentci._util.text.javascript import stringify_json
 from agentci._util.text.suggest import quote_name
-from agentci.config.agentv.evaluators import TRANSFORM_KEY
+from agentci.config.agentv.evaluators import TRANSFORM_KEY, make_unique_name
 from agentci.config.agentv.external_files import IMPORTS_KEY, SCENARIOS_KEY
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.prompts import PROMPTS_KEY, PromptReader, name_case
@@ -45,6 +47,8 @@ DEFAULTS_KEY: Final = "default_test"
 ASSERT_KEY: Final = "assert"
 LIST_KEYS: Final = ("assertions", ASSERT_KEY)
 EXPECTED_KEY: Final = "expected_output"
+# Of one case with lists of variables.
+MAX_EXPANDED_CASES: Final = 10_000
 # Files with one of these keys are of AgentV 5, in which `vars` apply to evaluators, too.
 VERSION_KEYS: Final = (
     *(PROMPTS_KEY, DEFAULTS_KEY, "evaluate_options"),
@@ -128,7 +132,11 @@ class Version5Cases(Struct, kw_only=True):
         shared = self._merge_shared(defaults)
         values: dict[str, Node] = {}
         tests = find_value(self.root, TESTS_KEY)
-        cases = tests.items if isinstance(tests, SequenceNode) else ()
+        listed = tests.items if isinstance(tests, SequenceNode) else ()
+        shared_variables, taken = find_value(defaults, "vars"), set[str]()
+        cases = tuple(
+            each for case in listed for each in self._expand_case(case, shared_variables, taken)
+        )
         transforms = any(_find_transform(each) is not None for each in (defaults, *cases))
         moves = transforms or any(map(_has_placeholder, shared))
         if shared and not moves:
@@ -219,6 +227,38 @@ class Version5Cases(Struct, kw_only=True):
         listed = make_sequence((*own_items, *added), own.place if own else case.place)
         key = next((each for each in LIST_KEYS if find_value(case, each)), ASSERT_KEY)
         return {key: _add_transform(self._substitute(listed, variables), transform, variables)}
+
+    def _expand_case(self, case: Node, shared: Node | None, taken: set[str]) -> Iterator[Node]:
+        """One case per text of each variable that is a list of texts, as in AgentV.
+
+        Args:
+            shared: variables of all cases.
+            taken: ids of such cases so far; a repeated one gets a number.
+        """
+        variables = _merge(shared, find_value(case, "vars"))
+        if not isinstance(case, MappingNode) or not isinstance(variables, MappingNode):
+            yield case
+            return
+        choices = [_list_choices(each.value) for each in variables.fields.values()]
+        count = prod(map(len, choices))
+        if count > MAX_EXPANDED_CASES:
+            message = f"lists in `vars` make {count} cases of one"
+            hint = f"at most {MAX_EXPANDED_CASES} are made"
+            self.problems.append(Problem(message=message, place=variables.place, hint=hint))
+            return
+        for combination in product(*choices):
+            values = dict(zip(variables.fields, combination, strict=True))
+            chosen = replace_values(variables, values)
+            changed: dict[str, Node] = {"vars": chosen}
+            name = given = find_text(case, "id")
+            if given:
+                name = _fill_id(given, chosen)
+            if given and count > 1:
+                name = make_unique_name(name, taken)
+                taken.add(name)
+            if name != given:
+                changed["id"] = make_node(name, case.fields["id"].value.place)
+            yield replace_values(case, changed)
 
     def _read_repeat(self) -> Node | None:
         """`execution` with the trials that `evaluate_options.repeat` asks for; None without it."""
@@ -402,6 +442,22 @@ REWRITTEN_TYPES: Final[Mapping[str, Callable[[dict[str, Node], Node], None]]] = 
     GOAL_TYPE: _rewrite_goal,
     "cost": _rewrite_cost,
 }
+
+
+def _fill_id(given: str, variables: MappingNode) -> str:
+    """The id of a case, which may name variables."""
+    data = plain_data(variables)
+    known: JsonObject = data if isinstance(data, dict) else {}
+    fill = CaseSubstitution(values={**known, "vars": known}, keeps_unknown=True)
+    return str(plain_data(fill.substitute(make_node(given, variables.place))))
+
+
+def _list_choices(value: Node) -> tuple[Node, ...]:
+    """The texts of a list of texts, of which each makes a case; else only the value."""
+    items = value.items if isinstance(value, SequenceNode) else ()
+    first = items[0] if items else None
+    is_list = isinstance(first, ScalarNode) and isinstance(first.value, str)
+    return items if is_list else (value,)
 
 
 def _rewrite_input(

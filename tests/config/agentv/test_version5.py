@@ -363,6 +363,35 @@ def test_unknown_strategy_of_repeated_runs_is_a_warning() -> None:
     assert suite.trials is None
 
 
+def test_list_of_texts_makes_a_case_of_each() -> None:
+    text = (
+        "prompts: ['{{ q }} {{ l }}']\ndefault_test: {vars: {q: [x, y]}}\ntests:\n"
+        "- {id: 'a-{{ q }}-{{ l }}', vars: {l: [es, fr]}, assert: "
+        "[{type: contains, value: '{{ l }}'}]}\n"
+        "- {id: b, vars: {q: z, l: [es, fr], m: [{role: user}], n: []}, "
+        f"{CHECK}}}\n- {{id: b-2, vars: {{q: z, l: 1}}, {CHECK}}}"
+    )
+    found = [(each.id, contents(each)) for each in cases(text.replace("- {id: b-2", "- {id: c"))]
+    assert found == [
+        ("a-x-es", ["x es"]),
+        ("a-x-fr", ["x fr"]),
+        ("a-y-es", ["y es"]),
+        ("a-y-fr", ["y fr"]),
+        ("b", ["z es"]),
+        ("b-2", ["z fr"]),
+        ("c", ["z 1"]),
+    ]
+    with pytest.raises(InputError, match="duplicate case id 'b-2'"):
+        read(text)
+
+
+def test_too_many_cases_of_one_are_an_error() -> None:
+    texts = f"[{', '.join('abcdefghijk')}]"
+    variables = ", ".join(f"{name}: {texts}" for name in "abcd")
+    with pytest.raises(InputError, match="lists in `vars` make 14641 cases of one"):
+        read(f"prompts: [p]\ntests: [{{id: a, vars: {{{variables}}}, {CHECK}}}]")
+
+
 def test_missing_prompt_file_is_an_error() -> None:
     with pytest.raises(InputError, match=r"there is no file gone\.txt"):
         read(f"prompts: [file://gone.txt]\ntests: [{{id: a, {CHECK}}}]")
