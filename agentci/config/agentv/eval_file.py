@@ -47,7 +47,7 @@ TESTS_KEY: Final = "tests"
 TARGET_KEY: Final = "target"
 GATE_KEY: Final = "gate"
 AGENTV_GATE: Final = "agentv"
-KEYS_WITHOUT_EFFECT: Final = (
+UNREAD_KEYS: Final = (
     *ignored_keys.IGNORED_KEYS,
     *ignored_keys.IGNORED_EXECUTION_KEYS,
     *ignored_keys.UNSUPPORTED_KEYS,
@@ -145,7 +145,7 @@ def _change_effective_values(node: MappingNode, change: Callable[[Node], Node]) 
 def _has_effect(key: str, value: Node) -> bool:
     if key == TARGET_KEY:
         return any(find_value(value, each) is not None for each in COMMAND_KEYS)
-    return key not in KEYS_WITHOUT_EFFECT and not key.startswith("x-")
+    return key not in UNREAD_KEYS and not key.startswith("x-")
 
 
 def make_eval_file_policy(
