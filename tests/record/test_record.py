@@ -208,7 +208,7 @@ def test_service_that_the_proxy_does_not_record_is_named(
     [line] = ran.err.splitlines()
     assert message in line
     assert "install the instrumentation" in line
-    assert "GOOGLE_GEMINI_BASE_URL" not in line
+    assert "otherwise, the agent must read its base URL" in line
 
 
 @pytest.mark.parametrize("streamed", [False, True])

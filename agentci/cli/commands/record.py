@@ -300,7 +300,7 @@ def _explain(found: RecordedCase) -> str:
         return f"the agent asked no model, only {', '.join(found.other_requests[:3])}"
     if not found.model_calls and not found.source:
         if found.unrecorded:
-            return f"{NO_CALLS}; {found.unrecorded}; {SPANS_HINT}"
+            return f"{NO_CALLS}; {found.unrecorded}; {SPANS_HINT}; otherwise, {URL_HINT}"
         has_question = found.exit_code or found.case
         hints = () if has_question else (QUESTION_HINT,)
         if found.unset_keys:
