@@ -152,7 +152,8 @@ class PageData:
         scored = result.status in {"passed", "failed"} or result.is_measurement
         calls = self._report.evaluator_calls
         reason = "" if result.status == "passed" else format_reason(result)
-        short = shorten_quotes(reason, result)
+        # Details are decoded for it.
+        short = shorten_quotes(reason, result) if reason else ""
         cause = None
         if result.status in ("failed", "errored"):
             key = (result.evaluator.name, mask_values(reason))
