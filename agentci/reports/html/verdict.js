@@ -99,14 +99,18 @@ function policyNote() {
   return [...rows, left > 0 ? make('p.note', make('a', { href: '#/messages' }, `${count(left)} more`)) : null];
 }
 
+/** Of checks that passed or failed, as in the verdict; null without any. */
+function passRate(statuses) {
+  const [passed, failed] = ['passed', 'failed'].map((status) => statuses.filter((each) => each === status).length);
+  return passed + failed ? passed / (passed + failed) : null;
+}
+
 function tilesView() {
   const { totals, metrics, verdict } = DATA;
-  const evaluated = totals.passed + totals.failed + totals.errored;
-  const was = CASES.flatMap((each) => each.checks).filter(({ before }) => before && before[0] !== 'skipped');
-  const passedBefore = was.filter(({ before }) => before[0] === 'passed').length;
-  const isCompared = HAS_BASELINE && was.length > 0 && evaluated > 0;
-  const rate = totals.passed / evaluated;
-  const rateBefore = isCompared ? passedBefore / was.length : rate;
+  const checks = CASES.flatMap((each) => each.checks);
+  const required = checks.filter(({ evaluator }) => evaluator.required);
+  const rate = passRate(required.map(({ status }) => status));
+  const rateBefore = passRate(required.map(({ before }) => before?.[0])) ?? rate;
   const { run, common, baseline } = metrics;
   const isPart = common && common.cases < run.cases;
   const change = (read, { format, least }) => {
@@ -123,13 +127,13 @@ function tilesView() {
     'dl.tiles',
     make(
       'div.card.tile',
-      make('dt', 'Pass rate of checks'),
+      make('dt', `Pass rate of ${required.length < checks.length ? 'required ' : ''}checks`),
       make(
         'dd',
-        evaluated ? percent(rate, rateBefore) : '\u2013',
+        rate === null ? '\u2013' : percent(rate, rateBefore),
         ' ',
         verdict.required === null ? '' : make('small', `required ${percent(verdict.required)} `),
-        isCompared ? make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })) : null,
+        rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
       make('dd.legend', ...legendOf(totals)),

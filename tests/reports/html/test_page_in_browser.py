@@ -105,6 +105,8 @@ class TestOverview:
         labels = dict(zip(page.texts(".tile dt"), page.texts(".tile"), strict=True))
         rate, latency = labels["Pass rate of checks"], labels["Latency of a case, p95"]
         assert "required" not in rate
+        assert "(pass rate 75%" in page.texts("h1")[0]
+        assert rate.split("\n")[1].strip() == "75%"
         assert "from 83%" in " ".join(rate.split())
         assert latency.split("\n")[1] == "6.7 s"
         assert "\u25b2" in latency
