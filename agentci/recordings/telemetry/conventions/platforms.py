@@ -1,7 +1,8 @@
 """Reads what platforms record as two JSON values, an input and an output.
 
 Langfuse records observations with a type, and LangSmith's OpenTelemetry exporter runs. MLflow
-Tracing records spans, each of whose attributes is JSON text. Laminar records functions with a type.
+Tracing records spans, each of whose attributes is JSON text. Laminar and LangWatch record
+functions with a type.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -116,6 +117,29 @@ def read_laminar(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
         given = attributes.get(semconv.INPUT_MESSAGES, given)
         returned = attributes.get(semconv.OUTPUT_MESSAGES, returned)
     layer = _make_layer(span, kind, given, returned, {})
+    yield replace(layer, failed=span.failed) if kind == "tool" else layer
+
+
+_LANGWATCH_KINDS: Final[Mapping[str, OperationKind]] = {
+    "llm": "inference",
+    "tool": "tool",
+    "agent": "agent",
+    "chain": "workflow",
+    "span": "workflow",
+    "workflow": "workflow",
+}
+
+
+def read_langwatch(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
+    """Read a span with ``langwatch.span.type``, whose input and output name their own types."""
+    attributes = span.attributes
+    kind = _LANGWATCH_KINDS.get(str(attributes.get("langwatch.span.type")), "other")
+    given, returned = (
+        api_messages.parse_object(attributes.get(f"langwatch.{name}")).get("value")
+        for name in ("input", "output")
+    )
+    usage = _make_usage(attributes.get("langwatch.metrics"))
+    layer = _make_layer(span, kind, given, returned, usage)
     yield replace(layer, failed=span.failed) if kind == "tool" else layer
 
 

@@ -250,6 +250,25 @@ CONVENTIONS: Final = (
         "`observe`",
     ),
     Convention(
+        name="langwatch",
+        title="LangWatch",
+        reader="platforms",
+        prefixes=("langwatch.",),
+        read_attributes=AttributeNames(
+            frozenset(
+                {
+                    *("langwatch.span.type", "langwatch.input", "langwatch.output"),
+                    "langwatch.metrics",
+                }
+            )
+        ),
+        messages=("langwatch.input", "langwatch.output"),
+        model_output=("langwatch.output",),
+        run_output=("langwatch.output",),
+        model_call=("langwatch.span.type", frozenset({"LLM"})),
+        capture="remove `capture_input=False` and `capture_output=False` of `langwatch.span`",
+    ),
+    Convention(
         name="haystack",
         title="Haystack's tracing",
         reader="frameworks",
@@ -344,7 +363,7 @@ CONVENTIONS: Final = (
 # Attributes of agents in conventions that are not read: their traces are errors, not ignored.
 UNREAD_PREFIXES: Final = (
     *("llm.", "braintrust.", "promptflow.", "weave."),
-    *("langtrace.", "langwatch.", "agentops.", "opik."),
+    *("langtrace.", "agentops.", "opik."),
 )
 
 
