@@ -165,3 +165,9 @@ def test_error_of_a_mastra_tool_is_its_result() -> None:
 def test_haystack_without_content_names_its_switch() -> None:
     traces = read(FOLDER / "haystack-nocontent" / "twoturn.jsonl.gz")
     assert all("set HAYSTACK_CONTENT_TRACING_ENABLED=true" in one.not_captured for one in traces)
+
+
+def test_content_of_langtrace_is_refused_by_name() -> None:
+    traces = read(FOLDER / "langtrace" / "twoturn.jsonl.gz")
+    assert all("(Langtrace: " in one.not_captured for one in traces)
+    assert all("its events are not read; record with" in one.not_captured for one in traces)

@@ -357,6 +357,12 @@ CONVENTIONS: Final = (
         capture="it records no content; add openinference-instrumentation-autogen-agentchat",
         in_agentevals=True,
     ),
+    Convention(
+        name="langtrace",
+        title="Langtrace",
+        scopes=("langtrace_python_sdk.",),
+        capture="its events are not read; record with OpenLLMetry or OpenInference",
+    ),
 )
 
 
