@@ -97,14 +97,18 @@ def is_version5(root: MappingNode, cases: Node | None) -> bool:
     listed = any(key in root.fields for key in (TESTS_KEY, SCENARIOS_KEY, IMPORTS_KEY))
     return listed and (
         any(key in root.fields for key in VERSION_KEYS)
-        or any(map(_has_variable_input, cases.items if isinstance(cases, SequenceNode) else ()))
+        or any(map(_is_version5_case, cases.items if isinstance(cases, SequenceNode) else ()))
     )
 
 
-def _has_variable_input(case: Node) -> bool:
-    """Whether a case has its input only among its variables, as since AgentV 5."""
+def _is_version5_case(case: Node) -> bool:
+    """Whether a case has its input only among its variables, or names evaluators by `metric`."""
     own = find_first(case, INPUT_KEYS)
-    return own is None and find_value(find_value(case, "vars"), "input") is not None
+    if own is None and find_value(find_value(case, "vars"), "input") is not None:
+        return True
+    listed = find_first(case, LIST_KEYS)
+    entries = listed.items if isinstance(listed, SequenceNode) else ()
+    return any(find_value(each, "metric") is not None for each in entries)
 
 
 def read_environment(root: MappingNode) -> dict[str, str]:
@@ -202,6 +206,8 @@ class Version5Cases(Struct, kw_only=True):
         fields = {key: each for key, each in case.fields.items() if key != OPTIONS_KEY}
         root = make_mapping_from_entries(fields, case.place)
         values = _rewrite_input(case, defaults, prompt)
+        if criteria := _find_criteria(replace_values(case, values)):
+            values["criteria"] = criteria
         names = dict.fromkeys(_list_values(values["vars"])) if "vars" in values else {}
         for key in (INPUT_KEY, EXPECTED_KEY):
             if key in values:
@@ -248,11 +254,12 @@ class Version5Cases(Struct, kw_only=True):
             return
         for combination in product(*choices):
             values = dict(zip(variables.fields, combination, strict=True))
-            chosen = replace_values(variables, values)
+            given_values = replace_values(variables, values)
+            chosen = _fill(given_values, given_values)  # variables may name others
             changed: dict[str, Node] = {"vars": chosen}
             name = given = find_text(case, "id")
             if given:
-                name = _fill_id(given, chosen)
+                name = str(plain_data(_fill(make_node(given, case.place), chosen)))
             if given and count > 1:
                 name = make_unique_name(name, taken)
                 taken.add(name)
@@ -444,12 +451,32 @@ REWRITTEN_TYPES: Final[Mapping[str, Callable[[dict[str, Node], Node], None]]] = 
 }
 
 
-def _fill_id(given: str, variables: MappingNode) -> str:
-    """The id of a case, which may name variables."""
+def _find_criteria(case: MappingNode) -> Node | None:
+    """The texts among the evaluators of a case, for rubrics that state nothing; None without any.
+
+    AgentV asks the judge without any criteria.
+    """
+    listed = _find_list(case)
+    entries = listed.items if isinstance(listed, SequenceNode) else ()
+    texts = [str(each.value) for each in entries if isinstance(each, ScalarNode)]
+    has_own = any(find_value(case, key) is not None for key in ("criteria", EXPECTED_KEY))
+    if has_own or not texts or not any(map(_states_nothing, entries)):
+        return None
+    return make_node("\n".join(texts), case.place)
+
+
+def _states_nothing(entry: Node) -> bool:
+    kind = normalize_type_name(find_text(entry, "type").removeprefix(NOT_PREFIX))
+    stated = find_first(entry, ("value", "prompt", *RUBRIC_LIST_KEYS))
+    return kind == RUBRIC_TYPE and stated is None
+
+
+def _fill(node: Node, variables: Node) -> Node:
+    """``node`` with its placeholders of variables replaced."""
     data = plain_data(variables)
     known: JsonObject = data if isinstance(data, dict) else {}
     fill = CaseSubstitution(values={**known, "vars": known}, keeps_unknown=True)
-    return str(plain_data(fill.substitute(make_node(given, variables.place))))
+    return fill.substitute(node)
 
 
 def _list_choices(value: Node) -> tuple[Node, ...]:

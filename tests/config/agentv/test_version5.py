@@ -248,10 +248,13 @@ def test_prompt_of_a_program_has_no_effect(prompt: str) -> None:
     assert contents((suite.eval_cases or ())[0].eval_case) == ["q"]
 
 
-def test_file_whose_cases_have_only_variables_is_of_version_5() -> None:
-    text = "tests: [{id: a, vars: {input: q, x: y}, assert: [{type: equals, value: '{{ x }}'}]}]"
-    suite = read(text)
-    assert [each.identity.name for each in suite.evaluators] == ["equals-y"]
+@pytest.mark.parametrize(
+    ("fields", "name"), [("vars: {input: q, x: y}", ""), ("input: q, vars: {x: y}", "metric: m, ")]
+)
+def test_file_with_cases_of_version_5_is_of_version_5(fields: str, name: str) -> None:
+    entry = f"{{{name}type: equals, value: '{{{{ x }}}}'}}"
+    [evaluator] = read(f"tests: [{{id: a, {fields}, assert: [{entry}]}}]").evaluators
+    assert judge_run(evaluator, run_with_answer("y")).passed is True
 
 
 def test_cases_are_read_from_csv_and_json() -> None:
@@ -383,6 +386,25 @@ def test_list_of_texts_makes_a_case_of_each() -> None:
     ]
     with pytest.raises(InputError, match="duplicate case id 'b-2'"):
         read(text)
+
+
+def test_variable_may_name_another() -> None:
+    [case] = cases(
+        "prompts: ['{{ q }}']\n"
+        f"tests: [{{id: a, vars: {{p: {{n: Ada}}, q: 'Greet {{{{ vars.p.n }}}}'}}, {CHECK}}}]"
+    )
+    assert contents(case) == ["Greet Ada"]
+
+
+def test_rubric_that_states_nothing_has_the_texts_beside_it() -> None:
+    judge = "judge: {provider: openai, model: m}\nprompts: [p]\n"
+    entries = "[{type: llm-rubric}, Is kind., Is short.]"
+    [case] = cases(f"{judge}tests: [{{id: a, assert: {entries}}}]")
+    assert case.criteria == "Is kind.\nIs short."
+    [case] = cases(f"{judge}tests: [{{id: a, assert: [{{type: llm-rubric, value: x}}, Is kind.]}}]")
+    assert case.criteria == ""
+    with pytest.raises(InputError, match="has no criteria for evaluator 'llm-judge'"):
+        read(f"{judge}tests: [{{id: a, assert: [{{type: llm-rubric}}]}}]")
 
 
 def test_too_many_cases_of_one_are_an_error() -> None:
