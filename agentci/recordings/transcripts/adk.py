@@ -7,10 +7,9 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_json_or_text
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.openai_chat import describe_role
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder, TurnBuilder
 from agentci.recordings.transcripts.unread import looks_like_call
 from agentci.recordings.transcripts.values import (
     UsageSum,

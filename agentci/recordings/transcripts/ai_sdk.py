@@ -5,9 +5,8 @@ from typing import Final
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.openai_chat import add_calls, describe_role
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder, TurnBuilder
 from agentci.recordings.transcripts.values import as_object, as_text, join_text
 
 _TOOL_PREFIX: Final = "tool-"

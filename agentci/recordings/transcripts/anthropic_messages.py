@@ -7,9 +7,8 @@ from agentci.model.trace import ModelStep
 from agentci.model.values import replace
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.openai_chat import add_calls, describe_role
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder, TurnBuilder
 from agentci.recordings.transcripts.unread import looks_like_call
 from agentci.recordings.transcripts.values import (
     as_object,

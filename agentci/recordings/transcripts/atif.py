@@ -12,9 +12,8 @@ from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.codex import is_injected as is_injected_by_codex
 from agentci.recordings.transcripts.gemini import is_injected as is_injected_by_gemini
-from agentci.recordings.transcripts.message_list import summarize_warnings
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.turn_builder import TurnBuilder, summarize_warnings
 from agentci.recordings.transcripts.values import (
     UsageSum,
     as_object,

@@ -16,9 +16,8 @@ from agentci.recordings.transcripts.anthropic_messages import (
     has_question,
     make_message_step,
 )
-from agentci.recordings.transcripts.message_list import summarize_warnings
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
+from agentci.recordings.transcripts.turn_builder import TurnBuilder, summarize_warnings
 from agentci.recordings.transcripts.values import (
     UsageSum,
     as_object,

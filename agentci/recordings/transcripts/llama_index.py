@@ -8,8 +8,8 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_json_or_text
 from agentci.recordings.telemetry.messages import TOOL_CALL, normalize_tool_calls
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.openai_chat import describe_role
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder
 from agentci.recordings.transcripts.unread import looks_like_call
 from agentci.recordings.transcripts.values import as_object, as_text, join_text
 

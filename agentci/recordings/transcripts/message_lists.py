@@ -22,8 +22,8 @@ from agentci.recordings.transcripts import (
     pydantic_ai,
     semantic_kernel,
 )
-from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder
 from agentci.recordings.transcripts.unread import check_message
 from agentci.recordings.transcripts.values import as_object, as_text
 

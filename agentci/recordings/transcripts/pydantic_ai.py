@@ -6,7 +6,7 @@ from agentci._util.text.json_text import dumps_readable
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import MessageListBuilder
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder
 from agentci.recordings.transcripts.values import (
     as_object,
     as_text,

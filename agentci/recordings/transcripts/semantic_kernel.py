@@ -5,8 +5,8 @@ from typing import Final
 from agentci.model.json import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.openai_chat import describe_role
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder
 from agentci.recordings.transcripts.unread import check_finish_reason, looks_like_call
 from agentci.recordings.transcripts.values import as_object, as_text, find_text, make_step
 

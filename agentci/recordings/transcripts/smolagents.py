@@ -8,8 +8,8 @@ from agentci.model.json import Json, JsonObject
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.message_list import MessageListBuilder
 from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder
 from agentci.recordings.transcripts.values import (
     as_object,
     as_text,

@@ -15,8 +15,8 @@ from agentci.model.problem import Place
 from agentci.model.trace import SubagentRun, Trace
 from agentci.model.values import replace
 from agentci.recordings.telemetry.stored_trace import TraceSpool, pack_trace, unpack_trace
-from agentci.recordings.transcripts.message_list import summarize_warnings
 from agentci.recordings.transcripts.transcript_run import TranscriptRun
+from agentci.recordings.transcripts.turn_builder import summarize_warnings
 
 COMPLETE_HINT: Final = "record the run from its beginning, in a form that docs/transcripts.md lists"
 
