@@ -69,9 +69,12 @@ def decode_attributes(raw: Json, names: AttributeNames) -> dict[str, Json]:
     """
     if isinstance(raw, list):
         found: dict[str, Json] = {}
-        for entry in json_input.iterate_objects(raw):
+        is_read = names.has
+        for entry in raw:
+            if not isinstance(entry, dict):
+                continue
             name, value = entry.get("key"), entry.get("value")
-            if isinstance(name, str) and names.has(name) and isinstance(value, dict):
+            if isinstance(name, str) and is_read(name) and isinstance(value, dict):
                 text = value.get("stringValue")
                 if isinstance(text, str):
                     decoded: Json = intern_short_text(text)
@@ -119,7 +122,10 @@ def clean_json_value(value: Json) -> Json:
 
 
 def _find_value_type(raw: Mapping[str, Json]) -> str | None:
-    return next((kind for kind in _DECODERS if raw.get(kind) is not None), None)
+    for kind in _DECODERS:
+        if raw.get(kind) is not None:
+            return kind
+    return None
 
 
 def _decode_string(raw: Json, _: int) -> Json:

@@ -230,7 +230,10 @@ def _flatten_block(block: JsonObject) -> Json:
 
 def get_first(fields: JsonObject, *keys: str) -> Json:
     """Return the first value that is not None."""
-    return next((fields[key] for key in keys if fields.get(key) is not None), None)
+    for key in keys:
+        if (value := fields.get(key)) is not None:
+            return value
+    return None
 
 
 USER_ROLE: Final = "user"

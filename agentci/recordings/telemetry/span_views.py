@@ -130,8 +130,9 @@ def _make_tool_data(readings: Sequence[SpanReading]) -> ToolSpanData:
 
 def _choose_messages(candidates: Sequence[SpanMessages]) -> SpanMessages:
     """Return the first list with content, else with fallback content, else with unread parts."""
-    for is_usable in (has_content, has_fallback_content, has_unread_parts):
-        if chosen := next(filter(is_usable, candidates), None):
+    captured = list(filter(None, candidates))
+    for is_usable in (has_content, has_fallback_content, has_unread_parts) if captured else ():
+        if chosen := next(filter(is_usable, captured), None):
             return chosen
     return ()
 
@@ -195,8 +196,8 @@ def make_span_views(tree: SpanTree) -> tuple[SpanView, ...]:
 def find_unread_attributes(tree: SpanTree) -> Iterator[str]:
     """Yield a warning for each message attribute that is too long to be read."""
     for span in tree.spans:
-        for name in MESSAGE_ATTRIBUTES:
-            if exceeds_messages_limit(span.attributes.get(name)):
+        for name, value in span.attributes.items():
+            if exceeds_messages_limit(value) and name in MESSAGE_ATTRIBUTES:
                 size = MAX_MESSAGES_CHARS // 2**20
                 yield f"span {span.id}: {name} is longer than {size} MiB and was not read"
 
