@@ -260,6 +260,8 @@ def _solve_by_bisection(rising: Callable[[float], float], target: float) -> floa
     low, high = 0.0, 1.0
     for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
+        if middle in (low, high):  # no number is between them
+            break
         low, high = (middle, high) if rising(middle) < target else (low, middle)
     return (low + high) / 2
 
