@@ -57,6 +57,17 @@ class Runs:
         )
 
 
+def compute_added_seconds(before: Runs, after: Runs) -> float:
+    """Return the CPU seconds that commands run in turns differ by: the median over all pairs.
+
+    Load on the machine changes both runs of a pair alike, and so hardly the difference.
+    """
+    return statistics.median(
+        other.cpu_seconds - one.cpu_seconds
+        for one, other in zip(before.runs, after.runs, strict=True)
+    )
+
+
 def run(command: Sequence[str], *, cwd: Path) -> Run:
     """Run a command to its end, its output thrown away.
 
