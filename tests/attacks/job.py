@@ -254,11 +254,17 @@ def git(folder: Path, *arguments: str) -> str:
     return repositories.git(folder, *allowed, *arguments)
 
 
-def result_of(ran: Ran) -> Any:
-    """The result of a run's only check."""
+def results_of(ran: Ran) -> list[Any]:
+    """The results of a run's checks, in the order of the config and the recording."""
     path = ran.folder / "agentci-results" / "results.json"
     assert path.is_file(), f"no results, exit code {ran.code}: {ran.out}{ran.err}"
-    [result] = ran.results["results"]
+    results: list[Any] = ran.results["results"]
+    return results
+
+
+def result_of(ran: Ran) -> Any:
+    """The result of a run's only check."""
+    [result] = results_of(ran)
     return result
 
 

@@ -12,7 +12,7 @@ from tests._util.http.servers import Answer, Asked, serve
 from tests.attacks.attack import attack
 from tests.attacks.conftest import MakeJob
 from tests.attacks.documented import NUMBERS_IN_TEXTS
-from tests.attacks.job import CODE_ENTRY, HEAD, Files, Job, result_of
+from tests.attacks.job import CODE_ENTRY, HEAD, Files, Job, results_of
 from tests.helpers.recordings import otlp
 from tests.helpers.support import Ran
 
@@ -109,16 +109,14 @@ RESPONSES = {
 
 
 @attack("X5", "user")
-def test_ambiguous_responses_are_no_passes(make_job: MakeJob) -> None:
-    passed = {}
-    for name, program in RESPONSES.items():
-        job = make_job()
-        job.write({"ev.py": program + "\n"})
-        job.configure()
-        ran = job.run()
-        if ran.code not in (1, 3) or result_of(ran)["status"] == "passed":
-            passed[name] = (ran.code, ran.out[:300])
-        job.remove()
+def test_ambiguous_responses_are_no_passes(job: Job) -> None:
+    files = {f"ev{number}.py": f"{each}\n" for number, each in enumerate(RESPONSES.values())}
+    job.write(files)
+    job.configure(*({**CODE_ENTRY, "name": file[:-3], "path": file} for file in files))
+    ran = job.run()
+    assert ran.code in (1, 3), ran.out
+    results = dict(zip(RESPONSES, results_of(ran), strict=True))
+    passed = {name: each for name, each in results.items() if each["status"] == "passed"}
     assert passed.keys() - NUMBERS_IN_TEXTS == set(), passed
 
 

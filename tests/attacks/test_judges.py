@@ -6,13 +6,13 @@ import re
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests._util.http.servers import Answer, Server, serve
+from tests._util.http.servers import Answer, Asked, Server, serve
 from tests.attacks.attack import attack
 from tests.attacks.conftest import MakeJob
 from tests.attacks.documented import NUMBERS_IN_TEXTS
@@ -24,6 +24,7 @@ from tests.attacks.job import (
     VARIABLE_SECRET,
     Job,
     result_of,
+    results_of,
 )
 from tests.helpers.recordings import otlp
 from tests.helpers.support import Ran
@@ -40,27 +41,39 @@ FORGED_MARKERS = (
 
 
 @contextlib.contextmanager
-def serve_model(verdict: str) -> Iterator[Server]:
-    """A model that always gives the same response."""
-    message = {"role": "assistant", "content": verdict}
-    completion = {
-        "id": "x",
-        "object": "chat.completion",
-        "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }
-    answer = Answer(
-        body=json.dumps(completion).encode(), headers={"Content-Type": "application/json"}
-    )
-    with serve(lambda _: answer) as server:
+def serve_model(verdict: str, verdicts: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A model that always gives the same response.
+
+    Args:
+        verdicts: responses to prompts that hold ``[name]``, by name.
+    """
+
+    def answer(asked: Asked) -> Answer:
+        prompt = asked.body.decode()
+        named = (text for name, text in (verdicts or {}).items() if f"[{name}]" in prompt)
+        message = {"role": "assistant", "content": next(named, verdict)}
+        completion = {
+            "id": "x",
+            "object": "chat.completion",
+            "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }
+        body = json.dumps(completion).encode()
+        return Answer(body=body, headers={"Content-Type": "application/json"})
+
+    with serve(answer) as server:
         yield server
 
 
-def configure_judge(job: Job, url: str, prompt: str, **judge: Any) -> None:
-    """Make a prompt the only evaluator, with a judge whose model is at ``url``."""
+def configure_judge(job: Job, url: str, *prompts: str, **judge: Any) -> None:
+    """Make prompts the only evaluators, ``p0`` and so on, with a judge whose model is at ``url``.
+
+    They run in one process, which takes a fraction of the time of one for each.
+    """
+    entry = {"type": "prompt", "threshold": 0.5}
     job.configure(
-        {"name": "p", "type": "prompt", "prompt": prompt, "threshold": 0.5},
+        *({**entry, "name": f"p{number}", "prompt": each} for number, each in enumerate(prompts)),
         judge={"provider": "openai", "model": "m", "base_url": f"{url}/v1", **judge},
     )
 
@@ -103,17 +116,17 @@ VERDICTS = {
 
 
 @attack("P2", "user")
-def test_ambiguous_verdicts_are_no_passes(make_job: MakeJob) -> None:
-    passed = {}
-    for name, verdict in VERDICTS.items():
-        job = make_job()
-        job.write({"trace.json": otlp("Hello", QUOTED, calls=())})
-        with serve_model(verdict) as model:
-            configure_judge(job, model.url, "Rate 0 to 1: {{ response }}", cache=False)
-            ran = job.run()
-            assert model.asked, ran.out
-        if ran.code not in (1, 3) or result_of(ran)["status"] == "passed":
-            passed[name] = (ran.code, ran.out[:300])
+def test_ambiguous_verdicts_are_no_passes(job: Job) -> None:
+    job.write({"trace.json": otlp("Hello", QUOTED, calls=())})
+    prompts = [f"[{name}] Rate 0 to 1: {{{{ response }}}}" for name in VERDICTS]
+    with serve_model("", VERDICTS) as model:
+        configure_judge(job, model.url, *prompts, cache=False)
+        ran = job.run()
+        asked = b"".join(each.body for each in model.asked).decode()
+    assert ran.code in (1, 3), ran.out
+    assert [name for name in VERDICTS if f"[{name}]" not in asked] == []
+    results = dict(zip(VERDICTS, results_of(ran), strict=True))
+    passed = {name: each for name, each in results.items() if each["status"] == "passed"}
     assert passed.keys() - NUMBERS_IN_TEXTS == set(), passed
 
 
@@ -133,19 +146,20 @@ SPELLINGS = {
 
 
 @attack("P8", "user")
-def test_quotation_in_another_spelling_is_no_verdict(make_job: MakeJob) -> None:
-    passed = {}
-    for name, (answer, verdict) in SPELLINGS.items():
-        job = make_job()
-        job.write({"trace.json": otlp("Hello", answer, calls=())})
-        with serve_model(verdict) as model:
-            configure_judge(job, model.url, "Rate 0 to 1: {{ response }}", cache=False)
-            ran = job.run()
-            assert model.asked, ran.out
-        if ran.code != 3:
-            passed[name] = (ran.code, ran.out[:300])
-        job.remove()
-    assert passed == {}
+def test_quotation_in_another_spelling_is_no_verdict(job: Job) -> None:
+    traces = [
+        otlp(f"[{name}]", answer, calls=(), trace=number)
+        for number, (name, (answer, _)) in enumerate(SPELLINGS.items(), start=1)
+    ]
+    job.write({"trace.json": "\n".join(traces)})
+    with serve_model("", {name: verdict for name, (_, verdict) in SPELLINGS.items()}) as model:
+        configure_judge(job, model.url, "Rate 0 to 1: {{ query }}: {{ response }}", cache=False)
+        ran = job.run()
+        asked = b"".join(each.body for each in model.asked).decode()
+    assert [name for name in SPELLINGS if f"[{name}]" not in asked] == []
+    results = dict(zip(SPELLINGS, results_of(ran), strict=True))
+    assert {name: each for name, each in results.items() if each["status"] != "errored"} == {}
+    assert ran.code == 3
 
 
 TEMPLATES = {
@@ -178,20 +192,18 @@ LEAKS = (
 
 
 @attack("P3", "container", "user")
-def test_prompt_templates_run_no_code_and_end(make_job: MakeJob) -> None:
-    wrong = {}
-    for name, template in TEMPLATES.items():
-        job = make_job()
-        job.write({"p.md": template + "{{ response }}"})
-        with serve_model('{"score": 0.0, "reasoning": "no"}') as model:
-            configure_judge(job, model.url, "p.md", cache=False)
-            ran = job.run(cpu_seconds=CPU_SECONDS)
-            sent = b"".join(asked.body for asked in model.asked).decode()
-        leaks = [each for each in LEAKS if each in sent]
-        if ran.code not in (1, 2, 3) or leaks:
-            wrong[name] = (ran.code, leaks, (ran.out + ran.err)[-300:])
-        job.remove()
-    assert wrong == {}
+def test_prompt_templates_run_no_code_and_end(job: Job) -> None:
+    files = {f"{name}.md": f"{text}{{{{ response }}}}" for name, text in TEMPLATES.items()}
+    job.write(files)
+    with serve_model('{"score": 0.0, "reasoning": "no"}') as model:
+        configure_judge(job, model.url, *files, cache=False)
+        ran = job.run(cpu_seconds=CPU_SECONDS)
+        sent = b"".join(asked.body for asked in model.asked).decode()
+    assert ran.code in (1, 3), ran.out + ran.err
+    assert [each for each in LEAKS if each in sent] == []
+    results = dict(zip(TEMPLATES, results_of(ran), strict=True))
+    ends = ("failed", "errored")
+    assert {name: each for name, each in results.items() if each["status"] not in ends} == {}
 
 
 NAMED_KEYS = ("OPENAI_API_KEY", "MY_SECRET", "INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN")
