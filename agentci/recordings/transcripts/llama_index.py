@@ -44,11 +44,6 @@ def find_message_lists(document: JsonObject) -> Iterator[Sequence[Json]]:
                 yield messages
 
 
-def is_context(document: JsonObject) -> bool:
-    """Return whether a document is the context of a workflow."""
-    return bool(_find_state(document))
-
-
 def _find_state(document: JsonObject) -> JsonObject:
     """Return the values that a context keeps for its steps, which are JSON texts."""
     state = as_object(as_object(document.get("state")).get("state_data")).get("_data")

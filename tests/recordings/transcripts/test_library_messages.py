@@ -329,3 +329,61 @@ class TestQwenCode:
         asked = {**self.record("user", parts=[{"text": "Hi"}]), "parentUuid": None}
         with pytest.raises(RecordingError, match="as Qwen Code writes it, is not read"):
             read_one(asked, trace_format="claude-code-session")
+
+    def test_repeated_record_counts_once(self) -> None:
+        asked = self.record("user", parts=[{"text": "Hi"}])
+        call = {"functionCall": {"id": "c", "name": "f", "args": {}}}
+        replied = self.record("assistant", "2", parts=[call])
+        assert calls_of(only_turn(asked, replied, replied)) == [("f", {})]
+
+    def test_records_without_ids_are_read(self) -> None:
+        asked = {**self.record("user", parts=[{"text": "Hi"}]), "uuid": None}
+        replied = {**self.record("assistant", parts=[{"text": "Bye"}]), "uuid": None}
+        assert only_turn(asked, replied).final_text == "Bye"
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        pytest.param(
+            [llama("user", "Hi"), {**llama("x"), "role": "narrator"}],
+            "message 2: a message has the unknown role `narrator`",
+            id="LlamaIndex",
+        ),
+        pytest.param(
+            [TestHaystack.USER, {**TestHaystack.USER, "role": "narrator"}],
+            "message 2: a message has the unknown role `narrator`",
+            id="Haystack",
+        ),
+        pytest.param(
+            [
+                {"content_type": "message", "role": "user", "items": []},
+                {"content_type": "message", "role": "narrator", "items": []},
+            ],
+            "message 2: a message has the unknown role `narrator`",
+            id="Semantic Kernel",
+        ),
+        pytest.param(
+            [TestSmolagents.TASK, {"note": "x"}], "not a step of smolagents", id="smolagents"
+        ),
+        pytest.param(
+            [TestSmolagents.TASK, TestSmolagents().step(tool_calls=[{"function": {}}])],
+            "a tool call has no name",
+            id="call of smolagents without a name",
+        ),
+    ],
+)
+def test_what_a_library_does_not_write_is_refused(messages: Any, message: str) -> None:
+    assert problem_of(messages).message == message
+
+
+def test_plans_and_prompts_of_smolagents_are_no_texts() -> None:
+    plan = {"plan": "1. Look.", "token_usage": {"input_tokens": 1, "output_tokens": 2}}
+    answered = TestSmolagents().step(is_final_answer=True, action_output={"a": 1})
+    turn = only_turn([{"system_prompt": "s"}, TestSmolagents.TASK, plan, answered])
+    assert (turn.intermediate_texts, turn.final_text) == ((), '{"a": 1}')
+
+
+def test_steps_of_smolagents_may_be_lines() -> None:
+    answered = TestSmolagents().step(is_final_answer=True, action_output="Bye")
+    assert only_turn(TestSmolagents.TASK, answered).final_text == "Bye"
