@@ -42,6 +42,7 @@ class Page:
         to_add: packages with which `agentci record` takes the framework's own spans, and why.
         not_recorded: what is missing when `agentci record` has only seen the model calls.
         without_tokens: whether tokens are missing then, too.
+        hides_question: whether prompts hide the question then, which names the case.
         packages: with the versions that were recorded.
         variables: of the environment; empty for none.
         content: whether content is recorded, and what switches it on.
@@ -60,6 +61,7 @@ class Page:
     code: str
     not_recorded: str = ""
     without_tokens: bool = False
+    hides_question: bool = False
     complete: tuple[str, ...] = ()
     variables: str = ""
     content: str = ON
@@ -301,6 +303,7 @@ logger.setLevel(logging.INFO)
         to_add="`openinference-instrumentation-crewai` and that of the model's SDK, as "
         f"`openinference-instrumentation-openai`, {STRUCTURE}",
         not_recorded="the question, which is inside a prompt: give the case a name",
+        hides_question=True,
         packages="`crewai` 1.15.30, `openinference-instrumentation-crewai` 1.1.21, "
         f"`openinference-instrumentation-openai` 0.1.66, {OTLP_PACKAGES}",
         complete=("crewai-openinference",),
@@ -438,9 +441,9 @@ def render_page(page: Page) -> str:
 
 
 def _find_command(page: Page) -> str:
-    """Return the command that records the agent; prompts hide the question that names a case."""
+    """Return the command that records the agent."""
     program = "node" if page.language == "ts" else "python"
-    case = "--case NAME " if page.name == "crewai" else ""
+    case = "--case NAME " if page.hides_question else ""
     return f'agentci record {case}-- {program} {Path(page.agents[0]).name} "QUESTION"'
 
 
@@ -452,7 +455,8 @@ def _list_agents(page: Page) -> str:
 def _list_recorded(page: Page) -> Iterator[tuple[str, str]]:
     """Yield what `agentci record` records of the example, which its committed recording shows."""
     tokens = "" if page.without_tokens else ", tokens"
-    yield "Complete", f"questions, tool calls with arguments, results, answers{tokens}"
+    questions = "" if page.hides_question else "questions, "
+    yield "Complete", f"{questions}tool calls with arguments, results, answers{tokens}"
     if page.not_recorded:
         yield "Not complete", page.not_recorded
     yield "To add", page.to_add

@@ -33,10 +33,10 @@ ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
 
 
 class CheckGroup(Struct, frozen=True):
-    """Required checks that share one threshold; ``prefix`` starts messages about the group."""
+    """Required checks that share thresholds; ``prefix`` starts messages about the group."""
 
     prefix: str
-    threshold: GateThresholds
+    thresholds: GateThresholds
     results: tuple[CheckResult, ...]
 
     def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
@@ -189,7 +189,7 @@ def _find_empty_gates(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
     any_scored = any(gate.is_evaluated for gate in gates)
     for gate in gates:
         errors_fail = any(
-            group.threshold.on_error == "fail" and group.with_status("errored")
+            group.thresholds.on_error == "fail" and group.with_status("errored")
             for group in gate.policy_groups
         )
         only_advisory = gate.results and not gate.required and any_scored
@@ -213,7 +213,7 @@ def _find_empty_evaluators(gate: ConfigResults) -> Iterator[GateReason]:
         for name, results in by_name.items():
             if all(each.status == "skipped" and not each.unavailable for each in results):
                 text = f"{gate.prefix}{name} evaluated no case{_format_shared_reason(results)}"
-                fails = group.threshold.on_empty == "fail"
+                fails = group.thresholds.on_empty == "fail"
                 yield GateReason("nothing" if fails else "remark", text)
 
 
@@ -221,7 +221,7 @@ def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:
     failed, scored = len(group.with_status("failed")), len(group.with_status(*SCORED_STATUSES))
     if not failed:
         return
-    required, rate = group.threshold.min_pass_rate or 0.0, (scored - failed) / scored
+    required, rate = group.thresholds.min_pass_rate or 0.0, (scored - failed) / scored
     text = (
         f"{group.prefix}{failed:,} of {format_count(scored, 'check')} failed "
         f"({_format_pass_rate(rate, required)})"
@@ -235,7 +235,7 @@ def _format_pass_rate(rate: float, required: float) -> str:
 
 
 def _check_pass_rate_bound(group: CheckGroup) -> Iterator[GateReason]:
-    thresholds, passes = group.threshold, group_passes(group.with_status(*SCORED_STATUSES))
+    thresholds, passes = group.thresholds, group_passes(group.with_status(*SCORED_STATUSES))
     bound = make_pass_rate_bound(passes, thresholds.min_pass_rate, thresholds.pass_rate_confidence)
     if bound is not None:
         yield _make_bound_reason(group.prefix, bound)
@@ -246,7 +246,7 @@ def _make_bound_reason(prefix: str, bound: PassRateBound) -> GateReason:
 
 
 def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
-    min_score = group.threshold.min_score
+    min_score = group.thresholds.min_score
     if min_score is None or not group.with_status(*SCORED_STATUSES):
         return
     mean = compute_mean_score(group.results)
@@ -288,14 +288,14 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
             f"{group.prefix}{format_count(len(skipped), 'check')} skipped"
             f"{_format_evaluator_names(skipped)}{_format_shared_reason(skipped)}"
         )
-        fails = group.threshold.on_skip == "fail"
+        fails = group.thresholds.on_skip == "fail"
         yield GateReason("failed" if fails else "remark", text, listed=True)
     if errored := group.with_status("errored"):
         text = (
             f"{group.prefix}{format_count(len(errored), 'check')} errored"
             f"{_format_evaluator_names(errored)}"
         )
-        if group.threshold.on_error == "fail":
+        if group.thresholds.on_error == "fail":
             yield GateReason("errored", text)
         else:
             yield GateReason("remark", f"{text}; reported only (on_error: warn)")
@@ -303,7 +303,7 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
 
 def _check_coverage(gates: Sequence[ConfigResults], uncovered: int) -> Iterator[GateReason]:
     if uncovered:
-        fails = any(gate.policy_groups[0].threshold.on_skip == "fail" for gate in gates)
+        fails = any(gate.policy_groups[0].thresholds.on_skip == "fail" for gate in gates)
         text = f"{format_count(uncovered, 'eval case')} without a matching trace"
         yield GateReason("failed" if fails else "remark", text)
 

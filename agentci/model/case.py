@@ -170,7 +170,7 @@ class Case(Struct, frozen=True, kw_only=True):
         )
 
 
-READ_CONVENTIONS: Final = (
+CONVENTIONS_HINT: Final = (
     "agentci reads GenAI, OpenInference, Vercel AI SDK, Langfuse, LangSmith, MLflow and other "
     "conventions, see docs/traces.md"
 )
@@ -232,6 +232,6 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
             return self.missing_run_reason
         if not self.dialogue:
             return (
-                f"No agent turns found in trace `{self.trace_id}`; {READ_CONVENTIONS}; {SHOW_HINT}"
+                f"No agent turns found in trace `{self.trace_id}`; {CONVENTIONS_HINT}; {SHOW_HINT}"
             )
         return self.not_captured and f"{self.not_captured}; {SHOW_HINT}"

@@ -57,7 +57,6 @@ ContentLimit: TypeAlias = Literal["budget", "full", "none"]
 CONTENT_LIMITS: Final[tuple[ContentLimit, ...]] = get_args(ContentLimit)
 
 JUnitFormat: TypeAlias = Literal["common", "jenkins"]
-# Reports that are only written on request.
 # Formats of report files that are only written on request.
 FurtherFormat: TypeAlias = Literal["ctrf", "csv", "otel"]
 FURTHER_FORMATS: Final[tuple[FurtherFormat, ...]] = get_args(FurtherFormat)

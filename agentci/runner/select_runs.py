@@ -15,7 +15,7 @@ from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import Workspace
 from agentci.errors import InputError
-from agentci.model.case import READ_CONVENTIONS
+from agentci.model.case import CONVENTIONS_HINT
 from agentci.model.problem import SHOW_HINT, Place, Problem
 from agentci.model.sources import RunSource
 from agentci.recordings.runs import StoredRun
@@ -56,7 +56,7 @@ def drop_inactive_traces(
         raise InputError.from_message(
             f"no agent activity in {count}",
             place=place,
-            hint=f"{READ_CONVENTIONS}; record those; {SHOW_HINT}",
+            hint=f"{CONVENTIONS_HINT}; record those; {SHOW_HINT}",
         )
     note = Problem(message=f"{count} without agent activity ignored", place=place, severity="note")
     return kept, [note]
