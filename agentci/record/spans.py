@@ -221,8 +221,10 @@ class _TraceWriter:
             name = f"execute_tool {call.name}"
             # A nanosecond apart, so that readers sort them as the model made them.
             times = (ended + index, max(end, ended + index))
-            failed = result is not None and result.failed is True
-            own = self.add(name, times, attributes, parent=parent, failed=failed)
+            failed = None if result is None else result.failed
+            if failed is None:
+                attributes[semconv.TOOL_STATUS] = "unknown"
+            own = self.add(name, times, attributes, parent=parent, failed=failed is True)
             for turn in started:
                 self.add_turn(turn, parent=own)
 

@@ -630,6 +630,18 @@ def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: Mo
     assert [call.failed for call in trace.turns[0].tool_calls] == [True]
 
 
+def test_status_of_a_tool_that_the_agent_does_not_send_is_unknown(
+    tmp_path: Path, model: MockModel
+) -> None:
+    assert record(tmp_path, model, "chat", "weather in Oslo").code == 0
+    [trace] = read_traces(tmp_path / OUT)
+    assert [call.failed for call in trace.turns[0].tool_calls] == [None]
+    (tmp_path / "agentci.yaml").write_text(f"traces: {OUT}\nchecks:\n- no_tool_errors: true\n")
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 3
+    assert "the recording does not say whether `get_weather` failed" in ran.out
+
+
 def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:
     record(tmp_path, model, "chat", "My number is 555-123", options=["--redact", r"\d{3}-\d{3}"])
     content = (tmp_path / OUT).read_text()

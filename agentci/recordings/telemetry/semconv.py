@@ -44,6 +44,8 @@ EVAL_CASE_ID: Final = "agentevals.eval.case.id"
 # Of the resource, from `agentci record`: a digest of the input, and why the run is not complete.
 ASKED: Final = "agentci.case.asked"
 INCOMPLETE: Final = "agentci.case.incomplete"
+# Of a tool span from `agentci record`: "unknown" if messages do not say whether the tool failed.
+TOOL_STATUS: Final = "agentci.tool.status"
 ERROR_TYPE: Final = "error.type"
 
 ADK_SCOPE: Final = "gcp.vertex.agent"
@@ -129,6 +131,7 @@ SPAN_ATTRIBUTES: Final = AttributeNames(
         SESSION_ID,
         EVAL_CASE_ID,
         ERROR_TYPE,
+        TOOL_STATUS,
         OPERATION_COST,
         MCP_METHOD,
         MCP_TOOL_NAME,

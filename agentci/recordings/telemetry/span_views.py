@@ -1,7 +1,7 @@
 """Normalizes each span of a trace to one view, whichever conventions recorded it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -54,7 +54,7 @@ class ToolSpanData(Struct, frozen=True, kw_only=True):
     id: str | None = None
     arguments: Json = None
     result: Json = None
-    failed: bool = False
+    failed: bool | None = False
 
 
 NO_TOOL_DATA: Final = ToolSpanData()
@@ -124,8 +124,14 @@ def _make_tool_data(readings: Sequence[SpanReading]) -> ToolSpanData:
         id=_find_text(readings, semconv.TOOL_CALL_ID),
         arguments=_find_first_value(readings, semconv.TOOL_ARGUMENTS),
         result=_find_first_value(readings, semconv.TOOL_RESULT),
-        failed=any(reading.failed for reading in readings),
+        failed=merge_failures(reading.failed for reading in readings),
     )
+
+
+def merge_failures(recorded: Iterable[bool | None]) -> bool | None:
+    """Whether a tool failed by one of its sources; None if none says so and one does not know."""
+    known = set(recorded)
+    return True if True in known else None if None in known else False
 
 
 def _choose_messages(candidates: Sequence[SpanMessages]) -> SpanMessages:

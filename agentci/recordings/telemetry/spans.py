@@ -208,14 +208,14 @@ class SpanReading(Struct, frozen=True, kw_only=True):
         kind: None if the source does not say what the span is.
         values: by current names of the GenAI conventions.
         input, output: messages to and from the model or agent; empty if the source has none.
-        failed: whether the source says that the tool failed.
+        failed: whether the source says that the tool failed; None if it says that this is unknown.
     """
 
     kind: OperationKind | None = None
     values: Mapping[str, Json] = field(default_factory=make_no_attributes)
     input: SpanMessages = ()
     output: SpanMessages = ()
-    failed: bool = False
+    failed: bool | None = False
 
 
 def select_values(

@@ -15,7 +15,7 @@ from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.json_input import parse_value
 from agentci.recordings.telemetry.messages import ToolCallPart, ToolResponsePart
 from agentci.recordings.telemetry.span_roles import ModelCall, SpanNode
-from agentci.recordings.telemetry.span_views import SpanView
+from agentci.recordings.telemetry.span_views import SpanView, merge_failures
 
 # Beginnings of span names that are followed by the name of the tool.
 _NAME_PREFIXES: Final = ("execute_tool", semconv.MCP_TOOL_CALL)
@@ -38,7 +38,7 @@ class ToolRun(Struct, frozen=True, kw_only=True):
     id: str | None
     arguments: Json
     result: Json
-    failed: bool
+    failed: bool | None
 
 
 def find_tool_runs(members: Iterable[SpanNode]) -> tuple[ToolRun, ...]:
@@ -89,7 +89,7 @@ def _make_tool_run(views: Sequence[SpanView]) -> ToolRun:
         id=next((fact.id for fact in facts if fact.id), None),
         arguments=_read_first_value(fact.arguments for fact in facts),
         result=_read_first_value(fact.result for fact in facts),
-        failed=any(view.span.failed or view.tool.failed for view in views),
+        failed=merge_failures(view.span.failed or view.tool.failed for view in views),
     )
 
 
@@ -359,12 +359,17 @@ def _merge_run_with_request(run: ToolRun, request: ToolRequest | None) -> ToolIn
         id=run.id,
         arguments=arguments,
         result=result,
-        failed=run.failed or bool(request is not None and request.failed),
+        failed=_merge_status(run, request),
         call_index=None if request is None else request.call_index,
         start=run.start or None,
         duration=run.duration,
         span_id=run.span_id,
     )
+
+
+def _merge_status(run: ToolRun, request: ToolRequest | None) -> bool | None:
+    requested = None if request is None else request.failed
+    return requested if run.failed is None else run.failed or requested is True
 
 
 def _is_better(requested: Json, recorded: Json) -> bool:

@@ -63,6 +63,7 @@ def _read_current_attributes(
         values=attributes,
         input=parse_messages(attributes.get(semconv.INPUT_MESSAGES)),
         output=parse_messages(attributes.get(semconv.OUTPUT_MESSAGES)),
+        failed=None if attributes.get(semconv.TOOL_STATUS) == "unknown" else False,
     )
 
 
