@@ -198,9 +198,12 @@ def plan_suites(
             continue
         if runs_in is None and source.loaded.suite.has_results:
             planned[-1] = _add_results(planned[-1], source.loaded, problems, settings, services)
-    if sources and not planned:
+    unknown = settings.cases if not planned else _find_unknown_patterns(settings.cases, planned)
+    # The recorded runs of the base commit need not have each case.
+    if sources and (not planned or (unknown and runs_in is None)):
         every = plan_suites(suites, replace(settings, cases=()), services, runs_in=runs_in)
-        raise make_no_case_error(settings, [each.case.id for each in every.checks])
+        known = [each.case.id for each in every.checks]
+        raise make_no_case_error(replace(settings, cases=unknown), known)
     return Plan(suites=tuple(planned), problems=tuple(problems), loaded=tuple(suites))
 
 
@@ -352,6 +355,15 @@ def _select_cases(checks: Sequence[Check], patterns: Sequence[str]) -> Iterator[
         ids = (each.case.id, each.case.eval_case_id or "")
         if any(_is_selected(case_id, patterns) for case_id in ids if case_id):
             yield each
+
+
+def _find_unknown_patterns(
+    patterns: Sequence[str], planned: Sequence[PlannedSuite]
+) -> tuple[str, ...]:
+    """Find the values of ``--case`` that select no check."""
+    cases = {check.case.id: check.case for suite in planned for check in suite.checks}.values()
+    ids = {each for case in cases for each in (case.id, case.eval_case_id) if each}
+    return tuple(one for one in patterns if not any(matches_any((one,), each) for each in ids))
 
 
 def _is_selected(case_id: str, patterns: Sequence[str]) -> bool:

@@ -58,6 +58,13 @@ def test_selection_without_cases_is_an_error(folder: Path, options: list[str]) -
     assert f"no case to check matches {' '.join(options)}" in ran.out
 
 
+def test_name_without_a_case_is_an_error_beside_names_of_cases(folder: Path) -> None:
+    options = ["--case", "a-1", "--case", "a-22"]
+    ran = run_agentci(["run", "a.eval.yaml", "b.eval.yaml", *options], cwd=folder)
+    assert ran.code == 2
+    assert "no case to check matches --case a-22; `agentci plan` lists" in ran.out
+
+
 def test_selection_is_rejected_with_a_baseline(folder: Path) -> None:
     ran = run_agentci(["run", "a.eval.yaml", "--case", "a-1", "--baseline", "base"], cwd=folder)
     assert ran.code == 2
