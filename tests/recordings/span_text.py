@@ -33,7 +33,7 @@ def _convert_spans(document: Any) -> Iterator[Any]:
                     "end_time": _convert_time(span["endTimeUnixNano"]),
                     "status": {
                         "status_code": "ERROR"
-                        if span.get("status", {}).get("code") == 2
+                        if span.get("status", {}).get("code") in (2, "STATUS_CODE_ERROR")
                         else "UNSET"
                     },
                     "attributes": _convert_attributes(span.get("attributes")),

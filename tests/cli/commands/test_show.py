@@ -93,14 +93,14 @@ def test_unread_attributes_are_counted_by_prefix() -> None:
 
 def test_attributes_of_unknown_agents_are_not_read(tmp_path: Path) -> None:
     attributes = [
-        {"key": "haystack.component.type", "value": {"stringValue": "Generator"}},
+        {"key": "weave.component.type", "value": {"stringValue": "Generator"}},
         {"key": "plain", "value": {"intValue": 1}},
     ]
     path = write_spans(tmp_path, [{"attributes": attributes}])
     shown = show_json(path)
     assert shown["ignored_attributes"] == [
-        {"prefix": "haystack.component.", "count": 1, "names": ["haystack.component.type"]},
         {"prefix": "plain", "count": 1, "names": ["plain"]},
+        {"prefix": "weave.component.", "count": 1, "names": ["weave.component.type"]},
     ]
     assert shown["instrumentations"] == [
         {"scope": "", "version": "", "conventions": [], "spans": 1}
