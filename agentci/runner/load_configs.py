@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agentci._util.input_limits import limit_input
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count
 from agentci._util.text.suggest import suggest_name
 from agentci._util.workspace import (
     ResolvedPath,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 
 MAX_TEXT_BYTES = 1024**2
+MAX_NAMES = 5
 # A folder with one of these is a project; its requirements.txt is not for evaluators only.
 PROJECT_NAMES = ("pyproject.toml", "setup.py", ".git")
 
@@ -430,7 +433,14 @@ def _select_suites(suites: Sequence[LoadedSuite], only: Sequence[str]) -> tuple[
         return tuple(suites)
     if problems := tuple(find_only_option_problems(only, names)):
         raise InputError(problems)
-    return tuple(loaded for loaded in suites if loaded.suite.evaluators)
+    kept = tuple(loaded for loaded in suites if loaded.suite.evaluators)
+    left = [name for name in dict.fromkeys(names) if only and name not in only]
+    if kept and left:
+        shown = ", ".join(truncate.truncate_list([f"`{name}`" for name in left], MAX_NAMES))
+        message = f"--only leaves out {format_count(len(left), 'evaluator')}: {shown}"
+        note = Problem(message=message, place=COMMAND_LINE, severity="note")
+        kept[0].locator.notices.append(note)
+    return kept
 
 
 def load_suite(path: Path, overrides: Overrides, services: Services) -> LoadedSuite:

@@ -36,6 +36,12 @@ class TestOnlyOption:
     def test_only_selects_evaluators_of_different_configs(self, folder: Path) -> None:
         assert len(_load(folder, "b", "c")) == 2
 
+    def test_evaluators_that_only_leaves_out_are_noted(self, folder: Path) -> None:
+        [loaded] = _load(folder, "b")
+        [note] = loaded.notices
+        assert (note.severity, note.message) == ("note", "--only leaves out 2 evaluators: `c`, `a`")
+        assert [each.notices for each in _load(folder)] == [(), ()]
+
     def test_unknown_evaluator_in_only_is_reported_once(self, folder: Path) -> None:
         with pytest.raises(InputError) as caught:
             _load(folder, "b", "d")
