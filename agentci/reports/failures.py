@@ -218,16 +218,29 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
     if report.comparison is None:
         return
     skipped = {_make_key(each): each for each in report.results if each.status == "skipped"}
-    groups: dict[tuple[str, str, str], list[str]] = {}
+    groups: dict[tuple[str, str, str], list[CheckChange]] = {}
     for compared in report.comparison.evaluators:
         name = format_evaluator(compared, report.comparison)
         for change in compared.worse:
             if change.status in ("skipped", "removed"):
                 result = skipped.get((compared.config, compared.evaluator, change.case))
                 reason = "" if result is None else format_headline(result)
-                groups.setdefault((name, describe_change(change), reason), []).append(change.case)
-    for (evaluator, shown, reason), cases in groups.items():
-        yield LostChecks(evaluator=evaluator, change=shown, reason=reason, cases=tuple(cases))
+                groups.setdefault((name, change.status, reason), []).append(change)
+    for (evaluator, _, reason), changes in groups.items():
+        cases = tuple(each.case for each in changes)
+        yield LostChecks(
+            evaluator=evaluator, change=_describe_changes(changes), reason=reason, cases=cases
+        )
+
+
+def _describe_changes(changes: Sequence[CheckChange]) -> str:
+    """Describe changes to one status: ``1 → skipped``, or ``0.93 to 1 → removed``."""
+    lowest, highest = (
+        choose(changes, key=lambda each: 0.0 if each.before is None else each.before)
+        for choose in (min, max)
+    )
+    low, high = describe_change(lowest), describe_change(highest)
+    return high if low == high else f"{low.partition(' ')[0]} to {high}"
 
 
 def list_skipped(report: Report) -> tuple[CheckResult, ...]:

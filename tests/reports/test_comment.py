@@ -75,6 +75,15 @@ def test_baseline_that_is_not_comparable_shows_reason() -> None:
     assert "| Against the baseline |" not in text
 
 
+def test_removed_checks_of_one_evaluator_are_one_line() -> None:
+    removed = tuple(
+        CheckChange(case=case, before=before, after=None, status="removed")
+        for case, before in (("a", 0.9), ("b", 1.0), ("c", 0.93))
+    )
+    text = _render(_compared(Comparison(baseline="b", evaluators=(replace(TREND, worse=removed),))))
+    assert "- `response_quality` 0.9 to 1 \N{RIGHTWARDS ARROW} removed: `a`, `b`, `c`\n" in text
+
+
 def test_evaluator_missing_from_baseline_has_no_baseline_score() -> None:
     text = _render(_compared(Comparison(baseline="b", evaluators=(TREND,))))
     assert "| 0 of 1 | 0.95 | score &gt;= 0.7 | not in the baseline |\n" in text
