@@ -275,13 +275,14 @@ def test_comment_creates_no_mentions_or_references(report: Report) -> None:
 
 
 @given(report=REPORTS)
-def test_summary_has_one_details_element_per_failure(report: Report) -> None:
+def test_summary_has_one_details_element_per_failure_and_one_for_skips(report: Report) -> None:
     text = text_of(SummaryReport(), report)
-    failed = sum(result.status == "failed" for result in report.results)
+    statuses = [result.status for result in report.results]
+    elements = statuses.count("failed") + ("skipped" in statuses)
     lines = text.splitlines()
     assert lines[0].startswith("## ")
-    assert sum(line.startswith("<details") for line in lines) == failed
-    assert sum(line.startswith("<summary>") for line in lines) == failed
+    assert sum(line.startswith("<details") for line in lines) == elements
+    assert sum(line.startswith("<summary>") for line in lines) == elements
 
 
 @given(
