@@ -18,7 +18,6 @@ from agentci.model.result import (
     RunContent,
     TurnContent,
 )
-from agentci.model.values import replace
 from agentci.reports.tool_calls import ToolCallRow, compare_calls, list_sides
 
 WIDTH: Final = 88
@@ -27,8 +26,8 @@ MAX_CHARACTERS: Final = 2 * WIDTH
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
-class FirstDifference(Struct, frozen=True, kw_only=True):
-    """What differs first in a run, and how much more does.
+class TurnDifference(Struct, frozen=True, kw_only=True):
+    """What differs in the calls or in the answer of one turn.
 
     Lines have at most ``WIDTH`` characters, apart from their sign: ``-`` reference, ``+`` this run,
     ``!`` moved.
@@ -36,24 +35,52 @@ class FirstDifference(Struct, frozen=True, kw_only=True):
     Attributes:
         turn: counted from 1.
         reference: what the run is compared with; the baseline without an eval case.
-        calls: lines of the first call that differs in the turn; empty if none does.
-        answer: lines of its answer from the first sentence on that differs.
-        more_calls, more_answers: how many more differ, in all turns.
+        lines: of a call, or of the answer from the first sentence on that differs.
+        shown: how many calls they are of.
+        total: how many calls differ in the turn.
+        is_new: whether the turn is not as in the baseline.
     """
 
     turn: int
     reference: Literal["expected", "baseline"]
-    calls: tuple[str, ...]
-    answer: tuple[str, ...]
+    lines: tuple[str, ...]
+    shown: int = 1
+    total: int = 1
+    is_new: bool = True
+
+    def describe(self, what: str) -> str:
+        """Describe what the lines are of: ``answer of turn 1 (- expected, + actual)``."""
+        new = "actual" if self.reference == "expected" else "this run"
+        return f"{what} of turn {self.turn} (- {self.reference}, + {new})"
+
+
+class FirstDifference(Struct, frozen=True, kw_only=True):
+    """What differs first in a run, and how much more does.
+
+    What is as in the baseline did not make the run worse: it is shown only if all of it is.
+
+    Attributes:
+        missing_turns: turns that the run lacks, counted from 1.
+        more_calls, more_answers: how many more differ, in the turns that the run has.
+    """
+
+    missing_turns: tuple[int, ...]
+    calls: TurnDifference | None
+    answer: TurnDifference | None
     more_calls: int
     more_answers: int
 
     def list_parts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the tool calls, then the answer, each with its label; parts without lines not."""
-        new = "actual" if self.reference == "expected" else "this run"
-        for name, lines in (("tool calls", self.calls), ("answer", self.answer)):
-            if lines:
-                yield f"{name} of turn {self.turn} (- {self.reference}, + {new})", lines
+        for name, part in (("tool calls", self.calls), ("answer", self.answer)):
+            if part is not None:
+                yield part.describe(name), part.lines
+
+    def format_missing_turns(self) -> str:
+        """Format ``turn 2 is missing``; empty for none."""
+        numbers = ", ".join(map(str, self.missing_turns))
+        some = len(self.missing_turns) > 1
+        return f"turn{'s' * some} {numbers} {'are' if some else 'is'} missing" if numbers else ""
 
 
 def format_more_differences(count: int) -> str:
@@ -62,29 +89,78 @@ def format_more_differences(count: int) -> str:
 
 
 def find_first_difference(content: RunContent) -> FirstDifference | None:
-    """Find the first turn that differs from the eval case, else from the baseline.
+    """Find the first calls and the first answer that differ from the eval case or the baseline.
 
     None if nothing differs, or if there is nothing to compare with.
     """
-    first: FirstDifference | None = None
-    more_calls = more_answers = 0
+    calls: list[TurnDifference] = []
+    answers: list[TurnDifference] = []
+    missing: list[int] = []
     for number, turn in enumerate(content.turns, start=1):
-        rows, answers = _compare_turn(turn)
-        if first is None and (rows or answers):
-            first = FirstDifference(
-                turn=number,
-                reference="expected" if _has_expectation(turn) else "baseline",
-                calls=tuple(_format_row(rows[0])) if rows else (),
-                answer=tuple(_format_answers(*answers)) if answers else (),
-                more_calls=max(0, len(rows) - 1),
-                more_answers=0,
+        if turn.missing:
+            missing.append(number)
+            continue
+        rows, texts = _compare_turn(turn)
+        same_calls, same_answer = _compare_with_baseline(turn)
+        reference: Literal["expected", "baseline"] = (
+            "expected" if _has_expectation(turn) else "baseline"
+        )
+        if rows:
+            shown = rows[: 2 if _is_replacement(rows) else 1]
+            calls.append(
+                TurnDifference(
+                    turn=number,
+                    reference=reference,
+                    lines=tuple(line for row in shown for line in _format_row(row)),
+                    shown=len(shown),
+                    total=len(rows),
+                    is_new=not same_calls,
+                )
             )
-        elif first is not None:
-            more_calls += len(rows)
-            more_answers += answers is not None
-    if first is None:
+        if texts:
+            answers.append(
+                TurnDifference(
+                    turn=number,
+                    reference=reference,
+                    lines=tuple(_format_answers(*texts)),
+                    is_new=not same_answer,
+                )
+            )
+    if not (missing or calls or answers):
         return None
-    return replace(first, more_calls=first.more_calls + more_calls, more_answers=more_answers)
+    is_any_new = bool(missing) or any(each.is_new for each in (*calls, *answers))
+    first = _choose(calls, is_any_new=is_any_new)
+    answer = _choose(answers, is_any_new=is_any_new, turn=0 if first is None else first.turn)
+    return FirstDifference(
+        missing_turns=tuple(missing),
+        calls=first,
+        answer=answer,
+        more_calls=sum(each.total for each in calls) - (0 if first is None else first.shown),
+        more_answers=len(answers) - (answer is not None),
+    )
+
+
+def _choose(
+    found: Sequence[TurnDifference], *, is_any_new: bool, turn: int = 0
+) -> TurnDifference | None:
+    """Choose the difference of ``turn``, else the first; only new ones where there are any."""
+    candidates = [each for each in found if each.is_new or not is_any_new]
+    same = (each for each in candidates if each.turn == turn)
+    return next(same, candidates[0] if candidates else None)
+
+
+def _is_replacement(rows: Sequence[ToolCallRow]) -> bool:
+    """Whether a call is missing and the next one is not expected, or the other way round."""
+    sides = [(bool(row.expected), bool(row.actual)) for row in rows[:2] if row.mark != "moved"]
+    return sorted(sides) == [(False, True), (True, False)]
+
+
+def _compare_with_baseline(turn: TurnContent) -> tuple[bool, bool]:
+    """Return whether the calls and the answer are those of the baseline; False if unknown."""
+    before = turn.baseline
+    if not isinstance(before, BaselineTurn):
+        return before == "same", before == "same"
+    return not _compare_calls(before.calls, turn.calls), before.answer == turn.answer
 
 
 def _has_expectation(turn: TurnContent) -> bool:

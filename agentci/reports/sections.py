@@ -331,6 +331,8 @@ def _render_check(check: FailedCheck) -> str:
 
 def _list_difference(difference: FirstDifference) -> Iterator[str]:
     """Yield the lines of a code block: each part under a line that GitHub shows as a label."""
+    if missing := difference.format_missing_turns():
+        yield f"@@ {missing} @@"
     for label, lines in difference.list_parts():
         yield f"@@ {label} @@"
         yield from lines

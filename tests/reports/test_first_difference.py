@@ -72,6 +72,11 @@ def _turn(**given: Any) -> TurnContent:
             id="moved call",
         ),
         pytest.param(
+            [_turn(expected_calls=(_expected("f", a=1),), calls=(_call("open", a=1),))],
+            ["- f(a=1)", "+ open(a=1)"],
+            id="call of another tool",
+        ),
+        pytest.param(
             [
                 _turn(
                     expected_calls=(_expected("book", seats=[{"row": 1}, {"row": 2}], to="Rome"),),
@@ -152,5 +157,29 @@ def test_long_texts_are_wrapped_and_shortened() -> None:
     turn = _turn(expected_answer="word " * 200, answer="other\n" * 200)
     found = find_first_difference(RunContent(turns=(turn,)))
     assert found is not None
-    assert len(found.answer) <= 6
-    assert max(map(len, found.answer)) <= WIDTH + 2
+    assert found.answer is not None
+    assert len(found.answer.lines) <= 6
+    assert max(map(len, found.answer.lines)) <= WIDTH + 2
+
+
+def test_what_is_as_in_the_baseline_is_shown_only_if_all_is() -> None:
+    before = BaselineTurn(answer="Maybe.", calls=(_expected("f", a=1),))
+    same = _turn(expected_answer="No.", baseline="same")
+    changed = _turn(expected_calls=(_expected("f", a=1),), answer="Maybe.", baseline=before)
+    found = find_first_difference(RunContent(turns=(same, changed)))
+    assert found is not None
+    assert list(found.list_parts()) == [
+        ("tool calls of turn 2 (- expected, + actual)", ("- f(a=1)",)),
+    ]
+    assert (found.more_calls, found.more_answers) == (0, 1)
+    found = find_first_difference(RunContent(turns=(same,)))
+    assert found is not None
+    assert [lines for _, lines in found.list_parts()] == [("- No.", "+ Yes.")]
+
+
+def test_missing_turns_are_named() -> None:
+    turns = [_turn(), *(_turn(expected_answer="No.", answer=None, missing=True) for _ in "ab")]
+    found = find_first_difference(RunContent(turns=tuple(turns)))
+    assert found is not None
+    assert found.format_missing_turns() == "turns 2, 3 are missing"
+    assert (list(found.list_parts()), found.more_answers) == ([], 0)
