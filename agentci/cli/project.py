@@ -111,7 +111,7 @@ class Project(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     install: str = ""
     traces: str = ""
-    has_tool_status: bool = True
+    has_tool_status: bool = False
     eval_sets: tuple[str, ...] = ()
     recorded: RecordedAgent | None = None
     has_pytest: bool = False
@@ -282,7 +282,8 @@ def _is_recording(name: str, workspace: Workspace) -> bool:
 
 
 def _has_tool_status(files: Sequence[str], workspace: Workspace) -> bool:
-    """Whether some of the recorded runs say of each of their tool calls if it failed."""
+    """Whether the recorded runs say of each of their tool calls if it failed; False without any."""
+    found = False
     for name in files[:MAX_READ_TRACES]:
         spool = SpooledChunks()
         with suppress(InputError, RecordingError):
@@ -293,7 +294,8 @@ def _has_tool_status(files: Sequence[str], workspace: Workspace) -> bool:
             turns = (turn for each in groups for turn in convert_run(each, spool).turns)
             if any(call.failed is None for turn in turns for call in turn.tool_calls):
                 return False
-    return True
+            found = True
+    return found
 
 
 def _find_eval_sets(files: Sequence[str], workspace: Workspace) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Final, NamedTuple
@@ -330,8 +331,9 @@ class _Recorder:
         parsed = list(parse_exchanges(self._log.list_exchanges(case.id)))
         exchanges = [one for one in parsed if one.api is not other_requests]
         others = [one for one in parsed if one.api is other_requests]
-        stamp = CaseStamp(id=case.id, is_eval_case=case.is_named, input=case.input)
         seed = self._seed + case.id.encode("utf-8", "surrogateescape")
+        run = blake2b(seed, digest_size=8).hexdigest()
+        stamp = CaseStamp(id=case.id, is_eval_case=case.is_named, input=case.input, run=run)
         by_proxy = self._write_lines(stamp, seed, exchanges)
         redact = self._order.redactor.redact
         choice = choose_recording(

@@ -642,6 +642,17 @@ def test_status_of_a_tool_that_the_agent_does_not_send_is_unknown(
     assert "the recording does not say whether `get_weather` failed" in ran.out
 
 
+def test_two_recordings_of_a_case_are_two_runs(tmp_path: Path, model: MockModel) -> None:
+    (tmp_path / "cases.jsonl").write_text('{"id": "oslo", "input": "weather in Oslo"}\n')
+    for out in ("traces/a.jsonl", "traces/b.jsonl"):
+        options = ["--cases", "cases.jsonl", "--out", out]
+        assert record(tmp_path, model, "chat", "{input}", options=options).code == 0
+    (tmp_path / "agentci.yaml").write_text("traces: traces/*.jsonl\nchecks:\n- contains: sunny\n")
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert [each["case"] for each in ran.results["results"]] == ["oslo", "oslo#2"]
+    assert [len(each["turns"]) for each in ran.results["cases"]] == [1, 1]
+
+
 def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:
     record(tmp_path, model, "chat", "My number is 555-123", options=["--redact", r"\d{3}-\d{3}"])
     content = (tmp_path / OUT).read_text()

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentci.model.values import replace
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.conventions.registry import SESSION_ATTRIBUTES
 from agentci.recordings.telemetry.messages import SpanMessage, SpanMessages
@@ -171,11 +172,13 @@ def group_traces(
     )
     if group_by != "trace":
         conversations = group_by == "conversation" or multi_turn_eval_cases
-        keys |= _join_by_history(traces, spool, keys, conversations=conversations)
-    members: dict[str, list[StoredTrace]] = {}
+        joined = _join_by_history(traces, spool, keys, conversations=conversations)
+        keys |= {trace_id: _ConversationKey(text=first) for trace_id, first in joined.items()}
+    members: dict[_ConversationKey, list[StoredTrace]] = {}
     for trace_id, parts in traces.items():
-        members.setdefault(keys.get(trace_id, trace_id), []).extend(parts)
-    return tuple(TraceGroup(key=key, traces=tuple(parts)) for key, parts in members.items())
+        key = keys.get(trace_id, _ConversationKey(text=trace_id))
+        members.setdefault(replace(key, is_session=False), []).extend(parts)
+    return tuple(TraceGroup(key=key.text, traces=tuple(parts)) for key, parts in members.items())
 
 
 def load_trees(recorded: Iterable[StoredTrace], spool: TraceSpool) -> list[SpanTree]:
@@ -202,7 +205,7 @@ def find_conversation_id(trees: Sequence[SpanTree]) -> str | None:
 def _join_by_history(
     traces: Mapping[str, Sequence[StoredTrace]],
     spool: TraceSpool,
-    keys: Mapping[str, str],
+    keys: Mapping[str, "_ConversationKey"],
     *,
     conversations: bool,
 ) -> Mapping[str, str]:
@@ -235,8 +238,11 @@ def _find_model_calls(tree: SpanTree) -> tuple[ModelCall, ...]:
 
 
 class _ConversationKey(Struct, frozen=True, kw_only=True):
+    """What the traces of a conversation share; ``run`` sets recordings of one case apart."""
+
     text: str
-    is_session: bool
+    is_session: bool = False
+    run: str = ""
 
 
 def _find_conversation_keys(
@@ -245,8 +251,8 @@ def _find_conversation_keys(
     *,
     group_by: GroupBy,
     multi_turn_eval_cases: bool,
-) -> dict[str, str]:
-    """Map trace ids to conversation ids; empty if traces are not grouped."""
+) -> dict[str, _ConversationKey]:
+    """Map trace ids to keys of conversations; empty if traces are not grouped."""
     surely = group_by == "conversation" or (group_by == "auto" and multi_turn_eval_cases)
     perhaps = group_by == "auto" and any(
         stored.may_have_session for parts in traces.values() for stored in parts
@@ -260,13 +266,14 @@ def _find_conversation_keys(
     found = {trace_id: key for trace_id, key in keys.items() if key is not None}
     if not (surely or any(key.is_session for key in found.values())):
         return {}
-    return {trace_id: key.text for trace_id, key in found.items()}
+    return found
 
 
 def _find_conversation_key(spans: Sequence[Span]) -> _ConversationKey | None:
     attributes, resources = [span.attributes for span in spans], [span.resource for span in spans]
     if session := find_identifier(resources, semconv.SESSION_NAME):
-        return _ConversationKey(text=session, is_session=True)
+        run = find_identifier(resources, semconv.RECORDED_RUN)
+        return _ConversationKey(text=session, is_session=True, run=run or "")
     for name in SESSION_ATTRIBUTES:
         if shared := find_identifier([*attributes, *resources], name):
             # Langfuse and MLflow write JSON text.

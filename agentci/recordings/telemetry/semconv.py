@@ -41,7 +41,9 @@ CONVERSATION_ID: Final = "gen_ai.conversation.id"
 SESSION_ID: Final = "session.id"
 SESSION_NAME: Final = "agentevals.session_name"
 EVAL_CASE_ID: Final = "agentevals.eval.case.id"
-# Of the resource, from `agentci record`: a digest of the input, and why the run is not complete.
+# Of the resource, from `agentci record`: which run of the case the traces are of, a digest of the
+# input, and why the run is not complete.
+RECORDED_RUN: Final = "agentci.case.run"
 ASKED: Final = "agentci.case.asked"
 INCOMPLETE: Final = "agentci.case.incomplete"
 # Of a tool span from `agentci record`: "unknown" if messages do not say whether the tool failed.
@@ -100,7 +102,12 @@ class ReadAttributes(Struct, frozen=True):
 
 
 RESOURCE_ATTRIBUTES: Final = AttributeNames(
-    frozenset({SESSION_NAME, CONVERSATION_ID, SESSION_ID, EVAL_CASE_ID, ASKED, INCOMPLETE}),
+    frozenset(
+        {
+            *(SESSION_NAME, CONVERSATION_ID, SESSION_ID),
+            *(EVAL_CASE_ID, RECORDED_RUN, ASKED, INCOMPLETE),
+        }
+    ),
 )
 DETAILS_ATTRIBUTES: Final = frozenset(
     {
