@@ -128,7 +128,8 @@ def find_first_difference(content: RunContent) -> FirstDifference | None:
             )
     if not (missing or calls or answers):
         return None
-    is_any_new = bool(missing) or any(each.is_new for each in (*calls, *answers))
+    lost = (turn.missing and turn.baseline is not None for turn in content.turns)
+    is_any_new = any(lost) or any(each.is_new for each in (*calls, *answers))
     first = _choose(calls, is_any_new=is_any_new)
     answer = _choose(answers, is_any_new=is_any_new, turn=0 if first is None else first.turn)
     return FirstDifference(
