@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
-from agentci._util.text.suggest import suggest_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import (
     ResolvedPath,
     Workspace,
@@ -32,6 +32,7 @@ from agentci.config.suite import Suite, make_case_suite, make_metric_suite, read
 from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.errors import InputError, PermanentFetchError
+from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.evaluator import collect_needs
 from agentci.execution.runtimes import find_unsupported_reason
 from agentci.model.case import EvalSet
@@ -492,7 +493,18 @@ def _add_case_checks(
     names = [each.identity.name for each in evaluators]
     kept = [each for each in evaluators if each.identity.name in (overrides.only or names)]
     suite = replace(suite, evaluators=(*suite.evaluators, *kept), names=(*suite.names, *names))
+    loaded.locator.notices += _warn_unknown_thresholds(suite)
     return replace(loaded, suite=suite, eval_set=eval_set)
+
+
+def _warn_unknown_thresholds(suite: Suite) -> Iterator[Problem]:
+    """Warn about thresholds of checks that no eval case has."""
+    for name in suite.gate.evaluators:
+        if name.startswith(CASE_PREFIX) and name not in suite.names:
+            message = f"`gate.evaluators` names {quote_name(name)}, a check that no eval case has"
+            hint = suggest_name(name, suite.names)
+            place = suite.place_of("gate")
+            yield Problem(message=message, place=place, hint=hint, severity="warning")
 
 
 def find_eval_sets(

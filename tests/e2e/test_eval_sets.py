@@ -76,6 +76,16 @@ def test_cases_and_checks_of_all_eval_sets_are_evaluated(folder: Path) -> None:
     assert ("cancel", "case:calls") not in found
 
 
+def test_threshold_of_a_check_that_no_case_has_is_warned_about(folder: Path) -> None:
+    gate = "gate: {evaluators: {'case:cals': {min_pass_rate: 1}, 'case:calls': {}}}\n"
+    (folder / "agentci.yaml").write_text(CONFIG + gate)
+    ran = run_agentci(["validate"], cwd=folder)
+    assert ran.out == (
+        "agentci.yaml:5:7: warning: `gate.evaluators` names 'case:cals', a check that no eval case "
+        "has; did you mean 'case:calls'?\n1 warning in 1 file\n"
+    )
+
+
 def test_check_of_one_eval_set_fails_its_case_only(folder: Path) -> None:
     (folder / "evals/b.yaml").write_text(HELLO.replace("calls: []", "calls: [greet: {}]"))
     found = statuses(run_agentci(["run"], cwd=folder).results)
