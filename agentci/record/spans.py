@@ -37,7 +37,7 @@ class CaseStamp(Struct, frozen=True, kw_only=True):
         id: joins all traces of the case; empty for none.
         is_eval_case: whether the id is that of an eval case, and not made up.
         input: of the case, if it is of a file; None if not.
-        run: sets its spans apart from those of another recording of the case.
+        run: sets its spans apart from those of another recording of the case; empty for none.
     """
 
     id: str = ""
@@ -50,7 +50,9 @@ class CaseStamp(Struct, frozen=True, kw_only=True):
         """Attributes of the resource."""
         if not self.id:
             return {}
-        named = {semconv.SESSION_NAME: self.id, semconv.RECORDED_RUN: self.run}
+        named = {semconv.SESSION_NAME: self.id}
+        if self.run:
+            named[semconv.RECORDED_RUN] = self.run
         if self.is_eval_case:
             named[semconv.EVAL_CASE_ID] = self.id
         if self.input is not None:
