@@ -269,10 +269,9 @@ def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
     if difference is not None:
         # Calls that a check shows are complete there.
         shown = any(each.shows_calls for each in cause.checks)
-        for label, lines in difference.list_parts():
-            if not (shown and label.startswith("tool calls")):
-                yield f"  {label}:"
-                yield from (f"    {_colour_line(line, colour=colour)}" for line in lines)
+        for label, lines in difference.list_parts(with_calls=not shown):
+            yield f"  {label}:"
+            yield from (f"    {_colour_line(line, colour=colour)}" for line in lines)
         more = difference.more_answers + (0 if shown else difference.more_calls)
         if more:
             yield f"  {format_more_differences(more)}"

@@ -70,9 +70,10 @@ class FirstDifference(Struct, frozen=True, kw_only=True):
     more_calls: int
     more_answers: int
 
-    def list_parts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def list_parts(self, *, with_calls: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the tool calls, then the answer, each with its label; parts without lines not."""
-        for name, part in (("tool calls", self.calls), ("answer", self.answer)):
+        calls = self.calls if with_calls else None
+        for name, part in (("tool calls", calls), ("answer", self.answer)):
             if part is not None:
                 yield part.describe(name), part.lines
 
@@ -101,7 +102,6 @@ def find_first_difference(content: RunContent) -> FirstDifference | None:
             missing.append(number)
             continue
         rows, texts = _compare_turn(turn)
-        same_calls, same_answer = _compare_with_baseline(turn)
         reference: Literal["expected", "baseline"] = (
             "expected" if _has_expectation(turn) else "baseline"
         )
@@ -114,7 +114,7 @@ def find_first_difference(content: RunContent) -> FirstDifference | None:
                     lines=tuple(line for row in shown for line in _format_row(row)),
                     shown=len(shown),
                     total=len(rows),
-                    is_new=not same_calls,
+                    is_new=not _has_calls_of_baseline(turn),
                 )
             )
         if texts:
@@ -123,7 +123,7 @@ def find_first_difference(content: RunContent) -> FirstDifference | None:
                     turn=number,
                     reference=reference,
                     lines=tuple(_format_answers(*texts)),
-                    is_new=not same_answer,
+                    is_new=not _has_answer_of_baseline(turn),
                 )
             )
     if not (missing or calls or answers):
@@ -156,12 +156,18 @@ def _is_replacement(rows: Sequence[ToolCallRow]) -> bool:
     return sorted(sides) == [(False, True), (True, False)]
 
 
-def _compare_with_baseline(turn: TurnContent) -> tuple[bool, bool]:
-    """Return whether the calls and the answer are those of the baseline; False if unknown."""
+def _has_calls_of_baseline(turn: TurnContent) -> bool:
+    """Return whether the calls are those of the baseline; False if it is not known."""
     before = turn.baseline
-    if not isinstance(before, BaselineTurn):
-        return before == "same", before == "same"
-    return not _compare_calls(before.calls, turn.calls), before.answer == turn.answer
+    if isinstance(before, BaselineTurn):
+        return not _compare_calls(before.calls, turn.calls)
+    return before == "same"
+
+
+def _has_answer_of_baseline(turn: TurnContent) -> bool:
+    """Return whether the answer is that of the baseline; False if it is not known."""
+    before = turn.baseline
+    return before.answer == turn.answer if isinstance(before, BaselineTurn) else before == "same"
 
 
 def _has_expectation(turn: TurnContent) -> bool:
