@@ -15,7 +15,7 @@ AgentciError
 
 from collections.abc import Sequence
 
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Place, Problem
 
 
 class AgentciError(Exception):

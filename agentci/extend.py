@@ -18,9 +18,7 @@ from agentci.execution.executor_api import Executor, SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.runtimes import Runtime
 from agentci.model.case import Case
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AskModel, JudgeConfig, JudgePrompt
-from agentci.model.problem import Place
 from agentci.model.program import (
     CatalogEntry,
     LocalProgram,
@@ -31,6 +29,8 @@ from agentci.model.program import (
 )
 from agentci.model.requests import (
     ComputeMetric,
+    EvaluatorIdentity,
+    Judgement,
     Prerequisite,
     ProgramOutput,
     Request,
@@ -39,7 +39,7 @@ from agentci.model.requests import (
     RunProgram,
     Skip,
 )
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from agentci.remote.sources.source import MAX_TOTAL_BYTES, Source, SourceContext
 
 __all__ = [

@@ -11,9 +11,8 @@ from agentci.cli.process import make_session
 from agentci.config.overrides import Overrides
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.model.case import AgentvCase, EvalCase, Expectation
-from agentci.model.json import JsonObject
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, Turn
+from agentci.model.values import JsonObject, Place
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_configs import load_suite
 

@@ -10,10 +10,9 @@ from typing import Any, Final
 from agentci.gate.decision import compute_totals, decide
 from agentci.model.case import CaseSummary, DialogueTurn
 from agentci.model.gate import Gate, GatePolicy
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
+from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Report
+from agentci.model.values import JsonObject, Place
 from agentci.reports.json_report import JsonReport
 from benchmarks.processes import run_in_turns
 

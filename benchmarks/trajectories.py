@@ -6,7 +6,7 @@ from typing import Final
 
 from agentci.evaluators.trajectory.expectation import read_trajectory
 from agentci.evaluators.trajectory.match import RecordedCall, match_calls
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 CALLS: Final = 80
 MAX_SECONDS: Final = 0.2

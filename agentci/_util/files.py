@@ -14,7 +14,7 @@ from typing import IO, Final, TextIO, cast
 from agentci._util.text.secrets import Redactor
 from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.errors import InputError
-from agentci.model.problem import COMMAND_LINE
+from agentci.model.values import COMMAND_LINE
 
 FILE_MODE: Final = 0o644
 PROGRAM_MODE: Final = 0o755

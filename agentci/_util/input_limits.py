@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from agentci.errors import InputError
-from agentci.model.problem import COMMAND_LINE, Place
+from agentci.model.values import COMMAND_LINE, Place
 
 # Far above what any realistic input needs.
 BASE_SECONDS: Final = 60.0

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentci._util.input_limits import add_input_size
 from agentci.errors import InputError
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 # UTF-16 and UTF-32 files start with one of these marks, or with ASCII between NULs.
 _WIDE_MARKS: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")

@@ -26,8 +26,7 @@ from agentci.config.settings import (
 )
 from agentci.config.variables import is_reserved
 from agentci.errors import InputError
-from agentci.model.problem import Problem
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 
 if TYPE_CHECKING:
     from agentci.cli.commands.record import Recording

@@ -8,8 +8,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.suggest import suggest_name
 from agentci.config.options import DEFAULT_RECORDING, OPTIONS, REPORT_OPTIONS, Option
-from agentci.model.choices import PROBLEM_FORMATS
-from agentci.model.values import replace
+from agentci.model.values import PROBLEM_FORMATS, replace
 from agentci.version import __version__
 
 EXIT_USAGE: Final = 2

@@ -14,8 +14,8 @@ from msgspec import Struct
 from agentci._util.text.format import format_count
 from agentci.cli.session import OTLP_HEADERS_VARIABLE, Session
 from agentci.errors import FetchError, PermanentFetchError
-from agentci.model.problem import Problem
 from agentci.model.result import Report
+from agentci.model.values import Problem
 from agentci.reports.otel_events import OtelReport
 
 LOGS_PATH: Final = "/v1/logs"

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.errors import InputError
 from agentci.evaluators.judge_config import JudgeSettings, SharedJudgeSpec
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Place, Problem
 
 
 def make_judge_settings(

@@ -20,8 +20,7 @@ from agentci.config.settings import (
     parse_settings,
 )
 from agentci.errors import InputError
-from agentci.model.choices import PROBLEM_FORMATS
-from agentci.model.problem import Problem
+from agentci.model.values import PROBLEM_FORMATS, Problem
 
 WATCH_OPTION: Final = "--watch"
 Options: TypeAlias = Mapping[str, object]

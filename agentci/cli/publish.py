@@ -18,9 +18,8 @@ from agentci.errors import InputError
 from agentci.github.events import GitHubContext, read_event
 from agentci.github.post import print_annotations
 from agentci.github.workflow import make_run_info
-from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID_INPUT, Report
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.reports import github_limits
 from agentci.reports.action_outputs import make_outputs, make_outputs_without_report, render_outputs
 from agentci.reports.comment import CommentReport

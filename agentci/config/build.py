@@ -37,11 +37,8 @@ from agentci.evaluators.fields import (
 )
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError, SharedJudgeSpec
 from agentci.model.gate import GatePolicy, GateThresholds, RegressionThresholds
-from agentci.model.json import Json
-from agentci.model.judgement import EvaluatorIdentity
-from agentci.model.problem import Problem
-from agentci.model.requests import DOCKER_EXECUTOR
-from agentci.model.values import replace
+from agentci.model.requests import DOCKER_EXECUTOR, EvaluatorIdentity
+from agentci.model.values import Json, Problem, replace
 
 
 class BuildResult(Struct, frozen=True, kw_only=True):

@@ -44,10 +44,9 @@ from agentci.evaluators.trajectory.expectation import (
 )
 from agentci.evaluators.trajectory.matchers import PREFIX
 from agentci.model.case import EvalCase, EvalSet
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity
-from agentci.model.problem import Place, Problem
+from agentci.model.requests import EvaluatorIdentity
 from agentci.model.trace import ToolCall, Turn
+from agentci.model.values import Json, JsonObject, Place, Problem
 
 
 def read_plain_calls(written: Json) -> tuple[ToolCall, ...] | None:

@@ -11,7 +11,7 @@ from agentci.evaluators.checks.registry import CHECKS, build_check
 from agentci.evaluators.evaluator_type import TextFile
 from agentci.evaluators.fields import TokenPriceSpec
 from agentci.evaluators.trajectory.matchers import KeyPath
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Place, Problem
 
 ReadPart = Callable[..., tuple[CheckEntry | None, tuple[Problem, ...]]]
 

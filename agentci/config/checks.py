@@ -18,8 +18,7 @@ from agentci.evaluators.checks.names import (
     find_kind,
     name_checks,
 )
-from agentci.model.json import Json
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, Place, Problem
 
 CHECKS_KEY: Final = "checks"
 LONG_FORM: Final = "check"

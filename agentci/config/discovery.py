@@ -13,8 +13,7 @@ from agentci._util.text.suggest import find_nearest, quote_name
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, is_folder
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
-from agentci.model.json import Json
-from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.values import COMMAND_LINE, Json, Place, Problem
 from agentci.recordings.registry import EVAL_SET_KEYS
 
 # All names that AgentV versions have used for the list of cases.

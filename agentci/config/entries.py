@@ -17,9 +17,7 @@ from agentci.evaluators.evaluator_type import EvaluatorType
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
 from agentci.evaluators.metrics.registry import UNSUPPORTED_METRICS as METRICS_NOT_YET
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import COMMAND_LINE, Place, Problem
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Json, JsonObject, Place, Problem, replace
 
 
 def find_evaluator_types(document: YamlDocument, programs: ProgramResolver) -> EvaluatorTypes:

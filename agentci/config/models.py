@@ -29,7 +29,9 @@ from agentci.evaluators.fields import (
     optional,
 )
 from agentci.evaluators.judge_config import SharedJudgeSpec
-from agentci.model.choices import (
+from agentci.model.case import GateOn, MetricThreshold, ResultsSource, RunSource
+from agentci.model.gate import RegressionMode, RegressionOutcome
+from agentci.model.values import (
     GroupBy,
     OnEmpty,
     OnError,
@@ -39,8 +41,6 @@ from agentci.model.choices import (
     OnTurnMismatch,
     PolicySource,
 )
-from agentci.model.gate import RegressionMode, RegressionOutcome
-from agentci.model.sources import GateOn, MetricThreshold, ResultsSource, RunSource
 from agentci.recordings.registry import FORMAT_NAMES
 from agentci.result_files.row import AUTO_TOOL, TOOL_NAMES
 

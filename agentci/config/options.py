@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.choices import (
+from agentci.model.values import (
     CALL_SCOPES,
     COMMENT_MODES,
     CONTENT_LIMITS,

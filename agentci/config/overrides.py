@@ -14,10 +14,8 @@ from agentci.evaluators.metrics.registry import (
     METRICS,
     UNSUPPORTED_METRICS,
 )
-from agentci.model.choices import MatchType
-from agentci.model.json import JsonObject
-from agentci.model.problem import Place, Problem
 from agentci.model.program import LocalProgram, RemoteProgram
+from agentci.model.values import JsonObject, MatchType, Place, Problem
 
 if TYPE_CHECKING:
     from agentci.evaluators.evaluator_type import EvaluatorType, TextFile

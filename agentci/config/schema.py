@@ -27,8 +27,7 @@ from agentci.evaluators.fields import (
 )
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
 from agentci.evaluators.registry import EVALUATOR_TYPES
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Problem
+from agentci.model.values import Json, JsonObject, Problem
 
 Schema: TypeAlias = dict[str, Any]
 

@@ -10,7 +10,8 @@ from agentci._util.text.suggest import join_with_or, suggest_name
 from agentci.config.options import OPTIONS
 from agentci.config.variables import RESERVED_HINT, is_name, is_name_pattern, is_reserved
 from agentci.errors import InputError, PermanentFetchError
-from agentci.model.choices import (
+from agentci.model.result import AUTO_SHARD, MAX_SHARDS, Shard, parse_shard
+from agentci.model.values import (
     CALL_SCOPES,
     COMMENT_MODES,
     CONTENT_LIMITS,
@@ -28,9 +29,8 @@ from agentci.model.choices import (
     GroupBy,
     JUnitFormat,
     MatchType,
+    Problem,
 )
-from agentci.model.problem import Problem
-from agentci.model.result import AUTO_SHARD, MAX_SHARDS, Shard, parse_shard
 
 MAX_JOBS = 256
 PERCENT: Final = 100

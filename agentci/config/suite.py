@@ -11,13 +11,11 @@ from agentci.errors import InputError
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
-from agentci.model.case import AgentvCase
-from agentci.model.choices import GroupBy
+from agentci.model.case import AgentvCase, ResultsSource, RunSource
 from agentci.model.gate import GatePolicy
-from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.program import Agent
 from agentci.model.result import TrialSettings
-from agentci.model.sources import ResultsSource, RunSource
+from agentci.model.values import COMMAND_LINE, GroupBy, Place, Problem
 
 if TYPE_CHECKING:
     from agentci.evaluators.fields import TokenPriceSpec

@@ -28,8 +28,7 @@ from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
 from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.registry import EVALUATOR_TYPES
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, JsonObject, Place, Problem
 
 MAX_PROBLEMS: Final = 1000
 MAX_SCHEMA_ERRORS: Final = 2000

@@ -13,8 +13,7 @@ from agentci.config.yaml_nodes import (
     SequenceNode,
     plain_data,
 )
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, JsonObject, Place, Problem
 
 
 class YamlDocument(Struct, frozen=True, kw_only=True):

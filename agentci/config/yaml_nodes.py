@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.json import Json
-from agentci.model.problem import Place
+from agentci.model.values import Json, Place
 
 # The keys and indexes from the top of a document to one of its parts.
 KeyPath: TypeAlias = tuple[str | int, ...]

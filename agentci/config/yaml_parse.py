@@ -18,7 +18,7 @@ from msgspec import Struct
 from agentci._util.workspace import find_place_after
 from agentci.config.yaml_nodes import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode
 from agentci.errors import InputError
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Place, Problem
 
 _DATE_PATTERN = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _DATETIME_PATTERN = re.compile(

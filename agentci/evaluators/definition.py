@@ -10,9 +10,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentci.model.case import AgentvCase, EvalCase, Expectation
-from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.program import LocalProgram, Program
-from agentci.model.requests import KEYS_WITHOUT_EFFECT
+from agentci.model.requests import KEYS_WITHOUT_EFFECT, EvaluatorIdentity
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -6,10 +6,11 @@ from typing import Protocol, TypeGuard, TypeVar
 from agentci._util.text.patterns import matches_any
 from agentci.evaluators.definition import Definition, Facts
 from agentci.model.case import Case, Expectation
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.requests import (
     ConstantJudgement,
+    EvaluatorIdentity,
     ExecutionRequest,
+    Judgement,
     Prerequisite,
     Request,
     RequiredVariables,

@@ -17,12 +17,10 @@ from agentci.evaluators.evaluator import Evaluator
 from agentci.evaluators.fields import Entry
 from agentci.evaluators.judge_config import JudgeSettings, define_judge
 from agentci.model.case import Case, Expectation
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import RequiredJudge
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RemoteProgram, RequiredProgram
-from agentci.model.requests import Prerequisite, Request, Response
-from agentci.model.values import replace
+from agentci.model.requests import EvaluatorIdentity, Judgement, Prerequisite, Request, Response
+from agentci.model.values import Place, replace
 
 REPORT_TO_AUTHORS: Final = "report this to the authors of the plugin"
 

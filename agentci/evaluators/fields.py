@@ -10,11 +10,9 @@ from typing import Annotated, Final, TypeAlias, TypeVar, overload
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from agentci.errors import InputError
-from agentci.model import choices
-from agentci.model.choices import RepeatAggregation
-from agentci.model.judgement import Repetition
-from agentci.model.problem import Place
-from agentci.model.requests import DOCKER_EXECUTOR
+from agentci.model import values
+from agentci.model.requests import DOCKER_EXECUTOR, Repetition
+from agentci.model.values import Place, RepeatAggregation
 
 MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
@@ -39,7 +37,7 @@ def _normalize_match_type(value: object) -> object:
     """Convert a match type in any case to its canonical name."""
     if not isinstance(value, str):
         return value
-    return {name.lower(): name for name in choices.MATCH_TYPES}.get(value.lower(), value)
+    return {name.lower(): name for name in values.MATCH_TYPES}.get(value.lower(), value)
 
 
 Cached: TypeAlias = Annotated[
@@ -90,15 +88,15 @@ ConfigVersion: TypeAlias = Annotated[
 # Editors offer the names in the enum; the pattern allows them in any case. `(?!\n)` rejects a
 # trailing line break, which `$` alone allows in some languages.
 MatchType: TypeAlias = Annotated[
-    choices.MatchType,
+    values.MatchType,
     BeforeValidator(_normalize_match_type),
     WithJsonSchema(
         {
             "anyOf": [
-                {"enum": list(choices.MATCH_TYPES)},
+                {"enum": list(values.MATCH_TYPES)},
                 {
                     "type": "string",
-                    "pattern": f"^({'|'.join(map(_ignore_case, choices.MATCH_TYPES))})$(?!\\n)",
+                    "pattern": f"^({'|'.join(map(_ignore_case, values.MATCH_TYPES))})$(?!\\n)",
                 },
             ]
         }

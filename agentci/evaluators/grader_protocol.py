@@ -20,9 +20,9 @@ from agentci.evaluators.program_output import (
 )
 from agentci.evaluators.recorded_calls import ARGUMENTS, TOOL_CALLS
 from agentci.model.case import Case, Expectation
-from agentci.model.json import Json, JsonObject
 from agentci.model.requests import ProgramOutput, Unrecorded
 from agentci.model.trace import ToolCall, Turn
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry.json_input import parse_nested_json
 
 # Also a key of `item`, where Foundry's graders look for the agent's output.

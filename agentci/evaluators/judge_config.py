@@ -12,7 +12,7 @@ from agentci.errors import InputError
 from agentci.evaluators.definition import Definition, define_command
 from agentci.evaluators.fields import Count, StrictModel, Text, VariableName, optional
 from agentci.model import judges
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 # Members of `auth` that are not ids.
 NON_ID_FIELDS: Final = frozenset({"type", "audience"})

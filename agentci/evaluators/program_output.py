@@ -10,8 +10,8 @@ from typing import Final
 from agentci._util.text import truncate
 from agentci._util.text.json_text import StrictJsonError, decode_strict_json
 from agentci.errors import EvaluatorError
-from agentci.model.json import JsonObject
 from agentci.model.requests import ProgramOutput
+from agentci.model.values import JsonObject
 from agentci.recordings.telemetry.json_input import replace_lone_surrogates
 
 NO_NETWORK: Final = "\n(the sandbox has no network access; to allow it, set `network: true`)"

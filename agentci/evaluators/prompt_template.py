@@ -14,7 +14,7 @@ from jinja2.defaults import DEFAULT_NAMESPACE
 from jinja2.parser import Parser
 
 from agentci.errors import InputError
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 # Jinja2 defines these names itself.
 _TEMPLATE_NAMES: Final = frozenset({*DEFAULT_NAMESPACE, "self", "super"})

@@ -14,9 +14,8 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_number
 from agentci._util.text.templates import MissingPlaceholderError, fill_placeholders
 from agentci.errors import EvaluatorError
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import ChecklistSchema, JudgePrompt, ScoreSchema, VerdictSchema
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 # Longer texts would cost more than users expect.
 MAX_CHARACTERS: Final = 100_000

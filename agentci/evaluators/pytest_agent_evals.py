@@ -57,13 +57,18 @@ from agentci.evaluators.program_output import format_log_tail, parse_output
 from agentci.evaluators.prompts import make_question_from_template
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded, list_unrecorded
 from agentci.model.case import Case, Expectation
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge, ScoreSchema
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RequiredProgram
-from agentci.model.requests import Compose, Prerequisite, ProgramOutput, Response, RunProgram
-from agentci.model.values import replace
+from agentci.model.requests import (
+    Compose,
+    EvaluatorIdentity,
+    Judgement,
+    Prerequisite,
+    ProgramOutput,
+    Response,
+    RunProgram,
+)
+from agentci.model.values import Json, JsonObject, Place, replace
 
 # The function name of OpenAI's graders and Foundry's evaluators.
 DEFAULT_FUNCTION: Final = "grade"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci._util.text.format import format_count, format_score
-from agentci.model.judgement import NO_JUDGEMENT, Repetition
+from agentci.model.requests import NO_JUDGEMENT, Repetition
 from agentci.model.result import (
     SCORED_STATUSES,
     CheckResult,

@@ -13,9 +13,7 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count, format_distinct_percents, format_score
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
-from agentci.model.choices import FailOn
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
-from agentci.model.problem import Problem
 from agentci.model.result import (
     EXIT_ERRORED,
     EXIT_GATE_FAILED,
@@ -27,7 +25,7 @@ from agentci.model.result import (
     Status,
     Totals,
 )
-from agentci.model.values import replace
+from agentci.model.values import FailOn, Problem, replace
 
 ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
 

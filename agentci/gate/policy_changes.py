@@ -9,7 +9,6 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct, format_number
 from agentci.gate.decision import GateReason
-from agentci.model.choices import FAIL_ON_CHOICES, FailOn
 from agentci.model.gate import (
     RESULTS_PREFIX,
     EvaluatorSettings,
@@ -20,7 +19,7 @@ from agentci.model.gate import (
     PolicyChangeKind,
     PolicyComparison,
 )
-from agentci.model.values import list_field_names, replace
+from agentci.model.values import FAIL_ON_CHOICES, FailOn, list_field_names, replace
 
 # How each value of a gate, or of an evaluator, is compared.
 STRICTEST_FIRST: Final[Mapping[str, tuple[str, ...]]] = {

@@ -11,7 +11,7 @@ from agentci._util.http import RATE_LIMIT_HINT, HttpResponse, RetryableError
 from agentci._util.http_client import GET, POST, HttpClient
 from agentci._util.text import escape, truncate
 from agentci.errors import FetchError, GitHubError
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.remote.programs import read_token_input
 
 GITHUB_API: Final = "https://api.github.com"

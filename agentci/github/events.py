@@ -14,7 +14,7 @@ from msgspec import Struct
 from agentci._util.git_files import COMMIT_HASH
 from agentci._util.workspace import read_file, trust_path
 from agentci.errors import InputError
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 class GitHubContext(Struct, frozen=True, kw_only=True):

@@ -27,12 +27,9 @@ from agentci.github.events import (
     read_triggering_run,
 )
 from agentci.github.workflow import Workflow
-from agentci.model.choices import CommentMode
 from agentci.model.gate import Comparison
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Problem, Severity
 from agentci.model.result import Report
-from agentci.model.values import replace
+from agentci.model.values import CommentMode, Json, JsonObject, Problem, Severity, replace
 from agentci.reports.annotations import list_case_files, make_annotations
 from agentci.reports.comment import CommentReport
 from agentci.reports.report_format import format_title, get_verdict

@@ -14,9 +14,9 @@ from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import Executor, SandboxPolicy
 from agentci.judges.budget import Budget, compute_charge
 from agentci.judges.keys import ApiKey, ApiKeys
-from agentci.model.json import Json
 from agentci.model.judges import JudgePrompt, ModelResponse, ModelSettings
 from agentci.model.requests import ProgramOutput
+from agentci.model.values import Json
 
 PROMPT_PLACEHOLDER: Final = "{prompt}"
 MAX_STDERR_SHOWN: Final = 300

@@ -24,8 +24,8 @@ from agentci.judges.transport import (
     format_api_error,
     parse_api_error,
 )
-from agentci.model.json import Json, JsonObject
 from agentci.model.requests import EvalsService, GradeWithService, ServiceGrade, ServiceGrades
+from agentci.model.values import Json, JsonObject
 
 # Statuses that do not change any more.
 COMPLETED: Final = "completed"

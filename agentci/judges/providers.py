@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agentci._util.text import escape, truncate
 from agentci.errors import EvaluatorError
 from agentci.evaluators.prompts import SCHEMA_NAME, make_answer_schema
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import FinishStatus, JudgePrompt, ModelResponse, ModelSettings
+from agentci.model.values import Json, JsonObject
 
 MAX_SHOWN: Final = 200
 

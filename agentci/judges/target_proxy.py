@@ -23,9 +23,8 @@ from msgspec import Struct
 from agentci.errors import EvaluatorError, SkippedError
 from agentci.execution.executor_api import ProgramJob
 from agentci.judges.judge import Judge
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import JudgePrompt, ModelAccess, ModelResponse
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 NO_QUESTION: Final = "Missing required field: question"
 NO_REQUESTS: Final = "Missing required field: requests (array)"

@@ -26,8 +26,8 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.secrets import redact
 from agentci.errors import EvaluatorError
 from agentci.judges.providers import ServiceCapabilities
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import ModelSettings
+from agentci.model.values import Json, JsonObject
 
 if TYPE_CHECKING:
     from agentci._util.http_transport import HttpRequest

@@ -20,7 +20,6 @@ from agentci.evaluators.prompts import (
     get_mark_field,
 )
 from agentci.judges.providers import NoVerdictError, QuotedVerdictError, UnreadableVerdictError
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import (
     ChecklistSchema,
     JudgeScore,
@@ -30,6 +29,7 @@ from agentci.model.judges import (
     Verdict,
     VerdictSchema,
 )
+from agentci.model.values import Json, JsonObject
 
 
 def parse_checklist_verdict(document: JsonObject, schema: ChecklistSchema) -> Verdict | None:

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
-from agentci.model.choices import (
+from agentci.model.values import (
     MatchType,
     OnEmpty,
     OnError,

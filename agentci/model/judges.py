@@ -6,8 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from agentci.model.json import JsonObject
-from agentci.model.problem import Place
+from agentci.model.values import JsonObject, Place
 
 # The type of a score: a number, true or false, or one of several labels.
 ScoreKind: TypeAlias = Literal["number", "boolean", "label"]

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 # A shell command line, or arguments that are passed without a shell.
 CommandTemplate: TypeAlias = str | tuple[str, ...]

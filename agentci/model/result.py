@@ -10,11 +10,10 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from agentci.model.case import CaseSummary
-from agentci.model.choices import ContentLimit, FailOn, RepeatAggregation
 from agentci.model.gate import Comparison, Gate, PolicyComparison
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place, Problem
+from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.trace import Milliseconds, ModelStep, RunSpan, TokenTotals
+from agentci.model.values import ContentLimit, FailOn, Place, Problem, RepeatAggregation
 
 MAX_SHARDS: Final = 256
 

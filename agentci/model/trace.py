@@ -5,8 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
+from agentci.model.values import Json, JsonObject, Place
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):

@@ -45,11 +45,15 @@ from agentci.evaluators.pytest_agent_evals import (
 from agentci.evaluators.recorded_calls import check_reads_recorded, list_unrecorded
 from agentci.execution.child.grading.grade import GraderFunctionError, call_grader
 from agentci.model.case import Case, DatasetRow, Expectation
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
-from agentci.model.requests import ConstantJudgement, Prerequisite, ProgramOutput, Response
-from agentci.model.values import replace
+from agentci.model.requests import (
+    ConstantJudgement,
+    EvaluatorIdentity,
+    Judgement,
+    Prerequisite,
+    ProgramOutput,
+    Response,
+)
+from agentci.model.values import JsonObject, Place, replace
 from agentci.pytest.configs import (
     CheckEvaluatorConfig,
     CustomCodeEvaluatorConfig,

@@ -28,10 +28,9 @@ from agentci.github.workflow import find_checked_out_commit
 from agentci.model.case import Case, CaseSummary, DatasetRow
 from agentci.model.gate import Gate, GatePolicy
 from agentci.model.judges import RequiredJudge
-from agentci.model.problem import Place, Problem
 from agentci.model.result import CheckResult, JudgeSpending, Report, sum_by_config
 from agentci.model.trace import Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.pytest.configs import (
     CheckEvaluatorConfig,
     CustomPromptEvaluatorConfig,

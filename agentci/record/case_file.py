@@ -13,8 +13,7 @@ from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError, RecordingError
-from agentci.model.json import Json
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, Place, Problem
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.recordings.json_documents import read_documents
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.record.exchanges import Exchange
 from agentci.recordings.telemetry.messages import (
     SpanMessage,

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import SpooledChunks
-from agentci.model.json import JsonObject
+from agentci.model.values import JsonObject
 from agentci.record.apis import openai_responses, other_requests
 from agentci.record.apis.model_api import (
     ModelApi,

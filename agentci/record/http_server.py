@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
-from agentci.model.json import JsonObject
+from agentci.model.values import JsonObject
 
 HOST: Final = "127.0.0.1"
 BACKLOG: Final = 128

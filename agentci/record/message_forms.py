@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from agentci._util.text.json_text import decode_strict_json, dumps_readable
-from agentci.model.json import Json
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.record.apis.model_api import ModelReply, ModelRequest
 from agentci.recordings.telemetry.json_input import parse_json_or_text
 from agentci.recordings.telemetry.messages import (

@@ -20,7 +20,7 @@ from msgspec.json import encode
 
 from agentci._util.files import SpooledChunks
 from agentci._util.text.json_text import dumps_compact
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
 from agentci.record.http_server import ServerRequest, ServerResponse
 from agentci.record.spans import CaseStamp, stamp_resources

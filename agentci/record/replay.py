@@ -12,8 +12,7 @@ from agentci._util.input_limits import limit_input
 from agentci._util.text.truncate import short
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
 from agentci.errors import InputError
-from agentci.model.json import Json, JsonObject
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.record.apis import gemini
 from agentci.record.apis.model_api import ModelApi, parse_body
 from agentci.record.apis.registry import (

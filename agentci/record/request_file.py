@@ -18,8 +18,7 @@ from agentci._util.files import make_folder, remove_path, write_file_atomically
 from agentci._util.text.json_document import read_json
 from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.errors import InputError
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
+from agentci.model.values import Json, JsonObject, Place
 from agentci.record.apis.model_api import get_count, get_object, get_objects, get_text
 from agentci.record.exchanges import Exchange
 

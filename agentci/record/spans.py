@@ -11,8 +11,7 @@ from msgspec import Struct
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.truncate import short
 from agentci.evaluators.agentevals.match_eval_case import digest_input
-from agentci.model.json import Json, JsonObject
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
 from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES

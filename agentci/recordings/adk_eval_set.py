@@ -19,9 +19,8 @@ from agentci._util.text.json_document import (
 )
 from agentci.errors import InputError
 from agentci.model.case import EvalCase, EvalSet, Rubric
-from agentci.model.json import Json
-from agentci.model.problem import Place, Problem
 from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.values import Json, Place, Problem
 
 CASE_KEYS: Final = frozenset({"name", "data"})
 

@@ -19,9 +19,8 @@ from agentci.model.case import (
     Dataset,
     DatasetRow,
 )
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
 from agentci.model.trace import ToolCall, Turn
+from agentci.model.values import Json, JsonObject, Place, Problem
 from agentci.recordings.json_documents import Document, read_documents
 from agentci.recordings.telemetry.json_input import MAX_DEPTH, parse_nested_json
 from agentci.recordings.trace_format import DocumentFormatError

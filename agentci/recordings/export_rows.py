@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from agentci._util.text.json_text import dumps
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings import otlp
 from agentci.recordings.otlp import parse_timestamp
 from agentci.recordings.telemetry import spans

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry.semconv import ReadAttributes
 from agentci.recordings.telemetry.spans import TelemetryRecord
 from agentci.recordings.trace_format import DocumentFormatError

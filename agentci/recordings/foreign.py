@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 _NAME_TRACES: Final = "name the files of the agent's traces"
 _SAVE_MESSAGES: Final = "save the agent's message list as JSON (docs/transcripts.md)"

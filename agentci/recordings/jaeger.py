@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings import otlp
 from agentci.recordings.otlp import clean_json_value, intern_short_text
 from agentci.recordings.telemetry import semconv, spans

@@ -15,7 +15,7 @@ from msgspec import Struct
 from agentci._util.text.json_text import decode_json
 from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.recordings.telemetry.json_input import (
     LENIENT_DECODER,
     find_repeated_key,

@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Final, NoReturn
 
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.recordings.telemetry.json_input import MAX_DEPTH
 
 # What begins an object of an exporter for spans, log records or metrics.

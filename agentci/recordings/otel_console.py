@@ -8,7 +8,7 @@ out instrumentation scopes.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings import otlp
 from agentci.recordings.foreign import is_metrics
 from agentci.recordings.node_inspect import is_left_out

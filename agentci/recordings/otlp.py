@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, TypeGuard
 
 from agentci._util.text.json_text import is_shallow
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry import json_input, semconv, spans
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.recordings.telemetry.json_input import iterate_objects
 

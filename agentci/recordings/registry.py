@@ -12,7 +12,7 @@ from msgspec import Struct
 from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings import jaeger, json_documents, otel_console, otlp
 from agentci.recordings.exports import EXPORT_FORMATS, ExportFormat
 from agentci.recordings.foreign import (

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from agentci.errors import RecordingError
-from agentci.model.json import Json
-from agentci.model.problem import SHOW_HINT, Place, Problem
-from agentci.model.values import replace
+from agentci.model.values import SHOW_HINT, Json, Place, Problem, replace
 from agentci.recordings.telemetry.semconv import ReadAttributes
 from agentci.recordings.telemetry.spans import TelemetryRecord
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from agentci._util.cache_folder import CorruptionError, read_cache_file
 from agentci._util.text.json_document import read_json
 from agentci.errors import InputError
-from agentci.model.json import Json, JsonObject
 from agentci.model.program import ProgramSnapshot
+from agentci.model.values import Json, JsonObject
 
 
 class EvaluatorKey(Struct, frozen=True, kw_only=True):

@@ -9,9 +9,8 @@ from pydantic import Field, ValidationError
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.fields import ConfigVersion, Sha256, StrictModel, Text
-from agentci.model.problem import Place, Problem
 from agentci.model.program import LOCK_NAME, Lock, LockedProgram, LockedRequirements
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 
 HEADER: Final = (
     "# Written by `agentci lock`: pinned contents of remote evaluators.\n"

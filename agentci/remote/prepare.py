@@ -10,7 +10,6 @@ from msgspec import Struct
 from agentci._util.parallel import parallel_map
 from agentci._util.workspace import ResolvedPath, read_file, restore_path, trust_path
 from agentci.errors import EvaluatorError, InputError, PermanentFetchError, UnreachableError
-from agentci.model.problem import Problem
 from agentci.model.program import (
     LOCK_NAME,
     REQUIREMENTS_NAME,
@@ -19,6 +18,7 @@ from agentci.model.program import (
     RequiredProgram,
 )
 from agentci.model.result import Provenance
+from agentci.model.values import Problem
 from agentci.remote.fetch import LOCK_HINT, FetchedProgram, FetchOptions, fetch_program
 from agentci.remote.programs import (
     ProgramAvailability,

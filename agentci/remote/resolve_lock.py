@@ -10,7 +10,6 @@ from agentci._util.workspace import ResolvedPath, Workspace, restore_path
 from agentci.errors import EvaluatorError, FetchError, InputError
 from agentci.execution.installers import InstallerRunner, resolve_requirements
 from agentci.execution.requirements import decode_requirements
-from agentci.model.problem import Problem
 from agentci.model.program import (
     REQUIREMENTS_NAME,
     LocalProgram,
@@ -22,6 +21,7 @@ from agentci.model.program import (
     RequiredProgram,
     make_program_key,
 )
+from agentci.model.values import Problem
 from agentci.remote.fetch import FetchOptions, fetch_program
 from agentci.remote.prepare import find_requirements_file, read_requirements
 

@@ -7,8 +7,8 @@ from sys import maxsize
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci.model.case import CaseSummary
-from agentci.model.problem import Place, Severity
 from agentci.model.result import CheckResult, Report
+from agentci.model.values import Place, Severity
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.contents import show_case

@@ -7,7 +7,7 @@ from agentci._util.text import json_text
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count, format_number
 from agentci.gate.agreement import Calibration, ConfusionMatrix, Proportion
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 # Below these minimums an estimate is too uncertain; by common practice.
 MIN_CASES: Final = 50

@@ -7,8 +7,8 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count, format_score, format_score_pair
 from agentci.gate.policy_changes import LOOSER
 from agentci.model.gate import Comparison, PolicyComparison
-from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report
+from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_outcome, split_lines
 from agentci.reports.failures import (

@@ -8,7 +8,6 @@ from msgspec import UNSET, Struct, field
 from agentci._util.text import json_text
 from agentci._util.text.json_text import dumps_compact
 from agentci.model.case import CaseSummary, DialogueTurn
-from agentci.model.choices import ContentLimit
 from agentci.model.result import (
     CallContent,
     CaseState,
@@ -20,7 +19,7 @@ from agentci.model.result import (
     RunContent,
     TurnContent,
 )
-from agentci.model.values import replace
+from agentci.model.values import ContentLimit, replace
 from agentci.reports.content_baseline import add_baseline, find_answer_change, find_case_state
 from agentci.reports.report_format import case_key
 from agentci.reports.run_content import decode_content, excerpt

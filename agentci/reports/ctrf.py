@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text import json_text
-from agentci.model.json import JsonObject
 from agentci.model.result import Report, Status
+from agentci.model.values import JsonObject
 from agentci.reports.exported_checks import CheckOutcome, iterate_outcomes
 from agentci.result_files.ctrf import EXTRA_KEY, FORMAT
 from agentci.version import __version__

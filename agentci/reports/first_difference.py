@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count
-from agentci.model.json import Json
 from agentci.model.result import (
     BaselineTurn,
     CallContent,
@@ -18,6 +17,7 @@ from agentci.model.result import (
     RunContent,
     TurnContent,
 )
+from agentci.model.values import Json
 from agentci.reports.tool_calls import ToolCallRow, compare_calls, list_sides
 
 WIDTH: Final = 88

@@ -8,9 +8,7 @@ from msgspec import Struct, convert, json
 from msgspec.structs import asdict
 
 from agentci._util.text import json_text
-from agentci.model.choices import ContentLimit
-from agentci.model.judgement import NO_JUDGEMENT
-from agentci.model.problem import Place
+from agentci.model.requests import NO_JUDGEMENT
 from agentci.model.result import (
     BaselineCheck,
     CheckResult,
@@ -21,6 +19,7 @@ from agentci.model.result import (
     RunInfo,
     ShardInfo,
 )
+from agentci.model.values import ContentLimit, Place
 from agentci.reports import results_json
 from agentci.reports.case_outcomes import list_case_outcomes
 from agentci.reports.contents import (

@@ -15,10 +15,8 @@ from msgspec import Struct
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_number
 from agentci.gate.decision import compute_totals
-from agentci.model.choices import JUnitFormat
-from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import CheckResult, Report, Status
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, JUnitFormat, Problem, replace
 from agentci.reports.check_text import format_headline, list_findings, split_lines
 from agentci.reports.report_format import format_path, format_problem, place_in_file
 from agentci.reports.stability import make_repeat_properties

@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text import json_text
-from agentci.model.json import Json, JsonObject
 from agentci.model.result import Report, Status
+from agentci.model.values import Json, JsonObject
 from agentci.reports.exported_checks import CheckOutcome, iterate_outcomes
 from agentci.result_files import otel
 from agentci.version import __version__

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from agentci._util.text.escape import markdown_prose
 from agentci._util.text.json_text import dumps_compact
-from agentci.model.json import Json, JsonObject
 from agentci.model.result import CheckResult, Report
+from agentci.model.values import Json, JsonObject
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import format_reason
 from agentci.reports.report_format import format_conclusion, format_title, group_by_evaluator

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from agentci._util.text import escape, json_text
 from agentci._util.text.format import format_count
-from agentci.model.choices import ProblemFormat
-from agentci.model.problem import Problem
+from agentci.model.values import Problem, ProblemFormat
 from agentci.reports.report_format import count_problems, format_problem, make_problem_annotation
 from agentci.reports.workflow_commands import render_annotations
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol, assert_never
 
-from agentci.model.choices import FurtherFormat
 from agentci.model.result import Report
+from agentci.model.values import FurtherFormat
 from agentci.reports.comment import CommentReport
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.job_summary import SummaryReport

@@ -12,7 +12,6 @@ from agentci._util.text.format import format_count, format_number, format_percen
 from agentci.gate import statistics
 from agentci.gate.decision import compute_totals
 from agentci.model.case import CaseSummary
-from agentci.model.problem import COMMAND_LINE, Place, Problem, Severity
 from agentci.model.result import (
     EXIT_ERRORED,
     EXIT_INVALID_INPUT,
@@ -25,7 +24,7 @@ from agentci.model.result import (
     Status,
     Totals,
 )
-from agentci.model.values import IdentityKey
+from agentci.model.values import COMMAND_LINE, IdentityKey, Place, Problem, Severity
 from agentci.reports.check_text import format_headline
 from agentci.reports.workflow_commands import LEVELS, Annotation
 

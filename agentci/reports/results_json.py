@@ -13,20 +13,6 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
-from agentci.model.choices import (
-    BetterScores,
-    ContentLimit,
-    FailOn,
-    MatchType,
-    OnEmpty,
-    OnError,
-    OnLoosened,
-    OnRemoved,
-    OnSkip,
-    OnTurnMismatch,
-    PolicySource,
-    RepeatAggregation,
-)
 from agentci.model.gate import (
     ChangedStatus,
     CheckClass,
@@ -35,8 +21,6 @@ from agentci.model.gate import (
     RegressionMode,
     RegressionOutcome,
 )
-from agentci.model.json import JsonObject
-from agentci.model.problem import Severity
 from agentci.model.result import (
     MAX_SHARDS,
     CaseState,
@@ -48,6 +32,22 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.trace import Milliseconds, RunSpan, TokenTotals
+from agentci.model.values import (
+    BetterScores,
+    ContentLimit,
+    FailOn,
+    JsonObject,
+    MatchType,
+    OnEmpty,
+    OnError,
+    OnLoosened,
+    OnRemoved,
+    OnSkip,
+    OnTurnMismatch,
+    PolicySource,
+    RepeatAggregation,
+    Severity,
+)
 
 # Larger numbers are rejected: their sum could overflow to infinity.
 MAX_MAGNITUDE: Final = 10**9

@@ -13,8 +13,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agentci._util.text import escape, json_text, truncate
 from agentci.model.case import AgentvCase, Case, CaseSummary, DialogueTurn
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
 from agentci.model.result import (
     CallContent,
     ExpectedCall,
@@ -32,6 +30,7 @@ from agentci.model.trace import (
     Trace,
     Turn,
 )
+from agentci.model.values import Json, JsonObject, Place
 
 MAX_TAGS: Final = 20
 

@@ -17,8 +17,7 @@ from urllib.parse import quote
 
 from agentci._util.text import escape, json_text, truncate
 from agentci._util.text.format import format_count
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem, Severity
+from agentci.model.values import Json, JsonObject, Place, Problem, Severity
 from agentci.reports import github_limits
 from agentci.reports.report_format import format_problem_text, place_in_file
 from agentci.reports.workflow_commands import LEVELS

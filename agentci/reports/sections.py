@@ -11,9 +11,8 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
 from agentci._util.text.format import format_count, format_score_pair
-from agentci.model.problem import Problem
 from agentci.model.result import Report
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.reports.case_outcomes import list_case_outcomes
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.failures import (

@@ -7,9 +7,9 @@ from msgspec import Struct, to_builtins
 
 from agentci._util.text import json_text
 from agentci.model.case import Case, EvalSet
-from agentci.model.json import Json, JsonObject
 from agentci.model.result import Report
 from agentci.model.trace import ToolResponse, Turn
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.inspection import IgnoredAttributes, InspectedRun, Instrumentation
 
 MODEL_CALL_KEYS: Final = (

@@ -8,8 +8,8 @@ from agentci._util.text import escape, json_text, truncate
 from agentci._util.text.format import format_count, format_number
 from agentci.evaluators.agentevals.match_eval_case import NO_EVAL_SET
 from agentci.model.case import EvalSet
-from agentci.model.json import Json
 from agentci.model.trace import Turn
+from agentci.model.values import Json
 from agentci.recordings.inspection import IgnoredAttributes, Instrumentation
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS
 from agentci.reports.console import align_columns, colour_text

@@ -7,8 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from agentci._util.text import json_text, truncate
-from agentci.model.json import Json, JsonObject
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 DiffMark: TypeAlias = Literal[
     "", "differs", "missing", "unexpected", "moved", "forbidden", "allowed"

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, get_args
 from msgspec import Struct
 
 from agentci._util.text import escape, truncate
-from agentci.model.problem import Place, Severity
+from agentci.model.values import Place, Severity
 from agentci.reports import github_limits
 
 # Lines of the diff's hunks by file, in the new version, with the context lines.

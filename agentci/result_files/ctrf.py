@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from agentci.model.problem import Problem
 from agentci.model.result import CASE_METRIC, Status
+from agentci.model.values import Problem
 from agentci.result_files.content import ResultContent
 from agentci.result_files.row import (
     CaseRun,

@@ -7,9 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from agentci.errors import InputError
-from agentci.model.problem import Problem
 from agentci.model.result import CASE_METRIC, Status
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.result_files.content import ResultContent, check_unique_keys, check_utf8
 from agentci.result_files.row import (
     ResultFile,

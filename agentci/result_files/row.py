@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci.errors import InputError
-from agentci.model.problem import Place, Problem
 from agentci.model.result import Status
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 
 AUTO_TOOL: Final = "auto"
 TOOL_NAMES: Final = (

@@ -12,9 +12,8 @@ from agentci.evaluators.checks.trajectory import matches_calls
 from agentci.evaluators.trajectory.expectation import RESERVED, read_trajectory
 from agentci.evaluators.trajectory.matchers import PREFIX
 from agentci.model.case import Case, EvalCase
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolCall, Turn
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 ArgumentChoice: TypeAlias = Literal["exact", "keys", "none"]
 ARGUMENT_CHOICES: Final[tuple[ArgumentChoice, ...]] = ("exact", "keys", "none")

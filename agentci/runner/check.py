@@ -23,8 +23,6 @@ from agentci.execution.environment_variables import select_output_variables
 from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.gate.aggregation import aggregate_repeats
 from agentci.model.case import Case, CaseSummary
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, ModelResponse
 from agentci.model.requests import (
     LOCAL_EXECUTOR,
@@ -33,7 +31,9 @@ from agentci.model.requests import (
     ComputeMetric,
     ConstantJudgement,
     EmbeddingSimilarity,
+    EvaluatorIdentity,
     GradeWithService,
+    Judgement,
     ProgramOutput,
     Response,
     RunCommand,
@@ -42,7 +42,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.result import CheckResult, Status
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.runner.dispatch import dispatch_request, find_ready_program, make_job, run_program
 from agentci.runner.evaluator_calls import CallRequest, ExternalCall
 from agentci.runner.response_cache.program_key import CacheableProgram, make_repeat_key

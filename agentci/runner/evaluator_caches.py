@@ -9,7 +9,7 @@ from agentci.config.variables import RESERVED_HINT, is_reserved
 from agentci.errors import InputError
 from agentci.execution.environment_variables import is_harmless
 from agentci.execution.sandbox import BROAD_FOLDERS, TMP_FOLDERS
-from agentci.model.problem import Problem
+from agentci.model.values import Problem
 from agentci.runner.services import Services
 
 

@@ -10,7 +10,6 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
 from agentci._util.text.json_text import dumps_compact, dumps_for_html
 from agentci._util.text.secrets import Redactor
-from agentci.model.choices import CallScope
 from agentci.model.judges import AskModel, ModelResponse, ModelSettings
 from agentci.model.requests import (
     CompareEmbeddings,
@@ -23,6 +22,7 @@ from agentci.model.requests import (
     ServiceGrades,
 )
 from agentci.model.result import CallPayload, CheckResult, EvaluatorCall, EvaluatorCalls
+from agentci.model.values import CallScope
 
 # Characters of one text; typical ones have a tenth of it.
 MAX_TEXT: Final = 64 * 1024

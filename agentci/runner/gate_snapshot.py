@@ -15,15 +15,10 @@ from agentci.evaluators.definition import Definition, Facts, FileContents
 from agentci.evaluators.evaluator import ComparableEvaluator, Evaluator
 from agentci.evaluators.metrics import tool_trajectory
 from agentci.gate.policy_changes import match_cases
-from agentci.model.case import Dataset, EvalSet
-from agentci.model.choices import MatchType
+from agentci.model.case import Dataset, EvalSet, MetricThreshold, ResultsSource, RunSource
 from agentci.model.gate import RESULTS_PREFIX, EvaluatorSettings, Gate
-from agentci.model.json import Json
-from agentci.model.judgement import EvaluatorIdentity, Repetition
-from agentci.model.problem import Place
-from agentci.model.requests import KEYS_WITHOUT_EFFECT
-from agentci.model.sources import MetricThreshold, ResultsSource, RunSource
-from agentci.model.values import list_field_names, replace
+from agentci.model.requests import KEYS_WITHOUT_EFFECT, EvaluatorIdentity, Repetition
+from agentci.model.values import Json, MatchType, Place, list_field_names, replace
 from agentci.runner.fingerprints import SourceDigests
 
 E = TypeVar("E", bound=Evaluator)

@@ -37,10 +37,9 @@ from agentci.evaluators.evaluator import collect_needs
 from agentci.execution.runtimes import find_unsupported_reason
 from agentci.model.case import EvalSet
 from agentci.model.judges import RequiredJudge
-from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
 from agentci.model.requests import RequiredService, RequiredVariables
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Place, Problem, replace
 from agentci.remote.programs import Sources
 from agentci.runner.load_eval_sets import NamedEvalSet, load_checked_eval_sets
 from agentci.runner.services import Services

@@ -12,8 +12,7 @@ from agentci.config.discovery import is_case_file
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.model.case import EvalCase, EvalSet
-from agentci.model.problem import Place, Problem
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.recordings.registry import is_recording
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from agentci.evaluators.agentevals.match_eval_case import (
 from agentci.evaluators.checks.names import CALLS_CHECK
 from agentci.evaluators.metrics import tool_trajectory
 from agentci.model.case import Dataset, EvalCase, EvalSet
-from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.trace import Trace
+from agentci.model.values import COMMAND_LINE, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import AUTO, read_recording
 from agentci.recordings.runs import RunGroup, StoredRun, convert_run, group_runs

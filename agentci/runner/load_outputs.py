@@ -19,12 +19,10 @@ from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
 from agentci.evaluators.agentv.case_texts import extract_candidate_answer, extract_question
 from agentci.model.case import AgentvCase, Case
-from agentci.model.json import Json
-from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.program import Agent
 from agentci.model.result import TrialSettings
 from agentci.model.trace import Trace
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Json, Place, Problem, replace
 from agentci.recordings.agentv.read import (
     INDEX_FOLDER,
     IndexEntry,

@@ -11,10 +11,10 @@ from agentci._util.text.suggest import suggest_name
 from agentci._util.workspace import decode_utf8, read_file
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.program_output import format_log_tail
-from agentci.model.problem import Place, Problem
 from agentci.model.program import LocalProgram
 from agentci.model.requests import RunProgram
 from agentci.model.result import Report
+from agentci.model.values import Place, Problem
 from agentci.reports.github_limits import COMMENT_CHARACTERS
 from agentci.reports.page_template import (
     REPLACEABLE,

@@ -22,9 +22,8 @@ from agentci.errors import InputError
 from agentci.evaluators.evaluator import covers_case
 from agentci.model.case import Case, CaseSummary, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.gate import Gate
-from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Provenance, Shard, ShardInfo
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.recordings.registry import FORMAT_NAMES
 from agentci.recordings.telemetry.stored_trace import pack_trace, unpack_trace
 from agentci.reports.run_content import make_case_summary

@@ -13,10 +13,9 @@ from agentci.errors import EvaluatorError, FetchError, InputError
 from agentci.evaluators.evaluator import collect_needs
 from agentci.execution.executor_api import SandboxPolicy
 from agentci.model.judges import JudgeConfig, RequiredJudge
-from agentci.model.problem import Problem, Severity
 from agentci.model.requests import LOCAL_EXECUTOR, RequiredService
 from agentci.model.result import JudgeSpending
-from agentci.model.values import replace
+from agentci.model.values import Problem, Severity, replace
 from agentci.runner.plan import Plan
 from agentci.runner.services import Services
 

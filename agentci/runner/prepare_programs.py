@@ -20,9 +20,8 @@ from agentci._util.workspace import Workspace, read_file
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
-from agentci.model.problem import Problem
 from agentci.model.program import LocalProgram, RequiredProgram
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.plan import Plan, PlannedSuite

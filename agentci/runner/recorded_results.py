@@ -23,12 +23,16 @@ from agentci.config.suite import Suite
 from agentci.errors import InputError
 from agentci.gate.aggregation import aggregate_repeats, compute_flip_rate
 from agentci.gate.decision import compute_totals, decide, group_results_by_policy
-from agentci.model.case import NAMED_RUN, Case, CaseSummary
-from agentci.model.choices import FailOn
+from agentci.model.case import NAMED_RUN, Case, CaseSummary, MetricThreshold, ResultsSource
 from agentci.model.gate import Gate, GatePolicy
-from agentci.model.judgement import EvaluatorIdentity, Judgement, Repetition
-from agentci.model.problem import COMMAND_LINE, Place, Problem
-from agentci.model.requests import Prerequisite, Request, Response
+from agentci.model.requests import (
+    EvaluatorIdentity,
+    Judgement,
+    Prerequisite,
+    Repetition,
+    Request,
+    Response,
+)
 from agentci.model.result import (
     CASE_METRIC,
     SCORED_STATUSES,
@@ -38,8 +42,7 @@ from agentci.model.result import (
     Report,
     Status,
 )
-from agentci.model.sources import MetricThreshold, ResultsSource
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, FailOn, Place, Problem, replace
 from agentci.result_files.inspect_ai import is_needed_member
 from agentci.result_files.registry import (
     MAX_ARCHIVE_BYTES,

@@ -15,9 +15,8 @@ from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import Workspace
 from agentci.errors import InputError
-from agentci.model.case import CONVENTIONS_HINT
-from agentci.model.problem import SHOW_HINT, Place, Problem
-from agentci.model.sources import RunSource
+from agentci.model.case import CONVENTIONS_HINT, RunSource
+from agentci.model.values import SHOW_HINT, Place, Problem
 from agentci.recordings.runs import StoredRun
 from agentci.recordings.telemetry.stored_trace import StoredTrace
 from agentci.runner.load_configs import LoadedSuite

@@ -34,11 +34,10 @@ from agentci.execution.executor_api import NO_SANDBOX, ProgramJob
 from agentci.gate.aggregation import TOLERANCE, aggregate_trials, compute_case_scores
 from agentci.model.case import AgentvCase
 from agentci.model.gate import Gate, GatePolicy
-from agentci.model.problem import Problem
 from agentci.model.program import Agent
 from agentci.model.requests import LOCAL_EXECUTOR, ProgramOutput, RunCommand
 from agentci.model.result import CheckResult
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.recordings.agentv.read import read_recorded_runs
 from agentci.recordings.agentv.recorded_run import RecordedRun, make_run_row
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES

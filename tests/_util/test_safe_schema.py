@@ -3,7 +3,7 @@
 import pytest
 
 from agentci._util.text.safe_schema import SafeSchema
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from agentci._util.workspace import Workspace, find_link_out, find_workspace, read_file, trust_path
 from agentci.errors import InputError
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 
 class TestWorkspace:

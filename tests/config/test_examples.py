@@ -12,7 +12,7 @@ from agentci.config.overrides import Overrides
 from agentci.config.suite import read_suite
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.model.problem import Problem
+from agentci.model.values import Problem
 from tests.helpers.programs import AnyPrograms
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

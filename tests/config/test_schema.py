@@ -14,7 +14,7 @@ from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.evaluators.metrics.tool_trajectory import MATCHERS
 from agentci.evaluators.registry import EVALUATOR_TYPES
 from agentci.execution.registry import EXECUTORS
-from agentci.model.json import Json
+from agentci.model.values import Json
 from tests.helpers.support import ROOT
 
 COMMITTED = ROOT / "schemas" / "config.schema.json"

@@ -14,8 +14,8 @@ from agentci.errors import InputError
 from agentci.evaluators.agentevals.builtin import BuiltinEvaluator
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.model.gate import GateThresholds
-from agentci.model.problem import COMMAND_LINE, Place
 from agentci.model.program import LocalProgram
+from agentci.model.values import COMMAND_LINE, Place
 from tests.helpers.programs import AnyPrograms
 from tests.helpers.support import ROOT
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from agentci.config.yaml_document import YamlDocument, read_yaml
 from agentci.config.yaml_parse import MAX_DEPTH, MAX_NODES
 from agentci.errors import InputError
-from agentci.model.json import Json
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, Place, Problem
 
 CONFIG = """\
 # judged every night

@@ -8,9 +8,8 @@ from agentci.evaluators.definition import define_expectation, define_repeat
 from agentci.evaluators.openai_eval.build import find_item_fields
 from agentci.evaluators.openai_eval.entries import StringCheckSpec
 from agentci.model.case import AgentvCase, Expectation
-from agentci.model.judgement import EvaluatorIdentity, Repetition
-from agentci.model.problem import Place
-from agentci.model.values import replace
+from agentci.model.requests import EvaluatorIdentity, Repetition
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="c.yaml")
 CASE = AgentvCase(

@@ -17,13 +17,11 @@ from agentci.evaluators.evaluator_type import (
 from agentci.evaluators.fields import Entry
 from agentci.evaluators.judge_config import JudgeSettings
 from agentci.model.case import Case, EvalCase, Expectation
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import JudgeConfig, ModelSettings, RequiredJudge
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RequiredProgram
-from agentci.model.requests import ProgramOutput, Skip
+from agentci.model.requests import EvaluatorIdentity, Judgement, ProgramOutput, Skip
 from agentci.model.trace import ToolCall, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="c.yaml")
 IDENTITY = EvaluatorIdentity(

@@ -30,7 +30,6 @@ from agentci.evaluators.registry import EVALUATOR_TYPES
 from agentci.execution.child.grading.grade import call_grader
 from agentci.model.case import AgentvCase, Case, DatasetRow, EvalCase, Expectation, Rubric
 from agentci.model.judges import AggregateVerdict, AskModel, JudgeScore, ModelResponse, Verdict
-from agentci.model.problem import Place
 from agentci.model.requests import (
     CompareEmbeddings,
     Compose,
@@ -46,7 +45,7 @@ from agentci.model.requests import (
     Skip,
 )
 from agentci.model.trace import Message, ToolCall, ToolResponse, ToolUse, Trace, Transcript, Turn
-from agentci.model.values import list_field_names, replace
+from agentci.model.values import Place, list_field_names, replace
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_configs import load_suite
 from tests.helpers.support import make_services

@@ -8,9 +8,8 @@ import pytest
 from agentci._util.text.json_text import dumps_compact
 from agentci.evaluators.grader_protocol import make_grade_arguments, make_item, make_sample
 from agentci.model.case import Case, DatasetRow, EvalCase
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="data.jsonl", line=2)
 FIRST = Turn(

@@ -14,7 +14,7 @@ from agentci.evaluators.judge_config import (
 )
 from agentci.judges.providers import COMMAND_PROVIDER, PROVIDERS
 from agentci.model.judges import BudgetLimits, JudgeConfig, ModelSettings, TokenPrices
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 PLACE = Place(file="c.yaml", line=3, column=1)
 SHARED = {"provider": "openai", "model": "m", "effort": "low", "samples": 3, "max_calls": 9}

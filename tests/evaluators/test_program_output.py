@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.program_output import parse_output
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 HINT = "print only the result on stdout, and logs on stderr"
 

@@ -6,7 +6,7 @@ from jinja2.meta import find_undeclared_variables
 
 from agentci.errors import InputError
 from agentci.evaluators.prompt_template import check_prompt_template
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 PLACE = Place(file="agentci.yaml", line=3)
 NO_VARIABLE = "the prompt uses no variable"

@@ -5,7 +5,7 @@ import pytest
 from agentci.errors import InputError
 from agentci.evaluators.evaluator_type import TextFile
 from agentci.evaluators.pytest_agent_evals import check_function_exists
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 PLACE = Place(file="agentci.yaml", line=3)
 

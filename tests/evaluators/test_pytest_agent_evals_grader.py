@@ -7,12 +7,16 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.evaluators.pytest_agent_evals import GraderEvaluator
 from agentci.model.case import Case
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RequiredProgram
-from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
+from agentci.model.requests import (
+    EvaluatorIdentity,
+    Judgement,
+    MetricResult,
+    ProgramOutput,
+    RunProgram,
+)
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="agentci.yaml", line=3)
 PROGRAM = LocalProgram(path="/evals/graders.py")

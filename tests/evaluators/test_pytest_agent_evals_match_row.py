@@ -12,9 +12,8 @@ from agentci.evaluators.agentevals.match_eval_case import (
     RowMatcher,
 )
 from agentci.model.case import Case, Dataset, DatasetRow, EvalCase, EvalSet
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="data.jsonl", line=1)
 TURN = Turn(id="", user_text="Where?", answer_parts=("Here.",))

@@ -14,7 +14,6 @@ from agentci.evaluators.pytest_agent_evals import (
     parse_filled_template,
 )
 from agentci.model.case import Case, DatasetRow
-from agentci.model.judgement import EvaluatorIdentity
 from agentci.model.judges import (
     AggregateVerdict,
     AskModel,
@@ -25,10 +24,9 @@ from agentci.model.judges import (
     ScoreSchema,
     Verdict,
 )
-from agentci.model.problem import Place
-from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
+from agentci.model.requests import EvaluatorIdentity, MetricResult, ProgramOutput, RunProgram
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="agentci.yaml", line=3)
 JUDGE = RequiredJudge(

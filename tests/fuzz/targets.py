@@ -60,7 +60,7 @@ from agentci.judges.evals_api_client import check_run, parse_grades
 from agentci.judges.providers import PROVIDERS, InvalidJsonError
 from agentci.judges.transport import parse_api_error
 from agentci.judges.verdicts import parse_verdict
-from agentci.model.json import JsonObject
+from agentci.model.case import ResultsSource
 from agentci.model.judges import (
     ChecklistSchema,
     JudgePrompt,
@@ -69,9 +69,8 @@ from agentci.model.judges import (
     ScoreSchema,
     TokenPrices,
 )
-from agentci.model.problem import Place
 from agentci.model.requests import ComputeMetric, ConstantJudgement, ProgramOutput
-from agentci.model.sources import ResultsSource
+from agentci.model.values import JsonObject, Place
 from agentci.recordings import otlp
 from agentci.recordings.otlp_protobuf import ProtobufError, decode_logs, decode_traces
 from agentci.recordings.telemetry.conventions.registry import READ_ATTRIBUTES

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.gate.aggregation import aggregate_repeats, compute_flip_rate
-from agentci.model.judgement import Judgement, Repetition
+from agentci.model.requests import Judgement, Repetition
 from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
 from tests.helpers.reports import make_result

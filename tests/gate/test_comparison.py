@@ -13,7 +13,6 @@ from agentci.gate.comparison import (
 )
 from agentci.gate.decision import GateReason
 from agentci.model.case import CaseSummary
-from agentci.model.choices import OnRemoved
 from agentci.model.gate import (
     CheckChange,
     CheckClasses,
@@ -24,10 +23,9 @@ from agentci.model.gate import (
     GatePolicy,
     RegressionThresholds,
 )
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
+from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Status
-from agentci.model.values import replace
+from agentci.model.values import OnRemoved, Place, replace
 
 PLACE = Place(file="e.yaml", line=1)
 CONFIG = "e.yaml"

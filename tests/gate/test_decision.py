@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
-from agentci.model.choices import FailOn
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
-from agentci.model.problem import Place, Problem
 from agentci.model.result import CheckResult, Decision, Shard, Status, Totals
-from agentci.model.values import replace
+from agentci.model.values import FailOn, Place, Problem, replace
 from tests.helpers.building import values
 from tests.helpers.reports import make_result
 

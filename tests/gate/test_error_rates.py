@@ -13,10 +13,9 @@ from agentci.gate.comparison import compare_runs
 from agentci.gate.statistics import mean_confidence_interval
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Gate, GatePolicy, RegressionThresholds
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
+from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from tests.helpers.support import ROOT
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,6 @@ from agentci.gate.policy_changes import (
     find_unmet_requirements,
     merge_policies,
 )
-from agentci.model.choices import FailOn
 from agentci.model.gate import (
     CaseThresholds,
     EvaluatorSettings,
@@ -29,7 +28,7 @@ from agentci.model.gate import (
     PolicyComparison,
     RegressionThresholds,
 )
-from agentci.model.values import replace
+from agentci.model.values import FailOn, replace
 
 CLASSIFIED = {
     *policy_changes.STRICTEST_FIRST,

@@ -13,8 +13,7 @@ from agentci.github.events import (
     read_event,
     read_github_context,
 )
-from agentci.model.json import Json
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from tests.helpers.webhooks import examples, needs_examples
 
 RUNS_ON = "a" * 40

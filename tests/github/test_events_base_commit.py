@@ -3,7 +3,7 @@
 import pytest
 
 from agentci.github.events import BaseCommit, WorkflowEvent, find_base_commit, parse_event
-from agentci.model.json import JsonObject
+from agentci.model.values import JsonObject
 
 BASE, HEAD = "ba5e" * 10, "c0de" * 10
 PULL_REQUEST: JsonObject = {

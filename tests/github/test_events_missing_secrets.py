@@ -8,7 +8,7 @@ from agentci.github.events import (
     explain_missing_secrets,
     parse_event,
 )
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 def request(head: Json, base: Json = "org/agent") -> Json:

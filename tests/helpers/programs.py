@@ -6,8 +6,8 @@ from typing import Any
 
 from agentci.errors import InputError
 from agentci.evaluators.evaluator_type import EvaluatorType, TextFile
-from agentci.model.problem import Place, Problem
 from agentci.model.program import LocalProgram, RemoteProgram
+from agentci.model.values import Place, Problem
 
 
 class AnyPrograms:

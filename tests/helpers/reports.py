@@ -5,13 +5,11 @@ from typing import Any
 
 from agentci.gate.decision import compute_totals, decide, decide_shard
 from agentci.model.case import Case, EvalCase
-from agentci.model.choices import FailOn
 from agentci.model.gate import GatePolicy, GateThresholds
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place, Problem
+from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Provenance, Report, Shard, ShardInfo, Status
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import FailOn, Place, Problem, replace
 from agentci.reports.annotations import make_annotations
 from agentci.reports.contents import StoredContents
 from agentci.reports.registry import ReportWriter

@@ -25,8 +25,7 @@ from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
 from agentci.github.events import read_github_context
 from agentci.github.workflow import Workflow
-from agentci.model.problem import Problem
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.remote.programs import Sources, read_source_context
 from agentci.runner.services import Services
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agentci.model.problem import Place
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.model.values import IdentityKey, list_field_names, replace
+from agentci.model.values import IdentityKey, Place, list_field_names, replace
 
 PLACE = Place(file="a.yaml", line=2)
 SNAPSHOT = ProgramSnapshot(entry="x.py", files={"x.py": ProgramFile(content=b"secret")})

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.json import Json
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.record.apis import gemini, openai_chat, openai_responses
 from agentci.record.apis.model_api import ModelApi
 from agentci.record.conversations import RebuiltTurn, rebuild_turns

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from agentci.errors import InputError
-from agentci.model.json import JsonObject
+from agentci.model.values import JsonObject
 from agentci.record.apis import openai_chat
 from agentci.record.request_file import (
     RecordedRequest,

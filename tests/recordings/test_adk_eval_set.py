@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from agentci.errors import InputError
 from agentci.model.case import EvalCase, EvalSet, Rubric
-from agentci.model.json import JsonObject
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.values import JsonObject, Place
 from agentci.recordings.adk_eval_set import SET_HINT, read_eval_set
 
 FILE = "evals/golden.json"

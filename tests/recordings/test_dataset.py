@@ -7,8 +7,8 @@ import pytest
 
 from agentci.errors import InputError
 from agentci.model.case import DatasetRow
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, Turn
+from agentci.model.values import Place
 from agentci.recordings.dataset import read_dataset
 
 

@@ -20,7 +20,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, LogsData, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 
-from agentci.model.json import JsonObject
+from agentci.model.values import JsonObject
 from agentci.recordings import otlp
 from agentci.recordings.otlp_protobuf import (
     MAX_MESSAGE_DEPTH,

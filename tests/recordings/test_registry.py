@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentci._util.workspace import CHUNK_BYTES
 from agentci.errors import RecordingError
-from agentci.model.problem import Problem
+from agentci.model.values import Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import FORMATS, read_recording
 from agentci.recordings.telemetry.spans import SpanTree

@@ -2,10 +2,9 @@
 
 import pytest
 
-from agentci.model.choices import FailOn
 from agentci.model.gate import GateThresholds
-from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import CheckResult, Report
+from agentci.model.values import COMMAND_LINE, FailOn, Place, Problem
 from agentci.reports.annotations import MAX_CASES, MAX_LINE, MAX_LINES
 from tests.conftest import Golden
 from tests.helpers.reports import (

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agentci.model.problem import Place
 from agentci.model.result import RunContent, TurnContent
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from agentci.reports.annotations import find_case_places, make_annotations
 from agentci.reports.contents import StoredContents
 from agentci.reports.run_content import encode_content

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.judgement import Judgement
+from agentci.model.requests import Judgement
 from agentci.model.result import CheckResult, Status
 from agentci.model.trace import Turn
 from agentci.model.values import replace

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
-from agentci.model.problem import Problem
 from agentci.model.result import BaselineCheck, Report, RunContent, Status, TurnContent
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.reports.comment import MAX_BYTES, CommentReport
 from agentci.reports.contents import StoredContents
 from agentci.reports.github_limits import COMMENT_CHARACTERS

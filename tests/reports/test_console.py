@@ -6,9 +6,8 @@ import pytest
 
 from agentci._util.text.format import format_number
 from agentci.model.gate import CheckChange, Comparison
-from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import BaselineCheck, Report, Status
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import (
     MAX_CASES,

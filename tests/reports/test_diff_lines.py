@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.model.problem import Place
+from agentci.model.values import Place
 from agentci.reports.workflow_commands import distance_to_diff, parse_hunks
 
 CONTEXT = 3

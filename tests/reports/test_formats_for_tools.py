@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentci.model.choices import FURTHER_FORMATS, FurtherFormat
 from agentci.model.result import CheckResult, RepeatOutcome, RepeatRecord, Report, Status
-from agentci.model.values import replace
+from agentci.model.values import FURTHER_FORMATS, FurtherFormat, replace
 from agentci.reports.ctrf import CtrfReport
 from agentci.reports.otel_events import OtelReport
 from agentci.reports.registry import ReportWriter, make_further_writer

@@ -13,12 +13,11 @@ from jsonschema import Draft202012Validator
 from lxml import etree, html
 
 from agentci.model.case import Case, EvalCase
-from agentci.model.choices import JUNIT_FORMATS, JUnitFormat
 from agentci.model.gate import Gate, GatePolicy, GateThresholds, PolicyChange, PolicyComparison
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo, Totals
 from agentci.model.trace import Trace, Turn
+from agentci.model.values import COMMAND_LINE, JUNIT_FORMATS, JUnitFormat, Place, Problem
 from agentci.reports.action_outputs import make_outputs, render_outputs
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console

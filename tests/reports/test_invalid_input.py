@@ -1,7 +1,7 @@
 """Invalid input is reported as its problems, each once, without counts of checks."""
 
-from agentci.model.problem import Place, Problem
 from agentci.model.result import Report
+from agentci.model.values import Place, Problem
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.html.page import HtmlReport

@@ -6,10 +6,9 @@ import pytest
 
 from agentci.gate.comparison import compare_runs
 from agentci.model.gate import GateThresholds
-from agentci.model.judgement import Judgement
-from agentci.model.problem import COMMAND_LINE, Problem
+from agentci.model.requests import Judgement
 from agentci.model.result import Report, Status
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports import job_summary
 from agentci.reports.github_limits import SUMMARY_BYTES
 from agentci.reports.job_summary import MAX_BYTES, MAX_CASES, SummaryReport

@@ -7,9 +7,8 @@ import pytest
 
 from agentci.model.case import Case
 from agentci.model.gate import Gate, GatePolicy, GateThresholds
-from agentci.model.problem import Place, Problem
 from agentci.model.trace import Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.reports import json_report
 from agentci.reports.contents import MAX_FIELD_CHARACTERS
 from agentci.reports.json_report import JsonReport

@@ -7,9 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from lxml import etree
 
-from agentci.model.choices import JUNIT_FORMATS, JUnitFormat
-from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import Report, Status
+from agentci.model.values import COMMAND_LINE, JUNIT_FORMATS, JUnitFormat, Place, Problem
 from agentci.reports.junit import MAX_TEXT, JUnitReport
 from tests.conftest import Golden
 from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, text_of

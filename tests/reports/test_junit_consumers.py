@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from agentci.model.choices import JUNIT_FORMATS
+from agentci.model.values import JUNIT_FORMATS
 from tests.helpers.recordings import otlp
 from tests.helpers.support import PATH, run_agentci
 from tests.services.servers import MODULES, NODE

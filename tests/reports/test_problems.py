@@ -2,7 +2,7 @@
 
 import json
 
-from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.values import COMMAND_LINE, Place, Problem
 from agentci.reports.problems import render_problems
 from tests.helpers.runner import commands_in
 

@@ -1,6 +1,6 @@
 """The registry of file writers."""
 
-from agentci.model.choices import JUNIT_FORMATS
+from agentci.model.values import JUNIT_FORMATS
 from agentci.reports.action_outputs import REPORT_PATH_OUTPUTS
 from agentci.reports.comment import CommentReport
 from agentci.reports.job_summary import SummaryReport

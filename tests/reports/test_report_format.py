@@ -1,6 +1,6 @@
 """Places and paths as reports show them."""
 
-from agentci.model.problem import COMMAND_LINE, Place
+from agentci.model.values import COMMAND_LINE, Place
 from agentci.reports import report_format
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from agentci.model.case import AgentvCase, Case, DatasetRow, EvalCase
-from agentci.model.problem import Place
 from agentci.model.trace import (
     Message,
     ModelStep,
@@ -20,7 +19,7 @@ from agentci.model.trace import (
     Transcript,
     Turn,
 )
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from agentci.recordings.agentv.recorded_run import convert_transcript_to_turn
 from agentci.reports.run_content import decode_content, encode_content, make_run_content
 

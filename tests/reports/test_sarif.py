@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
-from agentci.model.problem import COMMAND_LINE, Place, Problem
+from agentci.model.values import COMMAND_LINE, Place, Problem
 from agentci.reports.github_limits import SARIF_MESSAGE_CHARACTERS, SARIF_RESULTS
 from agentci.reports.sarif import render_sarif
 from agentci.reports.workflow_commands import LEVELS

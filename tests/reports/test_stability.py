@@ -3,7 +3,7 @@
 from typing import Any
 
 from agentci.gate.aggregation import aggregate_repeats
-from agentci.model.judgement import Repetition
+from agentci.model.requests import Repetition
 from agentci.model.result import CheckResult
 from agentci.reports.stability import make_repeat_properties, summarize_repeats
 from tests.helpers.reports import make_result

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci._util.text import escape
-from agentci.model.problem import Place, Severity
+from agentci.model.values import Place, Severity
 from agentci.reports.github_limits import (
     ANNOTATION_MESSAGE_UNITS,
     ANNOTATION_TITLE_CHARACTERS,

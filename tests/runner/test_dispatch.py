@@ -10,11 +10,11 @@ import pytest
 
 from agentci._util.child_programs import GRADE_PATH
 from agentci.errors import EvaluatorError
-from agentci.model.judgement import Judgement
 from agentci.model.program import LocalProgram
 from agentci.model.requests import (
     Compose,
     ConstantJudgement,
+    Judgement,
     ProgramOutput,
     Response,
     RunCommand,

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from agentci._util.text.secrets import Redactor
-from agentci.model.choices import CallScope
 from agentci.model.program import LocalProgram
 from agentci.model.requests import RunProgram
 from agentci.model.result import CheckResult
-from agentci.model.values import replace
+from agentci.model.values import CallScope, replace
 from agentci.runner.evaluator_calls import EvaluatorCallLog, ExternalCall
 from tests.helpers.reports import make_result
 

@@ -9,9 +9,8 @@ import pytest
 
 from agentci._util.workspace import find_workspace
 from agentci.errors import EvaluatorError
-from agentci.model.judgement import Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, CacheMode, JudgeConfig
-from agentci.model.requests import Compose, ConstantJudgement, Response
+from agentci.model.requests import Compose, ConstantJudgement, Judgement, Response
 from agentci.model.values import replace
 from agentci.runner.check import execute_request
 from agentci.runner.evaluator_calls import ExternalCall

@@ -9,9 +9,8 @@ import pytest
 from agentci.config.overrides import Overrides
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.model.case import AgentvCase, EvalCase, Expectation
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_configs import load_suite
 from tests.helpers.support import make_services

@@ -6,8 +6,8 @@ from typing import Any
 from agentci.evaluators.evaluator_type import PluginEvaluator
 from agentci.evaluators.fields import Entry
 from agentci.model.gate import EvaluatorSettings
-from agentci.model.judgement import EvaluatorIdentity
-from agentci.model.problem import Place
+from agentci.model.requests import EvaluatorIdentity
+from agentci.model.values import Place
 from agentci.runner.gate_snapshot import apply_settings, read_settings
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.model.case import Case
 from agentci.model.gate import Gate, GatePolicy, GateThresholds
-from agentci.model.problem import Place
 from agentci.model.result import Shard, parse_shard
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from agentci.reports.run_content import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.plan import Plan, PlannedSuite, digest_plan, select_shard

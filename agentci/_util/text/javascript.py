@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from agentci._util.text.json_text import make_strict
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 _INDEX: Final = re.compile("[0-9]{1,9}")
 # JavaScript writes larger numbers with an exponent.

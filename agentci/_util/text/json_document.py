@@ -14,8 +14,7 @@ from msgspec import Struct
 from agentci._util.text.suggest import find_nearest, quote_name, suggest_name
 from agentci._util.workspace import decode_utf8
 from agentci.errors import InputError
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, JsonObject, Place, Problem
 
 Step = str | int
 

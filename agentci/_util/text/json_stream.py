@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from agentci._util.text.json_document import BLANKS, STRICT_DECODER, has_lone_surrogate
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 _NUMBER_CHARACTERS: Final = re.compile(r"[-+.eE0-9]*")
 _SURROGATES: Final = ("\\ud", "\\uD")

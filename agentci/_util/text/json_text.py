@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agentci._util.text.escape import replace_surrogates
 from agentci._util.text.suggest import quote_name
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 MAX_DEPTH = 100
 # Every integer with as many digits is less than the largest float.

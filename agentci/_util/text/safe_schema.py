@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentci._util.text import truncate
 from agentci._util.text.json_text import is_shallow, make_strict
 from agentci._util.text.patterns import compile_pattern
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import SchemaError, ValidationError

@@ -6,7 +6,7 @@ from typing import Final
 
 from agentci._util.text import json_text
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 _STEP: Final = r"\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,9}\]|\[\"[^\"\\\]\n]*\"\]"
 _PLACE: Final = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)((?:" + _STEP + r")*)\s*\}\}")

@@ -27,7 +27,7 @@ from agentci.config.discovery import find_matching_paths, is_case_file
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError
 from agentci.model.case import Case, EvalSet
-from agentci.model.problem import COMMAND_LINE, Place
+from agentci.model.values import COMMAND_LINE, Place
 from agentci.record.redaction import RecordingRedactor
 from agentci.recordings import adk_eval_set
 from agentci.recordings.adk_eval_set import read_eval_set

@@ -16,8 +16,8 @@ from agentci._util.text.json_text import dumps
 from agentci._util.text.suggest import shorten_commit
 from agentci.errors import InputError
 from agentci.github.baseline.cache import BaselineStore, CachedBaseline
-from agentci.model.json import Json
 from agentci.model.result import EXIT_INVALID_INPUT
+from agentci.model.values import Json
 from agentci.remote.cache import CacheEntry, ClearedCache, EvaluatorCache, clear_cache
 from agentci.remote.cache_index import CachedEvaluator, EvaluatorKey
 from agentci.runner.response_cache.inspect import CacheInspection, inspect_responses

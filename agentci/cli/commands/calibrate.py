@@ -17,9 +17,8 @@ from agentci.errors import InputError
 from agentci.evaluators.fields import StrictModel, Text
 from agentci.gate.agreement import Calibration, make_confusion_matrix, measure_flips
 from agentci.github.events import find_missing_secrets_reason
-from agentci.model.problem import COMMAND_LINE, Place, Problem
 from agentci.model.result import EXIT_ERRORED, CheckResult
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Place, Problem, replace
 from agentci.reports.calibration import render_json, render_text
 from agentci.reports.problems import render_problems
 from agentci.runner.check import Check

@@ -19,7 +19,7 @@ from agentci._util.text.escape import escape_for_log
 from agentci._util.text.suggest import join_with_or, quote_name
 from agentci._util.workspace import Workspace
 from agentci.errors import InputError
-from agentci.model.problem import COMMAND_LINE, Problem
+from agentci.model.values import COMMAND_LINE, Problem
 
 # Stands for the name of the function in the template in Python.
 FUNCTION_PLACEHOLDER: Final = "FUNCTION"

@@ -41,12 +41,11 @@ from agentci.gate.decision import compute_totals, decide
 from agentci.github.events import find_missing_secrets_reason
 from agentci.model.case import Case, CaseSummary, Expectation
 from agentci.model.gate import GatePolicy
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, JudgePrompt
-from agentci.model.problem import COMMAND_LINE
 from agentci.model.requests import (
     Compose,
+    EvaluatorIdentity,
+    Judgement,
     Prerequisite,
     ProgramOutput,
     Request,
@@ -55,7 +54,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.result import CheckResult, Decision, Totals
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Json, JsonObject, replace
 from agentci.reports.check_text import list_findings
 from agentci.reports.report_format import format_problem, format_totals
 from agentci.runner.check import run_check

@@ -22,9 +22,8 @@ from agentci.evaluators.metrics.registry import (
     METRICS,
     UNSUPPORTED_METRICS,
 )
-from agentci.model.problem import Problem
 from agentci.model.program import CatalogEntry, RemoteProgram
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.remote.fetch import FetchedProgram, FetchOptions, fetch_program
 from agentci.remote.sources.registry import GROUP, SOURCES
 from agentci.runner.services import Services

@@ -23,7 +23,6 @@ from agentci.config.settings import FetchSettings
 from agentci.config.variables import ANY_NAME
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
-from agentci.model.problem import Place, Problem
 from agentci.model.program import (
     LOCK_NAME,
     REQUIREMENTS_NAME,
@@ -34,7 +33,7 @@ from agentci.model.program import (
     make_program_key,
 )
 from agentci.model.result import EXIT_INVALID_INPUT
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.remote.fetch import LOCK_HINT
 from agentci.remote.lock_file import render_lock
 from agentci.remote.prepare import MAX_REQUIREMENTS_BYTES

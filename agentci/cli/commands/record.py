@@ -15,7 +15,7 @@ from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import ResolvedPath, Workspace, read_file
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
-from agentci.model.problem import Problem
+from agentci.model.values import Problem
 from agentci.record.case_file import RecordCase, choose_cases, read_cases
 from agentci.record.recorder import (
     INPUT_PLACE,

@@ -34,9 +34,8 @@ from agentci.github.baseline.compare import (
 )
 from agentci.github.baseline.read import read_baseline_report
 from agentci.model.gate import Gate, PolicyComparison
-from agentci.model.problem import COMMAND_LINE, Problem
 from agentci.model.result import Report
-from agentci.model.values import replace
+from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports.console import list_comparison, list_worse
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.merge.merge import merge_reports

@@ -30,10 +30,8 @@ from agentci.gate.decision import (
 from agentci.gate.policy_changes import choose_fail_on, find_policy_reasons
 from agentci.github.events import find_missing_secrets_reason, is_before_merge
 from agentci.github.workflow import find_checked_out_commit
-from agentci.model.choices import FailOn
-from agentci.model.problem import Problem
 from agentci.model.result import Decision, Report
-from agentci.model.values import replace
+from agentci.model.values import FailOn, Problem, replace
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.runner.evaluator_calls import EvaluatorCallLog
 from agentci.runner.plan import Plan, make_plan, select_shard

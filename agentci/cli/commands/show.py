@@ -15,7 +15,7 @@ from agentci.config.discovery import is_case_file
 from agentci.errors import InputError, RecordingError
 from agentci.evaluators.agentevals.match_eval_case import EvalCaseMatcher, has_multi_turn_case
 from agentci.model.case import EvalSet
-from agentci.model.problem import COMMAND_LINE
+from agentci.model.values import COMMAND_LINE
 from agentci.recordings.inspection import (
     Survey,
     inspect_run,

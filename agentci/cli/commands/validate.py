@@ -7,11 +7,10 @@ from agentci.config.discovery import find_configs
 from agentci.config.overrides import Overrides
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
-from agentci.model.choices import ProblemFormat
 from agentci.model.judges import RequiredJudge
-from agentci.model.problem import Problem
 from agentci.model.requests import RequiredService
 from agentci.model.result import EXIT_INVALID_INPUT
+from agentci.model.values import Problem, ProblemFormat
 from agentci.reports.problems import render_problems
 from agentci.runner.load_configs import LoadedSuite, find_refused_variables, load_suite
 from agentci.runner.load_inputs import (

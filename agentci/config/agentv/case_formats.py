@@ -20,8 +20,7 @@ from agentci.config.agentv.tree import (
 from agentci.config.discovery import CASE_KEYS, SKILL_CASES_KEY
 from agentci.config.yaml_nodes import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode
 from agentci.errors import InputError
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
+from agentci.model.values import Json, JsonObject, Place
 
 ASSERTION_COLUMN: Final = "__expected"
 CONFIG_COLUMN: Final = "__config:"

@@ -33,9 +33,7 @@ from agentci.evaluators.agentv.conversation import (
 from agentci.evaluators.agentv.llm_judge import LlmJudge
 from agentci.evaluators.agentv.llm_judge_entries import LLM_JUDGE_VOCABULARY
 from agentci.model.case import AgentvCase
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Problem, Severity
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, Problem, Severity, replace
 
 USER, ASSISTANT = "user", "assistant"
 

@@ -37,9 +37,7 @@ from agentci.evaluators.agentv.agentv_evaluator import AgentvVersion
 from agentci.evaluators.agentv.findings import PASS_SCORE
 from agentci.evaluators.judge_config import JudgeSettings
 from agentci.model.gate import CaseThresholds, GatePolicy
-from agentci.model.json import JsonObject
-from agentci.model.problem import Place, Problem
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, Place, Problem, replace
 
 # The cases in AgentV 4, which also substitutes environment variables.
 TESTS_KEY: Final = "tests"

@@ -22,8 +22,7 @@ from agentci.evaluators.agentv.judge_templates import TemplateReader
 from agentci.evaluators.agentv.payload import PayloadFormat
 from agentci.evaluators.fields import REPEAT_HAS_NO_EFFECT, REPEAT_HINT, check_repeat_by
 from agentci.evaluators.judge_config import JudgeSettings
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, JsonObject, Place, Problem
 
 MAX_PATTERN: Final = 30
 

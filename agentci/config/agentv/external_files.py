@@ -25,8 +25,7 @@ from agentci.config.yaml_nodes import (
 from agentci.config.yaml_parse import MAX_DEPTH
 from agentci.errors import InputError, RecordingError
 from agentci.evaluators.agentv.registry import AGENTV_TYPES, UNSUPPORTED_TYPES, normalize_type_name
-from agentci.model.problem import Place, Problem
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.recordings.json_documents import (
     INVALID_JSON_HINT,
     Document,

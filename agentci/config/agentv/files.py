@@ -18,8 +18,7 @@ from agentci._util.workspace import (
 from agentci.config.discovery import find_matching_paths
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.model.problem import Place
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 
 class AttachedFile(Struct, frozen=True, kw_only=True):

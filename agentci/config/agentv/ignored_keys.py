@@ -10,8 +10,7 @@ from agentci.config.agentv import models
 from agentci.config.agentv.schema import MEMBER_LIST_KEYS
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
-from agentci.model.json import JsonObject
-from agentci.model.problem import Problem
+from agentci.model.values import JsonObject, Problem
 
 # Read by AgentV, but without effect on how recorded runs are evaluated.
 IGNORED_KEYS: Final = frozenset(

@@ -9,7 +9,7 @@ from agentci.evaluators.agentv.llm_judge_entries import CriteriaList
 from agentci.evaluators.agentv.payload import PayloadFormat
 from agentci.evaluators.fields import Count, Name, Share, StrictModel, Text, optional
 from agentci.evaluators.judge_config import SharedJudgeSpec
-from agentci.model.choices import GroupBy
+from agentci.model.values import GroupBy
 
 Content: TypeAlias = Text | dict[str, JsonValue] | list[JsonValue]
 Entries: TypeAlias = list[JsonValue]

@@ -19,8 +19,7 @@ from agentci.config.agentv.tree import (
 )
 from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, plain_data
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Problem
+from agentci.model.values import Json, JsonObject, Problem
 
 CASE_PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}")
 ENVIRONMENT_PLACEHOLDER: Final = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")

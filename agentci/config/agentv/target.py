@@ -18,11 +18,9 @@ from agentci.errors import InputError
 from agentci.evaluators.agentv.agentv_evaluator import NonNegative, leave_out_of_required
 from agentci.evaluators.agentv.command_template import OUTPUT_FILE, PLACEHOLDERS, find_placeholders
 from agentci.evaluators.fields import Seconds, StrictModel, Text, VariableName, optional
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
 from agentci.model.program import Agent, CommandTemplate
 from agentci.model.result import TrialSettings, TrialStrategy
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, Place, Problem, replace
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120
 MAX_TRIALS: Final = 1000

@@ -15,8 +15,7 @@ from agentci.config.yaml_nodes import KeyPath, MappingNode, SequenceNode
 from agentci.errors import InputError
 from agentci.evaluators.agentv.command_template import PLACEHOLDER, PLACEHOLDERS
 from agentci.evaluators.judge_config import KEY_VARIABLES, VARIABLE_PLACEHOLDER, TargetJudgeSpec
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, JsonObject, Place, Problem
 
 # Keys of the list, and the files with it in the nearest `.agentv` folder that has one.
 LIST_KEYS: Final = ("targets", "providers")

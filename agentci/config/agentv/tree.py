@@ -11,8 +11,7 @@ from agentci.config.yaml_nodes import (
     SequenceNode,
     plain_data,
 )
-from agentci.model.json import Json
-from agentci.model.problem import Place, Problem
+from agentci.model.values import Json, Place, Problem
 
 
 def make_node(value: Json, place: Place) -> Node:

@@ -39,8 +39,7 @@ from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNod
 from agentci.errors import InputError
 from agentci.evaluators.agentv.llm_judge import wrap_criteria
 from agentci.evaluators.agentv.registry import normalize_type_name
-from agentci.model.json import JsonObject
-from agentci.model.problem import Problem
+from agentci.model.values import JsonObject, Problem
 
 TESTS_KEY: Final = "tests"
 DEFAULTS_KEY: Final = "default_test"

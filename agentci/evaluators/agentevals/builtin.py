@@ -17,13 +17,17 @@ from agentci.evaluators.metrics.metric import (
 from agentci.evaluators.metrics.registry import METRICS
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.model.case import Case, Expectation
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
-from agentci.model.requests import ComputeMetric, MetricResult, Response, Skip
+from agentci.model.requests import (
+    ComputeMetric,
+    EvaluatorIdentity,
+    Judgement,
+    MetricResult,
+    Response,
+    Skip,
+)
 from agentci.model.trace import SubagentRun, ToolCall, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, Place, replace
 
 
 def include_subagents(trace: Trace) -> tuple[Turn, ...]:

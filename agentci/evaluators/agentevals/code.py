@@ -35,19 +35,18 @@ from agentci.evaluators.program_output import (
 )
 from agentci.evaluators.recorded_calls import list_unrecorded
 from agentci.model.case import Case, EvalCase, Expectation
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, Program, RemoteProgram, RequiredProgram
 from agentci.model.requests import (
     DOCKER_EXECUTOR,
+    EvaluatorIdentity,
+    Judgement,
     Prerequisite,
     ProgramOutput,
     Response,
     RunProgram,
 )
 from agentci.model.trace import ToolCall, ToolResponse, Turn
-from agentci.model.values import IdentityKey, replace
+from agentci.model.values import IdentityKey, Json, JsonObject, Place, replace
 
 PROTOCOL_VERSION: Final = "1.1"
 # False beside what was left out because it was not recorded; these keys are not in the protocol.

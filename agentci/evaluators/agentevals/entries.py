@@ -22,8 +22,8 @@ from agentci.evaluators.fields import (
 )
 from agentci.evaluators.judge_config import JudgeSpec
 from agentci.evaluators.metrics.metric import DEFAULT_THRESHOLD
-from agentci.model.choices import IsolationMode, OnTurnMismatch, RequirementsMode
 from agentci.model.requests import DEFAULT_MEMORY_MB, DEFAULT_PROCESSES
+from agentci.model.values import IsolationMode, OnTurnMismatch, RequirementsMode
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30
 

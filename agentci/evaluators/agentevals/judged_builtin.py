@@ -27,19 +27,19 @@ from agentci.evaluators.metrics.metric import (
     pair_turns,
 )
 from agentci.model.case import Case, Expectation, Rubric
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge
-from agentci.model.problem import Place
 from agentci.model.requests import (
     Compose,
     ConstantJudgement,
+    EvaluatorIdentity,
+    Judgement,
     MetricResult,
     Prerequisite,
     Response,
     Skip,
     Task,
 )
+from agentci.model.values import JsonObject, Place
 
 NO_RUBRICS = "no rubrics found; add `rubrics` to the evaluator's entry or to the eval cases"
 NO_ANSWER = "the agent gave no answer"

@@ -10,9 +10,8 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name
 from agentci.model.case import QUESTION_NOT_RECORDED, Case, Dataset, DatasetRow, EvalCase, EvalSet
-from agentci.model.problem import Problem
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 
 # The reasons are agentevals', to the letter.
 NO_EVAL_SET: Final = "no eval set provided"

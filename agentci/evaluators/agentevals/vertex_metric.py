@@ -27,13 +27,12 @@ from agentci.evaluators.metrics.registry import HOSTED_METRICS, INSTALL_ADK
 from agentci.evaluators.program_output import describe_exit
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.model.case import Case, Expectation
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.requests import (
     Compose,
     ConstantJudgement,
+    EvaluatorIdentity,
+    Judgement,
     MetricResult,
     ProgramOutput,
     Response,
@@ -42,6 +41,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.values import Json, JsonObject, Place
 
 AGENT: Final = "agent"
 

@@ -15,10 +15,9 @@ from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.fields import Name, Share, StrictModel, optional
 from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec, TargetJudgeSpec
 from agentci.model.case import Case
-from agentci.model.judgement import NO_REPETITION, EvaluatorIdentity, Repetition
 from agentci.model.judges import RequiredJudge
-from agentci.model.problem import Place
-from agentci.model.requests import Task
+from agentci.model.requests import NO_REPETITION, EvaluatorIdentity, Repetition, Task
+from agentci.model.values import Place
 
 NonNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

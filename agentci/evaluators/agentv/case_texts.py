@@ -5,8 +5,8 @@ from itertools import takewhile
 
 from agentci._util.text.javascript import stringify_json
 from agentci.model.case import AgentvCase
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import Transcript
+from agentci.model.values import Json, JsonObject
 
 ASSISTANT = "assistant"
 

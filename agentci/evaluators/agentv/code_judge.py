@@ -62,20 +62,19 @@ from agentci.evaluators.program_output import (
 )
 from agentci.evaluators.recorded_calls import TOOL_CALLS
 from agentci.model.case import Case, Expectation
-from agentci.model.choices import IsolationMode
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import ModelAccess, RequiredJudge
 from agentci.model.requests import (
     DEFAULT_MEMORY_MB,
     DEFAULT_PROCESSES,
     DOCKER_EXECUTOR,
+    EvaluatorIdentity,
+    Judgement,
     Prerequisite,
     ProgramOutput,
     Response,
     RunCommand,
 )
-from agentci.model.values import replace
+from agentci.model.values import IsolationMode, Json, JsonObject, replace
 
 MAX_KEPT_BYTES: Final = 256 * 1024
 MAX_LINES: Final = 100

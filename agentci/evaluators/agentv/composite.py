@@ -37,18 +37,18 @@ from agentci.evaluators.fields import (
 from agentci.evaluators.judge_config import JudgeSpec, define_judge
 from agentci.evaluators.prompts import make_question
 from agentci.model.case import Case, Expectation
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge
 from agentci.model.requests import (
     Compose,
     ConstantJudgement,
+    EvaluatorIdentity,
+    Judgement,
     Prerequisite,
     Response,
     RunCommand,
     Task,
 )
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 RESULTS_NAME: Final = "EVALUATOR_RESULTS_JSON"
 COMPOSITE_TASK: Final = "You combine several evaluators' results for one answer of an AI agent."

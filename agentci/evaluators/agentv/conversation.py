@@ -13,11 +13,9 @@ from agentci.evaluators.agentv.case_texts import ASSISTANT, extract_candidate_an
 from agentci.evaluators.agentv.findings import get_agentv_case, get_recorded_run
 from agentci.evaluators.definition import Definition, Facts
 from agentci.model.case import AgentvCase, Case, Expectation
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.requests import Prerequisite, Response, Task
+from agentci.model.requests import EvaluatorIdentity, Judgement, Prerequisite, Response, Task
 from agentci.model.trace import Message, Transcript
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, replace
 
 USER, SYSTEM = "user", "system"
 

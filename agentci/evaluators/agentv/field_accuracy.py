@@ -27,8 +27,8 @@ from agentci.evaluators.agentv.findings import Finding
 from agentci.evaluators.definition import Facts
 from agentci.evaluators.fields import StrictModel, Text, optional
 from agentci.model.case import AgentvCase
-from agentci.model.json import Json
 from agentci.model.trace import Transcript
+from agentci.model.values import Json
 from agentci.recordings.telemetry.json_input import parse_nested_json
 
 MONTHS: Final = (

@@ -11,12 +11,10 @@ from msgspec import Struct, field
 from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.model.case import AgentvCase, Case, Expectation
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.program import RequiredProgram
-from agentci.model.requests import ConstantJudgement, Response
+from agentci.model.requests import ConstantJudgement, EvaluatorIdentity, Judgement, Response
 from agentci.model.trace import Transcript
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, replace
 
 PASS_SCORE: Final = 0.8
 BORDERLINE_SCORE: Final = 0.6

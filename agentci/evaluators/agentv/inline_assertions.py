@@ -37,14 +37,14 @@ from agentci.evaluators.judge_config import VARIABLE_PLACEHOLDER, TargetJudgeSpe
 from agentci.evaluators.program_output import describe_exit, parse_output
 from agentci.evaluators.recorded_calls import TOOL_CALLS
 from agentci.model.case import AgentvCase, Case, Expectation
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import RequiredJudge
 from agentci.model.requests import (
     CompareEmbeddings,
     Compose,
     ConstantJudgement,
     EmbeddingSimilarity,
+    EvaluatorIdentity,
+    Judgement,
     Prerequisite,
     ProgramOutput,
     Response,
@@ -52,7 +52,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.trace import Transcript
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 # Prints a result as an object: of a boolean, its verdict; of a number, the score.
 PYTHON_PROGRAM: Final = """import json, sys

@@ -20,9 +20,8 @@ from agentci.evaluators.agentv.payload import (
 from agentci.evaluators.agentv.rubrics import Rubrics
 from agentci.evaluators.recorded_calls import list_recorded_uses
 from agentci.model.case import AgentvCase
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place, Problem
 from agentci.model.trace import Transcript
+from agentci.model.values import Json, JsonObject, Place, Problem
 
 # Variables with the agent's output; a template must use at least one.
 CANDIDATE_VARIABLES: Final = frozenset(

@@ -22,10 +22,18 @@ from agentci.evaluators.definition import Definition, Facts
 from agentci.evaluators.program_output import decode_output, describe_exit
 from agentci.evaluators.prompts import make_question, make_question_from_prompt
 from agentci.model.case import Case, Expectation
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import AggregateVerdict, AskModel, JudgePrompt, RequiredJudge, ScoreSchema
-from agentci.model.requests import Compose, Prerequisite, ProgramOutput, Response, RunCommand, Task
+from agentci.model.requests import (
+    Compose,
+    EvaluatorIdentity,
+    Judgement,
+    Prerequisite,
+    ProgramOutput,
+    Response,
+    RunCommand,
+    Task,
+)
+from agentci.model.values import JsonObject
 
 HITS, MISSES = "hits", "misses"
 HOLISTIC_FORM: Final = ScoreSchema(notes=(HITS, MISSES))

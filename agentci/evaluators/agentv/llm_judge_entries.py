@@ -29,9 +29,8 @@ from agentci.evaluators.fields import (
     optional,
 )
 from agentci.evaluators.judge_config import JudgeSpec, define_judge
-from agentci.model.json import JsonObject
-from agentci.model.problem import Place, Problem
 from agentci.model.requests import RunCommand
+from agentci.model.values import JsonObject, Place, Problem
 
 CriterionGrade: TypeAlias = Annotated[int, Field(ge=0, le=MAX_GRADE)]
 GradeBounds: TypeAlias = Annotated[list[CriterionGrade], Field(min_length=2, max_length=2)]

@@ -21,8 +21,8 @@ from agentci.evaluators.agentv.case_texts import (
     make_prompt_messages,
 )
 from agentci.model.case import AgentvCase
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import Message, TokenUsage, ToolUse, Transcript
+from agentci.model.values import Json, JsonObject
 
 FieldNaming: TypeAlias = Callable[[str], str]
 

@@ -34,7 +34,7 @@ from agentci.evaluators.agentv.llm_judge_entries import (
     build_llm_judge,
     build_rubrics,
 )
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 E = TypeVar("E", bound=AgentvEntry)
 

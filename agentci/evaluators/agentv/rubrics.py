@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_number
 from agentci.evaluators.agentv.findings import Finding
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AggregateVerdict, ChecklistSchema, ScoreValue
+from agentci.model.values import Json, JsonObject
 
 
 def summarize_votes(name: str, aggregate: AggregateVerdict) -> str | None:

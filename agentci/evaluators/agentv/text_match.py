@@ -30,9 +30,15 @@ from agentci.evaluators.evaluator import check_response
 from agentci.evaluators.fields import optional
 from agentci.evaluators.program_output import format_log_tail, parse_output
 from agentci.model.case import AgentvCase, Case, Expectation
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.program import LocalProgram
-from agentci.model.requests import Prerequisite, ProgramOutput, Response, RunProgram
+from agentci.model.requests import (
+    EvaluatorIdentity,
+    Judgement,
+    Prerequisite,
+    ProgramOutput,
+    Response,
+    RunProgram,
+)
 from agentci.model.trace import Transcript
 from agentci.recordings.telemetry.json_input import parse_nested_json
 

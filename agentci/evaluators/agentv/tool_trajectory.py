@@ -13,8 +13,8 @@ from agentci.evaluators.fields import StrictModel, Text, optional
 from agentci.evaluators.metrics.metric import check_comparison_count
 from agentci.evaluators.recorded_calls import list_recorded_uses
 from agentci.model.case import AgentvCase
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolUse, Transcript
+from agentci.model.values import Json, JsonObject
 
 ArgsMatch: TypeAlias = Literal["exact", "superset", "subset", "ignore"] | tuple[str, ...]
 

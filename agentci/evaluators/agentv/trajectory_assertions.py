@@ -17,9 +17,8 @@ from agentci.evaluators.agentv.findings import Finding
 from agentci.evaluators.fields import StrictModel, Text, optional
 from agentci.evaluators.recorded_calls import list_recorded_uses
 from agentci.model.case import AgentvCase
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolUse, Transcript
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 Least: TypeAlias = Annotated[int, Field(ge=0)]
 

@@ -17,13 +17,10 @@ from agentci.evaluators.fields import TokenPriceSpec
 from agentci.evaluators.recorded_calls import NO_TOOL_CALLS
 from agentci.evaluators.trajectory.matchers import KeyPath
 from agentci.model.case import Case, Expectation
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
-from agentci.model.requests import ConstantJudgement, Response, Skip
+from agentci.model.requests import ConstantJudgement, EvaluatorIdentity, Judgement, Response, Skip
 from agentci.model.trace import ToolCall, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, Place, replace
 
 
 class FindPlace(Protocol):

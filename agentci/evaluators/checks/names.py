@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agentci._util.text import truncate
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 MAX_SUBJECT: Final = 40
 LIMIT_PREFIX: Final = "max_"

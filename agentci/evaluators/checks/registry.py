@@ -53,9 +53,8 @@ from agentci.evaluators.trajectory.expectation import (
     read_trajectory,
 )
 from agentci.evaluators.trajectory.match import MAX_VARIANTS, count_variants
-from agentci.model.json import Json
-from agentci.model.judgement import EvaluatorIdentity
-from agentci.model.problem import Problem
+from agentci.model.requests import EvaluatorIdentity
+from agentci.model.values import Json, Problem
 
 CHECK_TYPE: Final = "check"
 E = TypeVar("E", bound=entries.CheckEntry)

@@ -20,7 +20,7 @@ from agentci.evaluators.checks.check import (
     make_finding,
 )
 from agentci.model.case import Case
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 MAX_SHOWN: Final = 60
 MAX_SCHEMA_PROBLEMS: Final = 5

@@ -21,8 +21,8 @@ from agentci.evaluators.trajectory.match import (
     list_rule_patterns,
 )
 from agentci.model.case import Case
-from agentci.model.json import Json
 from agentci.model.trace import ToolCall, Turn
+from agentci.model.values import Json
 
 MAX_NAMES: Final = 10
 MAX_ARGS: Final = 80

@@ -28,9 +28,8 @@ from agentci.evaluators.trajectory.matchers import (
     read_arguments,
 )
 from agentci.model.case import Case
-from agentci.model.json import JsonObject
 from agentci.model.trace import Turn
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, replace
 
 RowMark: TypeAlias = Literal["=", "~", "-", "+", ">", "!", "."]
 # How each mark is called in reports.

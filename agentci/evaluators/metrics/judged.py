@@ -15,9 +15,9 @@ from agentci.errors import EvaluatorError
 from agentci.evaluators.prompts import make_question
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.model.case import Rubric
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AggregateVerdict, ChecklistSchema, JudgePrompt, ScoreSchema
 from agentci.model.trace import Turn
+from agentci.model.values import Json, JsonObject
 
 NO_STEPS: Final = "No tools were used."
 UNKNOWN_STEPS: Final = "The recording does not say which tools were used."

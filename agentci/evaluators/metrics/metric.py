@@ -11,11 +11,9 @@ from msgspec import Struct
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError
 from agentci.evaluators.definition import Definition, define_repeat
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
-from agentci.model.requests import MetricResult
+from agentci.model.requests import EvaluatorIdentity, Judgement, MetricResult
 from agentci.model.trace import Turn
+from agentci.model.values import Json, JsonObject, Place
 
 NO_EXPECTED_TURNS: Final = "the eval case has no turns"
 

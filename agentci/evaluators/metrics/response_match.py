@@ -12,9 +12,9 @@ from typing import Final
 from agentci._util.text import truncate
 from agentci.evaluators.metrics.metric import count_unpaired_turns, mean, pair_turns
 from agentci.evaluators.similarity import f_measure, stem
-from agentci.model.json import Json, JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import Turn
+from agentci.model.values import Json, JsonObject
 
 name: Final = "response_match_score"
 needs_expected: Final = True

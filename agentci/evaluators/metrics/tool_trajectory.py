@@ -15,10 +15,9 @@ from agentci.evaluators.metrics.metric import (
     pair_turns,
 )
 from agentci.evaluators.recorded_calls import check_tool_calls_recorded
-from agentci.model.json import Json, JsonObject
 from agentci.model.requests import MetricResult
 from agentci.model.trace import ToolCall, Turn
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 
 name: Final = "tool_trajectory_avg_score"
 needs_expected: Final = True

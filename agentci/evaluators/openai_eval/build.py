@@ -28,13 +28,16 @@ from agentci.evaluators.openai_eval.entries import (
     TextSimilaritySpec,
 )
 from agentci.evaluators.openai_eval.graders import parse_formula
-from agentci.model.json import JsonObject
-from agentci.model.judgement import NO_REPETITION, EvaluatorIdentity, Repetition
 from agentci.model.judges import ModelSettings, RequiredJudge
-from agentci.model.problem import Place
 from agentci.model.program import RequiredProgram
-from agentci.model.requests import EvalsService, RequiredService
-from agentci.model.values import replace
+from agentci.model.requests import (
+    NO_REPETITION,
+    EvalsService,
+    EvaluatorIdentity,
+    Repetition,
+    RequiredService,
+)
+from agentci.model.values import JsonObject, Place, replace
 
 # Graders name OpenAI's models.
 DEFAULT_PROVIDER: Final = "openai"

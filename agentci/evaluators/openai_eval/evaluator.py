@@ -20,12 +20,12 @@ from agentci.evaluators.grader_protocol import (
 from agentci.evaluators.metrics import metric
 from agentci.evaluators.openai_eval.graders import TurnGrade, TurnGrader
 from agentci.model.case import Case, Expectation
-from agentci.model.json import JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.requests import (
     Compose,
     ConstantJudgement,
+    EvaluatorIdentity,
     GradeWithService,
+    Judgement,
     Prerequisite,
     RequiredService,
     Response,
@@ -35,7 +35,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.trace import Turn
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, replace
 
 # agentevals' names for the two texts.
 ACTUAL_FIELD: Final = "actual_response"

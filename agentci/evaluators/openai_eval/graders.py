@@ -25,7 +25,6 @@ from agentci.evaluators.grader_protocol import (
 from agentci.evaluators.prompts import make_question
 from agentci.evaluators.recorded_calls import check_reads_recorded
 from agentci.evaluators.similarity import SIMILARITIES
-from agentci.model.json import JsonObject
 from agentci.model.judges import AggregateVerdict, AskModel, JudgeConfig, JudgePrompt, ScoreSchema
 from agentci.model.program import LocalProgram
 from agentci.model.requests import (
@@ -36,6 +35,7 @@ from agentci.model.requests import (
     RunProgram,
     Task,
 )
+from agentci.model.values import JsonObject
 
 MAX_FORMULA_CHARACTERS: Final = 2_000
 MAX_DEPTH: Final = 50

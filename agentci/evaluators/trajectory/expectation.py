@@ -22,7 +22,7 @@ from agentci.evaluators.trajectory.matchers import (
     MatcherReader,
     format_value,
 )
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 GroupOrder: TypeAlias = Literal["in_order", "any_order", "any_of"]
 

@@ -28,7 +28,7 @@ from agentci.evaluators.trajectory.matchers import (
     compare_arguments,
     read_arguments,
 )
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 MAX_VARIANTS: Final = 256
 # The choice of an optional group that is left out.

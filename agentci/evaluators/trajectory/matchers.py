@@ -11,7 +11,7 @@ from agentci._util.text import json_text, truncate
 from agentci._util.text.patterns import RE2_HINT, compile_pattern, matches_any
 from agentci._util.text.safe_schema import SafeSchema
 from agentci._util.text.suggest import join_with_or, suggest_name
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 

@@ -35,9 +35,8 @@ from agentci.errors import FetchError, InputError, UnreachableError
 from agentci.github.baseline.git import open_git_repository
 from agentci.github.baseline.read import explain_incomplete
 from agentci.github.events import TRUSTED_EVENTS, GitHubContext
-from agentci.model.problem import Problem
 from agentci.model.result import EXIT_INVALID_INPUT, Report
-from agentci.model.values import replace
+from agentci.model.values import Problem, replace
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
 from agentci.runner.prepare_programs import find_cache_folder

@@ -13,10 +13,9 @@ from agentci.gate.check_classes import find_renamed_configs, rename_configs
 from agentci.gate.comparison import compare_runs, select_known
 from agentci.github.baseline.read import explain_incomplete, read_baseline_report
 from agentci.github.workflow import Workflow
-from agentci.model.choices import FailOn
 from agentci.model.gate import Comparison, Gate
 from agentci.model.result import SCORED_STATUSES, BaselineCheck, CheckResult
-from agentci.model.values import replace
+from agentci.model.values import FailOn, replace
 from agentci.runner.rescore import Rescorer
 from agentci.runner.services import Services
 

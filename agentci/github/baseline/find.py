@@ -30,9 +30,8 @@ from agentci.github.events import (
     read_event,
 )
 from agentci.github.workflow import Workflow
-from agentci.model.json import Json
 from agentci.model.result import Report
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.reports.merge.read import read_report
 from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
 from agentci.reports.run_content import ChunkWriter

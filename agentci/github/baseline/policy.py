@@ -29,9 +29,8 @@ from agentci.github.baseline.git import open_git_repository
 from agentci.github.baseline.read import read_baseline_report
 from agentci.github.events import is_before_merge, read_event
 from agentci.github.workflow import Workflow, find_checked_out_commit
-from agentci.model.choices import FailOn
 from agentci.model.gate import Gate, PolicyComparison
-from agentci.model.values import replace
+from agentci.model.values import FailOn, replace
 from agentci.runner.gate_snapshot import apply_base_settings, make_gate
 from agentci.runner.load_configs import LoadedSuite, load_suite, load_suites, make_overrides
 from agentci.runner.load_inputs import find_input_files, load_eval_set, load_suite_dataset

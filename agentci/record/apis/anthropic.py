@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.record.apis.model_api import (
     ModelReply,
     ModelRequest,

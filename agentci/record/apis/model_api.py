@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry.conventions.api_messages import parse_message_list
 from agentci.recordings.telemetry.json_input import parse_json_or_text, parse_nested_json
 from agentci.recordings.telemetry.messages import (

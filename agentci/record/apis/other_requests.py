@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from agentci.model.json import JsonObject
+from agentci.model.values import JsonObject
 from agentci.record.apis import openai_chat
 from agentci.record.apis.model_api import ModelReply, ModelRequest, get_text
 

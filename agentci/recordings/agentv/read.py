@@ -9,10 +9,8 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci._util.text.json_text import decode_strict_json
 from agentci.errors import RecordingError
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
 from agentci.model.trace import Message, ToolUse, Transcript
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, Place, replace
 from agentci.recordings.agentv.recorded_run import (
     RecordedRun,
     RunMetrics,

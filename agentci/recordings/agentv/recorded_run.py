@@ -6,8 +6,6 @@ from typing import Final
 
 from msgspec import Struct, to_builtins
 
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
 from agentci.model.trace import (
     Message,
     TokenUsage,
@@ -18,6 +16,7 @@ from agentci.model.trace import (
     Transcript,
     Turn,
 )
+from agentci.model.values import Json, JsonObject, Place
 from agentci.recordings.trace_format import DocumentFormatError
 
 ID_KEYS = ("id", "test_id", "eval_id", "case_id")

@@ -11,8 +11,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.json import JsonObject
-from agentci.model.problem import Place
 from agentci.model.trace import (
     ModelStep,
     RunSpan,
@@ -23,7 +21,7 @@ from agentci.model.trace import (
     Trace,
     Turn,
 )
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, Place, replace
 from agentci.recordings.telemetry import tool_calls
 from agentci.recordings.telemetry.conventions.api_messages import parse_message_list
 from agentci.recordings.telemetry.conventions.registry import RUN_OUTPUT_ATTRIBUTES

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from agentci._util.text.json_text import MAX_INTEGER_DIGITS, decode_json, is_shallow
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 MAX_DEPTH: Final = 64
 INT64_LIMIT: Final = 2**63

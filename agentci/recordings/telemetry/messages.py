@@ -15,8 +15,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.json import Json, JsonObject
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.recordings.telemetry.json_input import (
     iterate_objects,
     parse_argument_text,

@@ -6,7 +6,7 @@ from typing import Final
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions.registry import (
     GENAI,

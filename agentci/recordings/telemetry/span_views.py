@@ -6,8 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.json import Json
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions.registry import (
     MESSAGE_ATTRIBUTES,

@@ -7,8 +7,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from agentci._util.text.format import format_count
-from agentci.model.json import Json
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.messages import SpanMessages
 

@@ -14,8 +14,6 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
-from agentci.model.json import Json
-from agentci.model.problem import Place
 from agentci.model.trace import (
     ModelStep,
     SubagentRun,
@@ -25,7 +23,7 @@ from agentci.model.trace import (
     Trace,
     Turn,
 )
-from agentci.model.values import replace
+from agentci.model.values import Json, Place, replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions.registry import (
     READ_ATTRIBUTES,

@@ -8,9 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.json import Json
 from agentci.model.trace import ToolCall, ToolResponse
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.json_input import parse_value
 from agentci.recordings.telemetry.messages import ToolCallPart, ToolResponsePart

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ModelStep
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.openai_chat import add_calls, describe_role

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agentci._util.text.json_text import is_shallow
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import (
     iterate_objects,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import SubagentRun
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import SubagentRun
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64
 from agentci.recordings.trace_format import DocumentFormatError

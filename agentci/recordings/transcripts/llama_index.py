@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_json_or_text
 from agentci.recordings.telemetry.messages import TOOL_CALL, normalize_tool_calls
 from agentci.recordings.trace_format import DocumentFormatError

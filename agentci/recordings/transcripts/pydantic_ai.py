@@ -3,7 +3,7 @@
 from typing import Final
 
 from agentci._util.text.json_text import dumps_readable
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.turn_builder import MessageListBuilder

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.openai_chat import describe_role

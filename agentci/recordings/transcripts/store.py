@@ -10,10 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.model.case import QUESTION_NOT_RECORDED
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
 from agentci.model.trace import SubagentRun, Trace
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, Place, replace
 from agentci.recordings.telemetry.stored_trace import TraceSpool, pack_trace, unpack_trace
 from agentci.recordings.transcripts.transcript_run import TranscriptRun
 from agentci.recordings.transcripts.turn_builder import summarize_warnings

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.recordings.transcripts.transcript_run import TranscriptReader
 
 _PACKAGE: Final = "agentci.recordings.transcripts"

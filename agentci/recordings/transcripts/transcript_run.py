@@ -5,8 +5,8 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import SubagentRun, TokenUsage, Turn
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.json_documents import Document
 
 

@@ -6,9 +6,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from agentci._util.text.format import format_count
-from agentci.model.json import Json
 from agentci.model.trace import ModelStep, SubagentRun, ToolCall, ToolResponse, Turn
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.recordings.telemetry.json_input import parse_int64
 from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.transcript_run import TranscriptRun

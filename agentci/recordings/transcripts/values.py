@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from agentci._util.text.json_text import is_shallow
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ModelStep, TokenUsage
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.json_documents import Document
 from agentci.recordings.telemetry.json_input import (
     MAX_DEPTH,

@@ -11,8 +11,8 @@ from agentci._util.text import truncate
 from agentci._util.text.suggest import suggest_name
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError, PermanentFetchError
-from agentci.model.json import Json
 from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot
+from agentci.model.values import Json
 from agentci.remote.sources.source import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES
 
 MAX_REF: Final = 512

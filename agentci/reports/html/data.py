@@ -14,10 +14,9 @@ from msgspec.structs import asdict
 from agentci._util.text import json_text, truncate
 from agentci.gate.comparison import UNCHANGED, format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
-from agentci.model.json import JsonObject
-from agentci.model.judgement import NO_JUDGEMENT, EvaluatorIdentity
+from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report, RunContent
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.case_outcomes import (
     Amounts,

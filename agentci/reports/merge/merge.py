@@ -16,9 +16,7 @@ from agentci.gate.policy_changes import (
     find_policy_reasons,
     merge_policies,
 )
-from agentci.model.choices import FailOn
 from agentci.model.gate import Comparison, Gate, PolicyComparison
-from agentci.model.problem import Problem
 from agentci.model.result import (
     BaselineCheck,
     CheckResult,
@@ -27,6 +25,7 @@ from agentci.model.result import (
     Report,
     sum_by_config,
 )
+from agentci.model.values import FailOn, Problem
 from agentci.reports.merge.report_files import ReportFile, ShardReport, select_shards
 
 MAX_NAMES: Final = 5

@@ -18,8 +18,7 @@ from agentci._util.workspace import CHUNK_BYTES, ResolvedPath, read_chunks
 from agentci.errors import InputError
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, Gate, PolicyComparison
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place, Problem
+from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import (
     BaselineCheck,
     CheckResult,
@@ -35,7 +34,7 @@ from agentci.model.result import (
     Totals,
     TrialRecord,
 )
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.reports import results_json
 from agentci.reports.content_baseline import restore_baseline
 from agentci.reports.run_content import ChunkWriter, encode_content, excerpt_turn

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci.model.problem import Place, Problem
 from agentci.model.result import Report, ShardInfo
+from agentci.model.values import Place, Problem
 
 REPORT_NAME: Final = "results.json"
 MAX_REPORT_BYTES: Final = 256 * 1024**2

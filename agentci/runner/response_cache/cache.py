@@ -19,9 +19,9 @@ from msgspec import Struct
 from agentci._util.workspace import Workspace, resolve_path
 from agentci.evaluators.definition import FileContents, split_words
 from agentci.evaluators.prompts import make_answer_schema
-from agentci.model.json import Json, JsonObject
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram
+from agentci.model.values import Json, JsonObject
 from agentci.runner.fingerprints import SourceDigests
 from agentci.runner.response_cache.program_key import CacheableProgram, Interpreters
 from agentci.runner.response_cache.store import ResponseStore

@@ -9,8 +9,7 @@ from agentci._util.cache_folder import find_cache_owner
 from agentci.config.discovery import make_output_names
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.model.problem import Problem
-from agentci.model.values import list_field_names
+from agentci.model.values import Problem, list_field_names
 from agentci.reports.registry import REPORT_WRITERS
 from agentci.runner.plan import Plan
 from agentci.runner.prepare_programs import choose_cache_folder

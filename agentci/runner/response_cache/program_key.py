@@ -16,7 +16,7 @@ from agentci._util.child_programs import GRADE_PATH
 from agentci._util.workspace import resolve_path
 from agentci.execution.executor_api import ProgramJob
 from agentci.execution.runtimes import NODE, PYTHON, find_interpreter
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 SCRIPT_SUFFIXES: Final = frozenset({*NODE.EXTENSIONS, *PYTHON.EXTENSIONS})
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentci._util.text.json_document import read_json
 from agentci.errors import InputError
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 
 def errors(data: bytes) -> list[str]:

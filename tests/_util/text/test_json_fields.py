@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agentci._util.text.json_document import JsonFieldProblem, JsonFields
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 
 
 def fields(value: JsonObject) -> JsonFields:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentci._util.text.json_document import read_json
 from agentci._util.text.json_stream import read_large_object
 from agentci.errors import InputError
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(-1e9, 1e9) | st.text(),

@@ -18,7 +18,7 @@ from agentci._util.text.json_text import (
     dumps_readable,
     make_strict,
 )
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=10)
 ANY_JSON = st.recursive(

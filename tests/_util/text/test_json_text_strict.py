@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentci._util.text.json_document import TooManyBracesError, find_json_objects
 from agentci._util.text.json_text import MAX_DEPTH, StrictJsonError, decode_strict_json
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 def nested(levels: int) -> str:

@@ -12,8 +12,7 @@ import pytest
 
 from agentci._util.text.escape import remove_control
 from agentci._util.text.secrets import Redactor, redact
-from agentci.model.json import JsonObject
-from agentci.model.values import replace
+from agentci.model.values import JsonObject, replace
 from agentci.reports.workflow_commands import escape_data, escape_property
 from tests.helpers.reports import make_result
 

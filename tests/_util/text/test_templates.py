@@ -10,7 +10,7 @@ from agentci._util.text.templates import (
     list_template_names,
     list_template_paths,
 )
-from agentci.model.json import JsonObject
+from agentci.model.values import JsonObject
 
 VALUES: JsonObject = {
     "a": "text",

@@ -16,7 +16,7 @@ from agentci._util.workspace import Workspace
 from agentci.cli.commands.evaluator_init import init_evaluator
 from agentci.config.schema import make_config_schema
 from agentci.errors import InputError
-from agentci.model.problem import Problem
+from agentci.model.values import Problem
 from tests.helpers.support import ROOT, run_agentci
 
 TRACE = ROOT / "examples/agentevals/recordings/where_is_my_parcel.json"

@@ -6,8 +6,7 @@ from pathlib import PurePath
 
 from agentci.config.agentv.files import AttachedFile, ReferencedFile
 from agentci.errors import InputError
-from agentci.model.problem import Place
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 
 @dataclass

@@ -10,8 +10,8 @@ from agentci.config.suite import Suite
 from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
-from agentci.model.problem import Place
 from agentci.model.program import Agent
+from agentci.model.values import Place
 from tests.config.agentv.no_files import NoFiles
 
 

@@ -15,8 +15,8 @@ from agentci.evaluators.agentv.composite import CompositeEvaluator
 from agentci.evaluators.agentv.llm_judge import LlmJudge
 from agentci.evaluators.agentv.rubrics import Rubrics
 from agentci.model.case import AgentvCase
-from agentci.model.judgement import Judgement
-from agentci.model.problem import Place
+from agentci.model.requests import Judgement
+from agentci.model.values import Place
 from tests.config.agentv.no_files import NoFiles
 from tests.evaluators.agentv.agentv_cases import judge_run, run_with_answer
 

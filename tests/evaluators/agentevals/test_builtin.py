@@ -5,12 +5,16 @@ import pytest
 from agentci.evaluators.agentevals.builtin import BuiltinEvaluator, make_builtin_evaluator
 from agentci.evaluators.metrics.registry import METRICS
 from agentci.model.case import Case, EvalCase
-from agentci.model.json import Json
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
-from agentci.model.requests import ComputeMetric, MetricResult, ProgramOutput, Skip
+from agentci.model.requests import (
+    ComputeMetric,
+    EvaluatorIdentity,
+    Judgement,
+    MetricResult,
+    ProgramOutput,
+    Skip,
+)
 from agentci.model.trace import ToolCall, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Json, Place, replace
 
 PLACE = Place(file="eval.yaml", line=3)
 TURN = Turn(id="t", user_text="q", answer_parts=("yes",))

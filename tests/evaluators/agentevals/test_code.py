@@ -8,13 +8,16 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.code import CodeEvaluator
 from agentci.model.case import Case
-from agentci.model.choices import IsolationMode
-from agentci.model.json import Json, JsonObject
-from agentci.model.judgement import EvaluatorIdentity, Judgement
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram
-from agentci.model.requests import MetricResult, ProgramOutput, RunProgram
+from agentci.model.requests import (
+    EvaluatorIdentity,
+    Judgement,
+    MetricResult,
+    ProgramOutput,
+    RunProgram,
+)
 from agentci.model.trace import ToolCall, Trace, Turn
+from agentci.model.values import IsolationMode, Json, JsonObject, Place
 from agentci.runner.dispatch import dispatch_request
 from tests.helpers.support import EVALUATORS, make_services
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from agentci.evaluators.agentevals.code import make_eval_input
 from agentci.model.case import Case, EvalCase
-from agentci.model.json import Json, JsonObject
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.model.values import Json, JsonObject, Place
 
 SDK: Any = import_module("agentevals_evaluator_sdk")
 PLACE = Place(file="trace.json")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.code import parse_eval_result
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 SDK: Any = import_module("agentevals_evaluator_sdk")
 

@@ -5,7 +5,6 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.judged_builtin import JudgedEvaluator
 from agentci.model.case import Case, EvalCase, Rubric
-from agentci.model.judgement import EvaluatorIdentity, Judgement
 from agentci.model.judges import (
     AggregateVerdict,
     AskModel,
@@ -16,10 +15,9 @@ from agentci.model.judges import (
     ScoreValue,
     Verdict,
 )
-from agentci.model.problem import Place
-from agentci.model.requests import Compose, Skip
+from agentci.model.requests import Compose, EvaluatorIdentity, Judgement, Skip
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="eval.yaml", line=3)
 PANEL = JudgeConfig(settings=ModelSettings(provider="openai", model="m"))

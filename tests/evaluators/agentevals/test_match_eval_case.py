@@ -14,9 +14,8 @@ from agentci.evaluators.agentevals.match_eval_case import (
     supply_questions,
 )
 from agentci.model.case import Case, EvalCase, EvalSet
-from agentci.model.problem import Place
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="f.json")
 

@@ -9,11 +9,17 @@ from agentci._util.child_programs import ADK_MEASURE_PATH
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.vertex_metric import HostedEvaluator, make_hosted_evaluator
 from agentci.model.case import Case, EvalCase
-from agentci.model.judgement import Judgement
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram
-from agentci.model.requests import Compose, ConstantJudgement, ProgramOutput, RunProgram, Skip
+from agentci.model.requests import (
+    Compose,
+    ConstantJudgement,
+    Judgement,
+    ProgramOutput,
+    RunProgram,
+    Skip,
+)
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.model.values import Place
 
 PLACE = Place(file="eval.yaml", line=3)
 TURN = Turn(id="t", user_text="q", answer_parts=("yes", "no"))

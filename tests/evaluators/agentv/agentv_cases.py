@@ -14,18 +14,18 @@ from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.model.case import AgentvCase, Case
-from agentci.model.judgement import Judgement
-from agentci.model.problem import Place
 from agentci.model.program import LocalProgram
 from agentci.model.requests import (
     Compose,
     ConstantJudgement,
+    Judgement,
     ProgramOutput,
     Response,
     RunCommand,
     RunProgram,
 )
 from agentci.model.trace import Message, ToolUse, Trace, Transcript
+from agentci.model.values import Place
 from tests.config.agentv.no_files import NoFiles
 
 PLACE = Place(file="a.eval.yaml")

@@ -6,7 +6,7 @@ import pytest
 
 from agentci.evaluators.agentv.case_texts import format_agent_prompt
 from agentci.model.case import AgentvCase
-from agentci.model.problem import Place
+from agentci.model.values import Place
 
 FILE = {"type": "file", "value": "notes.txt"}
 

@@ -10,10 +10,10 @@ import pytest
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentv.findings import clamp_score
 from agentci.evaluators.evaluator import Evaluator
-from agentci.model.judgement import Judgement
 from agentci.model.requests import (
     Compose,
     ConstantJudgement,
+    Judgement,
     MetricResult,
     ProgramOutput,
     RunCommand,

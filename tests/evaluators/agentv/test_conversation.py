@@ -12,9 +12,9 @@ from agentci.evaluators.agentv.conversation import (
     ConversationTurn,
     split_rounds,
 )
-from agentci.model.json import JsonObject
 from agentci.model.requests import ConstantJudgement, RunCommand
 from agentci.model.trace import Message, ToolUse, Transcript
+from agentci.model.values import JsonObject
 from tests.evaluators.agentv.agentv_cases import case, suite_of
 
 SYSTEM = {"role": "system", "content": "s"}

@@ -10,7 +10,6 @@ from agentci.config.suite import Suite
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.evaluator import Evaluator
 from agentci.model.case import Case
-from agentci.model.judgement import Judgement
 from agentci.model.judges import (
     AggregateVerdict,
     AskModel,
@@ -19,7 +18,7 @@ from agentci.model.judges import (
     RequiredJudge,
     Verdict,
 )
-from agentci.model.requests import Compose, ConstantJudgement, ProgramOutput, RunCommand
+from agentci.model.requests import Compose, ConstantJudgement, Judgement, ProgramOutput, RunCommand
 from agentci.model.trace import Message, ToolUse, Transcript
 from tests.evaluators.agentv.agentv_cases import case, program_output, run_with_answer, suite_of
 

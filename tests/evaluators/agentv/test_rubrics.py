@@ -6,7 +6,6 @@ import pytest
 
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import Evaluator
-from agentci.model.judgement import Judgement
 from agentci.model.judges import (
     AggregateVerdict,
     AskModel,
@@ -16,6 +15,7 @@ from agentci.model.judges import (
     ScoreValue,
     Verdict,
 )
+from agentci.model.requests import Judgement
 from tests.evaluators.agentv.agentv_cases import case, run_with_answer, run_with_tools, suite_of
 
 JUDGE = {"command": ["judge"]}

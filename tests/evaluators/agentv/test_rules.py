@@ -10,8 +10,7 @@ from agentci.evaluators.agentv.field_accuracy import parse_day
 from agentci.evaluators.agentv.findings import get_recorded_run
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.model.case import Case
-from agentci.model.judgement import Judgement
-from agentci.model.requests import ProgramOutput, RunProgram
+from agentci.model.requests import Judgement, ProgramOutput, RunProgram
 from agentci.model.trace import TokenUsage, Trace, Transcript
 from tests.evaluators.agentv.agentv_cases import (
     PLACE,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.model.judgement import Judgement
+from agentci.model.requests import Judgement
 from agentci.model.trace import ToolUse
 from tests.evaluators.agentv.agentv_cases import evaluate, run_with_tools
 

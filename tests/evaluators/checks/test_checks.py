@@ -11,10 +11,7 @@ from agentci.evaluators.checks.registry import CHECKS, build_check
 from agentci.evaluators.evaluator_type import TextFile
 from agentci.evaluators.fields import TokenPriceSpec
 from agentci.model.case import Case, Expectation
-from agentci.model.json import Json
-from agentci.model.judgement import Judgement
-from agentci.model.problem import Place
-from agentci.model.requests import ConstantJudgement, Skip
+from agentci.model.requests import ConstantJudgement, Judgement, Skip
 from agentci.model.trace import (
     ModelStep,
     SubagentRun,
@@ -24,6 +21,7 @@ from agentci.model.trace import (
     Trace,
     Turn,
 )
+from agentci.model.values import Json, Place
 
 PLACE = Place(file="config.yaml", line=3)
 SCHEMA = '{"type": "object", "required": ["a"]}'

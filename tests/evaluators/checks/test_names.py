@@ -3,7 +3,7 @@
 import pytest
 
 from agentci.evaluators.checks.names import ALIASES, CHECK_NAMES, find_alias, name_checks
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentevals.builtin import include_subagents, make_builtin_evaluator
-from agentci.model.problem import Place
 from agentci.model.trace import SubagentRun, ToolCall, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 
 
 def turn(*names: str) -> Turn:

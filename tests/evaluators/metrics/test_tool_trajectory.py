@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
 from agentci.evaluators.metrics.tool_trajectory import measure
-from agentci.model.json import Json, JsonObject
 from agentci.model.trace import ToolCall, Turn
+from agentci.model.values import Json, JsonObject
 
 A, B, C = (ToolCall(name=name, args={}) for name in "abc")
 CALLS = st.lists(st.sampled_from([A, B, C]), max_size=4)

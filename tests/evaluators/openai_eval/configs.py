@@ -10,10 +10,9 @@ from agentci.config.suite import read_suite
 from agentci.config.yaml_document import read_yaml
 from agentci.evaluators.evaluator import Evaluator
 from agentci.model.case import Case, EvalCase
-from agentci.model.judgement import Judgement
-from agentci.model.problem import Place
-from agentci.model.requests import Compose, ConstantJudgement, Response, Task
+from agentci.model.requests import Compose, ConstantJudgement, Judgement, Response, Task
 from agentci.model.trace import ToolCall, Trace, Turn
+from agentci.model.values import Place
 from tests.helpers.programs import AnyPrograms
 
 PLACE = Place(file="recording.json", line=1)

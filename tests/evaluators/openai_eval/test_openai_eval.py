@@ -6,8 +6,7 @@ import pytest
 
 from agentci.errors import EvaluatorError
 from agentci.model.case import Case, DatasetRow
-from agentci.model.judgement import Judgement
-from agentci.model.requests import Skip
+from agentci.model.requests import Judgement, Skip
 from agentci.model.trace import ToolCall
 from agentci.model.values import replace
 from tests.evaluators.openai_eval.configs import PLACE, a_case, evaluator, judged

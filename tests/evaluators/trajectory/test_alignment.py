@@ -17,7 +17,7 @@ from agentci.evaluators.trajectory.align import (
 )
 from agentci.evaluators.trajectory.expectation import read_trajectory
 from agentci.evaluators.trajectory.match import RecordedCall, match_calls
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 Alignment = Mapping[int, int]
 

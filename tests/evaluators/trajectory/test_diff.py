@@ -8,7 +8,7 @@ from agentci.evaluators.checks.trajectory import (
 )
 from agentci.evaluators.trajectory.expectation import read_trajectory
 from agentci.evaluators.trajectory.match import RecordedCall, match_calls
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 def show(written: Json, *calls: RecordedCall) -> list[str]:

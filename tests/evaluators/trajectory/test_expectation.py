@@ -10,7 +10,7 @@ from agentci.evaluators.trajectory.expectation import (
     read_trajectory,
 )
 from agentci.evaluators.trajectory.match import RecordedCall, match_calls
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 def problems_of(written: Any) -> list[tuple[tuple[str | int, ...], str, str | None]]:

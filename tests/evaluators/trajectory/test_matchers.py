@@ -10,7 +10,7 @@ from agentci.evaluators.trajectory.matchers import (
     MatcherReader,
     format_value,
 )
-from agentci.model.json import Json
+from agentci.model.values import Json
 
 
 def accepts(written: Json, found: Found) -> bool:

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from agentci.errors import RecordingError
-from agentci.model.problem import Place
 from agentci.model.trace import Message, TokenUsage, ToolCall, ToolResponse, ToolUse, Trace, Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from agentci.recordings.agentv.read import read_first_value, read_recorded_runs
 from agentci.recordings.agentv.recorded_run import (
     RecordedRun,

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.model.problem import Place
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
+from agentci.model.values import Place
 from agentci.recordings.telemetry.spans import LogRecord, Span
 from agentci.recordings.telemetry.stored_trace import (
     pack_records,

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import pytest
 
 from agentci.errors import RecordingError
-from agentci.model.problem import Place, Problem
 from agentci.model.trace import TokenUsage, Trace, Turn
+from agentci.model.values import Place, Problem
 from tests.recordings.transcripts.transcript_files import describe_turns, read_text
 
 ASK: dict[str, Any] = {"role": "user", "content": "Hi"}

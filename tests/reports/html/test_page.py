@@ -9,9 +9,8 @@ import pytest
 from lxml import etree
 
 from agentci.model.gate import PolicyChange, PolicyComparison
-from agentci.model.problem import Place, Problem
 from agentci.model.result import CallPayload, EvaluatorCalls, Provenance, Report, Status
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
 from agentci.reports.html.page import SCRIPTS
 from agentci.reports.json_report import JsonReport

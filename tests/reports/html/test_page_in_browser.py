@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import pytest
 
 from agentci.model.gate import CheckChange, CheckClasses, PolicyChange, PolicyComparison
-from agentci.model.problem import Place, Problem
 from agentci.model.result import CallPayload, EvaluatorCalls, Report
-from agentci.model.values import replace
+from agentci.model.values import Place, Problem, replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
 from agentci.reports.run_content import encode_content

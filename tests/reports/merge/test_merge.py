@@ -6,11 +6,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.model.choices import FAIL_ON_CHOICES, FailOn
 from agentci.model.gate import Gate, GatePolicy, GateThresholds
-from agentci.model.problem import Problem
 from agentci.model.result import CheckResult, Report, Shard, ShardInfo
-from agentci.model.values import replace
+from agentci.model.values import FAIL_ON_CHOICES, FailOn, Problem, replace
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.report_files import ReportFile
 from tests.helpers.building import values

@@ -10,10 +10,9 @@ from hypothesis import assume, given
 from agentci._util.workspace import ResolvedPath
 from agentci.errors import InputError
 from agentci.gate.comparison import compare_runs
-from agentci.model.problem import Place
 from agentci.model.result import BaselineCheck, CheckResult, Report, TrialRecord, TrialScore
 from agentci.model.trace import Turn
-from agentci.model.values import replace
+from agentci.model.values import Place, replace
 from agentci.reports.console import render_console
 from agentci.reports.contents import MAX_FIELD_CHARACTERS, StoredContents
 from agentci.reports.job_summary import SummaryReport

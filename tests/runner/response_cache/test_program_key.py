@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.runner.response_cache.program_key import Interpreters, list_package_folders
 from tests.helpers.support import PATH
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
 from agentci.recordings.telemetry.messages import parse_messages

@@ -6,7 +6,7 @@ They are Haystack, Mastra and Genkit.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.json_input import iterate_objects

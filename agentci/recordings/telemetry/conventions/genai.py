@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci.model.json import Json, JsonObject
-from agentci.model.values import replace
+from agentci.model.values import Json, JsonObject, replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.json_input import parse_json_or_text
 from agentci.recordings.telemetry.messages import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentci.model.json import Json, JsonObject
+from agentci.model.values import Json, JsonObject
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.messages import SpanMessages

@@ -8,8 +8,7 @@ functions with a type.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci.model.json import Json
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.json_input import parse_json_or_text

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
 from agentci.recordings.telemetry.spans import Span, SpanEvent, SpanReading, classify_span
