@@ -17,7 +17,7 @@ from agentci.recordings.exports import EXPORT_FORMATS
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, Convention
 from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
 from scripts.config_reference import checks_reference, config_reference, graders_reference
-from scripts.framework_pages import PAGES, frameworks_table, render_page
+from scripts.framework_sections import framework_sections, frameworks_table
 
 ROOT = Path(__file__).parent.parent
 CONFIG_HELP = "Configs to run: files, folders or globs. By default all that are found."
@@ -69,10 +69,10 @@ def generated() -> Mapping[Path, str]:
         ROOT / "docs/transcripts.md": _replaced(
             ROOT / "docs/transcripts.md", {"formats": transcript_formats}
         ),
-        ROOT / "docs/frameworks/README.md": _replaced(
-            ROOT / "docs/frameworks/README.md", {"frameworks": frameworks_table}
+        ROOT / "docs/frameworks.md": _replaced(
+            ROOT / "docs/frameworks.md",
+            {"frameworks": frameworks_table, "set-ups": framework_sections},
         ),
-        **{ROOT / f"docs/frameworks/{page.name}.md": render_page(page) for page in PAGES},
     }
 
 

@@ -23,20 +23,20 @@ from agentci.record.request_file import FORMAT, UNNAMED, make_file_name
 from agentci.recordings.registry import detect_format_name, read_recording
 from agentci.recordings.runs import convert_run, group_runs
 
-# Packages of agents, and the page that says how they are recorded.
+# Packages of agents, and the section of docs/frameworks.md that says how they are recorded.
 FRAMEWORKS: Final[Mapping[str, str]] = {
-    "google-adk": "adk",
-    "openai-agents": "openai-agents",
-    "langgraph": "langchain",
-    "langchain": "langchain",
+    "google-adk": "google-adk",
+    "openai-agents": "openai-agents-sdk",
+    "langgraph": "langchain-and-langgraph",
+    "langchain": "langchain-and-langgraph",
     "pydantic-ai": "pydantic-ai",
-    "strands-agents": "strands",
+    "strands-agents": "strands-agents",
     "crewai": "crewai",
-    "llama-index": "llama-index",
-    "agent-framework": "agent-framework",
+    "llama-index": "llamaindex",
+    "agent-framework": "microsoft-agent-framework",
     "semantic-kernel": "semantic-kernel",
     "autogen-agentchat": "autogen",
-    "ai": "vercel-ai",
+    "ai": "vercel-ai-sdk",
     # Those above use them.
     "anthropic": "anthropic-sdk",
     "openai": "openai-sdk",

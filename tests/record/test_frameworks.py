@@ -12,7 +12,7 @@ import pytest
 import uv
 
 from examples.agents.mock_model import mock_model
-from scripts.framework_pages import PAGES
+from scripts.framework_sections import PAGES
 from tests.helpers.support import ROOT
 from tests.record.recorded import KEY, OUT, describe, make_environment, read_traces
 from tests.services.servers import MODULES, NODE

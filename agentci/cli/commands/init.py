@@ -141,8 +141,8 @@ def _describe(project: Project) -> Iterator[str]:
     elif not (project.command or project.traces or project.configs):
         yield "found no agent"
     if project.framework and not project.traces:
-        page = FRAMEWORKS[project.framework]
-        yield f"how {project.framework} is recorded: docs/frameworks/{page}.md"
+        anchor = FRAMEWORKS[project.framework]
+        yield f"how to record {project.framework}: docs/frameworks.md#{anchor}"
 
 
 def _decide(project: Project, ask: Ask | None) -> _Answers:

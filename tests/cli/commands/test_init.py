@@ -70,7 +70,7 @@ REPOSITORIES: Mapping[str, tuple[Mapping[str, str], str, Mapping[str, object]]] 
             "src/agent.py": "root_agent = 1\n",
             "tests/a.test.json": eval_set(),
         },
-        "docs/frameworks/adk.md",
+        "docs/frameworks.md#google-adk",
         {"record": "python src/agent.py", "replay": True},
     ),
     "node": (

@@ -1,4 +1,4 @@
-"""What the pages of docs/frameworks/ say is true of the recordings that they name."""
+"""What docs/frameworks.md says is true of the recordings that its sections name."""
 
 import ast
 import json
@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from scripts.framework_pages import PAGES, Page, render_page
+from agentci.cli.project import FRAMEWORKS
+from scripts.framework_sections import PAGES, Page, make_anchor, render_section
+from tests.helpers.documents import snippets
 from tests.helpers.support import ROOT, run_agentci
 
+PAGE = ROOT / "docs/frameworks.md"
 RECORDINGS = ROOT / "tests/recordings/frameworks"
 # An agent that fails does not answer.
 FAILING = "error.jsonl.gz"
@@ -58,7 +61,7 @@ def test_named_recording_is_complete(page: Page, folder: Path) -> None:
             for each in shown["instrumentations"]
             if each["conventions"] and each["scope"] not in OTHER_SCOPES
         } - {""}
-        assert all(version in render_page(page) for version in versions)
+        assert all(version in render_section(page) for version in versions)
     assert calls
 
 
@@ -71,22 +74,22 @@ def test_recording_without_switches_lacks_content_and_names_them(page: Page, fol
             assert all(f"{name}=" in case["not_captured"] for name in variables)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page_is_up_to_date_and_its_code_is_valid(page: Page) -> None:
-    text = (ROOT / f"docs/frameworks/{page.name}.md").read_text()
-    assert text == render_page(page), "run `make docs`"
-    ((language, code),) = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    if language == "python":
-        names = {
-            alias.name
-            for node in ast.walk(ast.parse(code))
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
-        assert all(re.search(rf"\b{name}\b", code.replace(f"import {name}", "")) for name in names)
+@pytest.mark.parametrize("code", snippets(PAGE, "python"))
+def test_code_is_valid_and_uses_what_it_imports(code: str) -> None:
+    names = {
+        alias.name
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert all(re.search(rf"\b{name}\b", code.replace(f"import {name}", "")) for name in names)
 
 
-def test_conversations_are_joined_as_the_page_says() -> None:
+def test_init_names_sections_that_exist() -> None:
+    assert {*FRAMEWORKS.values()} <= {make_anchor(page) for page in PAGES}
+
+
+def test_conversations_are_joined_as_documented() -> None:
     for page in PAGES:
         for name in page.complete:
             path = RECORDINGS / name / "twoturn.jsonl.gz"
