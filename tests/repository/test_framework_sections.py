@@ -74,7 +74,7 @@ def test_recording_without_switches_lacks_content_and_names_them(page: Page, fol
             assert all(f"{name}=" in case["not_captured"] for name in variables)
 
 
-@pytest.mark.parametrize("code", snippets(PAGE, "python"))
+@pytest.mark.parametrize("code", tuple(snippets(PAGE, "python")))
 def test_code_is_valid_and_uses_what_it_imports(code: str) -> None:
     names = {
         alias.name
