@@ -21,8 +21,10 @@ FOREIGN_INPUT: Final = {
     "re": ("regex of AgentV", "compiled within the limits, matched in the sandbox"),
     "ast, symtable": (
         "formulas, Python programs, calls that smolagents writes as text",
-        "never compiled; formulas of 2,000 characters and depth 50, modules of 256 KiB, calls of "
-        "1 MiB with values of JSON",
+        (
+            "never compiled; formulas of 2,000 characters and depth 50, modules of 256 KiB, calls "
+            "of 1 MiB with values of JSON"
+        ),
     ),
     "yaml": ("configs", "events only, 100,000 values, depth 64, aliases counted"),
     "json, msgspec, csv": ("files, output, tables", "limits of size, digits, depth and cells"),
