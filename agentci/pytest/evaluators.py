@@ -61,7 +61,7 @@ from agentci.pytest.configs import (
     GraderFunction,
 )
 from agentci.recordings.dataset import extract_tool_definitions, extract_turn
-from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.json_documents import DocumentFormatError
 
 AGENT_RESPONSE_HINT: Final = (
     'an agent returns text, or {"response": "...", "tool_calls": [...], "tool_definitions": [...]}'

@@ -21,9 +21,8 @@ from agentci.model.case import (
 )
 from agentci.model.trace import ToolCall, Turn
 from agentci.model.values import Json, JsonObject, Place, Problem
-from agentci.recordings.json_documents import Document, read_documents
+from agentci.recordings.json_documents import Document, DocumentFormatError, read_documents
 from agentci.recordings.telemetry.json_input import MAX_DEPTH, parse_nested_json
-from agentci.recordings.trace_format import DocumentFormatError
 
 ID_COLUMN, ITEM_COLUMN, SAMPLE_COLUMN = "id", "item", "sample"
 EXAMPLE_ROW: Final = (

@@ -6,9 +6,9 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.model.values import Json, JsonObject
+from agentci.recordings.json_documents import DocumentFormatError
 from agentci.recordings.telemetry.semconv import ReadAttributes
 from agentci.recordings.telemetry.spans import TelemetryRecord
-from agentci.recordings.trace_format import DocumentFormatError
 
 
 class ExportFormat(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from agentci._util.text.format import format_count
 from agentci.model.trace import Trace, Turn
-from agentci.recordings.runs import RunGroup, convert_run
+from agentci.recordings.runs import RunGroup, TranscriptGroup, convert_run
 from agentci.recordings.telemetry.conventions.registry import (
     CONVENTION_ATTRIBUTES,
     GENAI,
@@ -24,7 +24,6 @@ from agentci.recordings.telemetry.semconv import (
 )
 from agentci.recordings.telemetry.spans import Span
 from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, load_tree
-from agentci.recordings.transcripts.store import TranscriptGroup
 
 MAX_EXAMPLES: Final = 3
 # Names of attributes are counted up to this number; a recording has few, unless they are made up.

@@ -5,11 +5,11 @@ from typing import Final
 
 from agentci.model.values import Json, JsonObject
 from agentci.recordings import otlp
+from agentci.recordings.json_documents import DocumentFormatError
 from agentci.recordings.otlp import clean_json_value, intern_short_text
 from agentci.recordings.telemetry import semconv, spans
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float, parse_int64
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
-from agentci.recordings.trace_format import DocumentFormatError
 
 name: Final = "jaeger-json"
 

@@ -10,10 +10,10 @@ from typing import Final, TypeGuard
 
 from agentci._util.text.json_text import is_shallow
 from agentci.model.values import Json, JsonObject
+from agentci.recordings.json_documents import DocumentFormatError
 from agentci.recordings.telemetry import json_input, semconv, spans
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64, parse_json_or_text
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
-from agentci.recordings.trace_format import DocumentFormatError
 
 TRACE_ID_BYTES: Final = 16
 SPAN_ID_BYTES: Final = 8

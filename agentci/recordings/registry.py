@@ -24,24 +24,25 @@ from agentci.recordings.foreign import (
 )
 from agentci.recordings.json_documents import (
     Document,
+    DocumentFormatError,
     TextLine,
+    TraceFormat,
     make_nesting_error,
+    make_recording_error,
     make_text_error,
     refuse_text,
 )
-from agentci.recordings.runs import StoredRun
+from agentci.recordings.runs import StoredRun, store_transcripts
 from agentci.recordings.telemetry.conventions.registry import READ_ATTRIBUTES
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
 from agentci.recordings.telemetry.spans import SkippedInput, TelemetryRecord
 from agentci.recordings.telemetry.stored_trace import TraceSpool, store_traces
-from agentci.recordings.trace_format import DocumentFormatError, TraceFormat, make_recording_error
-from agentci.recordings.transcripts.store import store_transcripts
+from agentci.recordings.transcripts.reader import TranscriptRun
 from agentci.recordings.transcripts.table import (
     TRANSCRIPT_FORMATS,
     TranscriptFormat,
     detect_transcript,
 )
-from agentci.recordings.transcripts.transcript_run import TranscriptRun
 
 MAX_HEAD_BYTES: Final = 4096
 
@@ -113,13 +114,13 @@ def _read_messages(messages: Iterator[JsonObject], file: str) -> Iterator[Docume
 
 def _find_node_value(file: str, text: str, start: int) -> tuple[Json, int] | None:
     """Return what Node's console exporters print at a position of a text."""
-    from agentci.recordings import node_inspect  # noqa: PLC0415 (most runs do not need it)
+    from agentci.recordings import otel_console  # noqa: PLC0415 (most runs do not need it)
 
-    if node_inspect.NODE_OBJECT.match(text, start) is None:
+    if otel_console.NODE_OBJECT.match(text, start) is None:
         return None
     try:
-        return node_inspect.parse_node_object(text, start)
-    except node_inspect.NodeTextError as error:
+        return otel_console.parse_node_object(text, start)
+    except otel_console.NodeTextError as error:
         raise _make_node_error(file, text, error.position, str(error)) from None
 
 

@@ -24,10 +24,9 @@ from agentci.evaluators.metrics import tool_trajectory
 from agentci.model.case import Dataset, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import COMMAND_LINE, Problem
-from agentci.recordings.json_documents import MAX_RECORDING_BYTES
+from agentci.recordings.json_documents import MAX_RECORDING_BYTES, point_to_show
 from agentci.recordings.registry import AUTO, read_recording
 from agentci.recordings.runs import RunGroup, StoredRun, convert_run, group_runs
-from agentci.recordings.trace_format import point_to_show
 from agentci.runner.load_configs import LoadedSuite, find_eval_sets
 from agentci.runner.load_eval_sets import load_eval_sets
 from agentci.runner.select_runs import drop_inactive_traces, list_label_names, select_runs

@@ -23,7 +23,7 @@ from agentci.model.program import Agent
 from agentci.model.result import TrialSettings
 from agentci.model.trace import Trace
 from agentci.model.values import COMMAND_LINE, Json, Place, Problem, replace
-from agentci.recordings.agentv.read import (
+from agentci.recordings.agentv_outputs import (
     INDEX_FOLDER,
     IndexEntry,
     is_index_row,
@@ -34,19 +34,19 @@ from agentci.recordings.agentv.read import (
     read_first_value,
     read_recorded_runs,
 )
-from agentci.recordings.agentv.recorded_run import (
+from agentci.recordings.agentv_run import (
     RecordedRun,
     convert_trace_to_run,
     convert_transcript_to_turn,
 )
 from agentci.recordings.json_documents import (
     MAX_RECORDING_BYTES,
+    point_to_show,
     read_documents,
     unpack_content,
 )
 from agentci.recordings.registry import AUTO, FORMATS, detect_format_name, read_recording
 from agentci.recordings.runs import StoredRun, convert_run, group_runs
-from agentci.recordings.trace_format import point_to_show
 from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.select_runs import drop_inactive_traces
 

@@ -38,8 +38,8 @@ from agentci.model.program import Agent
 from agentci.model.requests import LOCAL_EXECUTOR, ProgramOutput, RunCommand
 from agentci.model.result import CheckResult
 from agentci.model.values import Problem, replace
-from agentci.recordings.agentv.read import read_recorded_runs
-from agentci.recordings.agentv.recorded_run import RecordedRun, make_run_row
+from agentci.recordings.agentv_outputs import read_recorded_runs
+from agentci.recordings.agentv_run import RecordedRun, make_run_row
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.runner import load_outputs
 from agentci.runner.check import Check

@@ -25,8 +25,8 @@ from agentci.model.case import AgentvCase, Case, Rubric
 from agentci.model.judges import ScoreSchema
 from agentci.model.trace import Message, ToolCall, Trace, Transcript, Turn
 from agentci.model.values import Place
-from agentci.recordings.agentv.read import read_recorded_runs
-from agentci.recordings.agentv.recorded_run import convert_transcript_to_turn, make_run_row
+from agentci.recordings.agentv_outputs import read_recorded_runs
+from agentci.recordings.agentv_run import convert_transcript_to_turn, make_run_row
 from agentci.sdk import EvalInput, NotRecordedError
 
 PLACE = Place(file="e")

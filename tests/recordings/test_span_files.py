@@ -25,7 +25,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from agentci.errors import RecordingError
 from agentci.model.trace import Trace
-from agentci.recordings.node_inspect import NodeTextError, is_left_out, parse_node_object
+from agentci.recordings.otel_console import NodeTextError, is_left_out, parse_node_object
 from agentci.recordings.registry import detect_format_name, is_recording
 from tests.fuzz.targets import limited_time
 from tests.recordings.span_text import print_spans

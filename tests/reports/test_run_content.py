@@ -20,7 +20,7 @@ from agentci.model.trace import (
     Turn,
 )
 from agentci.model.values import Place, replace
-from agentci.recordings.agentv.recorded_run import convert_transcript_to_turn
+from agentci.recordings.agentv_run import convert_transcript_to_turn
 from agentci.reports.run_content import decode_content, encode_content, make_run_content
 
 PLACE = Place(file="t.json")

@@ -18,7 +18,7 @@ from agentci.config.agentv.tree import (
 from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, plain_data
 from agentci.errors import InputError
 from agentci.model.values import Problem
-from agentci.recordings.agentv.recorded_run import make_prompt_case_id
+from agentci.recordings.agentv_run import make_prompt_case_id
 
 PROMPTS_KEY: Final = "prompts"
 TEXT_KEYS: Final = ("messages", "prompt", "raw", "content", "template")

@@ -28,17 +28,15 @@ from agentci.recordings.telemetry.conventions.registry import RUN_OUTPUT_ATTRIBU
 from agentci.recordings.telemetry.grouping import TraceGroup, find_conversation_id, load_trees
 from agentci.recordings.telemetry.messages import SpanMessages
 from agentci.recordings.telemetry.missing_content import explain_missing_content
-from agentci.recordings.telemetry.span_roles import (
+from agentci.recordings.telemetry.span_views import (
     AGENT_KINDS,
     ModelCall,
-    TurnSpans,
-    find_parentless_views,
-    group_spans_by_root,
-)
-from agentci.recordings.telemetry.span_views import (
     ModelCallUsage,
     SpanView,
+    TurnSpans,
+    find_parentless_views,
     find_unread_attributes,
+    group_spans_by_root,
     make_span_views,
 )
 from agentci.recordings.telemetry.spans import OperationKind, Span, SpanTree

@@ -15,13 +15,13 @@ from agentci.model.values import replace
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.conventions.registry import SESSION_ATTRIBUTES
 from agentci.recordings.telemetry.messages import SpanMessage, SpanMessages
-from agentci.recordings.telemetry.span_roles import (
+from agentci.recordings.telemetry.span_views import (
     ModelCall,
     find_model_calls,
     group_spans_by_root,
+    make_span_views,
     sort_model_calls,
 )
-from agentci.recordings.telemetry.span_views import make_span_views
 from agentci.recordings.telemetry.spans import Span, SpanTree, find_identifier, merge_trees
 from agentci.recordings.telemetry.stored_trace import StoredTrace, TraceSpool, load_tree
 

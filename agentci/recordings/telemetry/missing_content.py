@@ -24,8 +24,7 @@ from agentci.recordings.telemetry.messages import (
     find_unread_parts,
     is_tool_call_reason,
 )
-from agentci.recordings.telemetry.span_roles import ModelCall
-from agentci.recordings.telemetry.span_views import SpanView
+from agentci.recordings.telemetry.span_views import ModelCall, SpanView
 from agentci.recordings.telemetry.tool_calls import EMPTY_VALUES, ToolInvocation, ToolRun
 from agentci.recordings.telemetry.turns import PartialTurn
 

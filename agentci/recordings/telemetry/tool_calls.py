@@ -13,8 +13,7 @@ from agentci.model.values import Json, replace
 from agentci.recordings.telemetry import messages, semconv
 from agentci.recordings.telemetry.json_input import parse_value
 from agentci.recordings.telemetry.messages import ToolCallPart, ToolResponsePart
-from agentci.recordings.telemetry.span_roles import ModelCall, SpanNode
-from agentci.recordings.telemetry.span_views import SpanView, merge_failures
+from agentci.recordings.telemetry.span_views import ModelCall, SpanNode, SpanView, merge_failures
 
 # Beginnings of span names that are followed by the name of the tool.
 _NAME_PREFIXES: Final = ("execute_tool", semconv.MCP_TOOL_CALL)

@@ -6,10 +6,9 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.model.values import replace
-from agentci.recordings.telemetry import messages, span_roles, tool_calls
+from agentci.recordings.telemetry import messages, span_views, tool_calls
 from agentci.recordings.telemetry.messages import has_content, is_tool_call_reason
-from agentci.recordings.telemetry.span_roles import ModelCall, TurnSpans
-from agentci.recordings.telemetry.span_views import SpanView
+from agentci.recordings.telemetry.span_views import ModelCall, SpanView, TurnSpans
 from agentci.recordings.telemetry.tool_calls import ToolRun
 
 
@@ -62,7 +61,7 @@ class PartialTurn(Struct, frozen=True, kw_only=True):
 
 def make_partial_turn(turn_spans: TurnSpans) -> PartialTurn:
     """Build a turn from the spans below one root."""
-    anchor, found = turn_spans.root, span_roles.find_model_calls(turn_spans.members)
+    anchor, found = turn_spans.root, span_views.find_model_calls(turn_spans.members)
     spans = [node.view.span for node in turn_spans.members]
     return PartialTurn(
         trace_id=anchor.span.trace_id,
@@ -90,7 +89,7 @@ def merge_partial_turns(first: PartialTurn, later: PartialTurn) -> PartialTurn:
         end=max(first.end, later.end),
         question=later.question if first.question is None else first.question,
         answer=later.answer or first.answer,
-        calls=span_roles.sort_model_calls([*first.calls, *later.calls]),
+        calls=span_views.sort_model_calls([*first.calls, *later.calls]),
         runs=(*first.runs, *later.runs),
         failed=first.failed or later.failed,
     )

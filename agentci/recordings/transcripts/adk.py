@@ -4,21 +4,21 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_json_or_text
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.openai_chat import describe_role
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import MessageListBuilder, TurnBuilder
-from agentci.recordings.transcripts.unread import looks_like_call
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.provider_messages import describe_role
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     UsageSum,
     as_object,
     as_text,
     find_text,
     iterate_first_objects,
+    looks_like_call,
     make_step,
 )
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder, TurnBuilder
 
 _TOKEN_COUNTS: Final = (
     "prompt_token_count",

@@ -7,14 +7,13 @@ from typing import Final
 from agentci._util.text.format import format_count
 from agentci.model.trace import SubagentRun, TokenUsage
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts.codex import is_injected as is_injected_by_codex
 from agentci.recordings.transcripts.gemini import is_injected as is_injected_by_gemini
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder, summarize_warnings
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     UsageSum,
     as_object,
     as_text,
@@ -25,6 +24,7 @@ from agentci.recordings.transcripts.values import (
     make_usage,
     parse_cost,
 )
+from agentci.recordings.transcripts.turn_builder import TurnBuilder, summarize_warnings
 
 _VERSION: Final = re.compile(r"ATIF-v\d+\.\d+")
 _AGENT_SOURCE: Final = "agent-"

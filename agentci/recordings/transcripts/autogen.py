@@ -6,11 +6,11 @@ from typing import Final
 
 from agentci._util.text.json_text import dumps_readable
 from agentci.model.values import Json, JsonObject
+from agentci.recordings.json_documents import DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts import openai_chat
+from agentci.recordings.transcripts import provider_messages
+from agentci.recordings.transcripts.reader import as_object, as_text, join_text, make_step
 from agentci.recordings.transcripts.turn_builder import MessageListBuilder
-from agentci.recordings.transcripts.values import as_object, as_text, join_text, make_step
 
 CODE_TOOL: Final = "code_execution"
 _STRUCTURED: Final = "StructuredMessage"
@@ -108,9 +108,9 @@ def add_history_message(run: MessageListBuilder, message: JsonObject) -> None:
         elif content:  # the automatic reply of a user proxy is empty
             run.add_question(content)
     elif role == "user":
-        openai_chat.add_message(run, {**message, "role": "assistant"})
+        provider_messages.add_openai_message(run, {**message, "role": "assistant"})
     else:
-        openai_chat.add_message(run, message)
+        provider_messages.add_openai_message(run, message)
 
 
 def prepare(messages: Sequence[JsonObject]) -> Sequence[JsonObject]:

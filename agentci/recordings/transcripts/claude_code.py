@@ -6,18 +6,17 @@ from typing import Final
 
 from agentci.model.trace import SubagentRun
 from agentci.model.values import Json, JsonObject, replace
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_finite_float
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.anthropic_messages import (
-    add_answer,
-    add_results,
+from agentci.recordings.transcripts.provider_messages import (
+    add_anthropic_answer,
+    add_anthropic_results,
     has_question,
     make_message_step,
 )
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder, summarize_warnings
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     UsageSum,
     as_object,
     as_text,
@@ -27,6 +26,7 @@ from agentci.recordings.transcripts.values import (
     iterate_texts,
     parse_cost,
 )
+from agentci.recordings.transcripts.turn_builder import TurnBuilder, summarize_warnings
 
 # Texts that Claude Code adds as the user.
 INJECTED_TEXT: Final = re.compile(
@@ -53,7 +53,7 @@ class _Agent:
 
     def add_user(self, content: Json) -> None:
         """Add tool results, and start a turn with what the user wrote."""
-        add_results(self.turns, content)
+        add_anthropic_results(self.turns, content)
         if not has_question(content):
             return
         texts = list(iterate_texts(content))
@@ -84,7 +84,7 @@ class _Agent:
             return
         message_id = as_text(message.get("id"))
         self.turns.start_step(make_message_step(message), key=message_id)
-        add_answer(self.turns, message.get("content"), message_id=message_id)
+        add_anthropic_answer(self.turns, message.get("content"), message_id=message_id)
         usage = as_object(message.get("usage"))
         given, produced = usage.get("input_tokens"), usage.get("output_tokens")
         self.usage.add(message_id, given, produced, usage.get("cache_read_input_tokens"))
@@ -311,7 +311,7 @@ class _ClaudeStream:
         if record.get("type") == "assistant":
             agent.add_assistant(message, record.get("error"))
         elif record.get("isSynthetic") is True:
-            add_results(agent.turns, message.get("content"))
+            add_anthropic_results(agent.turns, message.get("content"))
         else:
             agent.add_user(message.get("content"))
 

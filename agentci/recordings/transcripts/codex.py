@@ -6,19 +6,17 @@ from typing import Final
 
 from agentci._util.text.json_text import is_shallow
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import (
     iterate_objects,
     parse_int64,
     parse_json_or_text,
     parse_nested_json,
 )
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.openai_responses import add_call_item, read_message_texts
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
-from agentci.recordings.transcripts.unread import looks_like_call
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.provider_messages import add_call_item, read_message_texts
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     as_object,
     as_text,
     collect_records,
@@ -26,8 +24,10 @@ from agentci.recordings.transcripts.values import (
     find_text,
     iterate_first_objects,
     join_text,
+    looks_like_call,
     make_usage,
 )
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
 
 # Texts that Codex adds as the user.
 _INJECTED: Final = re.compile(

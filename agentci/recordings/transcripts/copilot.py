@@ -7,13 +7,11 @@ from typing import Final
 
 from agentci.model.trace import SubagentRun
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
-from agentci.recordings.transcripts.unread import looks_like_call
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     UsageSum,
     as_object,
     as_text,
@@ -21,8 +19,10 @@ from agentci.recordings.transcripts.values import (
     find_text,
     iterate_first_objects,
     join_text,
+    looks_like_call,
     make_step,
 )
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
 
 # The CLI replaces the values of secrets by this, wherever they occur.
 _MASK: Final = "******"

@@ -5,14 +5,12 @@ from typing import Final
 
 from agentci.model.trace import SubagentRun
 from agentci.model.values import Json, JsonObject, replace
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects, parse_int64
-from agentci.recordings.trace_format import DocumentFormatError
 from agentci.recordings.transcripts import adk
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
-from agentci.recordings.transcripts.unread import looks_like_call
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     UsageSum,
     as_object,
     as_text,
@@ -21,9 +19,11 @@ from agentci.recordings.transcripts.values import (
     find_text,
     iterate_first_objects,
     iterate_texts,
+    looks_like_call,
     make_step,
     make_usage,
 )
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
 
 _CONTEXT: Final = "<session_context>"
 

@@ -6,26 +6,17 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts import (
-    adk,
-    ai_sdk,
-    anthropic_messages,
-    autogen,
-    haystack,
-    langchain,
-    llama_index,
-    openai_chat,
-    openai_responses,
-    pydantic_ai,
-    semantic_kernel,
+from agentci.recordings.transcripts import adk, autogen, library_messages, provider_messages
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
+    as_object,
+    as_text,
+    check_message,
 )
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
 from agentci.recordings.transcripts.turn_builder import MessageListBuilder
-from agentci.recordings.transcripts.unread import check_message
-from agentci.recordings.transcripts.values import as_object, as_text
 
 CHAT_ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
@@ -59,37 +50,50 @@ MESSAGE_FORMATS: Final[Mapping[str, MessageFormat]] = {
         is_marked=autogen.is_history, add=autogen.add_history_message, prepare=autogen.find_persons
     ),
     "llama-index-messages": MessageFormat(
-        is_marked=llama_index.is_marked, add=llama_index.add_message, has_common_parts=False
-    ),
-    "haystack-messages": MessageFormat(
-        is_marked=haystack.is_marked, add=haystack.add_message, has_common_parts=False
-    ),
-    "semantic-kernel-messages": MessageFormat(
-        is_marked=semantic_kernel.is_marked,
-        add=semantic_kernel.add_message,
+        is_marked=library_messages.is_llama_message,
+        add=library_messages.add_llama_message,
         has_common_parts=False,
     ),
-    "langchain-messages": MessageFormat(is_marked=langchain.is_marked, add=langchain.add_message),
+    "haystack-messages": MessageFormat(
+        is_marked=library_messages.is_haystack_message,
+        add=library_messages.add_haystack_message,
+        has_common_parts=False,
+    ),
+    "semantic-kernel-messages": MessageFormat(
+        is_marked=library_messages.is_kernel_message,
+        add=library_messages.add_kernel_message,
+        has_common_parts=False,
+    ),
+    "langchain-messages": MessageFormat(
+        is_marked=library_messages.is_langchain_message, add=library_messages.add_langchain_message
+    ),
     "pydantic-ai-messages": MessageFormat(
-        is_marked=pydantic_ai.is_marked, add=pydantic_ai.add_message, has_common_parts=False
+        is_marked=library_messages.is_pydantic_message,
+        add=library_messages.add_pydantic_message,
+        has_common_parts=False,
     ),
     "google-genai-contents": MessageFormat(is_marked=adk.is_content, add=adk.add_content),
     "ai-sdk-ui-messages": MessageFormat(
-        is_marked=ai_sdk.is_ui_message, add=ai_sdk.add_ui_message, has_common_parts=False
+        is_marked=library_messages.is_ui_message,
+        add=library_messages.add_ui_message,
+        has_common_parts=False,
     ),
     "ai-sdk-messages": MessageFormat(
-        is_marked=ai_sdk.is_model_message, add=ai_sdk.add_model_message
+        is_marked=library_messages.is_model_message, add=library_messages.add_model_message
     ),
     "openai-responses": MessageFormat(
-        is_marked=openai_responses.is_marked, add=openai_responses.add_message
+        is_marked=provider_messages.is_response_item, add=provider_messages.add_response_item
     ),
     "anthropic-messages": MessageFormat(
-        is_marked=anthropic_messages.is_marked, add=anthropic_messages.add_message
+        is_marked=provider_messages.is_anthropic_message,
+        add=provider_messages.add_anthropic_message,
     ),
     "bedrock-converse": MessageFormat(
-        is_marked=anthropic_messages.is_converse, add=anthropic_messages.add_converse_message
+        is_marked=provider_messages.is_converse, add=provider_messages.add_converse_message
     ),
-    "openai-chat": MessageFormat(is_marked=openai_chat.is_marked, add=openai_chat.add_message),
+    "openai-chat": MessageFormat(
+        is_marked=provider_messages.is_openai_message, add=provider_messages.add_openai_message
+    ),
 }
 # Text without tool calls has this form in most of them.
 FALLBACK: Final = "openai-chat"
@@ -112,7 +116,7 @@ def make_reader(name: str) -> TranscriptReader:
 
 def find_format(document: Json) -> str | None:
     """Return the kind of messages that a document holds; None if it holds none."""
-    if openai_responses.is_response(document):
+    if provider_messages.is_response(document):
         return "openai-responses"
     for messages in find_message_lists(document):
         if found := find_list_format(messages):
@@ -148,7 +152,7 @@ def find_message_lists(document: Json) -> Iterator[Sequence[Json]]:
     elif isinstance(document, dict):
         if found := _find_wrapped_lists(document):
             yield from found
-        elif (updated := langchain.find_updated_messages(document)) is not None:
+        elif (updated := library_messages.find_updated_messages(document)) is not None:
             yield updated
         elif _is_message(document):
             yield [document]
@@ -163,7 +167,7 @@ def _find_wrapped_lists(fields: JsonObject) -> list[Sequence[Json]]:
     found = autogen.find_messages(fields)
     if found is None:
         found = _find_wrapped(fields)
-    return [*llama_index.find_message_lists(fields)] if found is None else [found]
+    return [*library_messages.find_llama_lists(fields)] if found is None else [found]
 
 
 def _find_wrapped(fields: JsonObject) -> Sequence[Json] | None:
@@ -212,7 +216,9 @@ def _check_answers(document: Json, line: int) -> None:
 
 
 def _is_graph_state(messages: Sequence[Json]) -> bool:
-    return any(langchain.is_marked(one) for one in messages if isinstance(one, dict))
+    return any(
+        library_messages.is_langchain_message(one) for one in messages if isinstance(one, dict)
+    )
 
 
 def _is_message(value: JsonObject) -> bool:
@@ -227,7 +233,7 @@ def _read_runs(documents: Iterable[Document], name: str) -> Iterator[TranscriptR
     previous: tuple[Sequence[Json], int] | None = None
     for document in documents:
         value, line = document.value, document.line
-        if openai_responses.is_response(value):
+        if provider_messages.is_response(value):
             yield _read_response(as_object(value), line)
             continue
         if not _holds_list(value):
@@ -255,7 +261,7 @@ def _read_single(value: Json, name: str, line: int) -> Sequence[Json]:
     found = next(find_message_lists(value), None)
     if found is not None:
         return found
-    if name == _GRAPH_FORMAT and langchain.is_update(value):
+    if name == _GRAPH_FORMAT and library_messages.is_update(value):
         return ()
     raise DocumentFormatError("neither a message nor a list of messages", line=line)
 
@@ -269,7 +275,9 @@ def _is_next_state(earlier: Sequence[Json], later: Sequence[Json]) -> bool:
 def _find_first_id(messages: Sequence[Json]) -> str | None:
     first = as_object(messages[0]) if messages else {}
     return (
-        as_text(first.get("id")) if autogen.is_marked(first) else langchain.find_message_id(first)
+        as_text(first.get("id"))
+        if autogen.is_marked(first)
+        else library_messages.find_message_id(first)
     )
 
 
@@ -302,7 +310,7 @@ def read_messages(messages: Sequence[Json], name: str, line: int) -> TranscriptR
 def _read_response(response: JsonObject, line: int) -> TranscriptRun:
     run = MessageListBuilder()
     try:
-        openai_responses.add_response(run, response)
+        provider_messages.add_response(run, response)
     except DocumentFormatError as error:
         raise DocumentFormatError(str(error), line=line) from None
     response_id = response.get("id")

@@ -4,23 +4,23 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import TurnBuilder
-from agentci.recordings.transcripts.unread import looks_like_call
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     UsageSum,
     as_object,
     as_text,
     find_text,
     iterate_first_objects,
     iterate_records,
+    looks_like_call,
     make_step,
     parse_cost,
     sum_costs,
 )
+from agentci.recordings.transcripts.turn_builder import TurnBuilder
 
 _STREAM_TYPES: Final = ("step_start", "text", "tool_use", "step_finish", "reasoning")
 

@@ -5,18 +5,18 @@ from typing import Final
 
 from agentci._util.text.json_text import dumps_readable
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.transcript_run import TranscriptReader, TranscriptRun
-from agentci.recordings.transcripts.turn_builder import MessageListBuilder
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.reader import (
+    TranscriptReader,
+    TranscriptRun,
     as_object,
     as_text,
     iterate_first_objects,
     join_text,
     make_step,
 )
+from agentci.recordings.transcripts.turn_builder import MessageListBuilder
 
 # The tool that a model answers with.
 _ANSWER_TOOL: Final = "final_answer"

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci.model.values import Json
-from agentci.recordings.transcripts.transcript_run import TranscriptReader
+from agentci.recordings.transcripts.reader import TranscriptReader
 
 _PACKAGE: Final = "agentci.recordings.transcripts"
 _MESSAGE_LISTS: Final = "message_lists"

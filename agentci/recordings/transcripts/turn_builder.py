@@ -8,10 +8,10 @@ from msgspec import Struct, field
 from agentci._util.text.format import format_count
 from agentci.model.trace import ModelStep, SubagentRun, ToolCall, ToolResponse, Turn
 from agentci.model.values import Json, replace
+from agentci.recordings.json_documents import DocumentFormatError
 from agentci.recordings.telemetry.json_input import parse_int64
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.transcript_run import TranscriptRun
-from agentci.recordings.transcripts.values import (
+from agentci.recordings.transcripts.reader import (
+    TranscriptRun,
     UsageSum,
     as_text,
     join_text,

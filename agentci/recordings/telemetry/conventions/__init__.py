@@ -1,1 +1,1 @@
-"""The conventions of instrumentations: each module reads the spans of one."""
+"""The conventions of instrumentations, and functions that read their spans."""

@@ -8,7 +8,7 @@ functions with a type.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentci.model.values import Json, replace
+from agentci.model.values import Json
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.conventions import api_messages
 from agentci.recordings.telemetry.json_input import parse_json_or_text
@@ -115,8 +115,7 @@ def read_laminar(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     if kind == "inference":
         given = attributes.get(semconv.INPUT_MESSAGES, given)
         returned = attributes.get(semconv.OUTPUT_MESSAGES, returned)
-    layer = _make_layer(span, kind, given, returned, {})
-    yield replace(layer, failed=span.failed) if kind == "tool" else layer
+    yield _make_layer(span, kind, given, returned, {}, failed=span.failed)
 
 
 _LANGWATCH_KINDS: Final[Mapping[str, OperationKind]] = {
@@ -138,8 +137,7 @@ def read_langwatch(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
         for name in ("input", "output")
     )
     usage = _make_usage(attributes.get("langwatch.metrics"))
-    layer = _make_layer(span, kind, given, returned, usage)
-    yield replace(layer, failed=span.failed) if kind == "tool" else layer
+    yield _make_layer(span, kind, given, returned, usage, failed=span.failed)
 
 
 def _decode(raw: Json) -> Json:
@@ -152,13 +150,18 @@ def _make_layer(
     given: Json,
     returned: Json,
     values: Mapping[str, Json],
+    *,
+    failed: bool | None = None,
 ) -> SpanReading:
     """Make the layer of a model call, a tool call, or a step around them.
 
     A step without messages, such as a span around several turns, is no workflow.
+
+    Args:
+        failed: whether the call failed, if it is of a tool; None if the tool's message says it.
     """
     if kind == "tool":
-        return _make_tool_layer(span, given, returned, values)
+        return _make_tool_layer(span, given, returned, values, failed=failed)
     inputs = api_messages.parse_input_messages(given)
     outputs = api_messages.parse_output_messages(returned)
     if kind == "workflow" and not (has_content(inputs) or has_content(outputs)):
@@ -186,7 +189,7 @@ def _make_cost(raw: Json) -> dict[str, Json]:
 
 
 def _make_tool_layer(
-    span: Span, given: Json, returned: Json, values: Mapping[str, Json]
+    span: Span, given: Json, returned: Json, values: Mapping[str, Json], *, failed: bool | None
 ) -> SpanReading:
     message = api_messages.find_tool_message(returned)
     return SpanReading(
@@ -198,5 +201,5 @@ def _make_tool_layer(
             semconv.TOOL_RESULT: api_messages.decode_tool_output(returned),
             **{name: value for name, value in values.items() if value is not None},
         },
-        failed=api_messages.has_failed(message),
+        failed=api_messages.has_failed(message) if failed is None else failed,
     )

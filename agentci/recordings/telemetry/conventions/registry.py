@@ -69,7 +69,7 @@ CONVENTIONS: Final = (
     Convention(
         name="strands",
         title="Strands Agents",
-        reader="strands",
+        reader="frameworks",
         scopes=("strands.telemetry.tracer", "strands.", "strands-agents"),
         read_attributes=AttributeNames(frozenset({"gen_ai.tool.status"})),
         capture="set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
@@ -77,7 +77,7 @@ CONVENTIONS: Final = (
     Convention(
         name="traceloop",
         title="Traceloop OpenLLMetry",
-        reader="traceloop",
+        reader="instrumentation",
         prefixes=("traceloop.",),
         read_attributes=AttributeNames(frozenset({"traceloop.span.kind"}), ("traceloop.entity.",)),
         session=(
@@ -105,7 +105,7 @@ CONVENTIONS: Final = (
         name="adk",
         in_agentevals=True,
         title="Google ADK",
-        reader="adk",
+        reader="genai",
         prefixes=("gcp.vertex.agent.",),
         scopes=("gcp.vertex.agent",),
         capture="set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (EVENT_ONLY if "
@@ -115,14 +115,14 @@ CONVENTIONS: Final = (
         name="indexed",
         in_agentevals=True,
         title="OpenLLMetry's indexed attributes",
-        reader="traceloop",
+        reader="instrumentation",
         prefixes=(semconv.PROMPT_PREFIX, semconv.COMPLETION_PREFIX),
         capture="set TRACELOOP_TRACE_CONTENT=true",
     ),
     Convention(
         name="openinference",
         title="OpenInference",
-        reader="openinference",
+        reader="instrumentation",
         model_call=("openinference.span.kind", frozenset({"LLM"})),
         prefixes=("openinference.",),
         read_attributes=AttributeNames(
@@ -144,7 +144,7 @@ CONVENTIONS: Final = (
     Convention(
         name="vercel_ai",
         title="Vercel AI SDK 4 to 6",
-        reader="vercel_ai",
+        reader="frameworks",
         prefixes=("ai.",),
         read_attributes=AttributeNames(
             frozenset({"ai.operationId", "ai.model.id", "ai.prompt", "ai.prompt.messages"}),
@@ -159,7 +159,7 @@ CONVENTIONS: Final = (
     Convention(
         name="logfire",
         title="Logfire, Pydantic AI",
-        reader="logfire",
+        reader="instrumentation",
         prefixes=("pydantic_ai.",),
         scopes=("pydantic-ai", "logfire."),
         attributes=frozenset({"all_messages_events"}),

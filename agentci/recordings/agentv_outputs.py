@@ -11,7 +11,7 @@ from agentci._util.text.json_text import decode_strict_json
 from agentci.errors import RecordingError
 from agentci.model.trace import Message, ToolUse, Transcript
 from agentci.model.values import Json, JsonObject, Place, replace
-from agentci.recordings.agentv.recorded_run import (
+from agentci.recordings.agentv_run import (
     RecordedRun,
     RunMetrics,
     find_case_id,
@@ -22,8 +22,12 @@ from agentci.recordings.agentv.recorded_run import (
     read_optional_text,
     read_run_metrics,
 )
-from agentci.recordings.json_documents import Document, read_documents
-from agentci.recordings.trace_format import DocumentFormatError, make_recording_error
+from agentci.recordings.json_documents import (
+    Document,
+    DocumentFormatError,
+    make_recording_error,
+    read_documents,
+)
 
 
 def read_messages(raw: Json, name: str) -> tuple[Message, ...]:

@@ -1,12 +1,17 @@
-"""Reads values of transcripts, which may have any type."""
+"""What readers of transcripts share: their interface, and values of fields of any type.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+It checks, too, that no tool call of a message was left out, in whatever form it is.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from agentci._util.text.json_text import is_shallow
-from agentci.model.trace import ModelStep, TokenUsage
+from agentci.model.trace import ModelStep, SubagentRun, TokenUsage, Turn
 from agentci.model.values import Json, JsonObject
-from agentci.recordings.json_documents import Document
+from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import (
     MAX_DEPTH,
     iterate_objects,
@@ -14,8 +19,76 @@ from agentci.recordings.telemetry.json_input import (
     parse_int64,
     parse_nested_json,
 )
-from agentci.recordings.trace_format import DocumentFormatError
-from agentci.recordings.transcripts.transcript_run import Record, RecordCollector
+from agentci.recordings.telemetry.messages import (
+    TOOL_CALL,
+    UNKNOWN,
+    is_tool_call_reason,
+    normalize_part,
+    normalize_tool_calls,
+)
+
+
+class TranscriptRun(Struct, frozen=True, kw_only=True):
+    """One run of an agent; None stands for what was not recorded.
+
+    Attributes:
+        id: the id of the session.
+        line: number of the line where the run starts.
+        eval_case_id: the eval case that the recording names.
+        parent_id: the run that started this one as a sub-agent.
+        child_ids: runs that this one started as sub-agents, with the ids of the tool calls.
+        agent: name of the agent, to tell sub-agents apart.
+        usage: tokens of the main agent.
+        models: of the main agent, sorted.
+        cost_usd: of the run with its sub-agents, in US dollars.
+        failures: why the run did not end normally; empty if it did, or if the format does not
+            record it.
+        lost: signs that a tool call of the run was not recorded or not understood.
+    """
+
+    turns: tuple[Turn, ...]
+    line: int
+    id: str | None = None
+    eval_case_id: str | None = None
+    parent_id: str | None = None
+    child_ids: Mapping[str, str | None] = {}
+    agent: str | None = None
+    subagents: tuple[SubagentRun, ...] = ()
+    usage: TokenUsage | None = None
+    models: tuple[str, ...] = ()
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+    failures: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class TranscriptReader(Struct, frozen=True, kw_only=True):
+    """Reads one format.
+
+    Attributes:
+        recognises: whether a recording with this document, one of its first, has the format.
+        read: reads the runs of a recording. Raises ``DocumentFormatError`` if its documents do not
+            have the format.
+    """
+
+    recognises: Callable[[Json], bool]
+    read: Callable[[Iterator[Document]], Iterator[TranscriptRun]]
+
+
+Record: TypeAlias = tuple[JsonObject, int]
+
+
+class RecordCollector(Protocol):
+    """Collects the run of a file from its records."""
+
+    def add(self, record: JsonObject) -> None:
+        """Add a record, in the order of the file.
+
+        Raises:
+            DocumentFormatError: if it is invalid.
+        """
+
 
 C = TypeVar("C", bound=RecordCollector)
 
@@ -223,3 +296,79 @@ def parse_cost(value: Json) -> float | None:
     """Return a cost, which may be written as text; None if it was not recorded."""
     cost = parse_finite_float(value)
     return cost if cost is not None and cost >= 0 else None
+
+
+_CALL_LIST_KEYS: Final = ("tool_calls", "toolCalls", "invalid_tool_calls", "toolInvocations")
+_CALL_KEYS: Final = ("function_call", "functionCall")
+_CONTENT_KEYS: Final = ("content", "parts")
+_USER_ROLES: Final = ("user", "human", "system", "developer", "tool")
+_SPEAKERS: Final = ("user", "assistant")
+_CALL_WORDS: Final = ("call", "tool", "function", "command", "exec", "invocation", "action")
+
+
+def looks_like_call(kind: Json) -> bool:
+    """Return whether the type of a record or part that is not known may be that of a tool call."""
+    return isinstance(kind, str) and any(word in kind.lower() for word in _CALL_WORDS)
+
+
+def check_message(message: JsonObject, names: Collection[str]) -> None:
+    """Check that a message has no call that was not read, and no unknown part of the agent.
+
+    Args:
+        names: of the tool calls that were read.
+
+    Raises:
+        DocumentFormatError: it has one.
+    """
+    role = message.get("role", message.get("type"))
+    by_user = role in _USER_ROLES
+    if role in _SPEAKERS:
+        _check_text(message.get("content"))
+    for part in _list_parts(message):
+        name = str(part.get("name"))
+        if part["type"] == UNKNOWN and not by_user:
+            raise DocumentFormatError(f"a {name}, which may be a tool call, is not read")
+        if part["type"] == TOOL_CALL and name not in names:
+            raise DocumentFormatError(f"the tool call `{name[:80]}` is in a form that is not read")
+    if not names:
+        check_finish_reason(message)
+
+
+def _check_text(content: Json) -> None:
+    """Check that the text of a message is where it is read.
+
+    Raises:
+        DocumentFormatError: it is not.
+    """
+    if isinstance(content, dict):
+        keys = ", ".join(f"`{key[:40]}`" for key in [*content][:4])
+        raise DocumentFormatError(f"a content that is an object with {keys} is not read")
+    for part in iterate_objects(content):
+        if part.get("type") == "text" and not isinstance(part.get("text", ""), str | None):
+            message = "a part of type `text` whose `text` is not a string is not read"
+            raise DocumentFormatError(message)
+
+
+def check_finish_reason(ended: JsonObject) -> None:
+    """Check that an answer without tool calls was not ended by one.
+
+    Raises:
+        DocumentFormatError: it was.
+    """
+    if is_tool_call_reason(reason := ended.get("finish_reason")):
+        raise DocumentFormatError(f"the message ended with `{reason}` and holds no tool call")
+
+
+def _list_parts(message: JsonObject) -> Iterator[JsonObject]:
+    """List the parts of a message, and of the message inside the forms of LangChain."""
+    for fields in (message, message.get("kwargs"), message.get("data")):
+        if not isinstance(fields, dict):
+            continue
+        for key in _CONTENT_KEYS:
+            content = fields.get(key)
+            for part in content if isinstance(content, list) else ():
+                yield from normalize_part(part)
+        for key in _CALL_LIST_KEYS:
+            yield from normalize_tool_calls(fields.get(key))
+        for key in _CALL_KEYS:
+            yield from normalize_tool_calls(list(iterate_objects([fields.get(key)])))

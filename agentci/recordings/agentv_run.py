@@ -17,7 +17,7 @@ from agentci.model.trace import (
     Turn,
 )
 from agentci.model.values import Json, JsonObject, Place
-from agentci.recordings.trace_format import DocumentFormatError
+from agentci.recordings.json_documents import DocumentFormatError
 
 ID_KEYS = ("id", "test_id", "eval_id", "case_id")
 UNSAFE_IN_PROMPT_ID: Final = re.compile(r"[^A-Za-z0-9_.-]+")

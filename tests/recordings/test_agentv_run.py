@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.model.trace import Message, TokenUsage, ToolUse, Transcript
-from agentci.recordings.agentv.read import read_recorded_runs
-from agentci.recordings.agentv.recorded_run import make_run_row
+from agentci.recordings.agentv_outputs import read_recorded_runs
+from agentci.recordings.agentv_run import make_run_row
 from tests.helpers.building import values
 
 NUMBERS = st.floats(0, 1e6) | st.integers(0, 10**6)

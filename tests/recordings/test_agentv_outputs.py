@@ -8,8 +8,8 @@ import pytest
 from agentci.errors import RecordingError
 from agentci.model.trace import Message, TokenUsage, ToolCall, ToolResponse, ToolUse, Trace, Turn
 from agentci.model.values import Place, replace
-from agentci.recordings.agentv.read import read_first_value, read_recorded_runs
-from agentci.recordings.agentv.recorded_run import (
+from agentci.recordings.agentv_outputs import read_first_value, read_recorded_runs
+from agentci.recordings.agentv_run import (
     RecordedRun,
     convert_trace_to_run,
     convert_transcript_to_turn,

@@ -1,1 +1,0 @@
-"""Reads recorded runs in AgentV's formats."""
