@@ -26,7 +26,7 @@ function caseView(id, params) {
   ];
 }
 
-const isProblem = ({ status }) => status === 'failed' || status === 'errored';
+const isProblem = ({ status, turned }) => status === 'failed' || status === 'errored' || turned === 'lost';
 
 function caseNav(each) {
   const at = shownCases.indexOf(each);

@@ -1,7 +1,7 @@
 // The cases of the page, and which of them are shown in which order: pure functions over its data.
 
 const STATUSES = ['failed', 'errored', 'passed', 'skipped'];
-const STATES = ['new_failure', 'error', 'still_failing', 'score_fell', 'fixed', 'new_case', 'same'];
+const STATES = ['new_failure', 'error', 'lost', 'still_failing', 'score_fell', 'fixed', 'new_case', 'same'];
 const MIN_CHANGE = 0.005;
 // A lower score that still passes is named from this drop on.
 const MIN_FALL = 0.05;
@@ -34,7 +34,8 @@ function joinCases(data) {
       name: used === 1 ? given.id : `${given.id}~${used}`,
       ...summaryOf(checks),
     };
-    if (joined.state === 'same' && checks.some(({ turned }) => turned === 'score_fell')) joined.state = 'score_fell';
+    const turns = checks.map(({ turned }) => turned);
+    if (joined.state === 'same') joined.state = ['lost', 'score_fell'].find((name) => turns.includes(name)) ?? 'same';
     for (const check of checks) columns[check.column].checks.push(check);
     joined.text = searchedText(joined);
     return joined;
@@ -73,6 +74,7 @@ function changeOf({ status, score: now, before }) {
   if (status === 'failed' && (isGood || statusBefore === 'skipped')) turned = 'new_failure';
   else if (status === 'failed' && statusBefore === 'failed') turned = 'still_failing';
   else if (status === 'passed' && isBad) turned = 'fixed';
+  else if (status === 'skipped' && isGood) turned = 'lost';
   const known = now !== undefined && scoreBefore !== undefined && scoreBefore !== null;
   const change = known ? now - scoreBefore : null;
   if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'score_fell';
@@ -96,6 +98,7 @@ const FILTERS = {
   new: ['New failures', (each) => each.state === 'new_failure', 'failed'],
   still: ['Still failing', (each) => each.state === 'still_failing', 'failed'],
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],
+  lost: ['No longer evaluated', (each) => each.checks.some(({ turned }) => turned === 'lost'), 'errored'],
   fell: ['Score fell', (each) => each.checks.some(({ turned }) => turned === 'score_fell')],
   fixed: ['Fixed', (each) => each.state === 'fixed', 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
@@ -111,7 +114,7 @@ const FILTERS = {
 };
 
 /** The filter that selects the cases of a state. */
-const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'error', score_fell: 'fell', fixed: 'fixed' };
+const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'error', lost: 'lost', score_fell: 'fell', fixed: 'fixed' };
 
 const collator = new Intl.Collator('en', { numeric: true });
 const rank = (each) => STATES.indexOf(each.state ?? 'same');

@@ -1,6 +1,5 @@
 // What got worse, above the table: one card per cause, and one line for what else changed.
 
-const MAX_CARDS = 4;
 const MAX_LINES = 3;
 const MAX_REASONS = 3;
 
@@ -8,18 +7,19 @@ function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
   const firsts = CASES.filter(isFirst).sort(ORDERS.attention[1]);
   const byDrop = [...CASES].sort(ORDERS.drop[1]);
-  const isFailure = (each) => each.status === 'failed' || each.status === 'errored';
-  const main = firsts.filter((each) =>
-    HAS_BASELINE ? each.state === 'new_failure' : isFailure(each),
-  );
-  main.sort((a, b) => alike(b).length - alike(a).length || worse(a, b));
+  const causes = DATA.causes ?? [];
+  const errors = HAS_BASELINE ? [] : firsts.filter(({ status }) => status === 'errored');
   const known = HAS_BASELINE ? firsts.filter((each) => ['error', 'still_failing'].includes(each.state)) : [];
   const rest = [
     ...known.slice(0, MAX_LINES),
     ...(HAS_BASELINE ? ['score_fell', 'fixed'] : []).flatMap((state) => byDrop.filter((each) => each.state === state).slice(0, 1)),
   ];
-  if (!main.length && !rest.length) return null;
-  const more = main.length - MAX_CARDS;
+  const cards = [
+    ...causes.map(({ cases, first }) => changeCard(CASES[cases[0]], cases.length - 1, first)),
+    ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, alike(each).length - 1)),
+  ];
+  if (!cards.length && !rest.length) return null;
+  const more = DATA.more_causes + Math.max(0, errors.length - MAX_LINES);
   return make(
     'section',
     { 'aria-labelledby': 'changes' },
@@ -28,20 +28,50 @@ function changesView() {
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
       make('span.quiet', HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
     ),
-    make('div.changes', main.slice(0, MAX_CARDS).map(changeCard), rest.length ? restView(rest, known.length - MAX_LINES) : null),
+    make('div.changes', cards, rest.length ? restView(rest, known.length - MAX_LINES) : null),
     more > 0
       ? make('p.quiet', make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
       : null,
   );
 }
 
-/** Checks that passed in the baseline, and are neither passed nor a failure of a case now. */
-function worseView() {
-  const worse = DATA.baseline?.worse;
-  return worse?.length
-    ? make('section.card.remarks', make('h2', 'Passed in the baseline, not in this run'), list(worse))
+/** Checks that passed in the baseline and are not evaluated now, and what the agent does otherwise there. */
+function lostView() {
+  const { title, checks, more } = DATA.lost;
+  if (!checks.length) return null;
+  return make(
+    'section.card.remarks.lost',
+    make('h2', title),
+    list(
+      checks.map(({ evaluator, change, reason, cases, more: others }) => [
+        make('b', evaluator),
+        ` ${change}`,
+        reason ? ': ' : '',
+        prose(reason),
+        caseLinks(cases, others),
+        changedAnswers(cases),
+      ]),
+    ),
+    more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null,
+  );
+}
+
+/** The first answer that is not that of the baseline, of cases by their ids, and how many others are not. */
+function changedAnswers(ids) {
+  const [each, ...others] = CASES.filter(({ id, answer_changed: isOther }) => isOther && ids.includes(id));
+  if (!each) return null;
+  const turn = contentOf(each).run.turns.find((one) => isAnswerChanged(one));
+  return turn
+    ? make(
+        'dl.first',
+        make('dt', 'Changed answer'),
+        make('dd', make('a', { href: `${caseHash(each)}?with=base` }, each.id), others.length ? make('span.quiet', ` and ${countOf(others.length, 'more case')}`) : null),
+        answerRows(turn, 'baseline').map(([name, value]) => [make('dt', name), make('dd', value)]),
+      )
     : null;
 }
+
+const isAnswerChanged = (turn) => turn.baseline && turn.baseline !== 'same' && (turn.baseline.answer ?? null) !== turn.answer;
 
 function noBaselineText() {
   return DATA.baseline?.missing || 'no baseline: compared with what is expected only';
@@ -53,11 +83,9 @@ function problemsOf(each) {
     .sort((a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status) || (a.score ?? -1) - (b.score ?? -1));
 }
 
-function changeCard(each) {
+function changeCard(each, others, first) {
   const problems = problemsOf(each);
   const { run } = contentOf(each);
-  const differences = each.status === 'failed' && differencesOf(run);
-  const others = alike(each).length - 1;
   return make(
     'article.card.change',
     make(
@@ -72,13 +100,13 @@ function changeCard(each) {
         make(
           'li',
           dot(check.status),
-          make('span', make('b', check.evaluator.name), ' ', make('span.quiet', reasonView(check, run, differences))),
+          make('span', make('b', check.evaluator.name), ' ', make('span.quiet', reasonView(check, run, first))),
           beforeAndNow(check),
         ),
       ),
-      problems.length > MAX_REASONS ? make('li.quiet', `and ${count(problems.length - MAX_REASONS)} more`) : null,
+      problems.length > MAX_REASONS ? make('li.quiet', `and ${countOf(problems.length - MAX_REASONS, 'more check')}`) : null,
     ),
-    differences ? firstDifference(differences) : null,
+    first ? firstDifference(first, run) : null,
     others > 0
       ? make('a.same', { href: writeHash('/', { f: FILTER_OF_STATE[each.state] ?? '', like: String(each.cluster) }) }, `${countOf(others, 'more case')} with the same failures`)
       : null,
@@ -89,74 +117,65 @@ function changeCard(each) {
  * The reason of a check. A metric that quotes both sides of a turn says what differs; the difference
  * itself follows unless the card shows one of its kind.
  */
-function reasonView({ short, reason, evaluator }, run, differences) {
+function reasonView({ short, reason, evaluator }, run, first) {
   if (!short) return (reason ?? `requires ${evaluator.criterion}`).replaceAll('`', '');
   const [, number, kind] = /^turn (\d+): the (tool calls|answer)/.exec(short) ?? [];
   const turn = run.turns?.[number - 1];
-  if (!turn || !differences) return short;
-  const [shown] = differences.found;
-  const { call, answer } = differenceOf(turn, expectedOf(turn));
-  if (kind === 'tool calls') return call && !shown?.call ? [`${short}: `, callExcerpt(call)] : short;
-  if (!answer || shown?.answer) return short;
-  const pieces = excerptOf(answer).pieces.filter(([mark]) => mark === '-' || mark === '+');
-  return [`${short}: `, markedText(pieces, null)];
+  if (!turn || first?.[kind === 'answer' ? 'answer' : 'calls']) return short;
+  if (kind === 'tool calls') {
+    const [call] = differingCalls(turn, 'expected');
+    return call ? [`${short}: `, callExcerpt(call)] : short;
+  }
+  if (turn.expected_answer == null) return short;
+  const pieces = excerptOf(diffTexts(turn.expected_answer, turn.answer ?? ''));
+  return [`${short}: `, markedText(pieces.filter(([mark]) => mark === '-' || mark === '+'), null)];
 }
-
-const expectedOf = (turn) => ({ calls: turn.expected_calls, answer: turn.expected_answer });
 
 /**
- * The differences of the turns of a run that have any: to the baseline, without one or without a
- * difference to it to what is expected.
+ * What the comment shows of a run: turns that are missing, the first tool calls and the first answer
+ * that differ, and how many more do; besides, what the tool answered if it failed.
  */
-function differencesOf(run) {
-  const turns = run.turns ?? [];
-  const hasBaseline = turns.some((turn) => turn.baseline !== undefined);
-  const differing = (read) => turns.map((turn) => differenceOf(turn, read(turn))).filter(({ amount }) => amount);
-  const found = hasBaseline ? differing((turn) => baselineOf(turn) ?? {}) : [];
-  if (found.length) return { found, label: 'Baseline' };
-  return { found: differing(expectedOf), isSame: hasBaseline, label: 'Expected' };
-}
-
-/** The first tool call and answer that differ, what the tool answered if it failed, and how many follow. */
-function firstDifference({ found, isSame, label }) {
-  const rows = isSame ? [['Baseline', 'the same calls and answers']] : [];
-  const [first] = found;
-  let shown = 0;
-  if (first?.call) {
-    rows.push(['Tool call', make('span.mono', callExcerpt(first.call, label === 'Baseline'))]);
-    shown += 1;
+function firstDifference({ missing, calls, answer, more }, run) {
+  const rows = missing ? [['Missing', missing]] : [];
+  const { turns } = run;
+  if (turns.every((turn) => turn.missing || turn.baseline === 'same')) rows.push(['Baseline', 'the same calls and answers']);
+  const of = (number) => (turns.length > 1 ? ` (turn ${number})` : '');
+  if (calls) {
+    const [number, reference] = calls;
+    const turn = turns[number - 1];
+    const [first, second] = differingCalls(turn, reference);
+    const isOther = first && second && [first, second].map(({ mark }) => mark).sort().join() === 'missing,unexpected';
+    const shown = (isOther ? [first, second] : [first]).filter(Boolean);
+    rows.push([`Tool call${of(number)}`, shown.map((row) => make('div.mono', callExcerpt(row, reference === 'baseline')))]);
+    const failed = turn.calls?.find(hasFailed);
+    if (failed) rows.push(['Tool error', make('span.mono', `${failed.name}: `, cutText(resultText(failed)))]);
   }
-  if (first?.failed) rows.push(['Tool error', make('span.mono', `${first.failed.name}: `, cutText(resultText(first.failed)))]);
-  if (first?.answer) {
-    const { pieces, more } = excerptOf(first.answer);
-    const texts = pieces.map((piece) => (piece[0] === '~' ? ['=', '\u2026 '] : piece));
-    rows.push([label, markedText(texts, '-')]);
-    rows.push(['This run', first.actual === null ? make('span.quiet', 'no answer') : markedText(texts, '+')]);
-    shown += countDifferences(first.answer) - more;
-  }
-  if (!rows.length) return null;
-  const left = found.reduce((sum, { amount }) => sum + amount, -shown);
+  if (answer) rows.push(...answerRows(turns[answer[0] - 1], answer[1], of(answer[0])));
   return make(
     'dl.first',
     rows.map(([name, value]) => [make('dt', name), make('dd', value)]),
-    left > 0 ? make('dd.more-differences', moreDifferences(left)) : null,
+    more ? make('dd.more-differences', more) : null,
   );
 }
 
-/** The differences of a turn: its first call, the first call that failed, its answer, and the number of all. */
-function differenceOf(turn, { calls, answer: reference }) {
-  const actual = turn.calls ?? [];
-  const rows = calls ? joinMoved(compareCalls(calls, actual).rows).filter(({ mark }) => mark) : [];
-  const isOther = reference != null && reference !== turn.answer;
-  const answer = isOther ? diffTexts(reference, turn.answer ?? '') : null;
-  const ofCalls = rows.reduce((sum, row) => sum + (row.mark === 'differs' ? leavesOf(row).length : 1), 0);
-  return {
-    call: rows[0],
-    failed: actual.find(hasFailed),
-    answer,
-    actual: turn.answer ?? null,
-    amount: ofCalls + (answer ? countDifferences(answer) : 0),
-  };
+/** The answer of a turn beside its reference; where that is the expected one, beside another one of the baseline, too. */
+function answerRows(turn, reference, of = '') {
+  const answers = { expected: turn.expected_answer, baseline: baselineOf(turn)?.answer };
+  const excerpt = (name) =>
+    excerptOf(diffTexts(answers[name] ?? '', turn.answer ?? '')).map((piece) => (piece[0] === '~' ? ['=', '\u2026 '] : piece));
+  const pieces = excerpt(reference);
+  const isOther = reference === 'expected' && answers.baseline != null && answers.baseline !== answers.expected && isAnswerChanged(turn);
+  return [
+    [reference === 'expected' ? `Expected${of}` : `Baseline${of}`, markedText(pieces, '-')],
+    isOther ? ['Baseline', markedText(excerpt('baseline'), '-')] : null,
+    ['This run', turn.answer == null ? make('span.quiet', 'no answer') : markedText(pieces, '+')],
+  ].filter(Boolean);
+}
+
+/** The calls of a turn that differ from the expected ones or those of the baseline. */
+function differingCalls(turn, reference) {
+  const calls = reference === 'expected' ? turn.expected_calls : baselineOf(turn)?.calls;
+  return calls ? joinMoved(compareCalls(calls, turn.calls ?? []).rows).filter(({ mark }) => mark) : [];
 }
 
 /** Whether a tool failed: by its span, or by an error as its result. */

@@ -4,7 +4,7 @@ function checksView(each, content, chosen, isShown = () => true) {
   const boxes = each.checks
     .map((check, index) => ({ check, findings: content.checks[index] }))
     .filter(({ check }) => isShown(check))
-    .sort((a, b) => STATUSES.indexOf(a.check.status) - STATUSES.indexOf(b.check.status));
+    .sort((a, b) => isProblem(b.check) - isProblem(a.check) || STATUSES.indexOf(a.check.status) - STATUSES.indexOf(b.check.status));
   if (!boxes.length) return null;
   return make(
     'div.card.checks',
@@ -22,7 +22,7 @@ function checkBox(each, check, findings, isChosen) {
   const texts = [...new Set(reasonsGiven)].filter((line) => !known.includes(line));
   return make(
     'article.check',
-    { class: `${status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
+    { class: `${turned === 'lost' ? 'errored' : status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
     make(
       'h3',
       dot(status),

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from agentci._util.text import json_text, truncate
+from agentci._util.text import json_text
 from agentci.gate.comparison import UNCHANGED, format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
@@ -26,7 +26,8 @@ from agentci.reports.case_outcomes import (
 )
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import load_content
-from agentci.reports.failures import list_causes
+from agentci.reports.failures import LOST_TITLE, LostChecks, format_changes, list_causes
+from agentci.reports.first_difference import FirstDifference, format_more_differences
 from agentci.reports.html.markup import Markup, tag
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.report_format import (
@@ -54,6 +55,8 @@ MAX_PASSED_DETAILS: Final = 1024**2
 MAX_DETAILS: Final = 64 * 1024
 MAX_CHANGES: Final = 50
 MAX_CASE_NAMES: Final = 20
+# Causes of which the overview has a card; as MAX_CARDS of changes.js.
+MAX_CAUSES: Final = 4
 
 
 class _Block(NamedTuple):
@@ -107,8 +110,13 @@ class PageData:
         report, numbers = self._report, _Numbering()
         yield '{"cases": '
         outcomes = list_case_outcomes(report)
+        causes = list_causes(report)
+        places = {id(outcome): place for place, outcome in enumerate(outcomes)}
+        new = {id(each) for group in causes.new for each in group}
         yield from json_text.format_array(
-            json_text.dumps_for_html(self._make_case(outcome, block, numbers))
+            json_text.dumps_for_html(
+                self._make_case(outcome, block, numbers, is_new=id(outcome) in new)
+            )
             for outcome, block in zip(outcomes, self._blocks, strict=True)
         )
         members: dict[str, Any] = {
@@ -116,6 +124,20 @@ class PageData:
             "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
             **_describe_verdict(report),
             **_describe_baseline(report),
+            "changes": format_changes(report),
+            "causes": [
+                {
+                    "cases": [places[id(each)] for each in group],
+                    "first": _describe_difference(causes.describe(group).difference),
+                }
+                for group in causes.new[:MAX_CAUSES]
+            ],
+            "more_causes": len(causes.new[MAX_CAUSES:]),
+            "lost": {
+                "title": LOST_TITLE,
+                "checks": [*map(_describe_lost, causes.lost[:MAX_CHANGES])],
+                "more": len(causes.lost[MAX_CHANGES:]),
+            },
             "metrics": to_builtins(summarize_metrics(report)),
             "policy": _describe_policy(report),
             "messages": list(_list_messages(report)),
@@ -126,8 +148,12 @@ class PageData:
             yield f',\n"{name}": {json_text.dumps_for_html(value)}'
         yield "}"
 
-    def _make_case(self, outcome: CaseOutcome, block: _Block, numbers: "_Numbering") -> JsonObject:
-        case = outcome.summary
+    def _make_case(
+        self, outcome: CaseOutcome, block: _Block, numbers: "_Numbering", *, is_new: bool
+    ) -> JsonObject:
+        case, state = outcome.summary, outcome.state
+        if is_new and state == "still_failing":
+            state = "new_failure"
         question = next((turn.question for turn in case.dialogue if turn.question), "")
         return {
             "id": case.id,
@@ -137,7 +163,7 @@ class PageData:
                 {
                     "question": question,
                     "tags": outcome.tags,
-                    "state": outcome.state,
+                    "state": state,
                     "answer_changed": outcome.answer_changed,
                     "cluster": outcome.cluster,
                     "amounts": _make_amounts(outcome.amounts),
@@ -320,7 +346,8 @@ def _describe_verdict(report: Report) -> JsonObject:
         "verdict": {
             "status": _STATUSES[get_verdict(report.decision)],
             "title": format_conclusion(report),
-            "reasons": [*list_reasons(report), *report.decision.notes],
+            "reasons": list_reasons(report),
+            "notes": report.decision.notes,
             "counts": format_counts(report),
             "is_invalid": is_invalid_input(report),
             "incomplete": not report.complete,
@@ -356,17 +383,34 @@ def _describe_baseline(report: Report) -> JsonObject:
                 for each in comparison.evaluators
                 if each.classes.removed == each.classes.total
             ],
-            "gone": baseline_text.count_gone(comparison),
-            "worse": [
-                f"{each.evaluator} {each.change}: "
-                f"{', '.join(truncate.truncate_list(each.cases, MAX_CASE_NAMES))}"
-                for each in list_causes(report).lost
-            ][:MAX_CHANGES],
             "remarks": [
                 *([_NO_TEST] if "insufficient-data" in outcomes else []),
                 *baseline_text.list_remarks(comparison, with_outcomes=False),
             ],
         }
+    }
+
+
+def _describe_difference(difference: FirstDifference | None) -> JsonObject | None:
+    """Say which turns and references the comment shows, so that the page shows the same."""
+    if difference is None:
+        return None
+    parts = {"calls": difference.calls, "answer": difference.answer}
+    more = difference.more_calls + difference.more_answers
+    return {
+        "missing": difference.format_missing_turns(),
+        "more": format_more_differences(more),
+        **{name: [part.turn, part.reference] for name, part in parts.items() if part is not None},
+    }
+
+
+def _describe_lost(lost: LostChecks) -> JsonObject:
+    return {
+        "evaluator": lost.evaluator,
+        "change": lost.change,
+        "reason": lost.reason,
+        "cases": lost.cases[:MAX_CASE_NAMES],
+        "more": max(0, len(lost.cases) - MAX_CASE_NAMES),
     }
 
 

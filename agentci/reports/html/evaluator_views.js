@@ -75,6 +75,7 @@ function compareView() {
     new: ['New failures', 'worse'],
     error: ['Errors', 'worse'],
     still: ['Still failing', 'worse'],
+    lost: ['No longer evaluated', 'worse'],
     fell: [`Score fell \u2265 ${MIN_FALL}`, 'worse'],
     fixed: ['Fixed', 'better'],
     answer: ['Changed answers', ''],
@@ -96,7 +97,7 @@ function compareView() {
     ofChecks.length ? make('div.flows.few', { role: 'group', 'aria-label': 'Checks of both runs' }, ofChecks) : null,
     rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     baseline.remarks.length ? make('section.card.remarks', make('h2', 'Remarks'), list(baseline.remarks.map(prose))) : null,
-    worseView(),
+    lostView(),
     comparedAnswers(readShow()),
   ];
 }
@@ -162,8 +163,7 @@ function comparedAnswers(shown) {
 
 function comparedCase(each) {
   const turns = contentOf(each).run.turns ?? [];
-  const isChanged = (turn) => turn.baseline && turn.baseline !== 'same' && (turn.baseline.answer ?? null) !== turn.answer;
-  const changed = turns.filter(isChanged);
+  const changed = turns.filter(isAnswerChanged);
   return make(
     'section.card.turn',
     { 'aria-label': each.id },

@@ -269,7 +269,7 @@ function caseRow(each, columns, index) {
           'div.line',
           make('a', { href: caseHash(each), 'data-case': each.index }, each.id || '(no name)'),
           HAS_BASELINE ? statePill(each.state, each.status) : null,
-          each.answer_changed && ['same', 'score_fell', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
+          each.answer_changed && ['same', 'score_fell', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
         ),
         make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
       ),
@@ -307,6 +307,7 @@ function cell(each, column) {
       unseen(`${evaluator.name}: ${STATUS_WORDS[status]} `),
       make('b', status === 'skipped' && check.score === undefined ? 'skip' : word),
       change !== null && Math.abs(change) >= MIN_CHANGE ? make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`) : null,
+      turned === 'lost' ? make('small', `was ${score(before[1] ?? 1)}`) : null,
       own.length > 1 ? make('small', `+${own.length - 1}`) : null,
     ),
   );

@@ -8,16 +8,16 @@ function messagesView() {
   return [
     make('h1', 'Messages and policy'),
     policy ? policyView(policy) : null,
-    messages.length ? card('Messages', messages.map(messageRow)) : make('div.card.none', make('p', 'No messages.')),
+    messages.length ? card('Messages', messages.map(messageRow)) : null,
+    messages.length || policy ? null : make('div.card.none', make('p', 'No messages.')),
   ];
 }
 
 function messageRow({ level, place, text, cases = [], more = 0 }) {
-  const names = cases.flatMap((id, index) => [index ? ', ' : '', make('a', { href: writeHash(`/case/${encodeURIComponent(id)}`) }, id)]);
   return make(
     'div.message',
     pill(LEVEL_COLOURS[level], level),
-    make('div', place ? [make('code', place), ' '] : null, prose(text), cases.length ? make('p.quiet', names, more ? `, \u2026 and ${count(more)} more` : '') : null),
+    make('div', place ? [make('code', place), ' '] : null, prose(text), cases.length ? caseLinks(cases, more) : null),
   );
 }
 
@@ -26,7 +26,7 @@ function policyView({ title, columns, changes, omitted, remarks }) {
     'section.card.remarks',
     { 'aria-label': title },
     make('h2', title),
-    changes.length ? scrolled(title, labelled(tableOf('wide', columns, changes), columns)) : null,
+    changes.length ? scrolled(title, labelled(tableOf('wide', columns, changes.map((cells) => cells.map((text) => text || '\u2013'))), columns)) : null,
     omitted ? make('p.quiet', `\u2026 and ${count(omitted)} more`) : null,
     remarks.length ? list(remarks) : null,
   );

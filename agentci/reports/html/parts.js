@@ -6,6 +6,7 @@ const STATE_LABELS = {
   new_failure: 'New failure',
   still_failing: 'Still failing',
   error: 'Error',
+  lost: 'No longer evaluated',
   score_fell: 'Score fell',
   fixed: 'Fixed',
   new_case: 'New case',
@@ -14,6 +15,7 @@ const STATE_COLOURS = {
   new_failure: 'failed',
   still_failing: 'failed',
   error: 'errored',
+  lost: 'errored',
   score_fell: 'note',
   fixed: 'passed',
   new_case: 'note',
@@ -147,8 +149,10 @@ function equalText(text) {
   return make('button.equal', { type: 'button', title: 'Show', onclick: open }, label);
 }
 
-function moreDifferences(amount) {
-  return amount > 0 ? countOf(amount, 'more difference') : '';
+/** Links to cases by their ids, and how many more there are. */
+function caseLinks(ids, more) {
+  const links = ids.map((id, index) => [index ? ', ' : '', make('a', { href: writeHash(`/case/${encodeURIComponent(id)}`) }, id)]);
+  return make('p.quiet', links, more ? `, \u2026 and ${count(more)} more` : '');
 }
 
 function card(label, ...content) {

@@ -185,8 +185,7 @@ function lastSpace(text) {
 }
 
 /**
- * The first difference with what is beside it, of at most MAX_EXCERPT characters a side, and how
- * many differences come after it.
+ * The first difference with what is beside it, of at most MAX_EXCERPT characters a side.
  */
 function excerptOf(pieces) {
   const shown = [];
@@ -206,5 +205,5 @@ function excerptOf(pieces) {
     shown.push([kind, part, ...rest]);
     for (const side of sides) left[side] -= text.length;
   }
-  return { pieces: shown, more: countDifferences(pieces) - countDifferences(shown) };
+  return shown;
 }

@@ -1,7 +1,7 @@
 // The conversation of a case: what the user wrote, what the agent did, beside its reference.
 
 const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', missing: 'Missing', unexpected: 'Unexpected' };
-const BASELINE_WORDS = { ...MARK_WORDS, missing: 'Not in this run', unexpected: 'Not in the baseline' };
+const BASELINE_WORDS = { ...MARK_WORDS, missing: 'Not in this turn', unexpected: 'Not in this turn of the baseline' };
 
 /** How a call differs; of a moved one, both of its places, counted from 1. */
 function callWord({ mark, place, from }, isBaseline) {

@@ -1,8 +1,7 @@
 // The head of the overview: the verdict with its reasons, and what the run took.
 
 function verdictView() {
-  const { status, title, reasons } = DATA.verdict;
-  const changes = HAS_BASELINE ? changeSentence() : '';
+  const { status, title, reasons, notes } = DATA.verdict;
   return make(
     'section.card.verdict',
     { class: status, 'aria-labelledby': 'verdict' },
@@ -10,8 +9,9 @@ function verdictView() {
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
-    changes ? make('p.why', changes) : null,
-    otherReasons(reasons.slice(1)),
+    HAS_BASELINE ? make('p.why', `Against the baseline: ${DATA.changes?.join(', ') ?? 'no case changed'}.`) : null,
+    list(reasons.slice(1), 'why'),
+    notes.length ? make('details.fold', make('summary', countOf(notes.length, 'note')), list(notes, 'why')) : null,
     isNarrow.matches ? null : make('p.meta', ...metaParts()),
     policyNote(),
   );
@@ -20,30 +20,6 @@ function verdictView() {
 /** What the run was, apart from the verdict. */
 function runView() {
   return make('section.card.run', { 'aria-label': 'Run' }, make('p.meta', ...metaParts()));
-}
-
-function otherReasons(reasons) {
-  if (reasons.length < 3) return list(reasons, 'why');
-  const summary = make('summary', `${countOf(reasons.length, 'more reason')}`);
-  return make('details.fold', summary, list(reasons, 'why'));
-}
-
-/** "By case, against the baseline: 2 new failures, 1 fixed; 6 answers changed." */
-function changeSentence() {
-  const of = (state) => CASES.filter((each) => each.state === state).length;
-  const parts = [
-    [of('new_failure'), 'new failure'],
-    [of('error'), 'error'],
-    [of('still_failing'), 'still failing', 'still failing'],
-    [CASES.filter(FILTERS.fell[1]).length, 'lower score that still passes', 'lower scores that still pass'],
-    [of('fixed'), 'fixed', 'fixed'],
-    [CASES.filter((each) => each.answer_changed).length, 'changed answer'],
-    [of('new_case'), 'new case'],
-  ].filter(([amount]) => amount);
-  const texts = parts.map(([amount, one, many]) =>
-    many ? `${count(amount)} ${amount === 1 ? one : many}` : countOf(amount, one),
-  );
-  return `By case, against the baseline: ${[...texts, ...(DATA.baseline.gone ?? [])].join(', ') || 'no change'}.`;
 }
 
 function metaParts() {
@@ -89,11 +65,9 @@ function policyNote() {
   if (!policy?.changes?.length) return null;
   const rows = policy.changes.slice(0, 2).map((cells) => {
     const [after, before, subject] = [...cells].reverse();
-    return make(
-      'p.note',
-      pill('errored', 'Policy loosened'),
-      make('span', make('code', subject), ' ', before ? [make('del', before), ' \u2192 '] : '', make('ins', after)),
-    );
+    // Of a program, only that it differs is known.
+    const word = before ? 'Policy loosened' : `${after[0].toUpperCase()}${after.slice(1)}`;
+    return make('p.note', pill('errored', word), make('span', make('code', subject), before ? [' ', make('del', before), ' \u2192 ', make('ins', after)] : ''));
   });
   const left = policy.changes.length + (policy.omitted ?? 0) - rows.length;
   return [...rows, left > 0 ? make('p.note', make('a', { href: '#/messages' }, `${count(left)} more`)) : null];
@@ -112,12 +86,15 @@ function tilesView() {
   const rate = passRate(required.map(({ status }) => status));
   const rateBefore = passRate(required.map(({ before }) => before?.[0])) ?? rate;
   const { run, common, baseline } = metrics;
-  const isPart = common && common.cases < run.cases;
-  const change = (read, { format, least }) => {
+  // Each amount is compared over the cases that recorded it in both runs.
+  const change = (name, read, { format, least }) => {
     const [now, before] = [common && read(common), baseline && read(baseline)];
     if (now == null || before == null) return null;
-    const shown = isPart ? format : () => `from ${format(before)}`;
-    return [delta(now - before, { format: shown, good: -1, least }) ?? 'unchanged', isPart ? ` in ${count(common.cases)} of ${countOf(run.cases, 'case')}` : ''];
+    const all = CASES.filter(({ amounts }) => amounts[name] !== undefined).length;
+    const compared = CASES.filter((each) => each.amounts[name] !== undefined && each.before?.[name] !== undefined).length;
+    const isPart = compared < all;
+    const shown = delta(now - before, { format: () => (isPart ? `${format(before)} \u2192 ${format(now)}` : `from ${format(before)}`), good: -1, least });
+    return [shown ?? 'unchanged', isPart ? ` in the ${countOf(compared, 'case')} of both runs` : ''];
   };
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
   const latency = { format: milliseconds, least: 20 };
@@ -138,17 +115,17 @@ function tilesView() {
       make('dd', shareBar(totals)),
       make('dd.legend', ...legendOf(totals)),
     ),
-    tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change((each) => each.latency_ms?.p50, latency)),
-    tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change((each) => each.latency_ms?.p95, latency)),
+    tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change('ms', (each) => each.latency_ms?.p50, latency)),
+    tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change('ms', (each) => each.latency_ms?.p95, latency)),
     tile(
       'Tokens of all cases',
       run.tokens ? count(tokens(run)) : '\u2013',
-      change(tokens, { format: count, least: 1 }),
+      change('tokens', tokens, { format: count, least: 1 }),
     ),
     tile(
       'Agent cost of all cases',
       dollars(run.cost_usd),
-      change((each) => each.cost_usd, { format: dollars, least: 0.00005 }),
+      change('usd', (each) => each.cost_usd, { format: dollars, least: 0.00005 }),
     ),
   );
 }

@@ -206,6 +206,40 @@ def conversation_report(tone_before: float = 0.9) -> Report:
     )
 
 
+def _compare_runs(
+    name: str, result: CheckResult, now: RunContent, before: RunContent, trend: EvaluatorComparison
+) -> Report:
+    """One check that passed in the baseline."""
+    chunks = Chunks()
+    number = chunks.append(encode_content(now))
+    own = replace(result, id="0" * 16, case=replace(result.case, id=name, content=number))
+    old = BaselineCheck(status="passed", score=1.0, content=chunks.append(encode_content(before)))
+    return replace(
+        compared(make_report([own]), trend),
+        contents=StoredContents(chunks=chunks, redact=lambda content: content),
+        baseline={own.id: old},
+    )
+
+
+def lost_report() -> Report:
+    """A check that passed in the baseline and is skipped now, where the agent answers otherwise."""
+    change = CheckChange(case="by_plane", before=1.0, after=None, status="skipped")
+    trend = make_trend(worse=(change,))
+    result = make_result("skipped", None, case="by_plane", reason="no flights")
+    good, bad = make_run("There is no flight to Rome.", "Rome"), make_run("Sorry, no.", "Rome")
+    return _compare_runs("by_plane", result, bad, good, trend)
+
+
+def other_tool_report() -> Report:
+    """A case of one turn that fails, as the agent calls another tool than before."""
+    good = make_run("There is no flight to Rome today.", "Rome")
+    good = replace(good, turns=good.turns[:1])
+    call = replace(good.turns[0].calls[0], name="find_train", arguments={"station": "Rome"})
+    bad = replace(good, turns=(replace(good.turns[0], calls=(call,)),))
+    result = make_result("failed", 0.0, case="by_rail", misses=["turn 1: the wrong tool"])
+    return _compare_runs("by_rail", result, bad, good, make_trend())
+
+
 FILLER = "It is on its way with the carrier that you chose. " * 12
 
 

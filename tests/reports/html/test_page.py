@@ -125,9 +125,16 @@ class TestIndex:
 
     def test_removed_checks_of_baseline_are_listed(self) -> None:
         gone = replace(make_trend().worse[0], case="gone", status="removed")
-        found = data_of(compared(mixed_report(), make_trend(worse=(gone,))))["baseline"]
-        assert found["worse"] == ["response_quality 0.95 → removed: gone"]
-        assert found["gone"] == ["1 removed check that passed before"]
+        found = data_of(compared(mixed_report(), make_trend(worse=(gone,))))["lost"]["checks"]
+        assert found == [
+            {
+                "evaluator": "response_quality",
+                "change": "0.95 \u2192 removed",
+                "reason": "",
+                "cases": ["gone"],
+                "more": 0,
+            }
+        ]
 
     def test_missing_baseline_has_reason(self) -> None:
         found = data_of(compared(mixed_report(), no_baseline="its schema version differs"))

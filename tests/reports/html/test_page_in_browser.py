@@ -13,6 +13,7 @@ from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
+from agentci.reports.failures import format_changes
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_case_url
 from tests.helpers.browser import FIREFOX, PROGRAM, Browser, browser, firefox
@@ -27,8 +28,10 @@ from tests.reports.html.pages import (
     hostile_report,
     long_conversation_report,
     long_report,
+    lost_report,
     make_run,
     make_trend,
+    other_tool_report,
     page_of,
     transcript_report,
     wide_report,
@@ -109,7 +112,7 @@ class TestOverview:
         assert "from 83%" in " ".join(rate.split())
         assert latency.split("\n")[1] == "6.7 s"
         assert "\u25b2" in latency
-        assert "unchanged in 6 of 7 cases" in labels["Tokens of all cases"]
+        assert "unchanged in the 6 cases of both runs" in labels["Tokens of all cases"]
         assert "$0.0140" in labels["Agent cost of all cases"]
 
     def test_header_names_run_and_pull_request(self, show: Show) -> None:
@@ -243,17 +246,75 @@ class TestOverview:
             "It left on Monday.",
             "It left on Sunday.",
         ]
-        assert page.texts(".first .more-differences") == ["2 more differences"]
 
-    def test_cards_show_the_baseline_or_without_one_what_is_expected(self, show: Show) -> None:
+    def test_card_counts_differences_as_the_comment_does(self, show: Show) -> None:
+        report = long_conversation_report()
+        comment = text_of(CommentReport(), report)
+        page = show(report)
+        assert page.texts(".first .more-differences") == ["and 1 more difference"]
+        assert "  and 1 more difference\n" in comment
+        assert page.texts(".first dt")[:2] == ["Tool call (turn 5)", "Expected (turn 5)"]
+
+    def test_changes_are_counted_as_in_the_comment(self, show: Show) -> None:
+        report = conversation_report()
+        found = ", ".join(format_changes(report))
+        assert page_line(show(report)) == f"Against the baseline: {found}."
+
+    def test_card_shows_both_sides_of_another_tools_call(self, show: Show) -> None:
+        page = show(other_tool_report())
+        calls = page.texts(".first .mono")
+        assert [text.split("(")[0] for text in calls] == ["find_flight", "find_train"]
+        assert calls[0].endswith("Missing")
+        assert calls[1].endswith("Unexpected")
+
+    def test_check_that_is_skipped_now_is_listed_with_its_case(self, show: Show) -> None:
+        """What the agent answers otherwise there is shown, as no check looks at it any more."""
+        page = show(lost_report())
+        [lost] = page.texts(".remarks.lost")
+        assert "Passed in the baseline, not evaluated now" in lost
+        assert "response_quality 1 \u2192 skipped: no flights" in " ".join(lost.split())
+        rows = dict(zip(page.texts(".lost dt"), page.texts(".lost dd"), strict=True))
+        assert rows["This run"] == "Sorry, no."
+        assert page.texts("[data-filter=lost]") == ["No longer evaluated 1"]
+        assert page.texts(".cell.lost") == ["response_quality: Skipped\nskip\nwas 1"]
+        page.run("document.querySelector('.remarks.lost a').click()")
+        page.wait("location.hash === '#/case/by_plane'")
+        assert page.texts(".head .pill")[0] == "No longer evaluated"
+        assert page.texts(".check h3 code")[0] == "response_quality"
+        assert page.texts(".check h3 .pill") == ["No longer evaluated"]
+
+    def test_notes_are_not_called_reasons(self, show: Show) -> None:
+        report = conversation_report()
+        notes = ("4 checks skipped", "1 check got worse")
+        decision = replace(report.decision, notes=notes)
+        page = show(replace(report, decision=decision))
+        assert page.texts(".verdict summary") == ["2 notes"]
+
+    def test_edited_evaluator_is_not_called_a_looser_policy(self, show: Show) -> None:
+        edited = PolicyChange(
+            config="a.yaml", kind="edited", subject="code of tone", after="edited"
+        )
+        policy = PolicyComparison(base="main", loosened=(edited,))
+        page = show(replace(conversation_report(), policy=policy))
+        assert page.texts(".verdict .note") == ["Edited\ncode of tone"]
+        page.press("m")
+        page.wait("document.querySelector('.remarks td') !== null")
+        assert page.texts(".remarks td") == ["code of tone", "\u2013", "edited"]
+        assert "No messages." not in page.texts("main")[0]
+
+    def test_cards_show_what_is_expected_and_the_baseline(self, show: Show) -> None:
         report = conversation_report()
         page = show(report)
-        assert page.texts(".change .first dt") == ["Tool call", "Baseline", "This run"]
-        assert page.texts(".change .first dd")[1] == "There is no flight to Rome."
+        call, expected = "Tool call (turn 1)", "Expected (turn 1)"
+        labels = page.texts(".change .first dt")
+        assert labels == ["Missing", call, expected, "Baseline", "This run"]
+        assert page.texts(".change .first dd")[2:4] == [
+            "There is no flight to Rome today.",
+            "There is no flight to Rome.",
+        ]
         page = show(replace(report, baseline={}, comparison=None))
         labels = page.texts(".change:first-of-type .first dt")
-        assert labels == ["Tool call", "Expected", "This run"]
-        assert page.texts(".change .first dd")[1] == "There is no flight to Rome today."
+        assert labels == ["Missing", call, expected, "This run"]
 
     def test_card_of_an_unchanged_run_shows_what_is_expected(self, show: Show) -> None:
         """Its check fails for another reason than what the agent did."""
@@ -263,7 +324,7 @@ class TestOverview:
         page = show(replace(report, results=(first,), baseline={first.id: before}))
         rows = dict(zip(page.texts(".first dt"), page.texts(".first dd"), strict=False))
         assert rows["Baseline"] == "the same calls and answers"
-        assert rows["Expected"] == "There is no flight to Rome today."
+        assert rows["Expected (turn 1)"] == "There is no flight to Rome today."
 
     def test_card_says_what_differs_and_what_a_failed_tool_answered(self, show: Show) -> None:
         report = conversation_report()
@@ -284,14 +345,13 @@ class TestOverview:
         old = replace(report.baseline[first.id], content=numbers[1])
         contents = StoredContents(chunks=chunks, redact=lambda content: content)
         page = show(replace(report, results=(result,), contents=contents, baseline={first.id: old}))
-        assert page.texts(".first dd")[1] == 'find_flight: {"error": "unknown city"}'
+        assert 'find_flight: {"error": "unknown city"}' in page.texts(".first dd")
         [reason] = page.texts(".change li .quiet")
         assert reason.startswith("turn 1: the answer differs: ")
         assert "Sorry" in reason
 
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0))
-        assert "6 lower scores that still pass" in page.texts(".verdict .why")[0]
         assert "Score fell\nunchanged\ntone\n1 \u2192 0.9" in page.texts(".rest a")
         page.run("document.querySelector('[data-filter=fell]').click()")
         page.wait("location.hash === '#/?f=fell'")
@@ -348,6 +408,11 @@ class TestOverview:
         )
         assert why < 600
         assert tiles > why
+
+
+def page_line(page: Browser) -> str:
+    """The line of the verdict that says what changed."""
+    return page.texts(".verdict .why")[0]
 
 
 def _choose(page: Browser, key: str, value: str) -> None:
@@ -572,7 +637,7 @@ class TestOtherViews:
         assert page.texts(".remarks td") == ["threshold of tone", "1", "0.5"]
         assert page.texts(".message")
         page.press("Escape")
-        page.wait("location.hash.length < 3")
+        page.wait("document.querySelector('.verdict') !== null")
         assert page.texts(".verdict .note del") == ["1"]
 
     def test_views_and_colours_are_chosen_by_key(self, show: Show) -> None:
