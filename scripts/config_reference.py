@@ -15,7 +15,7 @@ KINDS = {
     "integer": "integer",
     "number": "number",
     "object": "mapping",
-    "string": "string",
+    "string": "",  # most keys
 }
 # Of judges, whose mappings are None where they are left out, and so stand among other kinds.
 JUDGES = {"judge": "SharedJudgeSpec", "judge.auth": "AuthSpec", "judge.price": "PriceSpec"}
@@ -140,7 +140,7 @@ def _format_row(row: Row) -> str:
     key, kind, default, description = row
     facts = ", ".join(filter(None, (kind, default and f"default {default}")))
     linked = re.sub(r"\bdocs/(([a-z-]+)\.md)", r"[\2](\1)", description)
-    return f"- {key} ({facts}): {linked}"
+    return f"- {key}{f' ({facts})' if facts else ''}: {linked}"
 
 
 def _rows(part: Schema, definitions: Schema) -> Iterator[Row]:
@@ -151,7 +151,7 @@ def _rows(part: Schema, definitions: Schema) -> Iterator[Row]:
             continue  # named in the title; a camelCase spelling of the same field
         yield (
             f"`{key}`",
-            f"{_kind(value)}{', required' if key in required else ''}",
+            ", ".join(filter(None, (_kind(value), "required" if key in required else ""))),
             _default(value),
             value.get("description") or _referred(value, definitions).get("description", ""),
         )
@@ -162,13 +162,16 @@ def _kind(part: Schema) -> str:
     if "anyOf" in part:
         given = [each for each in part["anyOf"] if each.get("type") != "null"]
         shown = [*filter(_is_shown, given)] or given
-        return " or ".join(dict.fromkeys(map(_kind, shown)))
+        kinds = dict.fromkeys(map(_kind, shown))
+        return " or ".join(kind or "text" for kind in kinds) if len(kinds) > 1 else "".join(kinds)
     if "discriminator" in part:
         return KINDS["object"]
     if "enum" in part or "const" in part:
         return "/".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
+    if part.get("type") == "boolean" and _default(part):
+        return ""
     if "maximum" in part:
-        return f"{KINDS[part['type']]}, {part['minimum']}-{_shown(part['maximum'])}"
+        return f"{part['minimum']}-{_shown(part['maximum'])}"
     return KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
 
 

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import sys
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Callable, Iterator, Mapping
@@ -103,8 +104,14 @@ def inputs_list() -> str:
 
 
 def outputs_list(outputs: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the outputs, as action.yml describes them, as a Markdown list."""
-    return "\n".join(f"- `{name}`: {output['description']}" for name, output in outputs.items())
+    """Return the outputs, as action.yml describes them, as a Markdown list; similar ones share a line."""
+    lines: dict[str, list[str]] = {}
+    for name, output in outputs.items():
+        path = re.fullmatch("Path of `[^`]+`(, .+)", output["description"])
+        text = f"Paths of these reports{path[1]}" if path else output["description"]
+        text = re.sub(r"Number of checks that \w+\.", "Number of these checks.", text)
+        lines.setdefault(text, []).append(f"`{name}`")
+    return "\n".join(f"- {', '.join(names)}: {text}" for text, names in lines.items())
 
 
 def commands_list() -> str:

@@ -157,7 +157,7 @@ class PassRateSpec(StrictModel):
     min_pass_rate: Share = optional("Share of checks that must pass.", default=1.0)
     pass_rate_confidence: Confidence | None = optional(
         "Confidence, such as 0.95, with which the pass rate of all similar cases must reach "
-        "`min_pass_rate`; default: only that of this run."
+        "`min_pass_rate`."
     )
 
     @model_validator(mode="after")
@@ -180,14 +180,14 @@ class ThresholdSpec(PassRateSpec):
     min_score: Share | None = optional("Mean score that must be reached.")
     on_error: OnError = optional("Whether an errored check fails the gate.", default="fail")
     on_skip: OnSkip = optional(
-        "Whether a skipped check, or an eval case without a recorded run, fails the gate.",
+        "Whether a skipped check or an eval case without a run fails the gate.",
         default="allow",
     )
     on_empty: OnEmpty = optional(
         "Whether a required evaluator that evaluated no case fails the gate.", default="fail"
     )
     on_turn_mismatch: OnTurnMismatch = optional(
-        "Whether missing or unexpected turns fail a check regardless of its score.", default="fail"
+        "Whether missing or unexpected turns fail a check.", default="fail"
     )
 
 
@@ -195,33 +195,31 @@ class GateSpec(ThresholdSpec):
     """Thresholds for the gate to pass."""
 
     max_regression: Share | None = optional(
-        "Allowed drop of an evaluator's mean score below the `--baseline`; if not set, a drop "
-        "never fails the gate."
+        "Allowed drop of an evaluator's mean score below the baseline; default: any."
     )
     regression_confidence: AnyConfidence = optional(
-        "Confidence with which a larger drop is significant, or excluded.", default=0.95
+        "Confidence of `regression_mode`.", default=0.95
     )
     regression_mode: RegressionMode = optional(
-        "`detect` fails if the drop is significantly larger than `max_regression`; "
-        "`prove` passes only if a larger drop is excluded.",
+        "`detect` fails if the drop is significantly larger than `max_regression`; `prove` passes "
+        "only if it is not.",
         default="detect",
     )
     fail_on_regression: list[RegressionOutcome] = optional(
         "Comparison outcomes that fail the gate.", default=["fail"]
     )
     on_loosened: OnLoosened = optional(
-        "Whether a policy looser than the base commit's fails the gate; the base commit's value "
-        "decides.",
+        "Whether a policy looser than the base commit's fails the gate; the base's value decides.",
         default="warn",
     )
     policy: PolicySource = optional(
-        "Whose thresholds decide: those of the evaluated commit (`head`), or of the `base` commit; "
-        "the base commit's value decides.",
+        "Whose thresholds decide, those of the evaluated commit or of the base; the base's value "
+        "decides.",
         default="head",
     )
     on_removed: OnRemoved = optional(
-        "Whether a check that passed in the `--baseline` and is missing fails the gate, is "
-        "reported as worse, or is allowed if its eval case was removed, too.",
+        "Whether a missing check that passed in the baseline fails the gate, is reported as "
+        "worse, or is allowed if its eval case was removed.",
         default="warn",
     )
     evaluators: dict[str, ThresholdSpec] = optional(
@@ -300,17 +298,15 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     evaluators: list[JsonValue] = Field(
         default=[],
         min_length=1,
-        description="Evaluators of every case, in the order of the reports; optional with "
-        "`checks` or `results`.",
+        description="Evaluators of every case; optional with `checks` or `results`.",
     )
     checks: list[JsonValue] = Field(
         default=[],
         min_length=1,
-        description="Checks that need no expected answers, after the evaluators; see "
-        "docs/checks.md.",
+        description="Checks that need no expected answers; see docs/checks.md.",
     )
     prices: Prices = optional(
-        "US dollars per million tokens, by model (with `*` and `?`), for `max_cost`.",
+        "US dollars per million tokens, by model, for `max_cost`; see docs/checks.md.",
         default={},
     )
     results: Text | list[Text | ResultsEntry] = optional(
@@ -318,28 +314,23 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     )
     defaults: dict[str, JsonValue] = optional("Default values of evaluators' fields.", default={})
     traces: Text | list[Text | TracesEntry] = optional(
-        "Recorded runs: paths, globs, or entries that also name the eval case or select traces.",
+        "Recorded runs: paths, globs, or entries that name the eval case or select traces.",
         default=[],
     )
     group_by: GroupBy | None = optional(
         "Whether a case is one trace, or all traces of a conversation."
     )
     eval_set: Text | Annotated[list[Text], Field(min_length=1)] | None = optional(
-        "Eval cases: paths or globs of ADK eval sets and of YAML files as in docs/eval-cases.md."
+        "Eval cases: paths or globs of ADK eval sets, or of YAML as in docs/eval-cases.md."
     )
     dataset: Text | None = optional(
-        "JSON Lines file with questions and other columns for graders; without "
-        "`traces` also with the answers."
+        "JSON Lines file with questions, and without `traces` also answers; see docs/graders.md."
     )
     trace_format: TraceFormat | None = optional("Format of the recorded runs; default: detected.")
-    threshold: Share | None = optional("Threshold of built-in evaluators that set none.")
-    trajectory_match_type: MatchType | None = optional(
-        "Match type of built-in evaluators that set none."
-    )
-    judge_model: Text | None = optional("Judge model of built-in evaluators that set none.")
-    judge: SharedJudgeSpec | None = optional(
-        "Judge model of all evaluators that need one and set none."
-    )
+    threshold: Share | None = optional("Threshold of built-in evaluators.")
+    trajectory_match_type: MatchType | None = optional("Match type of built-in evaluators.")
+    judge_model: Text | None = optional("Judge model of built-in evaluators.")
+    judge: SharedJudgeSpec | None = optional("Judge model of evaluators.")
     gate: GateSpec = Field(default_factory=GateSpec)
     output_format: JsonValue = Field(
         default=None, description="Key of agentevals; has no effect.", deprecated=True

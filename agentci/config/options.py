@@ -50,62 +50,60 @@ class Option(Struct, frozen=True):
 OPTIONS: tuple[Option, ...] = (
     Option(
         "record",
-        "Command that runs the agent to record and evaluate, instead of `traces` of the "
-        "configs; words as in a shell, `{input}` for a case's input.",
+        "Command that runs the agent, to record and evaluate it; `{input}` stands for a case's "
+        "input.",
         metavar="COMMAND",
         input_only=True,
     ),
     Option(
         "cases",
-        "Cases to record, one process each: JSON Lines or YAML with `id` and `input`, or an ADK "
-        "eval set; one file per line.",
+        "Cases to record, one process each: a file per line, as for `agentci record --cases`.",
         metavar="FILE",
         input_only=True,
     ),
     Option(
         "replay",
-        "Answer the agent from the recording, without a model or a key: `true`, or `fallback` "
-        "to ask the model for what is missing.",
+        "Answer the agent from the recording, without a key: `true`, or `fallback` to ask the "
+        "model if a response is missing.",
         metavar="MODE",
         default="false",
         input_only=True,
     ),
     Option(
         "record-to",
-        "File for the recorded traces; requests and responses for `replay` are beside it.",
+        "File for the recorded traces, beside requests and responses for `replay`.",
         metavar="FILE",
         default=DEFAULT_RECORDING,
         input_only=True,
     ),
     Option(
         "redact",
-        "Regular expressions of what to keep out of the recording, besides keys.",
+        "Regular expression for text to remove from the recording, in addition to keys.",
         metavar="REGEX",
         repeats=True,
         input_only=True,
     ),
     Option(
         "no-injection",
-        "Record the agent without running in its Python and Node programs what sends their spans.",
+        "Do not inject telemetry into the agent's Python and Node.js programs.",
         default="false",
         input_only=True,
     ),
     Option(
         "traces",
-        "Traces to evaluate, relative to the working directory; replaces `traces` of the configs.",
+        "Traces to evaluate instead of `traces` of the configs.",
         metavar="GLOB",
         repeats=True,
     ),
     Option(
         "results",
-        "Result files of other tools, relative to the working directory, on their own or in "
-        "place of `results` of the given configs.",
+        "Result files of other tools, on their own or instead of `results` of the configs.",
         metavar="GLOB",
         repeats=True,
     ),
     Option(
         "metric",
-        "Built-in metric to evaluate, on its own or in addition to the given configs.",
+        "Built-in metric to evaluate, on its own or in addition to the configs.",
         metavar="NAME",
         repeats=True,
     ),
@@ -116,29 +114,28 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "eval-set",
-        "Eval set with the expected answers and tool calls, or a glob; replaces `eval_set` of the "
-        "configs.",
+        "Eval cases to use instead of `eval_set` of the configs.",
         metavar="FILE",
         repeats=True,
     ),
     Option(
         "trace-format",
-        "Format of the traces, as `trace_format` of configs; default: detected.",
+        "Format of the traces; default: detected.",
         metavar="FORMAT",
     ),
     Option(
         "threshold",
-        "Score from 0 to 1 that built-in metrics must reach; replaces their thresholds.",
+        "Threshold of built-in metrics, from 0 to 1, instead of those of the configs.",
         metavar="X",
     ),
     Option(
         "trajectory-match-type",
-        "How `tool_trajectory_avg_score` compares tool calls; replaces the setting of the configs.",
+        "How `tool_trajectory_avg_score` compares tool calls, instead of the configs' setting.",
         choices=MATCH_TYPES,
     ),
     Option(
         "judge-model",
-        "Judge model; replaces that of the configs. `PROVIDER/MODEL` if a config has no `judge`.",
+        "Judge model instead of that of the configs; `PROVIDER/MODEL` if a config has no `judge`.",
         metavar="MODEL",
     ),
     Option("only", "Run only this evaluator.", metavar="NAME", repeats=True),
@@ -171,8 +168,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "evaluator-cache",
-        "Folder outside of the checkout, as `NAME=DIR`, that `cache_dirs` of evaluators may "
-        "name; the variable `NAME` has its path.",
+        "Folder outside of the checkout, as `NAME=DIR`, that `cache_dirs` of evaluators may name.",
         metavar="NAME=DIR",
         repeats=True,
     ),
@@ -190,7 +186,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "shard",
         "Run one part of the checks: `2/5` is the second of five, `auto` that of the job in its "
-        "matrix. See `merge`.",
+        "matrix.",
         metavar="I/N",
     ),
     Option(
@@ -209,36 +205,33 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "merge",
-        "Reports to merge instead of running checks, of all shards or of different configs: "
-        "`results.json` files, folders or globs.",
+        "Reports to merge instead of running checks: `results.json` files, folders or globs.",
         metavar="REPORT",
         repeats=True,
         input_only=True,
     ),
     Option(
         "baseline",
-        "Earlier `results.json`, or its folder, to compare with; `base` finds the "
-        "results of the base commit.",
+        "Earlier `results.json` to compare with, or its folder; `base` finds that of the base "
+        "commit.",
         metavar="REPORT",
     ),
     Option(
         "baseline-artifact",
-        "Artifact with `results.json` of earlier runs, for `baseline: base`; each job of a "
-        "matrix needs its own.",
+        "Artifact with `results.json` for `baseline: base`; each job of a matrix needs its own.",
         metavar="NAME",
         default="agentci-results",
     ),
     Option("locked", "Use only the remote evaluators and packages that `agentci.lock` pins."),
     Option(
         "offline",
-        "Use no network: remote evaluators and judge responses come from the cache, and"
-        " no agents run.",
+        "Use no network: remote evaluators and judge responses come from the cache, and no agents "
+        "run.",
     ),
     Option("no-cache", "Fetch remote evaluators again and do not reuse cached responses."),
     Option(
         "cache-dir",
-        "Cache folder, outside of the checkout; default: `~/.cache/agentci`, in the action "
-        "`_github_home/.cache/agentci` of the runner's temporary folder.",
+        "Cache folder, outside of the checkout; default: `~/.cache/agentci`.",
         metavar="DIR",
     ),
     Option(
@@ -267,7 +260,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "content",
-        "What reports keep of recorded runs: up to 8 MiB, worst cases first; all; or no text.",
+        "How much of recorded runs reports contain: up to 8 MiB, worst cases first; everything; "
+        "or no text.",
         choices=CONTENT_LIMITS,
         default="budget",
     ),
@@ -279,21 +273,20 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "formats",
-        "Further report to write: `ctrf.json`, `results.csv`, or `evaluations.otlp.json` with "
-        "OpenTelemetry events.",
+        "Additional report: `ctrf.json`, `results.csv`, or OpenTelemetry events in "
+        "`evaluations.otlp.json`.",
         choices=FURTHER_FORMATS,
         repeats=True,
     ),
     Option(
         "emit-otel",
-        "OTLP endpoint for an event per check (`/v1/logs` is appended), with the headers of "
-        "`OTEL_EXPORTER_OTLP_HEADERS`.",
+        "OTLP endpoint for an event per check, with the headers of `OTEL_EXPORTER_OTLP_HEADERS`.",
         metavar="URL",
     ),
     Option(
         "comment",
-        "When to create or update a comment on the pull request: after every run, when the "
-        "result changed, or when the gate failed.",
+        "When to comment on the pull request: after every run, when the result changed, or when "
+        "the gate failed.",
         choices=COMMENT_MODES,
         default="never",
     ),
@@ -309,7 +302,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "report-url",
-        "URL at which `report.html` will be, so that the comment and the summary link each case.",
+        "URL at which `report.html` will be, for links in the comment and the summary.",
         metavar="URL",
     ),
     Option(
@@ -322,8 +315,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "comment-report",
-        "Report of another run, `results.json` or its folder, to comment on instead of running "
-        "checks: for forks.",
+        "Report of another run to comment on instead of running checks, for forks.",
         metavar="REPORT",
         input_only=True,
     ),

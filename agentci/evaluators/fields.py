@@ -108,8 +108,8 @@ D = TypeVar("D")
 
 
 CACHE_DIRS: Final = (
-    "Folders that the program may read, by their names in `evaluator-cache` of the workflow; the "
-    "variable of that name has the path."
+    "Names of folders in `evaluator-cache` that the program may read; a variable of that name has "
+    "the path."
 )
 
 
@@ -168,11 +168,9 @@ REPEAT_BY_HINT: Final = "add `repeat`, such as `repeat: 5`, or remove it"
 class RepeatableEntry(StrictModel):
     """Fields of evaluators whose result may vary between runs."""
 
-    repeat: Repeats = optional(
-        "Number of runs per case, for evaluators whose results vary.", default=1
-    )
+    repeat: Repeats = optional("Number of runs of the evaluator per case.", default=1)
     repeat_by: RepeatAggregation = optional(
-        "Whether the `majority` of the runs, or the `mean` of their scores, decides.",
+        "What decides: the `majority` of the runs, or their `mean` score.",
         default="majority",
     )
 

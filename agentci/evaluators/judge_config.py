@@ -28,13 +28,11 @@ class AuthSpec(StrictModel):
     type: Literal["github-oidc"] = Field(description="With the OIDC token of the GitHub job.")
     identity_provider_id: Text | None = optional("OpenAI: id of the identity provider.")
     service_account_id: Text | None = optional(
-        "OpenAI, Anthropic: id of the service account; for Anthropic only if the rule names none."
+        "OpenAI, Anthropic: id of the service account; optional for Anthropic."
     )
     federation_rule_id: Text | None = optional("Anthropic: id of the federation rule.")
     organization_id: Text | None = optional("Anthropic: id of the organization.")
-    workspace_id: Text | None = optional(
-        "Anthropic: id of the workspace, if the organization has any."
-    )
+    workspace_id: Text | None = optional("Anthropic: id of the workspace, if any.")
     tenant_id: Text | None = optional("Azure: id of the tenant.")
     client_id: Text | None = optional("Azure: id of the client.")
     audience: Text | None = optional(
@@ -130,30 +128,28 @@ class JudgeSpec(StrictModel):
     """The judge model and its settings; omitted fields are taken from the top-level `judge`."""
 
     provider: ProviderName | None = optional(
-        "API of the model; `openai` for every service with Chat Completions, `command` for a "
-        "program."
+        "API of the model: `openai` for any service with Chat Completions, `command` for a program."
     )
-    model: Text | None = optional("Name of the model, or of the Azure deployment. No default.")
-    embedding_model: Text | None = optional(
-        "Embedding model, or Azure deployment, of the metric `cosine`. No default."
-    )
+    model: Text | None = optional("Name of the model, or of the Azure deployment.")
+    embedding_model: Text | None = optional("Embedding model, or Azure deployment, of `cosine`.")
     base_url: Text | None = optional("URL of the API; default: the provider's.")
     api_version: Text | None = optional("Version of Azure's dated API or of Anthropic's API.")
     api_key_env: VariableName | None = Field(
         default=None,
-        description="Environment variable with the API key; default: the provider's usual one, "
-        "or none if `base_url` is set.",
+        description=(
+            "Environment variable with the API key; default: the provider's usual one, none with "
+            "`base_url`."
+        ),
     )
     auth: AuthSpec | None = optional("Authentication in GitHub Actions without an API key.")
     command: Annotated[list[Text], Field(min_length=1)] | None = optional(
-        "Program and arguments, for `command`: it reads the prompt from stdin or an argument "
-        "with `{prompt}`, and prints the response."
+        "Program and arguments of `command`; the prompt is stdin, or replaces `{prompt}`."
     )
     samples: Samples | None = optional(
-        "Number of responses per case; default 1. The majority counts, or the median of numbers."
+        "Number of responses per case, default 1; the majority counts."
     )
     combine: judges.SampleAggregation | None = optional(
-        "How numbers of several samples are combined; default `median`."
+        "How numbers of several samples are combined; default: `median`."
     )
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = optional(
         "Sampling temperature; not sent by default."
@@ -166,7 +162,7 @@ class JudgeSpec(StrictModel):
     price: PriceSpec | None = optional("Token prices; required by `max_usd`.")
     cache: bool | None = optional("Whether responses are cached; default `true`.")
     replay: Literal["only"] | None = optional(
-        "`only`: never call the model; a prompt without a cached response is an error."
+        "`only`: never call the model; a prompt that is not cached is an error."
     )
 
 

@@ -110,8 +110,7 @@ class PromptEntry(RepeatableEntry, Entry):
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")
     prompt: Text = Field(
-        description="The prompt, a Jinja2 template, or the path of its file relative to this "
-        "config; see docs/graders.md.",
+        description="The prompt, a Jinja2 template, or its file; see docs/graders.md.",
         examples=["relevance.md"],
     )
     threshold: Threshold = Field(
@@ -119,8 +118,10 @@ class PromptEntry(RepeatableEntry, Entry):
     )
     scale: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
         default=None,
-        description="Lowest and highest number of the judge model. Default: 0 and 1 if "
-        "`threshold` is a decimal between them, else unknown, and results have no score.",
+        description=(
+            "Lowest and highest number of the judge model; default: `[0, 1]` if `threshold` is a "
+            "decimal, else unknown, without scores."
+        ),
         examples=[[1, 5]],
     )
     judge: JudgeSpec | None = optional("The judge model; default: the config's.")

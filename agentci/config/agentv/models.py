@@ -156,9 +156,7 @@ class EvalFile(FileOrCaseSpec):
         "Payload format that code judges receive; by default that of the versions that read the "
         "list of cases: `snake+v4` with `tests`, else `union`."
     )
-    judge: SharedJudgeSpec | None = optional(
-        "Judge model of all evaluators that need one and set none."
-    )
+    judge: SharedJudgeSpec | None = optional("Judge model of evaluators.")
     gate: EvalFileGateSpec = Field(
         default_factory=EvalFileGateSpec, description="Thresholds for the gate to pass."
     )

@@ -54,17 +54,16 @@ class SandboxedEntry(RepeatableEntry, Entry):
         examples=["python:3.12-slim"],
     )
     requirements: RequirementsMode = optional(
-        "Whether a Python program gets the packages of `requirements.txt` in its folder.",
+        "Whether packages of `requirements.txt` in the program's folder are installed.",
         default="auto",
     )
     allow_source: bool = Field(
         default=False,
-        description="Whether packages without a wheel are built, which runs their build scripts "
-        "in the sandbox.",
+        description="Whether packages without a wheel are built, in the sandbox.",
     )
     env: list[VariableName] = Field(
         default=[],
-        description="Names of further environment variables for the program, without wildcards.",
+        description="Names of environment variables for the program, without wildcards.",
         examples=[["JUDGE_API_KEY"]],
     )
     cache_dirs: list[VariableName] = Field(
@@ -77,8 +76,8 @@ class SandboxedEntry(RepeatableEntry, Entry):
         "Limit on concurrent processes and threads.", default=DEFAULT_PROCESSES
     )
     isolation: IsolationMode = optional(
-        "How a Python program starts: as a `fork` of an interpreter with preloaded modules, or "
-        "as a new process (`spawn`, slower).",
+        "How a Python program starts: as a `fork` with preloaded modules, or as a new process, "
+        "which is slower.",
         default="fork",
     )
     cache: Cached = False
@@ -93,12 +92,12 @@ class ProgramEntry(SandboxedEntry):
     """Fields of evaluators that are programs."""
 
     config: dict[str, JsonValue] = optional(
-        "Settings for the program, passed unchanged in its input.", default={}
+        "Settings for the program, part of its input.", default={}
     )
 
 
 class CodeEntry(ProgramEntry):
-    """A program of your own that reads a recorded run from stdin and writes a score to stdout."""
+    """A program that reads a recorded run from stdin and writes a score to stdout."""
 
     type: Literal["code"] = Field(description="A program of your own.")
     path: Text = Field(description="Path of the program, relative to this config.")
@@ -106,7 +105,7 @@ class CodeEntry(ProgramEntry):
 
 
 class RemoteEntry(ProgramEntry):
-    """A remote program: it is fetched, verified and cached, then runs like a local one."""
+    """A program that is fetched, verified and cached; see docs/remote-evaluators.md."""
 
     type: Literal["remote"] = Field(description="A remote program.")
     source: Text = Field(
@@ -115,15 +114,16 @@ class RemoteEntry(ProgramEntry):
         examples=["github", "url", "local"],
     )
     ref: Text = Field(
-        description="Path in the repository; for `url` the address; for `local` a path, or a name "
-        "in the index."
+        description=(
+            "Path in the repository; for `url` the URL; for `local` a path, or a name in the index."
+        )
     )
     repo: Text | None = optional(
-        "Repository, `owner/name`; for `local` the folder of an `index.yaml`. Default: "
+        "`owner/name`, or for `local` the folder of an `index.yaml`; default: "
         "`AGENTEVALS_EVALUATOR_REPO`, else the community's."
     )
     branch: Text | None = optional(
-        "Branch to follow. Default: `AGENTEVALS_EVALUATOR_BRANCH`, else `main`."
+        "Branch to follow; default: `AGENTEVALS_EVALUATOR_BRANCH`, else `main`."
     )
     rev: Text | None = optional("Commit or tag to use instead of a branch.")
     network: bool = optional("Whether it can use the network.", default=False)
@@ -142,28 +142,26 @@ def _with_camel_case(schema: dict[str, Any]) -> None:
 
 
 class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
-    """A built-in metric of the recorded run; some metrics compare it with the eval case."""
+    """A built-in metric."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")
     threshold: Share | None = optional(
-        "Minimum score of a case to pass; by default the config's, or 0.5."
+        "Minimum score of a case to pass; default: the config's, or 0.5."
     )
     trajectory_match_type: MatchType | None = optional(
         "EXACT: the same calls in order; IN_ORDER: others may come between; ANY_ORDER: in any "
         "order."
     )
     subagents: bool = optional(
-        "Whether calls of sub-agents count, after the call that started them "
-        "(`tool_trajectory_avg_score`).",
+        "Whether `tool_trajectory_avg_score` counts calls of sub-agents.",
         default=False,
     )
     ignore_args: bool = optional(
-        "Whether only names of tools are compared, as in ADK 2.13 (`tool_trajectory_avg_score`).",
+        "Whether `tool_trajectory_avg_score` compares only names, as in ADK 2.13.",
         default=False,
     )
     on_turn_mismatch: OnTurnMismatch | None = optional(
-        "Whether missing or unexpected turns fail a case regardless of its score; "
-        "default: that of `gate`."
+        "Whether missing or unexpected turns fail a case; default: that of `gate`."
     )
     judge: JudgeSpec | None = optional(
         "The judge model, for metrics that need one; default: the config's."

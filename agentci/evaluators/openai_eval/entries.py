@@ -340,7 +340,7 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     ] = False
     judge: JudgeSpec | None = optional("The judge model; default: the config's.")
     backend: Literal["local", "remote"] = optional(
-        "Where grading happens: in agentci, or in a service with the Evals API.", default="local"
+        "Whether agentci grades, or a service with the Evals API.", default="local"
     )
     base_url: Text | None = Field(
         default=None,
