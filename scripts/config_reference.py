@@ -168,11 +168,10 @@ def _kind(part: Schema) -> str:
         return KINDS["object"]
     if "enum" in part or "const" in part:
         return "/".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
-    if part.get("type") == "boolean" and _default(part):
-        return ""
     if "maximum" in part:
         return f"{part['minimum']}-{_shown(part['maximum'])}"
-    return KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
+    kind = KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
+    return "" if kind == KINDS["boolean"] and _default(part) else kind
 
 
 def _shown(number: float) -> str:

@@ -104,7 +104,7 @@ def inputs_list() -> str:
 
 
 def outputs_list(outputs: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the outputs, as action.yml describes them, as a Markdown list; similar ones share a line."""
+    """Return the outputs, as in action.yml, as a Markdown list; similar ones share a line."""
     lines: dict[str, list[str]] = {}
     for name, output in outputs.items():
         path = re.fullmatch("Path of `[^`]+`(, .+)", output["description"])

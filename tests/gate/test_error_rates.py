@@ -1,10 +1,10 @@
 """Error rates of the gate and coverage of its intervals, measured by simulation with fixed seeds.
 
-The table in docs/statistics.md has these figures: ``--update-golden`` writes it.
+The table in docs/statistics.md has their ranges: ``--update-golden`` writes it.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import pytest
@@ -210,14 +210,14 @@ def test_docs_state_measured_error_rates(pytestconfig: pytest.Config) -> None:
     }
     assert {name: rate for name, rate in alarms.items() if rate > 0.05 + NOISE} == {}
     assert {name: rate for name, rate in covered.items() if rate < 0.93} == {}
+    unchanged = [rate for name, rate in alarms.items() if name.startswith("nothing changed")]
+    dropped = [rate for name, rate in alarms.items() if name.startswith("allowed drop")]
     table = [
-        "| false alarms, stated 5 % | measured |",
-        "|---|--:|",
-        *(f"| {name} | {100 * rate:.1f} % |" for name, rate in alarms.items()),
-        "",
-        "| coverage of intervals, stated 95 % | measured |",
-        "|---|--:|",
-        *(f"| {name} | {100 * rate:.1f} % |" for name, rate in covered.items()),
+        "| | stated | measured |",
+        "|---|--:|--:|",
+        _format_range("false alarms, nothing changed", "at most 5 %", unchanged),
+        _format_range("false alarms, allowed drop of 0.05", "at most 5 %", dropped),
+        _format_range("coverage of intervals", "95 %", covered.values()),
     ]
     text = DOCS.read_text(encoding="utf-8")
     before, start, rest = text.partition("<!-- error rates: written by a test -->\n")
@@ -226,6 +226,10 @@ def test_docs_state_measured_error_rates(pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("--update-golden"):
         DOCS.write_text(written, encoding="utf-8")
     assert text == written, "run this test with --update-golden"
+
+
+def _format_range(name: str, stated: str, rates: Collection[float]) -> str:
+    return f"| {name} | {stated} | {100 * min(rates):.1f} to {100 * max(rates):.1f} % |"
 
 
 def test_passing_a_broken_agent_is_rare_in_prove_mode() -> None:
