@@ -15,7 +15,7 @@ import yaml
 from agentci.cli.arguments import make_parser
 from agentci.config.options import OPTIONS, Option
 from agentci.recordings.exports import EXPORT_FORMATS
-from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, Convention
+from agentci.recordings.telemetry.conventions.registry import CONVENTIONS
 from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
 from scripts.config_reference import checks_reference, config_reference, graders_reference
 from scripts.framework_sections import framework_sections, frameworks_table
@@ -147,27 +147,18 @@ def exports_table() -> str:
 
 
 def conventions_table() -> str:
-    """Return what is read of the telemetry of each instrumentation, as a Markdown table."""
-    rows = [
-        f"| {one.title} | {_list_signs(one)} | {one.capture} |"
-        f" {'yes' if one.in_agentevals else 'no'} |"
-        for one in CONVENTIONS
-    ]
+    """Return how to record content by the convention of the telemetry, as a Markdown table."""
+    rows = sorted((f"| {one.title} | {one.capture} |" for one in CONVENTIONS), key=str.lower)
+    common = ", ".join(sorted(one.title for one in CONVENTIONS if one.in_agentevals))
     return "\n".join(
         [
-            "| Convention | recognised by | to record content | in agentevals 0.11.0 |",
-            "| --- | --- | --- | --- |",
-            *sorted(rows, key=str.lower),
+            "| Convention | to record content |",
+            "| --- | --- |",
+            *rows,
+            "",
+            f"agentevals 0.11.0 reads only {common}.",
         ]
     )
-
-
-def _list_signs(convention: Convention) -> str:
-    """Return what a convention is recognised by: starts and names of attributes, and scopes."""
-    names = [f"`{one}*`" for one in convention.prefixes]
-    names += [f"`{one}`" for one in sorted(convention.attributes)]
-    scopes = [f"`{one}*`" if one.endswith(".") else f"`{one}`" for one in convention.scopes]
-    return ", ".join([*names, *(["scope " + ", ".join(scopes)] if scopes else [])])
 
 
 def _options() -> list[Option]:
