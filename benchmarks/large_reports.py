@@ -122,9 +122,7 @@ def _make_report() -> Report:
     names = tuple(each.evaluator.name for each in results)
     return Report(
         complete=True,
-        decision=decide(
-            [(policy, results)], problems=(), uncovered=0, complete=True, fail_on="failed"
-        ),
+        decision=decide([(policy, results)], problems=(), complete=True, fail_on="failed"),
         totals=compute_totals(results),
         results=results,
         gates=(Gate(config=CONFIG, policy=policy, evaluators=names),),

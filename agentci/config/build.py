@@ -230,6 +230,7 @@ def _build_check(
     """Build the evaluator of a check, unless ``check_config`` reports its problems."""
     from agentci.config.check_entries import (  # noqa: PLC0415 (only for configs with checks)
         build_check_evaluator,
+        find_zero_thresholds,
         read_check_entry,
     )
 
@@ -237,11 +238,14 @@ def _build_check(
     if entry is not None and not known:
         prices = {} if config is None else config.prices
         try:
-            yield build_check_evaluator(
+            check = build_check_evaluator(
                 item, entry, document, programs.read, programs.read_variable, prices
             )
         except InputError as error:
             problems += error.problems
+            return
+        problems += find_zero_thresholds(item, check, document)
+        yield check
 
 
 def _executor_problem(entry: MergedEntry, programs: ProgramResolver) -> Problem | None:

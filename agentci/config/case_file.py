@@ -12,8 +12,13 @@ from pydantic import Field, JsonValue
 
 from agentci._util.text.format import format_criterion
 from agentci._util.text.suggest import quote_name
-from agentci.config.check_entries import build_check_evaluator, read_check_entry
+from agentci.config.check_entries import (
+    build_check_evaluator,
+    find_zero_thresholds,
+    read_check_entry,
+)
 from agentci.config.checks import CHECKS_KEY, find_check_item_problems, list_check_items
+from agentci.config.entries import EVERY_SCORE_REACHES_ZERO
 from agentci.config.schema import (
     JSON_SCHEMA_DIALECT,
     Schema,
@@ -46,7 +51,7 @@ from agentci.evaluators.trajectory.matchers import PREFIX
 from agentci.model.case import EvalCase, EvalSet
 from agentci.model.requests import EvaluatorIdentity
 from agentci.model.trace import ToolCall, Turn
-from agentci.model.values import Json, JsonObject, Place, Problem
+from agentci.model.values import Json, JsonObject, Place, Problem, replace
 
 
 def read_plain_calls(written: Json) -> tuple[ToolCall, ...] | None:
@@ -160,6 +165,14 @@ def make_cases_schema() -> Schema:
 
 
 CASES_KEY: Final = "eval_cases"
+CONTENT_HINT: Final = f"write the cases as a list below `{CASES_KEY}:`"
+# What to write in place of a key without a value, which could mean either.
+NULL_HINTS: Final = {
+    "calls": "write `calls: []` if no tool is called, or remove `calls` to compare none",
+    "answer": "write the expected answer, or remove `answer`",
+}
+# A check of a case has no `required: false`, so that it would only inform.
+RAISE_HINT: Final = "raise it, or remove the check"
 # Options that belong to a check of the config, which is for many cases.
 SHARED_OPTIONS: Final = ("required", "cases")
 # Options of a trajectory that say nothing about the calls of one turn.
@@ -190,7 +203,7 @@ def read_case_file(
     Raises:
         InputError: it is invalid; with every problem and its line.
     """
-    document = read_yaml(data, file=file)
+    document = read_yaml(data, file=file, content_hint=CONTENT_HINT)
     read, problems = read_part(document, CaseFile, at=(), noun="eval set")
     found = [*document.problems, *problems]
     cases: list[EvalCase] = []
@@ -319,10 +332,17 @@ class _CaseReader:
                     )
         elif entry.input is None:
             self._add(path, "the case has no `input`", "add what the user writes, or `turns`")
+        self._check_values(entry, path)
         for index, turn in enumerate(entry.turns):
+            place = (*path, "turns", index)
+            self._check_values(turn, place)
             if turn.input is None:
-                place = (*path, "turns", index)
                 self._add(place, "the turn has no `input`", "add what the user writes")
+
+    def _check_values(self, turn: ExpectedTurn, path: KeyPath) -> None:
+        for key, hint in NULL_HINTS.items():
+            if key in turn.model_fields_set and getattr(turn, key) is None:
+                self._add((*path, key), f"`{key}` has no value", hint, key=True)
 
     def _add(self, path: KeyPath, message: str, hint: str, *, key: bool = False) -> None:
         place = self._document.place_of(path, key=key)
@@ -338,10 +358,13 @@ class _CaseReader:
                 hint = "use `checks: [{trajectory: ...}]` for the calls of the whole run"
                 self._add((*path, key), f"`{key}` has no meaning for one turn", hint, key=True)
         try:
-            return read_expected_calls(written, self._make_context(CALLS_CHECK, path))
+            expected = read_expected_calls(written, self._make_context(CALLS_CHECK, path))
         except InputError as error:
             self._problems += error.problems
             return None
+        if expected.threshold == 0:
+            self._add((*path, "threshold"), EVERY_SCORE_REACHES_ZERO, RAISE_HINT)
+        return expected
 
     def _make_context(self, name: str, path: KeyPath) -> CheckContext:
         place = self._document.place_of(path)
@@ -389,8 +412,12 @@ class _CaseReader:
                 )
             except InputError as error:
                 self._problems += error.problems
-            else:
-                yield f"{CASE_PREFIX}{item.name}", document.value(item.path), check
+                continue
+            self._problems += (
+                replace(each, hint=RAISE_HINT, severity="error")
+                for each in find_zero_thresholds(item, check, document)
+            )
+            yield f"{CASE_PREFIX}{item.name}", document.value(item.path), check
 
 
 def _refuse_file(place: Place) -> TextFile:

@@ -1,8 +1,9 @@
 """Read items of `checks:` in a config into their models, and build their evaluators."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from agentci.config.checks import LONG_FORM, VALUE_KEY, CheckItem
+from agentci.config.entries import EVERY_SCORE_REACHES_ZERO, THRESHOLD_KEY
 from agentci.config.schema import Schema
 from agentci.config.yaml_document import YamlDocument
 from agentci.evaluators.checks.check import CheckContext, CheckEvaluator
@@ -71,3 +72,17 @@ def build_check_evaluator(
         prices=prices,
     )
     return build_check(item.kind, entry, context)
+
+
+def find_zero_thresholds(
+    item: CheckItem, check: CheckEvaluator, document: YamlDocument
+) -> Iterator[Problem]:
+    """Warn about a required check that no score can fail."""
+    if check.identity.threshold == 0 and check.identity.required:
+        written = [(*item.path, THRESHOLD_KEY), (*item.value, THRESHOLD_KEY)]
+        yield Problem(
+            message=f"check {item.name}: {EVERY_SCORE_REACHES_ZERO}",
+            place=document.place_of(next(filter(document.has, written), item.path)),
+            hint="raise it, or write `required: false` if the check only informs",
+            severity="warning",
+        )

@@ -121,6 +121,8 @@ def _format_entry_fix(entry: Json) -> str:
 
 BUILTIN_TYPE: Final = "builtin"
 
+EVERY_SCORE_REACHES_ZERO: Final = "every score reaches a threshold of 0"
+
 # Top-level keys for all built-in metrics in agentevals 0.7.3; here for entries without their own.
 THRESHOLD_KEY: Final = "threshold"
 BUILTIN_METRIC_KEYS: Final = (THRESHOLD_KEY, "trajectory_match_type", "judge_model")
@@ -206,7 +208,7 @@ def find_thresholds_of_zero(entries: Sequence[MergedEntry]) -> Iterator[Problem]
             is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
             if is_number and threshold == 0:
                 yield Problem(
-                    message=f"evaluator {entry.name}: every score reaches a threshold of 0",
+                    message=f"evaluator {entry.name}: {EVERY_SCORE_REACHES_ZERO}",
                     place=entry.place_of(THRESHOLD_KEY),
                     hint="raise it, or write `required: false` if the evaluator only informs",
                     severity="warning",

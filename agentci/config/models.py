@@ -180,7 +180,8 @@ class ThresholdSpec(PassRateSpec):
     min_score: Share | None = optional("Mean score that must be reached.")
     on_error: OnError = optional("Whether an errored check fails the gate.", default="fail")
     on_skip: OnSkip = optional(
-        "Whether a skipped check or an eval case without a run fails the gate.",
+        "Whether a skipped check, an eval case without a run or a run without an eval case fails "
+        "the gate.",
         default="allow",
     )
     on_empty: OnEmpty = optional(

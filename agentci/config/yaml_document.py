@@ -71,12 +71,13 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
             node = _get_value_node(found)
 
 
-def read_yaml(data: bytes, *, file: str) -> YamlDocument:
+def read_yaml(data: bytes, *, file: str, content_hint: str = "") -> YamlDocument:
     """Read a config file.
 
     Args:
         data: content of the file.
         file: the file name, as shown to the user.
+        content_hint: as of ``parse_yaml_mapping``.
 
     Raises:
         InputError: the content is not UTF-8, not YAML, not a mapping, or beyond the size limits.
@@ -84,7 +85,8 @@ def read_yaml(data: bytes, *, file: str) -> YamlDocument:
     # PyYAML would take half of the start-up time, and a run without a config does not need it.
     from agentci.config.yaml_parse import parse_yaml_mapping  # noqa: PLC0415
 
-    root, problems = parse_yaml_mapping(decode_utf8(data, file=file), file=file)
+    text = decode_utf8(data, file=file)
+    root, problems = parse_yaml_mapping(text, file=file, content_hint=content_hint)
     content = {key: plain_data(field.value) for key, field in root.fields.items()}
     return YamlDocument(file=file, data=content, root=root, problems=problems)
 

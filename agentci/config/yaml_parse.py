@@ -381,8 +381,13 @@ _SCALAR_TAGS: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def parse_yaml_mapping(text: str, *, file: str) -> tuple[MappingNode, tuple[Problem, ...]]:
+def parse_yaml_mapping(
+    text: str, *, file: str, content_hint: str = ""
+) -> tuple[MappingNode, tuple[Problem, ...]]:
     """Parse YAML with a mapping at the top level.
+
+    Args:
+        content_hint: what to write, if there is nothing or no mapping; empty for a config.
 
     Returns:
         The tree, and the errors and notes that leave it usable.
@@ -390,13 +395,15 @@ def parse_yaml_mapping(text: str, *, file: str) -> tuple[MappingNode, tuple[Prob
     Raises:
         InputError: the text is not YAML, not one mapping, or beyond the limits.
     """
-    root, problems = parse_yaml_node(text, file=file)
+    root, problems = parse_yaml_node(text, file=file, content_hint=content_hint)
     if not isinstance(root, MappingNode):
-        raise _not_a_mapping_error(root)
+        raise _not_a_mapping_error(root, content_hint)
     return root, problems
 
 
-def parse_yaml_node(text: str, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
+def parse_yaml_node(
+    text: str, *, file: str, content_hint: str = ""
+) -> tuple[Node, tuple[Problem, ...]]:
     """Parse YAML with any top level; otherwise like ``parse_yaml_mapping``.
 
     Raises:
@@ -404,7 +411,7 @@ def parse_yaml_node(text: str, *, file: str) -> tuple[Node, tuple[Problem, ...]]
     """
     if problem := find_unprintable_character(text, file=file):
         raise InputError([problem])
-    composer = _NodeComposer(text, file)
+    composer = _NodeComposer(text, file, content_hint or _EXPECTED_KEYS_HINT)
     try:
         root = composer.compose_document()
     except yaml.YAMLError as error:
@@ -413,9 +420,10 @@ def parse_yaml_node(text: str, *, file: str) -> tuple[Node, tuple[Problem, ...]]
 
 
 class _NodeComposer:
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, content_hint: str) -> None:
         self.problems: list[Problem] = []
         self._file = file
+        self._content_hint = content_hint
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
         self._anchors: dict[str, Node | None] = {}
         self._size = 0
@@ -424,7 +432,7 @@ class _NodeComposer:
         next(self._events)  # the start of the stream
         if isinstance(next(self._events), yaml.StreamEndEvent):
             raise InputError.from_message(
-                "the file is empty", place=Place(file=self._file), hint=_EXPECTED_KEYS_HINT
+                "the file is empty", place=Place(file=self._file), hint=self._content_hint
             )
         root = self._compose_node(next(self._events), depth=0)
         next(self._events)  # the end of the document
@@ -552,7 +560,7 @@ def _format_unknown_tag(tag: str) -> tuple[str, str]:
     return f"unsupported YAML tag {short}", "remove it; configs have only plain values"
 
 
-def _not_a_mapping_error(root: Node) -> InputError:
+def _not_a_mapping_error(root: Node, content_hint: str) -> InputError:
     match root:
         case SequenceNode():
             message, hint = (
@@ -563,4 +571,4 @@ def _not_a_mapping_error(root: Node) -> InputError:
             message, hint = "the file has no content", _EXPECTED_KEYS_HINT
         case _:
             message, hint = "the top level must be a mapping, not a string", _EXPECTED_KEYS_HINT
-    return InputError.from_message(message, place=root.place, hint=hint)
+    return InputError.from_message(message, place=root.place, hint=content_hint or hint)

@@ -89,7 +89,8 @@ def covers_case(evaluator: Evaluator, case_id: str, eval_case_id: str | None = N
     if by_case is not None:
         return eval_case_id in by_case
     patterns: tuple[str, ...] = getattr(evaluator, "cases", ())
-    return not patterns or matches_any(patterns, case_id)
+    ids = (case_id, case_id if eval_case_id is None else eval_case_id)
+    return not patterns or any(matches_any(patterns, each) for each in ids)
 
 
 def find_required_variables(

@@ -5,7 +5,7 @@ Each reason is one sentence.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -126,8 +126,35 @@ class GateReason(Struct, frozen=True):
     listed: bool = False
 
 
+class Coverage(Struct, frozen=True, kw_only=True):
+    """How much of eval cases and recorded runs does not belong together.
+
+    Attributes:
+        uncovered: number of eval cases without a matching recorded run.
+        unmatched: number of recorded runs without an eval case, if there are eval cases.
+    """
+
+    uncovered: int = 0
+    unmatched: int = 0
+
+
+ALL_COVERED: Final = Coverage()
+
+
+def count_coverage(gates: Sequence[Gate]) -> Coverage:
+    """Count over all configs."""
+    return Coverage(
+        uncovered=sum(len(gate.uncovered) for gate in gates),
+        unmatched=sum(len(gate.unmatched) for gate in gates),
+    )
+
+
 def find_reasons(
-    judged: ResultsByPolicy, *, problems: Sequence[Problem], uncovered: int, complete: bool
+    judged: ResultsByPolicy,
+    *,
+    problems: Sequence[Problem],
+    coverage: Coverage,
+    complete: bool,
 ) -> list[GateReason]:
     """List all reasons, in the order of the configs."""
     gates = group_by_config(judged)
@@ -141,7 +168,7 @@ def find_reasons(
         reasons += [each for group in gate.score_groups for each in _check_mean_score(group)]
         reasons += _check_case_scores(gate)
         reasons += [each for group in gate.policy_groups for each in _check_skips_and_errors(group)]
-    return [*reasons, *_check_coverage(gates, uncovered), *_check_advisory(gates)]
+    return [*reasons, *_check_coverage(gates, coverage), *_check_advisory(gates)]
 
 
 def format_pass_summary(judged: ResultsByPolicy) -> str:
@@ -299,11 +326,15 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
             yield GateReason("remark", f"{text}; reported only (on_error: warn)")
 
 
-def _check_coverage(gates: Sequence[ConfigResults], uncovered: int) -> Iterator[GateReason]:
-    if uncovered:
-        fails = any(gate.policy_groups[0].thresholds.on_skip == "fail" for gate in gates)
-        text = f"{format_count(uncovered, 'eval case')} without a matching trace"
+def _check_coverage(gates: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
+    """Report eval cases without runs, and runs without eval cases, which a note lists as well."""
+    fails = any(gate.policy_groups[0].thresholds.on_skip == "fail" for gate in gates)
+    if coverage.uncovered:
+        text = f"{format_count(coverage.uncovered, 'eval case')} without a matching trace"
         yield GateReason("failed" if fails else "remark", text)
+    if coverage.unmatched and fails:
+        text = f"{format_count(coverage.unmatched, 'recorded run')} without an eval case"
+        yield GateReason("failed", text)
 
 
 def _check_advisory(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
@@ -367,9 +398,9 @@ def decide(
     judged: ResultsByPolicy,
     *,
     problems: Sequence[Problem],
-    uncovered: int,
     complete: bool,
     fail_on: FailOn,
+    coverage: Coverage = ALL_COVERED,
     also: Sequence[GateReason] = (),
 ) -> Decision:
     """Check the results of every config against its policy; the gate passes if all configs do.
@@ -377,13 +408,12 @@ def decide(
     Args:
         judged: the policy and the results of each config.
         problems: problems in all configs and recorded runs; any error makes the input invalid.
-        uncovered: number of eval cases without a matching recorded run.
         complete: False if the run was interrupted, which always fails the gate.
         fail_on: which reasons may fail the gate: ``error`` ignores failed checks, ``never``
             ignores everything except invalid input and an interrupted run.
         also: further reasons, such as those from a comparison with a baseline.
     """
-    reasons = find_reasons(judged, problems=problems, uncovered=uncovered, complete=complete)
+    reasons = find_reasons(judged, problems=problems, coverage=coverage, complete=complete)
     return _make_decision([*reasons, *also], format_pass_summary(judged), fail_on)
 
 
@@ -401,7 +431,7 @@ def decide_shard(
     failure, since other shards may have its results.
     """
     judged = [(_drop_pass_rate_confidence(policy), results) for policy, results in judged]
-    reasons = find_reasons(judged, problems=problems, uncovered=0, complete=complete)
+    reasons = find_reasons(judged, problems=problems, coverage=ALL_COVERED, complete=complete)
     own = [reason for reason in reasons if reason.kind != "nothing"]
     decision = _make_decision(own, _format_shard_summary(judged), fail_on)
     note = f"results of {shard} only; `agentci merge` decides for all shards"

@@ -280,8 +280,8 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
         min_score: mean over the checks that have a score, 0 to 1; None for no threshold, or for an
             evaluator whose checks count toward the overall mean.
         on_error: whether an errored check fails the gate or only warns.
-        on_skip: whether a skipped check, or an eval case without a matching recorded run, fails
-            the gate.
+        on_skip: whether a skipped check, an eval case without a matching recorded run, or a
+            recorded run without an eval case, fails the gate.
         on_empty: whether a required evaluator that evaluated no case fails the gate.
         on_turn_mismatch: whether missing or unexpected turns fail a check regardless of its score.
     """
@@ -348,6 +348,7 @@ class Gate(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         evaluators: names of the evaluators, in config order.
         uncovered: ids of the eval cases without a matching recorded run.
+        unmatched: names of the recorded runs without an eval case, if there are eval cases.
         settings: what each evaluator requires.
         eval_cases: digest of each eval case or dataset row, by its id.
         recorded_runs: number of recorded runs; None for an eval file, whose cases count instead,
@@ -363,6 +364,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     policy: GatePolicy
     evaluators: tuple[str, ...]
     uncovered: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
     settings: tuple[EvaluatorSettings, ...] = ()
     eval_cases: Mapping[str, str] = field(default_factory=dict)
     recorded_runs: int | None = None

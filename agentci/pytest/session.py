@@ -335,7 +335,6 @@ class EvaluationSession:
             decision=decide(
                 group_results_by_policy(gates, results),
                 problems=tuple(self._problems),
-                uncovered=0,
                 complete=complete,
                 fail_on="failed",
             ),

@@ -458,6 +458,10 @@ class GateJson(_Json, kw_only=True):
     uncovered: Annotated[
         tuple[str, ...], _about("Ids of the eval cases without a matching recorded run.")
     ]
+    unmatched: Annotated[
+        tuple[str, ...],
+        _about("Names of the recorded runs without an eval case, if there are eval cases."),
+    ] = ()
     settings: Annotated[tuple[EvaluatorSettingsJson, ...], _about("What each evaluator requires.")]
     eval_cases: Annotated[
         Mapping[str, str], _about("Digest of each eval case or dataset row, by its id.")

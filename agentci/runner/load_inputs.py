@@ -1,6 +1,6 @@
 """Find and read the traces, the eval set and the dataset of a suite, and make cases of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -8,6 +8,8 @@ from msgspec import Struct
 from agentci._util.files import SpooledChunks
 from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
+from agentci._util.text.format import format_count
+from agentci._util.text.patterns import matches_any
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_chunks, read_file
 from agentci.config.discovery import find_given_files
@@ -16,12 +18,13 @@ from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
 from agentci.evaluators.agentevals.match_eval_case import (
     EvalCaseMatcher,
+    find_missing_case,
     has_multi_turn_case,
     name_eval_case,
 )
 from agentci.evaluators.checks.names import CALLS_CHECK
 from agentci.evaluators.metrics import tool_trajectory
-from agentci.model.case import Dataset, EvalCase, EvalSet
+from agentci.model.case import CaseSummary, Dataset, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import COMMAND_LINE, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES, point_to_show
@@ -35,6 +38,7 @@ from agentci.runner.services import Services
 MAX_DATASET_BYTES: Final = 64 * 1024**2
 MAX_NAME_LENGTH: Final = 40
 MAX_QUESTION_LENGTH: Final = 60
+MAX_LISTED_RUNS: Final = 5
 # Questions compared in search of a closest one; 10,000 comparisons take about 0.2 s.
 MAX_COMPARISONS: Final = 10_000
 
@@ -140,6 +144,66 @@ def find_uncovered_problems(
             + "; `gate: {on_skip: fail}` fails the gate if a case has no trace",
             severity="warning",
         )
+
+
+def find_unused_patterns(
+    suite: Suite, cases: Iterable[CaseSummary], eval_set: EvalSet | None
+) -> Iterator[Problem]:
+    """Warn of each of the ``cases`` of a check that names no case, if others name some.
+
+    A check that is for no case at all fails the gate. An eval case without a run is reported as
+    such.
+    """
+    narrowed = [each for each in suite.evaluators if getattr(each, "cases", ())]
+    if not narrowed:
+        return
+    ids = {each for case in cases for each in (case.id, case.eval_case_id) if each}
+    ids |= {case.id for case in eval_set.cases} if eval_set is not None else set()
+    for evaluator in narrowed:
+        patterns: tuple[str, ...] = getattr(evaluator, "cases", ())
+        unused = [one for one in patterns if not any(matches_any((one,), each) for each in ids)]
+        for one in unused if len(unused) < len(patterns) else ():
+            name = evaluator.identity.name
+            yield Problem(
+                message=f"check {name}: no case has an id like {quote_name(one)}",
+                place=evaluator.identity.place,
+                hint=suggest_name(one, sorted(ids)) or "`agentci plan` lists the cases",
+                severity="warning",
+            )
+
+
+def find_unmatched_runs(
+    eval_set: EvalSet | None, dataset: Dataset | None, cases: Iterable[CaseSummary]
+) -> tuple[CaseSummary, ...]:
+    """Find the recorded runs without an eval case, which no check of an eval case evaluates.
+
+    Those that no evaluator can evaluate are errors. Runs need no eval case if there are none, or if
+    they belong to the rows of a dataset.
+    """
+    if eval_set is None or not eval_set.cases or dataset is not None:
+        return ()
+    return tuple(case for case in cases if case.eval_case_id is None and not case.unusable_reason)
+
+
+def find_unmatched_problems(unmatched: Sequence[CaseSummary]) -> Iterator[Problem]:
+    """Name the runs that ``find_unmatched_runs`` found: a warning if they name an eval case."""
+    if not unmatched:
+        return
+    missing = [find_missing_case(case.unmatched_reason) for case in unmatched]
+    are_named = any(missing)
+    names = [
+        f"`{truncate.short(name or case.id, MAX_NAME_LENGTH)}`"
+        for name, case in zip(missing, unmatched, strict=True)
+    ]
+    match = "match" if len(unmatched) > 1 else "matches"
+    yield Problem(
+        message=f"{format_count(len(unmatched), 'recorded run')} {match} no eval case: "
+        + ", ".join(truncate.truncate_list(names, MAX_LISTED_RUNS)),
+        place=unmatched[0].recording,
+        hint=f"correct the {'id' if are_named else 'input'} of an eval case, or add one with "
+        "`agentci accept`; `gate: {on_skip: fail}` fails the gate if a run has none",
+        severity="warning" if are_named else "note",
+    )
 
 
 def _find_closest(text: str, questions: Sequence[str]) -> str:

@@ -5,7 +5,8 @@ A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,9 @@ from agentci.runner.load_inputs import (
     find_input_files,
     find_uncovered_problems,
     find_unknown_cases,
+    find_unmatched_problems,
+    find_unmatched_runs,
+    find_unused_patterns,
     load_eval_set,
     load_suite_dataset,
     read_recorded_runs,
@@ -213,6 +217,7 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
         recorded: the suite, which finds files where the recorded runs are.
         workspace: where the recorded runs are.
         recordings: the files of recorded runs.
+        known_ids: of the eval cases of all suites, which may share the recorded runs.
     """
 
     loaded: LoadedSuite
@@ -221,6 +226,7 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
     eval_set: EvalSet | None
     dataset: Dataset | None
     recordings: tuple[ResolvedPath, ...]
+    known_ids: AbstractSet[str] = frozenset()
 
 
 def _load_inputs(
@@ -276,7 +282,13 @@ def _load_inputs(
         )
     if problems:
         raise InputError(list(dict.fromkeys(problems)))
-    return tuple(sources)
+    return _share_eval_case_ids(sources)
+
+
+def _share_eval_case_ids(sources: Sequence[_SuiteInputs]) -> tuple[_SuiteInputs, ...]:
+    eval_sets = (each.eval_set for each in sources)
+    known_ids = {case.id for each in eval_sets if each is not None for case in each.cases}
+    return tuple(replace(each, known_ids=known_ids) for each in sources)
 
 
 def _check_inside(paths: Sequence[ResolvedPath], runs_in: Workspace | None) -> None:
@@ -303,6 +315,10 @@ def _plan_recordings(
         replace(services, workspace=source.workspace),
     )
     matching = runs.matcher
+    is_own = source.workspace is services.workspace
+    # The recorded runs of the base commit may be for eval cases that were removed since.
+    if is_own:
+        matching.refuse_runs_of_others(source.known_ids)
     checks = tuple(
         Check(
             config=suite.file,
@@ -315,9 +331,19 @@ def _plan_recordings(
         for stored in (store_case(case, cases, services.run_contents),)
         for evaluator in suite.evaluators
     )
-    checks = tuple(_drop_uncovered(tuple(_select_cases(checks, settings.cases))))
+    if is_own and _is_whole(runs, services):
+        found = find_unused_patterns(suite, _list_cases(checks), source.eval_set)
+        problems.update(dict.fromkeys(found))
+    selected = tuple(_select_cases(checks, settings.cases))
+    checks = tuple(_drop_uncovered(selected))
     problems.update(dict.fromkeys((*source.loaded.notices, *runs.broken, *runs.problems)))
-    uncovered = tuple(each for each in matching.unmatched if _is_selected(each.id, settings.cases))
+    unmatched = find_unmatched_runs(source.eval_set, source.dataset, _list_cases(selected))
+    problems.update(dict.fromkeys(find_unmatched_problems(unmatched)))
+    uncovered = tuple(
+        each
+        for each in matching.unmatched
+        if _is_selected(each.id, settings.cases) and _is_whole(runs, services)
+    )
     questions = dict.fromkeys(
         check.case.dialogue[0].question
         for check in checks
@@ -332,8 +358,9 @@ def _plan_recordings(
         dataset=source.dataset,
         uncovered=tuple(each.id for each in uncovered),
         # Without traces, the rows of the dataset are the recorded runs.
-        recorded_runs=len({check.case.id for check in checks}) if source.recordings else None,
+        recorded_runs=len(_list_cases(checks)) if source.recordings else None,
     )
+    gate = replace(gate, unmatched=tuple(each.id for each in unmatched))
     return PlannedSuite(gate=gate, checks=checks)
 
 
@@ -341,11 +368,21 @@ def _drop_uncovered(checks: Sequence[Check]) -> Iterator[Check]:
     """Drop the checks of cases that an evaluator is not for.
 
     One that is for no case of the run keeps its checks, which are skipped: it evaluated no case.
+    So does a run that nothing can evaluate and whose eval case is not known, unless another check
+    reports it.
     """
-    covered = {id(each.evaluator) for each in checks if _is_covered(each)}
+    found = [each for each in checks if _is_covered(each)]
+    covered, seen = {id(each.evaluator) for each in found}, {each.case.id for each in found}
     for each in checks:
-        if _is_covered(each) or id(each.evaluator) not in covered:
+        is_covered = _is_covered(each) or (each.case.id not in seen and _may_be_covered(each))
+        if is_covered or id(each.evaluator) not in covered:
             yield each
+
+
+def _may_be_covered(check: Check) -> bool:
+    case = check.case
+    is_of_eval_cases = hasattr(check.evaluator, "by_case")
+    return is_of_eval_cases and case.eval_case_id is None and bool(case.unusable_reason)
 
 
 def _select_cases(checks: Sequence[Check], patterns: Sequence[str]) -> Iterator[Check]:
@@ -360,9 +397,13 @@ def _find_unknown_patterns(
     patterns: Sequence[str], planned: Sequence[PlannedSuite]
 ) -> tuple[str, ...]:
     """Find the values of ``--case`` that select no check."""
-    cases = {check.case.id: check.case for suite in planned for check in suite.checks}.values()
+    cases = _list_cases(check for suite in planned for check in suite.checks)
     ids = {each for case in cases for each in (case.id, case.eval_case_id) if each}
     return tuple(one for one in patterns if not any(matches_any((one,), each) for each in ids))
+
+
+def _list_cases(checks: Iterable[Check]) -> Collection[CaseSummary]:
+    return {check.case.id: check.case for check in checks}.values()
 
 
 def _is_selected(case_id: str, patterns: Sequence[str]) -> bool:
@@ -443,9 +484,8 @@ def _match_cases(
     matching = runs.matcher
     if source.dataset is None:
         yield from map(matching.make_case, runs.list_traces())
-        is_whole = not runs.broken and not services.interruption.is_requested()
         # The runs of the base commit need not have cases that were added since.
-        if source.workspace is services.workspace and is_whole:
+        if source.workspace is services.workspace and _is_whole(runs, services):
             yield from matching.make_missing_cases()
         return
     from agentci.evaluators.agentevals.match_eval_case import RowMatcher  # noqa: PLC0415 (likewise)
@@ -453,6 +493,11 @@ def _match_cases(
     rows = RowMatcher(source.dataset, carries_runs=not source.recordings)
     yield from rows.cases(runs.list_traces(), matching)
     problems.update(dict.fromkeys(rows.problems))
+
+
+def _is_whole(runs: RecordedRuns, services: Services) -> bool:
+    """Return whether all recorded runs were read."""
+    return not runs.broken and not services.interruption.is_requested()
 
 
 def select_shard(plan: Plan, shard: Shard | None) -> Plan:

@@ -507,7 +507,6 @@ def make_results_report(
         decision=decide(
             group_results_by_policy([gate], checked),
             problems=found.warnings,
-            uncovered=0,
             complete=True,
             fail_on=fail_on,
         ),

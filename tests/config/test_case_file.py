@@ -188,12 +188,28 @@ def test_expected_calls_are_shown_with_their_matchers() -> None:
             "a check of a case has no `required`",
         ),
         ("[{id: 1, input: x}]", "`eval_cases.id` must be a string"),
+        ("[{id: a, input: x, calls: }]", ":1:32: `calls` has no value (write `calls: []` if no"),
+        ("[{id: a, turns: [{input: x, calls: null}]}]", ":1:41: `calls` has no value"),
+        ("[{id: a, input: x, answer: }]", "`answer` has no value"),
+        ("[{id: a, input: x, calls: {calls: [f], threshold: 0}}]", "a threshold of 0 (raise it"),
+        (
+            "[{id: a, input: x, checks: [{check: contains_all, value: [y], threshold: 0}]}]",
+            ":1:86: check contains_all: every score reaches a threshold of 0 (raise it",
+        ),
     ],
 )
 def test_problem_has_a_place_and_a_hint(cases: str, problem: str) -> None:
     with pytest.raises(InputError) as raised:
         read_case_file(f"eval_cases: {cases}".encode(), file="c.yaml")
     assert problem in "\n".join(map(str, raised.value.problems))
+
+
+@pytest.mark.parametrize("text", ["", "# none yet\n", "---\n", "- {id: a, input: x}\n", "a\n"])
+def test_file_without_cases_says_what_to_write(text: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read_case_file(text.encode(), file="c.yaml")
+    [problem] = raised.value.problems
+    assert problem.hint == "write the cases as a list below `eval_cases:`"
 
 
 def test_config_without_any_check_is_an_error(tmp_path: Path) -> None:

@@ -44,6 +44,29 @@ def test_checks_inherit_no_threshold(tmp_path: Path) -> None:
     assert found.identity.threshold == 1.0
 
 
+@pytest.mark.parametrize(
+    ("check", "column"),
+    [
+        ("{check: required_tools, value: [a], threshold: 0}", 57),
+        ("{check: contains_all, value: [a], threshold: 0.0}", 55),
+        ("{trajectory: {calls: [a], score: f1, threshold: 0}}", 58),
+    ],
+)
+def test_threshold_of_zero_is_warned_about(tmp_path: Path, check: str, column: int) -> None:
+    (tmp_path / "agentci.yaml").write_text(f"checks: [{check}]\n")
+    found = load_suite(tmp_path / "agentci.yaml", Overrides(), make_services(tmp_path, {}))
+    [warning] = found.suite.notices
+    assert (warning.severity, warning.place and warning.place.column) == ("warning", column)
+    assert "every score reaches a threshold of 0" in warning.message
+
+
+def test_check_that_only_informs_may_have_a_threshold_of_zero(tmp_path: Path) -> None:
+    text = "checks: [{check: required_tools, value: [a], threshold: 0, required: false}]\n"
+    (tmp_path / "agentci.yaml").write_text(text)
+    found = load_suite(tmp_path / "agentci.yaml", Overrides(), make_services(tmp_path, {}))
+    assert found.suite.notices == ()
+
+
 def test_checks_stand_beside_evaluators_and_in_the_gate(tmp_path: Path) -> None:
     found = load(
         tmp_path,

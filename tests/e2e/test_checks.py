@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, run_agentci
 
 RECORDINGS = ROOT / "examples" / "agentevals" / "recordings"
@@ -81,6 +82,29 @@ def test_check_for_no_case_fails_the_gate(tmp_path: Path) -> None:
     assert ran.code == 1
     assert "contains evaluated no case: no case has an id like `none-*`" in ran.out
     assert statuses(ran.results)["contains"] == {"skipped"}
+
+
+def test_pattern_for_no_case_is_warned_about_beside_others(tmp_path: Path) -> None:
+    text = CHECKS + "- {check: max_chars, value: 9000, cases: ['*', none-*, weather]}\n"
+    ran = run_agentci(["run"], cwd=prepare(tmp_path, text))
+    assert ran.code == 0
+    assert [each["message"] for each in ran.results["problems"]] == [
+        "check max_chars: no case has an id like 'none-*'",
+        "check max_chars: no case has an id like 'weather'",
+    ]
+
+
+def test_pattern_names_each_run_of_an_eval_case(tmp_path: Path) -> None:
+    runs = [otlp("Hi", answer, trace=number) for number, answer in enumerate(("yes", "no"), 1)]
+    (tmp_path / "t.jsonl").write_text("\n".join(runs))
+    (tmp_path / "cases.yaml").write_text("eval_cases: [{id: greeting, input: Hi}]\n")
+    (tmp_path / "agentci.yaml").write_text(
+        "traces: t.jsonl\neval_set: cases.yaml\n"
+        "checks: [{check: contains, value: 'yes', cases: [greeting]}]\n"
+    )
+    ran = run_agentci(["run"], cwd=tmp_path)
+    found = {each["case"]: each["status"] for each in ran.results["results"]}
+    assert found == {"greeting": "passed", "greeting#2": "failed"}
 
 
 def test_validate_and_plan_know_checks(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ class TestShard:
 
     def test_plan_of_shard_lists_its_checks(self, folder: Path) -> None:
         ran = run_agentci(["plan", "evals", "--shard", "1/3"], cwd=folder)
-        *lines, last = ran.out.partition(": warning")[0].splitlines()[:-1]
+        *lines, last = re.split(": (?:warning|note)", ran.out)[0].splitlines()[:-1]
         assert last == f"{len(lines)} checks of {CHECKS} in shard 1 of 3"
 
     @pytest.mark.parametrize("given", ["0/3", "4/3", "1/257", "1", "a/b", "1/0", "-1/3", "auto"])

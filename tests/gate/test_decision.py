@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.gate.decision import compute_totals, decide, decide_shard, group_results_by_policy
+from agentci.gate.decision import (
+    Coverage,
+    compute_totals,
+    decide,
+    decide_shard,
+    group_results_by_policy,
+)
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.result import CheckResult, Decision, Shard, Status, Totals
 from agentci.model.values import FailOn, Place, Problem, replace
@@ -45,7 +51,7 @@ def _decide(
 def _decide_all(
     evaluated: Sequence[tuple[GatePolicy, Sequence[CheckResult]]], **others: Any
 ) -> Decision:
-    others = {"problems": (), "uncovered": 0, "complete": True, "fail_on": "failed", **others}
+    others = {"problems": (), "complete": True, "fail_on": "failed", **others}
     return decide(evaluated, **others)
 
 
@@ -422,15 +428,19 @@ class TestSeveralConfigs:
 
 class TestUnmatchedEvalCases:
     def test_unmatched_eval_cases_are_reported(self) -> None:
-        decision = _decide(_results(passed=1), uncovered=3)
+        decision = _decide(_results(passed=1), coverage=Coverage(uncovered=3))
         assert decision.passed
         note = "3 eval cases without a matching trace"
         assert (decision.reasons, decision.notes) == (("1 check passed",), (note,))
 
     def test_unmatched_eval_case_fails_with_on_skip_fail(self) -> None:
-        decision = _decide(_results(passed=1), GateThresholds(on_skip="fail"), uncovered=1)
+        coverage = Coverage(uncovered=1, unmatched=2)
+        decision = _decide(_results(passed=1), GateThresholds(on_skip="fail"), coverage=coverage)
         assert decision.exit_code == 1
-        assert decision.reasons == ("1 eval case without a matching trace",)
+        assert decision.reasons == (
+            "1 eval case without a matching trace",
+            "2 recorded runs without an eval case",
+        )
 
 
 class TestReasons:

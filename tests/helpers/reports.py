@@ -121,7 +121,6 @@ def make_report(
         decision=decide(
             [(policy, group) for group in by_config.values()],
             problems=problems,
-            uncovered=0,
             complete=complete,
             fail_on=fail_on,
         ),

@@ -303,6 +303,8 @@ def test_run_without_cases_that_fails_is_an_error(tmp_path: Path, model: MockMod
         pytest.param([CASES[0], ("c", "Second")], "No run of this eval case", id="renamed"),
         pytest.param([("c", "First"), ("d", "Second")], "No run of this", id="all renamed"),
         pytest.param([CASES[0], ("b", "Edited")], "recorded with another input", id="edited"),
+        pytest.param([CASES[0]], "recorded for eval case 'b', which does not exist", id="removed"),
+        pytest.param([CASES[0], ("bb", "Second")], "(did you mean 'bb'?)", id="another id"),
     ],
 )
 def test_cases_that_changed_since_they_were_recorded_fail_the_gate(
@@ -313,8 +315,26 @@ def test_cases_that_changed_since_they_were_recorded_fail_the_gate(
     assert ran.code == 3
     errored = [each for each in ran.results["results"] if each["status"] == "errored"]
     assert reason in "".join(each["reason"] for each in errored)
-    only = ["--case", "a"] if cases[0] == CASES[0] else ["--case", "b"]
-    assert run_agentci(["run", *only], cwd=gated).code == 0
+    is_first_left = cases[0] == CASES[0]
+    assert run_agentci(["run", "--case", "a"], cwd=gated).code == (0 if is_first_left else 3)
+
+
+def test_recording_may_be_for_the_cases_of_several_configs(gated: Path) -> None:
+    for name, case in (("one", CASES[0]), ("two", CASES[1])):
+        write_cases(gated / f"{name}.yaml", [case])
+        config = f"traces: traces/*.jsonl\neval_set: {name}.yaml\nchecks: [{{no_secrets: true}}]\n"
+        (gated / f"{name}.eval.yaml").write_text(config)
+    assert run_agentci(["run", "one.eval.yaml", "two.eval.yaml"], cwd=gated).code == 0
+    assert run_agentci(["run", "one.eval.yaml"], cwd=gated).code == 3
+    # It says nothing of eval cases.
+    (gated / "one.eval.yaml").write_text("traces: traces/*\nchecks: [{no_secrets: true}]\n")
+    assert run_agentci(["run", "one.eval.yaml"], cwd=gated).code == 0
+
+
+def test_run_whose_eval_case_was_removed_is_an_error_of_the_checks_of_others(gated: Path) -> None:
+    (gated / "agentci.yaml").write_text("traces: traces/*.jsonl\neval_set: cases.yaml\n")
+    (gated / "cases.yaml").write_text("eval_cases: [{id: a, input: First, calls: []}]\n")
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
 
 
 def test_redacted_case_is_still_the_one_that_was_recorded(gated: Path, model: MockModel) -> None:

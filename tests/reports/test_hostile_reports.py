@@ -104,7 +104,7 @@ THRESHOLDS = values(
     GateThresholds, min_pass_rate=st.none() | st.floats(0, 1), min_score=st.none() | st.floats(0, 1)
 )
 GATES = values(
-    Gate, config=FILES, evaluators=LINES, uncovered=LINES,
+    Gate, config=FILES, evaluators=LINES, uncovered=LINES, unmatched=LINES,
     policy=values(
         GatePolicy,
         overall=THRESHOLDS,

@@ -148,7 +148,13 @@ def test_gates_include_all_thresholds() -> None:
     own = GatePolicy(
         overall=GateThresholds(min_score=0.5), evaluators={"tone": GateThresholds(on_error="warn")}
     )
-    gate = Gate(config="a.yaml", policy=own, evaluators=("tone", "b"), uncovered=("c", "d"))
+    gate = Gate(
+        config="a.yaml",
+        policy=own,
+        evaluators=("tone", "b"),
+        uncovered=("c", "d"),
+        unmatched=("e",),
+    )
     report = replace(make_report([make_result("passed")]), gates=(gate,))
     thresholds = {
         "min_pass_rate": 1.0,
@@ -164,6 +170,7 @@ def test_gates_include_all_thresholds() -> None:
             "config": "a.yaml",
             "evaluators": ["tone", "b"],
             "uncovered": ["c", "d"],
+            "unmatched": ["e"],
             "policy": {
                 "overall": {**thresholds, "min_score": 0.5},
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},

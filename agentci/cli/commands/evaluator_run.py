@@ -483,9 +483,7 @@ def run_evaluator(options: EvaluatorRunOptions, session: Session) -> int:
             printer.print_response(evaluator.response, seconds=result.seconds)
         printer.print_result(result)
         results.append(result)
-    decision = decide(
-        [(loaded.suite.gate, results)], problems=(), uncovered=0, complete=True, fail_on="failed"
-    )
+    decision = decide([(loaded.suite.gate, results)], problems=(), complete=True, fail_on="failed")
     printer.print_decision(decision, compute_totals(results))
     return decision.exit_code
 

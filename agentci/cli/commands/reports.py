@@ -95,9 +95,7 @@ def _merge_report_files(given: Sequence[str], settings: Settings, session: Sessi
         )
         return limit_contents(report, settings.content)
     except InputError as error:
-        decision = decide(
-            (), problems=error.problems, uncovered=0, complete=True, fail_on=settings.fail_on
-        )
+        decision = decide((), problems=error.problems, complete=True, fail_on=settings.fail_on)
         return Report(
             complete=True,
             decision=decision,

@@ -23,6 +23,7 @@ from agentci.gate.comparison import find_regression_reasons
 from agentci.gate.decision import (
     GateReason,
     compute_totals,
+    count_coverage,
     decide,
     decide_shard,
     group_results_by_policy,
@@ -306,7 +307,7 @@ def _make_decision(
     return decide(
         groups,
         problems=plan.problems,
-        uncovered=sum(len(gate.uncovered) for gate in plan.gates),
+        coverage=count_coverage(plan.gates),
         complete=complete,
         fail_on=fail_on,
         also=reasons,

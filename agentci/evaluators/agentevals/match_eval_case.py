@@ -2,13 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count
-from agentci._util.text.suggest import quote_name
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.model.case import QUESTION_NOT_RECORDED, Case, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import Problem, replace
@@ -24,6 +25,7 @@ UNNAMED: Final = f"{QUESTION_NOT_RECORDED}; name its eval case with `case:` in `
 MATCHED_BY_ORDER: Final = (
     "several eval cases ask the same; the recorded runs belong to them in their order"
 )
+_MISSING_CASE, _NOT_FOUND = "eval case '", "' not found"
 MAX_QUESTION: Final = 80
 MATCHED_ALONE: Final = (
     "the run asks something else than its eval case; they are matched as the only ones"
@@ -51,6 +53,7 @@ class EvalCaseMatcher:
         self._index = (
             None if eval_set is None else EvalCaseIndex(eval_set.cases, has_one_trace=has_one_trace)
         )
+        self._known_ids: AbstractSet[str] | None = None
         self._ids = _UniqueIds()
         self._covered: set[str] = set()
         self._are_cases_recorded = False
@@ -66,6 +69,8 @@ class EvalCaseMatcher:
         if row is not None:
             trace = supply_questions(trace, [row.query])
         if isinstance(found, str):
+            if row is None and self._index is not None:
+                trace = self._check_eval_case_exists(trace)
             case_id = self._ids.unique(row.id if row else _name_run(trace))
             return Case(id=case_id, trace=trace, unmatched_reason=found, dataset_row=row)
         self._covered.add(found.id)
@@ -83,6 +88,26 @@ class EvalCaseMatcher:
             )
         trace = supply_questions(trace, [turn.user_text for turn in found.turns])
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
+
+    def refuse_runs_of_others(self, known_ids: AbstractSet[str]) -> None:
+        """Refuse runs that `agentci record --cases` recorded for other eval cases than these.
+
+        Args:
+            known_ids: of the eval cases of all configs.
+        """
+        self._known_ids = known_ids
+
+    def _check_eval_case_exists(self, trace: Trace) -> Trace:
+        """Refuse a run that was recorded for an eval case that no config has any more.
+
+        The checks of that case would else be missing without a word.
+        """
+        name, known = trace.eval_case_id, self._known_ids
+        if name is None or known is None or name in known:
+            return trace
+        if trace.not_captured or not trace.asked:
+            return trace
+        return replace(trace, not_captured=_explain_removed_case(name, known))
 
     def make_missing_cases(self) -> Iterator[Case]:
         """Make the cases of a file with cases that was recorded without them, for their checks.
@@ -121,6 +146,20 @@ def _warn(trace: Trace, warning: str) -> Trace:
 def digest_input(text: str) -> str:
     """Make a digest of what a case asks, by which a change of it is noticed."""
     return blake2b(_normalize_text(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _explain_removed_case(name: str, known: AbstractSet[str]) -> str:
+    meant = suggest_name(name, sorted(known))
+    return (
+        f"The run was recorded for eval case {quote_name(name)}, which does not exist"
+        f"{f' ({meant})' if meant else ''}; restore the case, or record the others again"
+    )
+
+
+def find_missing_case(unmatched_reason: str | None) -> str:
+    """Return the eval case that a run names and that does not exist; empty if it names none."""
+    start, _, name = (unmatched_reason or "").removesuffix(_NOT_FOUND).partition(_MISSING_CASE)
+    return "" if start else name
 
 
 def _check_input(trace: Trace, eval_case: EvalCase) -> Trace:
@@ -237,7 +276,7 @@ class EvalCaseIndex:
         """Find the eval case of a trace, or return the reason why there is none."""
         if trace.eval_case_id is not None:
             return self._by_id.get(
-                trace.eval_case_id, f"eval case '{trace.eval_case_id}' not found"
+                trace.eval_case_id, f"{_MISSING_CASE}{trace.eval_case_id}{_NOT_FOUND}"
             )
         if not trace.turns:
             return NO_TURNS

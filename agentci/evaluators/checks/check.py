@@ -237,7 +237,7 @@ class CheckEvaluator(Struct, frozen=True, kw_only=True):
         Raises:
             EvaluatorError: as ``CheckRule.evaluate``.
         """
-        if not covers_case(self, case.id):
+        if not covers_case(self, case.id, None if case.expected is None else case.expected.id):
             patterns = ", ".join(f"`{each}`" for each in self.cases)
             return Skip(reason=f"no case has an id like {patterns}")
         found = self.compiled.evaluate(case)

@@ -34,6 +34,7 @@ GATES = st.tuples(
             ),
             evaluators=st.just(("tone",)),
             uncovered=st.sampled_from([(), ("c",), ("c", "d")]),
+            unmatched=st.sampled_from([(), ("e",)]),
         )
         for config in CONFIGS
     )
