@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 Schema: TypeAlias = Mapping[str, Any]
 # Key, value, default, description.
 Row: TypeAlias = tuple[str, str, str, str]
+# Longer lists of choices are on a page that the description names.
+MOST_CHOICES = 15
 
 KINDS = {
     "array": "list",
@@ -166,8 +168,9 @@ def _kind(part: Schema) -> str:
         return " or ".join(kind or "text" for kind in kinds) if len(kinds) > 1 else "".join(kinds)
     if "discriminator" in part:
         return KINDS["object"]
-    if "enum" in part or "const" in part:
-        return "/".join(f"`{value}`" for value in part.get("enum", [part.get("const")]))
+    if choices := part.get("enum") or [part[key] for key in ("const",) if key in part]:
+        listed = "/".join(f"`{value}`" for value in choices)
+        return listed if len(choices) <= MOST_CHOICES else ""
     if "maximum" in part:
         return f"{part['minimum']}-{_shown(part['maximum'])}"
     kind = KINDS.get(part.get("type", "object" if "$ref" in part else ""), "anything")
