@@ -200,12 +200,12 @@ def _add_record(commands: _Commands) -> None:
         action="append",
         default=[],
         metavar="REGEX",
-        help="what to replace by *** in the recording, beside keys",
+        help="regular expression for text to replace by *** in the recording, in addition to keys",
     )
     record.add_argument(
         "--no-injection",
         action="store_true",
-        help="run nothing in Python and Node programs that sends the spans of what is installed",
+        help="do not inject telemetry into Python and Node.js programs",
     )
     record.add_argument(
         "--requests",
@@ -219,27 +219,27 @@ def _add_record(commands: _Commands) -> None:
         const="strict",
         choices=("strict", "fallback"),
         metavar="strict|fallback",
-        help="answer requests from an earlier recording, without a model or a key; `fallback` "
-        "asks the model for what is not in it",
+        help="answer requests from an earlier recording, without a key; `fallback` asks the model "
+        "if a response is missing",
     )
 
 
 def _add_init(commands: _Commands) -> None:
     init = _add_command(commands, "init", "write a config and a workflow for this repository")
     init.epilog = (
-        "If there are traces, they are evaluated once. Existing files are never changed, except "
-        "that .gitignore gets a line."
+        "If there are traces, they are evaluated once. Existing files are not changed, except for "
+        "a line in .gitignore."
     )
-    init.add_argument("--yes", action="store_true", help="ask nothing; take what is found")
+    init.add_argument("--yes", action="store_true", help="do not ask; use what is found")
 
 
 def _add_accept(commands: _Commands) -> None:
     accept = _add_command(commands, "accept", "write eval cases from recorded runs")
     accept.epilog = (
-        "Without CASE and --all it shows what it would write and asks, which needs a terminal. "
+        "Without CASE or --all, it shows the changes and asks, which needs a terminal. "
         "See docs/eval-cases.md."
     )
-    accept.add_argument("case", nargs="*", metavar="CASE", help="id of a case; may hold * and ?")
+    accept.add_argument("case", nargs="*", metavar="CASE", help="id of a case; may contain * and ?")
     for name, text in (
         ("all", "accept all cases"),
         ("update", "also write eval cases whose calls or answers changed"),
@@ -250,7 +250,7 @@ def _add_accept(commands: _Commands) -> None:
         "--arguments",
         choices=("exact", "keys", "none"),
         default="exact",
-        help="what is compared of arguments. Default: exact.",
+        help="how arguments are compared. Default: exact.",
     )
     accept.add_argument(
         "--trace",
@@ -261,14 +261,18 @@ def _add_accept(commands: _Commands) -> None:
         help="recorded runs. Default: those of the config.",
     )
     accept.add_argument(
-        "--config", action="append", default=[], metavar="FILE", help="config. Default: found."
+        "--config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="config. Default: those that are found.",
     )
     accept.add_argument(
         "--redact",
         action="append",
         default=[],
         metavar="REGEX",
-        help="what to keep out of eval cases, beside keys",
+        help="regular expression for text to keep out of eval cases, in addition to keys",
     )
     _add_options(accept, ("eval-set", "group-by", "trace-format"))
 

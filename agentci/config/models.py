@@ -328,7 +328,8 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         "JSON Lines file with questions, and without `traces` also answers; see docs/graders.md."
     )
     trace_format: TraceFormat | None = optional(
-        "Format of the recorded runs, as in docs/traces.md and docs/transcripts.md; default: detected."
+        "Format of the recorded runs, as in docs/traces.md and docs/transcripts.md; "
+        "default: detected."
     )
     threshold: Share | None = optional("Threshold of built-in evaluators.")
     trajectory_match_type: MatchType | None = optional("Match type of built-in evaluators.")
