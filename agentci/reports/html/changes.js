@@ -30,7 +30,7 @@ function changesView() {
     ),
     make('div.changes', cards, rest.length ? restView(rest, known.length - MAX_LINES) : null),
     more > 0
-      ? make('p.quiet', make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
+      ? make('p.more', make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
       : null,
   );
 }
@@ -239,7 +239,7 @@ function restView(rest, more) {
       { href: caseHash(each, check) },
       statePill(each.state, each.status),
       make('b', each.id, all.length > 1 ? make('span.quiet', ` +${count(all.length - 1)}`) : null),
-      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.reason ?? '').replaceAll('`', ''))),
+      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.short ?? check.reason ?? '').replaceAll('`', ''))),
       beforeAndNow(check),
     );
   };

@@ -43,7 +43,12 @@ function checksOf({ name, config }) {
 
 /** Write the column's name into each cell, for screens that are too narrow for columns. */
 function labelled(table, heads) {
-  for (const row of table.tBodies[0].rows) [...row.cells].forEach((each, index) => each.setAttribute('data-label', heads[index]));
+  for (const row of table.tBodies[0].rows) {
+    [...row.cells].forEach((each, index) => {
+      each.setAttribute('data-label', heads[index]);
+      each.classList.toggle('nothing', each.textContent === '\u2013');
+    });
+  }
   return table;
 }
 
@@ -82,7 +87,8 @@ function compareView() {
     added: ['New cases', ''],
   }).map(([key, [label, colour]]) => {
     const found = CASES.filter(FILTERS[key][1]).length;
-    return flow('a', { href: writeHash('/', { f: key }) }, label, found, found ? colour : '', countOf(CASES.length, 'case'));
+    if (!found) return null;
+    return flow('a', { href: writeHash('/', { f: key }) }, label, found, colour, countOf(CASES.length, 'case'));
   });
   const classes = Object.entries(baseline.classes ?? {});
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
@@ -93,7 +99,7 @@ function compareView() {
   const rows = columns.map(comparedRow);
   return [
     make('div.head', title, make('code', baseline.name)),
-    make('div.flows', { role: 'group', 'aria-label': 'Cases of this run' }, ofCases),
+    ofCases.some(Boolean) ? make('div.flows', { role: 'group', 'aria-label': 'Cases of this run' }, ofCases) : make('div.card.none', make('p', 'No case changed against the baseline.')),
     ofChecks.length ? make('div.flows.few', { role: 'group', 'aria-label': 'Checks of both runs' }, ofChecks) : null,
     rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     baseline.remarks.length ? make('section.card.remarks', make('h2', 'Remarks'), list(baseline.remarks.map(prose))) : null,
@@ -127,12 +133,12 @@ function comparedRow(column) {
   const { before, after, low, high, worse, better, label, reason, p, pairs, checks } = column.baseline;
   const change = before === null || after === null ? null : after - before;
   return [
-    [make('b', column.name), column.isRemoved ? [' ', pill('note', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
-    change === null ? '\u2013' : `${score(before)} \u2192 ${score(after)}`,
+    [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('note', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
+    change === null ? '\u2013' : scorePair(before, after),
     change === null
       ? '\u2013'
       : [
-          delta(change) ?? make('span.quiet', '\u00b10'),
+          delta(change, { format: (value) => number(value, value < 0.01 ? 3 : 2), least: 0.0005 }) ?? make('span.quiet', '\u00b10'),
           low === null ? null : make('span.quiet', ` (${signed(low)} to ${signed(high)})`),
         ],
     worse ? count(worse) : '\u2013',
@@ -155,7 +161,7 @@ function comparedAnswers(shown) {
     );
   return [
     make('div.head', make('h2', { id: 'answers' }, 'Answers'), make('div.chips', { role: 'group', 'aria-labelledby': 'answers' }, Object.entries(SHOWN_ANSWERS).map(chip))),
-    found.length ? null : make('div.card.none', make('p', 'No such case.')),
+    found.length ? null : make('div.card.none', make('p', shown === 'all' ? 'No case.' : 'No answer changed.')),
     found.slice(0, MAX_CHANGED).map(comparedCase),
     left > 0 ? make('p.quiet', shown === 'all' ? `${countOf(left, 'more case')} are in the overview` : make('a', { href: writeHash('/', { f: 'answer' }) }, countOf(left, 'more case'))) : null,
   ];

@@ -20,6 +20,8 @@ let cursor = -1;
 // The cases of the rows, in order: with groups, a case may have several.
 let listed = [];
 let paintRows = () => {};
+// On paper, all rows are in view.
+let isPrinted = false;
 
 function chooseColumns() {
   const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
@@ -231,7 +233,7 @@ function makePainter(items, columns, body, view) {
     // A table that is wider than the page scrolls in its own region.
     if (again) view.classList.toggle('own', !isNarrow.matches && view.scrollWidth > view.clientWidth + 1);
     const above = Math.max(0, view.getBoundingClientRect().top) - body.getBoundingClientRect().top;
-    const isLong = items.length > MAX_ROWS;
+    const isLong = items.length > MAX_ROWS && !isPrinted;
     const from = isLong ? Math.max(0, Math.min(items.length - 1, itemAt(above) - EXTRA_ROWS)) : 0;
     const to = isLong ? Math.min(items.length, from + Math.ceil(innerHeight / GROUP_HEIGHT) + 2 * EXTRA_ROWS) : items.length;
     const key = `${from} ${to} ${cursor}`;

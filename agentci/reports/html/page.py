@@ -20,6 +20,7 @@ from agentci.reports.report_format import (
     format_conclusion,
     format_counts,
     format_problem,
+    format_title,
     list_reasons,
     sort_worst_first,
 )
@@ -153,6 +154,11 @@ class HtmlReport(Struct, frozen=True, kw_only=True):
             "<body>\n"
         )
         yield f"{tag('noscript', render_plain_report(report))}\n"
+        # In view while the rest is read, which may take seconds over a network.
+        loading = tag(
+            "p", f"{format_title(report)} - loading \N{HORIZONTAL ELLIPSIS}", id="loading"
+        )
+        yield f"{loading}\n"
         data = PageData(report, tool_version=self.tool_version)
         for each in data.render_blocks():
             yield f"{each}\n"

@@ -73,9 +73,11 @@ function show() {
     focus();
   }
   document.querySelector('.check.chosen')?.scrollIntoView({ block: 'nearest' });
-  // A link to the cases with the same failures leads to the table, which is below the cards.
-  if (here.params?.like && here.params.like !== show.like) document.querySelector('.controls')?.scrollIntoView();
-  show.like = here.params?.like;
+  // A link to some of the cases leads to the table, which is below the cards.
+  const { f, q, e, like } = here.params;
+  const isNew = before === undefined || (isOther && !before.startsWith('case ')) || like !== show.like;
+  if (here.view === 'overview' && (f || q || e || like) && isNew) document.querySelector('.controls')?.scrollIntoView();
+  show.like = like;
 }
 
 /** Returns what gives the focus back to the control that had it, with the caret of a field. */
@@ -197,6 +199,7 @@ function press(event) {
   ACTIONS[event.key]();
 }
 
+document.getElementById('loading').remove();
 applyTheme();
 wantsDark.addEventListener('change', applyTheme);
 document.body.prepend(
@@ -222,5 +225,13 @@ addEventListener('scroll', () => {
   paintRows();
 }, { passive: true });
 addEventListener('resize', () => paintRows(true));
+for (const kind of ['beforeprint', 'afterprint']) {
+  addEventListener(kind, () => {
+    isPrinted = kind === 'beforeprint';
+    if (isPrinted) document.documentElement.dataset.theme = 'light';
+    else applyTheme();
+    paintRows(true);
+  });
+}
 for (const each of [isNarrow, isStacked]) each.addEventListener('change', show);
 show();

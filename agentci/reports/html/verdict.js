@@ -11,7 +11,7 @@ function verdictView() {
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
     HAS_BASELINE ? make('p.why', `Against the baseline: ${DATA.changes?.join(', ') ?? 'no case changed'}.`) : null,
     list(reasons.slice(1), 'why'),
-    notes.length ? make('details.fold', make('summary', countOf(notes.length, 'note')), list(notes, 'why')) : null,
+    notes.length < 2 ? list(notes, 'why') : make('details.fold', make('summary', countOf(notes.length, 'note')), list(notes, 'why')),
     isNarrow.matches ? null : make('p.meta', ...metaParts()),
     policyNote(),
   );

@@ -409,6 +409,52 @@ class TestOverview:
         assert why < 600
         assert tiles > why
 
+    def test_phone_cuts_no_control_and_no_column_head(self, show: Show) -> None:
+        page = show(wide_report(5, cases=9), width=360, height=800)
+        for selector in (".tabs", ".chips", ".matrix thead button"):
+            cut = page.run(
+                f"[...document.querySelectorAll('{selector}')].filter((each) =>"
+                " each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight + 1)"
+                ".map((each) => each.innerText)"
+            )
+            assert cut == [], selector
+        widths = page.run(
+            "[...document.querySelectorAll('.find select')].map((each) => each.offsetWidth)"
+        )
+        assert len(widths) == 3
+        assert min(widths) >= 140
+
+    def test_heads_stay_in_view_on_a_phone_without_the_search(self, show: Show) -> None:
+        page = show(wide_report(5), width=360, height=800)
+        page.run("document.querySelector('tr.row:nth-of-type(30)').scrollIntoView()")
+        bar, head = page.run(
+            "['.bar', '.matrix thead th'].map((each) =>"
+            " document.querySelector(each).getBoundingClientRect().bottom)"
+        )
+        assert bar < head < bar + 90
+        field = page.run("document.getElementById('search').getBoundingClientRect().bottom")
+        assert field <= bar
+
+    def test_all_rows_are_printed_in_light_colours(self, show: Show) -> None:
+        page = show(long_report(300), dark=True)
+        page.run("localStorage.clear()")
+        page = show(long_report(300), dark=True)
+        assert page.run("document.querySelectorAll('tr.row').length") < 100
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert page.run("document.querySelectorAll('tr.row').length") == 300
+        assert page.run("document.documentElement.dataset.theme") == "light"
+        page.run("dispatchEvent(new Event('afterprint'))")
+        assert page.run("document.querySelectorAll('tr.row').length") < 100
+        assert page.run("document.documentElement.dataset.theme") == "dark"
+
+
+def _sees_rows(page: Browser) -> bool:
+    found: bool = page.run(
+        "[...document.querySelectorAll('tr.row')].every((each) =>"
+        " each.getBoundingClientRect().bottom < innerHeight)"
+    )
+    return found
+
 
 def page_line(page: Browser) -> str:
     """The line of the verdict that says what changed."""
@@ -583,7 +629,38 @@ class TestOtherViews:
         assert " ".join(page.texts(".flows a")[0].split()) == "New failures 2 of 7 cases"
         assert page.texts("section.turn header b") == ["to_rome", "to_rome_again", "on_foot"]
         page.run("document.querySelector('.flows a').click()")
-        page.wait("location.hash === '#/?f=new'")
+        page.wait("document.querySelector('.controls') !== null")
+        assert page.run("location.hash") == "#/?f=new"
+        assert _sees_rows(page)
+
+    def test_link_to_some_cases_leads_to_the_table(self, show: Show) -> None:
+        """On the way back from a case, the list stays where it was."""
+        page = show(conversation_report(), "#/?f=new", height=500)
+        assert _sees_rows(page)
+        page.run("scrollTo(0, 0)")
+        page.run("new Promise(requestAnimationFrame)")
+        page.run("document.querySelector('.change .name').click()")
+        page.wait("document.querySelector('.turn') !== null")
+        page.press("Escape")
+        page.wait("document.querySelector('.controls') !== null")
+        assert page.run("scrollY") == 0
+
+    def test_comparison_without_changes_says_so(self, show: Show) -> None:
+        report = conversation_report()
+        same = [each for each in report.results if each.case.id == "unchanged"]
+        page = show(replace(report, results=tuple(same)), "#/compare")
+        assert page.texts(".flows a") == []
+        assert page.texts(".none p") == [
+            "No case changed against the baseline.",
+            "No answer changed.",
+        ]
+
+    def test_compared_evaluator_links_to_its_cases_and_means_are_distinct(self, show: Show) -> None:
+        trend = make_trend(before=0.9812, after=0.9836, evaluator="tone")
+        page = show(compared(conversation_report(), trend), "#/compare")
+        assert page.texts(".compared td")[1:3] == ["0.981 \u2192 0.984", "up\n\u25b2 0.002"]
+        page.run("document.querySelector('.compared a').click()")
+        page.wait("location.hash === '#/?e=tone'")
 
     def test_comparison_has_change_with_its_interval(self, show: Show) -> None:
         page = show(long_conversation_report(), "#/compare")
@@ -800,7 +877,9 @@ class TestEveryView:
 
     @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
     @pytest.mark.parametrize(
-        "looks", [{}, {"dark": True}, {"width": 390}], ids=["light", "dark", "phone"]
+        "looks",
+        [{}, {"dark": True}, {"width": 360}, {"width": 360, "dark": True}],
+        ids=["light", "dark", "phone", "dark phone"],
     )
     def test_page_is_accessible(self, show: Show, fragment: str, looks: dict[str, Any]) -> None:
         page = show(conversation_report(), fragment, **looks)
