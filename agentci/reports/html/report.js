@@ -74,9 +74,9 @@ function show() {
   }
   document.querySelector('.check.chosen')?.scrollIntoView({ block: 'nearest' });
   // A link to some of the cases leads to the table, which is below the cards.
-  const { f, q, e, like } = here.params;
+  const { like } = here.params;
   const isNew = before === undefined || (isOther && !before.startsWith('case ')) || like !== show.like;
-  if (here.view === 'overview' && (f || q || e || like) && isNew) document.querySelector('.controls')?.scrollIntoView();
+  if (here.view === 'overview' && Object.keys(here.params).length && isNew) document.querySelector('.controls')?.scrollIntoView();
   show.like = like;
 }
 
