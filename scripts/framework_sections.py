@@ -396,7 +396,7 @@ SmolagentsInstrumentor().instrument()
 def render_section(page: Page) -> str:
     """Return the section on a framework as Markdown."""
     lines = [*(f"{name}: {value}" for name, value in _list_rows(page)), *page.notes]
-    provider = "" if page.sets_provider else "\nAfter the lines of the [provider](#provider):"
+    provider = "" if page.sets_provider else "\nAfter the [provider](#provider):"
     listed = "\n".join(f"- {line}" for line in lines)
     return f"""\
 ### {page.title}

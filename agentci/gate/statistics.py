@@ -1,7 +1,6 @@
 """Confidence intervals of means and rates, bounds of pass rates, and tests of differences.
 
-Formulas and their sources are in docs/statistics.md and docs/comparison.md, measured error rates in
-docs/statistics.md.
+docs/statistics.md and docs/comparison.md name their sources, and the measured error rates.
 """
 
 import math
@@ -165,6 +164,11 @@ def mean_confidence_interval(
     groups: Sequence[Sequence[float]], *, low: float = 0.0, high: float = 1.0
 ) -> ConfidenceInterval | None:
     """The 95% confidence interval of the mean of values from ``low`` to ``high``.
+
+    It is mean +- t * SE, with Student's t at C - 1 degrees of freedom for C groups of n values, and
+    SE = sqrt(sum over groups of (sum of (value - mean))^2 * C / (C - 1)) / n, corrected for few
+    groups. Near the ends of the scale it would be too narrow without the two groups that
+    ``estimate_mean`` adds.
 
     None for fewer than two groups. Pass rates are means of values that are 0 or 1.
 
