@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from agentci.model.case import DialogueTurn
 from agentci.model.gate import CheckChange, CheckClasses, PolicyChange, PolicyComparison
 from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import Place, Problem, replace
@@ -423,6 +424,16 @@ class TestOverview:
         )
         assert len(widths) == 3
         assert min(widths) >= 140
+
+    def test_long_question_does_not_widen_its_card(self, show: Show) -> None:
+        report = conversation_report()
+        turn = DialogueTurn(question="Where is my parcel? " * 20, answer="Here.")
+        results = [
+            replace(each, case=replace(each.case, dialogue=(turn,))) for each in report.results
+        ]
+        page = show(replace(report, results=tuple(results)), width=800)
+        wider = "(each) => each.scrollWidth > each.clientWidth"
+        assert page.run(f"[...document.querySelectorAll('.change')].filter({wider}).length") == 0
 
     def test_heads_stay_in_view_on_a_phone_without_the_search(self, show: Show) -> None:
         page = show(wide_report(5), width=360, height=800)
