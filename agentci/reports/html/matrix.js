@@ -27,7 +27,8 @@ function chooseColumns() {
   const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
   if (COLUMNS.length <= most) return COLUMNS;
   const failures = ({ checks }) => checks.filter((check) => check.status === 'failed' || check.status === 'errored').length;
-  return [...COLUMNS].sort((a, b) => failures(b) - failures(a) || a.index - b.index).slice(0, most);
+  const isChosen = ({ name }) => name === here.params.e;
+  return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || failures(b) - failures(a) || a.index - b.index).slice(0, most);
 }
 
 function matrixView(params) {

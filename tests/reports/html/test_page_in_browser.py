@@ -425,6 +425,12 @@ class TestOverview:
         assert len(widths) == 3
         assert min(widths) >= 140
 
+    def test_phone_shows_the_column_of_the_chosen_evaluator(self, show: Show) -> None:
+        page = show(wide_report(9, cases=9), "#/?e=evaluator_8", width=360, height=800)
+        heads = page.texts(".matrix thead th button")
+        assert len(heads) == 5
+        assert heads[0].replace("\u200b", "") == "evaluator_8"
+
     def test_long_question_does_not_widen_its_card(self, show: Show) -> None:
         report = conversation_report()
         turn = DialogueTurn(question="Where is my parcel? " * 20, answer="Here.")
