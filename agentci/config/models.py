@@ -196,14 +196,14 @@ class GateSpec(ThresholdSpec):
     """Thresholds for the gate to pass."""
 
     max_regression: Share | None = optional(
-        "Allowed drop of an evaluator's mean score below the baseline; default: any."
+        "Allowed drop of an evaluator's mean score below the baseline; default: any drop."
     )
     regression_confidence: AnyConfidence = optional(
         "Confidence of `regression_mode`.", default=0.95
     )
     regression_mode: RegressionMode = optional(
         "`detect` fails if the drop is significantly larger than `max_regression`; `prove` passes "
-        "only if it is not.",
+        "only if a larger drop is excluded.",
         default="detect",
     )
     fail_on_regression: list[RegressionOutcome] = optional(
