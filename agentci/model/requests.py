@@ -358,13 +358,13 @@ class MetricResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         score: 0 to 1, the mean over pairs.
-        turn_scores: one per pair.
+        turn_scores: one per pair; None for one that has nothing to compare.
         misses: the differences found, one line each.
         details: further data for the reports.
     """
 
     score: float
-    turn_scores: tuple[float, ...]
+    turn_scores: tuple[float | None, ...]
     misses: tuple[str, ...] = ()
     details: JsonObject = field(default_factory=dict)
 

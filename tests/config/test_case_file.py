@@ -240,3 +240,25 @@ def test_show_lists_the_cases(tmp_path: Path) -> None:
     ran = run_agentci(["show", "c.yaml"], cwd=tmp_path)
     assert "c.yaml: eval set c, 1 eval case" in ran.out
     assert "call    f" in ran.out
+
+
+def test_case_without_an_answer_is_skipped_by_metrics_of_answers(tmp_path: Path) -> None:
+    config = (
+        "traces: t.jsonl\neval_set: cases.yaml\n"
+        "evaluators: [{name: response_match_score, type: builtin}]\n"
+    )
+    traces = "\n".join([otlp("Refund", "19.99 EUR"), otlp("Hello", "Hi", trace=2)])
+    silent = "  - {id: a, input: Refund}\n"
+    ran = run(
+        tmp_path, f"{silent}  - {{id: b, input: Hello, answer: Hi}}\n", config=config, traces=traces
+    )
+    assert (ran.code, statuses(ran)) == (
+        0,
+        {"a/response_match_score": "skipped", "b/response_match_score": "passed"},
+    )
+    reasons = [each["reason"] for each in ran.results["results"]]
+    assert reasons == ["the eval case has no expected answer", None]
+    ran = run(tmp_path, silent, config=config)
+    assert ran.code == 1
+    assert "the eval case has no expected answer" in ran.out
+    assert "Quality gate failed: no check was evaluated" in ran.out

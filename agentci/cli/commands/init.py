@@ -39,7 +39,13 @@ SETUP_PYTHON: Final = "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e
 UPLOAD: Final = "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a # v7.0.1"
 ACTION: Final = "org/agent-eval-action@v1 # zizmor: ignore[unpinned-uses]"
 FIRST_CHECKS: Final = ("no_secrets: true", "max_tool_calls: 30")
-ANSWER_METRIC: Final = "#   - {name: response_match_score, type: builtin, threshold: 0.8}"
+# One other word in an answer of fewer than 20 words fails. In longer ones no threshold separates a
+# wrong fact from other wording.
+ANSWER_LINES: Final = (
+    "# evaluators: # compares the words of answers with the expected ones; lower it if wording is",
+    "#   # free, and list facts in the eval case: `checks: [contains: sunny]`",
+    "#   - {name: response_match_score, type: builtin, threshold: 0.95}",
+)
 TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
 DEFAULT_TRACES: Final = "traces/*.jsonl"
 CASES_FILE: Final = "evals/cases.yaml"
@@ -285,7 +291,7 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
         metric = "{name: tool_trajectory_avg_score, type: builtin, threshold: 1.0}"
         lines += ["evaluators:", f"  - {metric}"]
     else:
-        lines += ["# evaluators: # compare answers with those of the eval cases", ANSWER_METRIC]
+        lines += ANSWER_LINES
     lines.append("checks: # see docs/checks.md for more")
     lines += [f"  - {each}" for each in FIRST_CHECKS]
     if project.has_tool_status:

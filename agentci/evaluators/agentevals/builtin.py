@@ -120,6 +120,8 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         expected = case.expected.turns if case.expected else ()
         if METRICS[self.metric].needs_expected and not expected:
             return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
+        if missing := METRICS[self.metric].explain_missing(expected):
+            return Skip(reason=missing)
         actual = include_subagents(case.trace) if self.subagents else case.trace.turns
         return ComputeMetric(
             metric=self.metric,

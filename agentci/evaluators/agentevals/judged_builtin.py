@@ -20,6 +20,7 @@ from agentci.evaluators.metrics.judged import (
 )
 from agentci.evaluators.metrics.metric import (
     DEFAULT_THRESHOLD,
+    NO_EXPECTED_ANSWER,
     NO_EXPECTED_TURNS,
     count_unpaired_turns,
     define_metric,
@@ -94,13 +95,14 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         metric = self._metric
         if metric.needs_expected and not (case.expected and case.expected.turns):
             return Skip(reason=case.unmatched_reason or NO_EXPECTED_TURNS)
+        turns = [*self._judged_turns(case)]
         prompts = [
             (number, turn, prompt)
-            for number, turn in enumerate(self._judged_turns(case), start=1)
+            for number, turn in enumerate(turns, start=1)
             if (prompt := metric.make_prompt(turn)) is not None
         ]
         if not prompts:
-            return Skip(reason=NO_ANSWER)
+            return Skip(reason=NO_EXPECTED_ANSWER if metric.needs_expected else NO_ANSWER)
         judge = self.judge.judge
         return Compose(
             parts=tuple(
@@ -110,6 +112,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
             then=partial(
                 self._make_judgement,
                 [(number, turn) for number, turn, _ in prompts],
+                len(turns),
                 self._counts(case),
             ),
         )
@@ -153,6 +156,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
     def _make_judgement(
         self,
         turns: Sequence[tuple[int, JudgedTurn]],
+        total: int,
         counts: JsonObject,
         responses: tuple[Response, ...],
     ) -> Task:
@@ -161,9 +165,10 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         grades = [
             metric.grade(verdict, turn) for verdict, (_, turn) in zip(verdicts, turns, strict=True)
         ]
+        scores = {number: grade.score for grade, (number, _) in zip(grades, turns, strict=True)}
         measured = MetricResult(
             score=_weighted_mean(grades),
-            turn_scores=tuple(grade.score for grade in grades),
+            turn_scores=tuple(scores.get(number) for number in range(1, total + 1)),
             misses=tuple(
                 f"turn {number}: {miss}"
                 for grade, (number, _) in zip(grades, turns, strict=True)

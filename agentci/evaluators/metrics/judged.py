@@ -143,8 +143,10 @@ def _read_expected_answer(expected: Turn) -> JsonObject:
     return {"question": expected.user_text, "reference": _join_answer(expected)}
 
 
-def _make_match_prompt(judged_turn: JudgedTurn) -> JudgePrompt:
-    """Ask whether the response is as good as the expected one."""
+def _make_match_prompt(judged_turn: JudgedTurn) -> JudgePrompt | None:
+    """Ask whether the response is as good as the expected one; None if none is expected."""
+    if judged_turn.expected is not None and not judged_turn.expected.answer_parts:
+        return None
     expected = _read_expected_answer(judged_turn.expected or judged_turn.turn)
     values: JsonObject = {**expected, "answer": _join_answer(judged_turn.turn)}
     return make_question(MATCH_INSTRUCTIONS, MATCH_TEMPLATE, values, MATCH_SCHEMA)

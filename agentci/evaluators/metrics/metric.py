@@ -16,6 +16,7 @@ from agentci.model.trace import Turn
 from agentci.model.values import Json, JsonObject, Place
 
 NO_EXPECTED_TURNS: Final = "the eval case has no turns"
+NO_EXPECTED_ANSWER: Final = "the eval case has no expected answer"
 
 
 class HostedMetric(Struct, frozen=True, kw_only=True):
@@ -79,6 +80,9 @@ class Metric(Protocol):
     @property
     def needs_expected(self) -> bool:
         """Whether it compares with expected turns, and so cannot run without them."""
+
+    def explain_missing(self, expected: Sequence[Turn], /) -> str:
+        """Say why nothing can be compared with the expected turns; empty if something can."""
 
     def read_expected(self, expected: Sequence[Turn], /) -> Json:
         """Return all that ``measure`` uses of the expected turns, and no more."""

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentci._util.text import truncate
-from agentci.evaluators.metrics.metric import count_unpaired_turns, mean, pair_turns
+from agentci.errors import EvaluatorError
+from agentci.evaluators.metrics.metric import (
+    NO_EXPECTED_ANSWER,
+    count_unpaired_turns,
+    mean,
+    pair_turns,
+)
 from agentci.evaluators.similarity import f_measure, stem
 from agentci.model.requests import MetricResult
 from agentci.model.trace import Turn
@@ -28,32 +34,42 @@ SYLLABLES: Final = (range(0x4E00, 0xA000), range(0x3040, 0x3100), range(0xAC00, 
 UNSPACED: Final = (range(0x0E00, 0x0F00), range(0x1780, 0x1800), range(0x1000, 0x10A0))
 
 
+def explain_missing(expected: Sequence[Turn]) -> str:
+    """Say that no turn has an expected response; empty if one has."""
+    return "" if any(turn.answer_parts for turn in expected) else NO_EXPECTED_ANSWER
+
+
 def read_expected(expected: Sequence[Turn]) -> list[Json]:
     """Return the expected responses."""
     return ["\n".join(turn.answer_parts) for turn in expected]
 
 
 def measure(actual: Sequence[Turn], expected: Sequence[Turn], _options: JsonObject) -> MetricResult:
-    """Score each response against the expected one.
+    """Score each response against the expected one; turns without one are left out.
 
     The parts of an expected response are joined by line breaks, those of a recorded response
     without a separator, as in agentevals 0.11.0.
+
+    Raises:
+        EvaluatorError: no turn was recorded for which a response is expected.
     """
-    texts = [
-        (turn.final_text or "", "\n".join(expected_turn.answer_parts))
-        for turn, expected_turn in pair_turns(actual, expected)
-    ]
-    scores = tuple(rouge_1(text, reference) for text, reference in texts)
+    pairs = pair_turns(actual, expected)
+    texts = {
+        number: (turn.final_text or "", "\n".join(expected_turn.answer_parts))
+        for number, (turn, expected_turn) in enumerate(pairs, start=1)
+        if expected_turn.answer_parts
+    }
+    if not texts:
+        raise EvaluatorError("no turn was recorded for which an answer is expected")
+    scores = {number: rouge_1(*each) for number, each in texts.items()}
     return MetricResult(
-        score=mean(scores),
-        turn_scores=scores,
+        score=mean([*scores.values()]),
+        turn_scores=tuple(scores.get(number) for number in range(1, len(pairs) + 1)),
         misses=tuple(
             f"turn {number}: expected {truncate.quote_truncated(reference, SHOWN_CHARACTERS)}, "
-            f"got {truncate.quote_truncated(text, SHOWN_CHARACTERS)} ({score:.2f})"
-            for number, ((text, reference), score) in enumerate(
-                zip(texts, scores, strict=True), start=1
-            )
-            if score < 1
+            f"got {truncate.quote_truncated(text, SHOWN_CHARACTERS)} ({scores[number]:.2f})"
+            for number, (text, reference) in texts.items()
+            if scores[number] < 1
         ),
         details=count_unpaired_turns(actual, expected),
     )

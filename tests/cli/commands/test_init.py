@@ -156,6 +156,34 @@ def test_verdict_of_the_traces_is_shown(tmp_path: Path) -> None:
     assert "not the content of answers and tool results" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("It is sunny in Paris.", 0),
+        ("It is sunny, in *Paris*", 0),
+        ("It is raining in Paris.", 1),
+        ("It is sunny in Rome.", 1),
+        ("It isn't sunny in Paris.", 1),
+    ],
+)
+def test_suggested_metric_notices_another_word_in_a_short_answer(
+    answer: str, code: int, tmp_path: Path
+) -> None:
+    write(tmp_path, {"traces/a.jsonl": otlp(answer=answer)})
+    run_agentci(["init", "--yes"], cwd=tmp_path)
+    config = (tmp_path / "agentci.yaml").read_text()
+    config = config.replace("# eval_set:", "eval_set:").replace("# evaluators:", "evaluators:")
+    (tmp_path / "agentci.yaml").write_text(config.replace("#   - {name", "  - {name"))
+    (tmp_path / "evals").mkdir(exist_ok=True)
+    (tmp_path / "evals/cases.yaml").write_text(
+        "eval_cases:\n  - id: paris\n    input: What is the weather in Paris?\n"
+        "    calls: [get_weather]\n    answer: It is sunny in Paris.\n"
+    )
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == code, ran.out
+    assert "response_match_score" in ran.out
+
+
 def test_failed_tools_are_checked_only_where_the_traces_say_it(tmp_path: Path) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
     messages = [

@@ -98,6 +98,18 @@ def test_case_without_expected_turns_is_skipped() -> None:
     assert isinstance(evaluator(MATCH).ask(empty), Skip)
 
 
+def test_turn_without_an_expected_answer_is_left_out() -> None:
+    expected = EvalCase(id="c", turns=(SILENT, ASKED, ASKED), place=PLACE)
+    judgement = judged(
+        evaluator(MATCH), a_case(ASKED, ASKED, expected=expected), valid(is_valid=True)
+    )
+    assert (judgement.score, judgement.turn_scores) == (1.0, (None, 1.0))
+    assert judgement.reason == "Turn 3 of 3 is missing; only turns 1 to 2 were scored"
+    nothing = EvalCase(id="c", turns=(SILENT,), place=PLACE)
+    skipped = evaluator(MATCH).ask(a_case(ASKED, expected=nothing))
+    assert skipped == Skip(reason="the eval case has no expected answer")
+
+
 def test_turn_without_answer_is_not_sent_to_judge() -> None:
     hallucinations = evaluator("hallucinations_v1")
     case = a_case(SILENT, ASKED)

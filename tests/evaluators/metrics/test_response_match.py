@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.metrics.response_match import measure, rouge_1, split_words
+from agentci.evaluators.metrics.response_match import (
+    explain_missing,
+    measure,
+    rouge_1,
+    split_words,
+)
 from agentci.model.trace import Turn
 
 with warnings.catch_warnings():
@@ -90,6 +95,20 @@ def test_only_actual_answer_parts_are_joined_without_separator() -> None:
 def test_matching_turn_is_not_a_miss() -> None:
     found = measure([turn("a b"), turn()], [turn("a b"), turn("yes")], {})
     assert found.misses == ("turn 2: expected 'yes', got nothing (0.00)",)
+
+
+def test_turn_without_an_expected_answer_is_left_out() -> None:
+    found = measure([turn("a"), turn("b")], [turn(), turn("b c")], {})
+    assert found.score == pytest.approx(2 / 3)
+    assert found.turn_scores == (None, found.score)
+    assert found.misses == ("turn 2: expected 'b c', got 'b' (0.67)",)
+    assert explain_missing([turn(), turn("b")]) == ""
+    assert explain_missing([turn()]) == "the eval case has no expected answer"
+
+
+def test_run_that_ends_before_the_expected_answer_is_an_error() -> None:
+    with pytest.raises(EvaluatorError, match="no turn was recorded for which an answer is"):
+        measure([turn("a")], [turn(), turn("b")], {})
 
 
 def test_miss_truncates_long_answer_to_one_line() -> None:
