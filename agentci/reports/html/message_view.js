@@ -24,7 +24,6 @@ function messageRow({ level, place, text, cases = [], more = 0 }) {
 function policyView({ title, columns, changes, omitted, remarks }) {
   return make(
     'section.card.remarks',
-    { 'aria-label': title },
     make('h2', title),
     changes.length ? scrolled(title, labelled(tableOf('wide', columns, changes.map((cells) => cells.map((text) => text || '\u2013'))), columns)) : null,
     omitted ? make('p.quiet', `\u2026 and ${count(omitted)} more`) : null,

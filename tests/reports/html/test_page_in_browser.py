@@ -903,6 +903,15 @@ class TestEveryView:
         assert _violations(page) == []
 
 
+@pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
+@pytest.mark.parametrize("fragment", ["", "#/compare", "#/messages"])
+def test_lost_checks_and_policy_are_accessible(show: Show, fragment: str) -> None:
+    edited = PolicyChange(config="a.yaml", kind="edited", subject="code of tone", after="edited")
+    policy = PolicyComparison(base="main", loosened=(edited,))
+    page = show(replace(lost_report(), policy=policy), fragment)
+    assert _violations(page) == []
+
+
 def test_long_word_does_not_widen_page(show: Show) -> None:
     word = "x" * 500
     result = make_result(
