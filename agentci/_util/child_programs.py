@@ -1,14 +1,14 @@
-"""Paths of the programs in ``agentci/execution/child`` that evaluators ask to run."""
+"""Paths of the programs in ``agentci/execution/child/programs`` that evaluators ask to run."""
 
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-CHILD_FOLDER: Final = Path(__file__).resolve().parents[1] / "execution" / "child"
-ADK_MEASURE_PATH: Final = str(CHILD_FOLDER / "adk" / "measure.py")
-GRADE_PATH: Final = str(CHILD_FOLDER / "grading" / "grade.py")
-RENDER_PATH: Final = str(CHILD_FOLDER / "rendering" / "render.py")
-SEARCH_PATH: Final = str(CHILD_FOLDER / "searching" / "search.py")
+_FOLDER: Final = Path(__file__).resolve().parents[1] / "execution" / "child" / "programs"
+ADK_MEASURE_PATH: Final = str(_FOLDER / "measure_adk.py")
+GRADE_PATH: Final = str(_FOLDER / "call_grader.py")
+RENDER_PATH: Final = str(_FOLDER / "render_template.py")
+SEARCH_PATH: Final = str(_FOLDER / "search_text.py")
 
 # ADK, and a package that only its evaluation extra installs.
 ADK_PACKAGES: Final = ("google.adk", "vertexai")

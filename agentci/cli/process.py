@@ -18,10 +18,9 @@ from typing import Final, TypeAlias
 
 from agentci._util.files import redact_stream, write_to_stream
 from agentci._util.http_client import HttpClient
-from agentci._util.input_limits import enable_input_limits
 from agentci._util.text.escape import escape_for_log, escape_for_log_line
 from agentci._util.text.secrets import Redactor
-from agentci._util.workspace import Workspace, find_workspace
+from agentci._util.workspace import Workspace, enable_input_limits, find_workspace
 from agentci.cli.session import OTLP_HEADERS_VARIABLE, Session
 from agentci.config.variables import (
     ANY_NAME,
@@ -133,7 +132,7 @@ def _drop_unused_capabilities() -> None:
     with suppress(OSError):
         if not _NO_CAPABILITIES.search(Path("/proc/self/status").read_bytes()):
             # Imported only where needed, as it loads ctypes.
-            from agentci.execution.child.privileges import drop_unused_capabilities  # noqa: PLC0415
+            from agentci.execution.child.kernel import drop_unused_capabilities  # noqa: PLC0415
 
             drop_unused_capabilities()
 

@@ -305,7 +305,7 @@ def make_question_from_template(
     r"""Make a prompt from a rendered template that holds both instructions and data.
 
     Args:
-        prompt: as ``rendering/render.py`` renders it: ``\0N\0`` stands for value N.
+        prompt: as ``child/programs/render_template.py`` renders it: ``\0N\0`` stands for value N.
         values: names, which may be empty, and texts.
 
     Raises:

@@ -2,10 +2,9 @@
 
 from msgspec import Struct
 
-from agentci._util.git_files import COMMIT_HASH, find_head_commit
 from agentci._util.workspace import Workspace
 from agentci.github.api_client import GitHubApi
-from agentci.github.events import GitHubContext, read_event
+from agentci.github.events import COMMIT_HASH, GitHubContext, find_head_commit, read_event
 from agentci.model.result import RunInfo
 
 

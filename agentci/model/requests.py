@@ -258,7 +258,7 @@ class RunProgram(ExecutionRequest, frozen=True, kw_only=True):
         own_variables: names of further variables that agentci chose for a program of its own.
         key_file: which of ``own_variables`` names a file, if it is set, that it may also read.
         function: the function of its Python file that is called, with stdin as for
-            ``execution/child/grading/grade.py``; empty if the file itself is run.
+            ``execution/child/programs/call_grader.py``; empty if the file itself is run.
     """
 
     program: Program

@@ -43,7 +43,7 @@ from agentci.evaluators.pytest_agent_evals import (
     make_prompt_threshold,
 )
 from agentci.evaluators.recorded_calls import check_reads_recorded, list_unrecorded
-from agentci.execution.child.grading.grade import GraderFunctionError, call_grader
+from agentci.execution.child.programs.call_grader import GraderFunctionError, call_grader
 from agentci.model.case import Case, DatasetRow, Expectation
 from agentci.model.requests import (
     ConstantJudgement,

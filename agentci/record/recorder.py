@@ -23,7 +23,6 @@ from agentci.model.values import replace
 from agentci.record import injected
 from agentci.record.apis import other_requests
 from agentci.record.apis.registry import find_unrecorded_service
-from agentci.record.case_file import MAX_ID, RecordCase
 from agentci.record.conversations import rebuild_turns
 from agentci.record.exchanges import FIRST_ERROR, Exchange, ExchangeLog, parse_exchanges
 from agentci.record.http_server import (
@@ -43,7 +42,7 @@ from agentci.record.otlp_receiver import (
     make_export_variables,
 )
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
-from agentci.record.recorded_case import TraceSummary, choose_recording
+from agentci.record.recorded_case import MAX_ID, RecordCase, TraceSummary, choose_recording
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayedCase, ReplayingProxy, find_unset_keys, make_key_variables
 from agentci.record.request_file import format_requests, select_requests

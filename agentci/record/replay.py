@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
-from agentci._util.input_limits import limit_input
 from agentci._util.text.truncate import short
-from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
+from agentci._util.workspace import ResolvedPath, Workspace, is_file, limit_input, read_file
 from agentci.errors import InputError
 from agentci.model.values import Json, JsonObject, replace
 from agentci.record.apis import gemini

@@ -22,8 +22,12 @@ from agentci.model.program import (
     make_program_key,
 )
 from agentci.model.values import Problem
-from agentci.remote.fetch import FetchOptions, fetch_program
-from agentci.remote.prepare import find_requirements_file, read_requirements
+from agentci.remote.fetch import (
+    FetchOptions,
+    fetch_program,
+    find_requirements_file,
+    read_requirements,
+)
 
 
 class LockResult(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """Templates of a repository that replace blocks of the summary and the comment.
 
-A template is rendered by ``rendering/render.py`` in a sandbox, which returns the values that it
-printed apart from the template's own text. Blocks of the page are inserted as they are, and all
-other values as escaped Markdown, so that text of an agent cannot format the page or mention users.
+A template is rendered by ``child/programs/render_template.py`` in a sandbox, which returns the
+values that it printed apart from the template's own text. Blocks of the page are inserted as they
+are, and all other values as escaped Markdown, so that text of an agent cannot format the page or
+mention users.
 A pull request may change the template, so the verdict, its reasons and the policy are always shown.
 """
 
@@ -47,7 +48,7 @@ class _Rendered(Struct, frozen=True):
 def encode_render_request(
     template: str, page: str, blocks: Mapping[BlockName, str], report: Report, report_url: str
 ) -> str:
-    """Encode what ``rendering/render.py`` reads.
+    """Encode what ``child/programs/render_template.py`` reads.
 
     Args:
         page: ``summary`` or ``comment``.
@@ -61,7 +62,7 @@ def encode_render_request(
 
 
 def decode_page(output: bytes, blocks: Mapping[BlockName, str]) -> str:
-    """Make the page of the output of ``rendering/render.py``.
+    """Make the page of the output of ``child/programs/render_template.py``.
 
     Raises:
         PageTemplateError: the template changed a placeholder.

@@ -7,20 +7,13 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci.result_files import (
-    adk,
-    agentevals,
-    agentv,
+    agent_tools,
     ctrf,
-    deepeval,
-    evalite,
-    inspect_ai,
+    javascript_tools,
     junit,
-    lm_eval,
     otel,
     plain_table,
-    promptfoo,
-    pydantic_evals,
-    vitest_evals,
+    python_tools,
 )
 from agentci.result_files.content import ResultContent, read_content
 from agentci.result_files.row import AUTO_TOOL, ResultFile, make_result_error
@@ -127,18 +120,54 @@ class ResultTool(Struct, frozen=True, kw_only=True):
 
 # In order of precedence.
 TOOLS: Final = (
-    ResultTool(name=promptfoo.NAME, recognises=promptfoo.recognises, read=promptfoo.read),
-    ResultTool(name=deepeval.NAME, recognises=deepeval.recognises, read=deepeval.read),
-    ResultTool(name=inspect_ai.NAME, recognises=inspect_ai.recognises, read=inspect_ai.read),
     ResultTool(
-        name=pydantic_evals.NAME, recognises=pydantic_evals.recognises, read=pydantic_evals.read
+        name=javascript_tools.PROMPTFOO,
+        recognises=javascript_tools.recognises_promptfoo,
+        read=javascript_tools.read_promptfoo,
     ),
-    ResultTool(name=adk.NAME, recognises=adk.recognises, read=adk.read),
-    ResultTool(name=vitest_evals.NAME, recognises=vitest_evals.recognises, read=vitest_evals.read),
-    ResultTool(name=evalite.NAME, recognises=evalite.recognises, read=evalite.read),
-    ResultTool(name=agentv.NAME, recognises=agentv.recognises, read=agentv.read),
-    ResultTool(name=agentevals.NAME, recognises=agentevals.recognises, read=agentevals.read),
-    ResultTool(name=lm_eval.NAME, recognises=lm_eval.recognises, read=lm_eval.read),
+    ResultTool(
+        name=python_tools.DEEPEVAL,
+        recognises=python_tools.recognises_deepeval,
+        read=python_tools.read_deepeval,
+    ),
+    ResultTool(
+        name=python_tools.INSPECT_AI,
+        recognises=python_tools.recognises_inspect,
+        read=python_tools.read_inspect,
+    ),
+    ResultTool(
+        name=python_tools.PYDANTIC_EVALS,
+        recognises=python_tools.recognises_pydantic_evals,
+        read=python_tools.read_pydantic_evals,
+    ),
+    ResultTool(
+        name=agent_tools.ADK, recognises=agent_tools.recognises_adk, read=agent_tools.read_adk
+    ),
+    ResultTool(
+        name=javascript_tools.VITEST_EVALS,
+        recognises=javascript_tools.recognises_vitest,
+        read=javascript_tools.read_vitest,
+    ),
+    ResultTool(
+        name=javascript_tools.EVALITE,
+        recognises=javascript_tools.recognises_evalite,
+        read=javascript_tools.read_evalite,
+    ),
+    ResultTool(
+        name=agent_tools.AGENTV,
+        recognises=agent_tools.recognises_agentv,
+        read=agent_tools.read_agentv,
+    ),
+    ResultTool(
+        name=agent_tools.AGENTEVALS,
+        recognises=agent_tools.recognises_agentevals,
+        read=agent_tools.read_agentevals,
+    ),
+    ResultTool(
+        name=python_tools.LM_EVAL,
+        recognises=python_tools.recognises_lm_eval,
+        read=python_tools.read_lm_eval,
+    ),
     ResultTool(name=otel.NAME, recognises=otel.recognises, read=otel.read),
     ResultTool(name=ctrf.NAME, recognises=ctrf.recognises, read=ctrf.read),
     ResultTool(name=junit.NAME, recognises=junit.recognises, read=junit.read),
@@ -192,8 +221,8 @@ def read_result_archive(
     Raises:
         InputError: as ``read_result_file``.
     """
-    _check_tool(inspect_ai.NAME, tool, file)
-    return inspect_ai.read_archive(members, file=file)
+    _check_tool(python_tools.INSPECT_AI, tool, file)
+    return python_tools.read_inspect_archive(members, file=file)
 
 
 def _read(content: ResultContent, tool: str) -> ResultFile:

@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import agentci.execution.child
-from agentci._util.workspace import (
-    is_file,
-    read_start,
-    resolve_inside,
-    restore_path,
-    trust_path,
-)
+from agentci._util.workspace import is_file, read_start, resolve_inside, restore_path, trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.execution.runtimes import (

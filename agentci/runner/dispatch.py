@@ -5,11 +5,7 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from agentci._util.child_programs import GRADE_PATH
-from agentci._util.workspace import (
-    ResolvedPath,
-    restore_path,
-    trust_path,
-)
+from agentci._util.workspace import ResolvedPath, restore_path, trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy
 from agentci.execution.runtimes import (

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, suggest_name
@@ -16,6 +15,7 @@ from agentci._util.workspace import (
     decode_utf8,
     is_file,
     is_folder,
+    limit_input,
     read_file,
     resolve_path,
 )

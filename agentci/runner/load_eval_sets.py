@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from agentci._util.input_limits import limit_input
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import ResolvedPath, Workspace, read_file
+from agentci._util.workspace import ResolvedPath, Workspace, limit_input, read_file
 from agentci.config.discovery import is_case_file
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import ComparableEvaluator

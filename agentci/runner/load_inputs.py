@@ -6,12 +6,18 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import SpooledChunks
-from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.patterns import matches_any
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_chunks, read_file
+from agentci._util.workspace import (
+    ResolvedPath,
+    Workspace,
+    is_folder,
+    limit_input,
+    read_chunks,
+    read_file,
+)
 from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite

@@ -9,10 +9,16 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import SpooledChunks
-from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import ResolvedPath, Workspace, is_file, is_folder, read_chunks
+from agentci._util.workspace import (
+    ResolvedPath,
+    Workspace,
+    is_file,
+    is_folder,
+    limit_input,
+    read_chunks,
+)
 from agentci.config.discovery import OUTPUT_SUFFIXES, find_given_files, get_eval_file_stem
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.child_programs import RENDER_PATH
-from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.suggest import suggest_name
-from agentci._util.workspace import decode_utf8, read_file
+from agentci._util.workspace import decode_utf8, limit_input, read_file
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.program_output import format_log_tail
 from agentci.model.program import LocalProgram

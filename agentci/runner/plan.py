@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, to_builtins
 
 from agentci._util.files import SpooledChunks
-from agentci._util.input_limits import limit_input
 from agentci._util.text import json_text
 from agentci._util.text.patterns import matches_any
-from agentci._util.workspace import ResolvedPath, Workspace
+from agentci._util.workspace import ResolvedPath, Workspace, limit_input
 from agentci.config.settings import Settings
 from agentci.config.suite import EvalFileCase
 from agentci.errors import InputError

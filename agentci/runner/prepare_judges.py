@@ -112,7 +112,7 @@ def prepare_judges(
     required = collect_needs((check.evaluator for check in plan.checks), RequiredJudge)
     if not required:
         return plan, services
-    from agentci.judges.embeddings import EmbeddingComparer  # noqa: PLC0415 (most runs do not need it)
+    from agentci.judges.client import EmbeddingComparer  # noqa: PLC0415 (most runs do not need it)
     from agentci.judges.judge import Judge  # noqa: PLC0415 (likewise)
     from agentci.judges.keys import ApiKeys  # noqa: PLC0415
     from agentci.judges.providers import COMMAND_PROVIDER, PROVIDERS  # noqa: PLC0415
@@ -170,7 +170,7 @@ def find_judge_problems(
         unset: severity of settings whose environment variables are not set, and of judges that
             are no models.
     """
-    from agentci.judges.validate import find_settings_problems  # noqa: PLC0415 (most runs do not need it)
+    from agentci.judges.keys import find_settings_problems  # noqa: PLC0415 (most runs do not need it)
 
     for each in required:
         if reason := each.judge.settings.unavailable:
@@ -243,7 +243,7 @@ def _find_deprecations(
     called: Iterable[RequiredJudge], keys: "ApiKeys", transport: "Transport"
 ) -> Iterator[Problem]:
     """Models that were shut down (errors) or will be (warnings); each is looked up once."""
-    from agentci.judges.validate import find_shutdown_warning, reports_shutdown_dates  # noqa: PLC0415 (likewise)
+    from agentci.judges.keys import find_shutdown_warning, reports_shutdown_dates  # noqa: PLC0415 (likewise)
 
     known: dict[Hashable, RequiredJudge] = {}
     for each in called:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from agentci._util.cache_folder import find_cache_owner, resolve_cache_folder
 from agentci._util.files import FOLDER_MODE, write_to_stream
-from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log_line
-from agentci._util.workspace import Workspace, read_file
+from agentci._util.workspace import Workspace, limit_input, read_file
 from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
@@ -46,7 +45,7 @@ def prepare_programs(plan: Plan, settings: Settings, services: Services) -> tupl
     required = collect_needs((check.evaluator for check in plan.checks), RequiredProgram)
     if not any(needs_preparation(each) for each in required):
         return plan, services
-    from agentci.remote.prepare import prepare_wanted_programs  # noqa: PLC0415 (most runs do not need it)
+    from agentci.remote.fetch import prepare_wanted_programs  # noqa: PLC0415 (most runs do not need it)
 
     access = settings.fetch_settings
     try:

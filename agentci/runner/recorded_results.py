@@ -13,11 +13,17 @@ from typing import Final, NoReturn
 from msgspec import Struct
 
 from agentci._util.archives import ArchiveError, NoZstandardError, iterate_members
-from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import suggest_name
-from agentci._util.workspace import ResolvedPath, Workspace, is_folder, read_file, read_start
+from agentci._util.workspace import (
+    ResolvedPath,
+    Workspace,
+    is_folder,
+    limit_input,
+    read_file,
+    read_start,
+)
 from agentci.config.discovery import find_given_files
 from agentci.config.suite import Suite
 from agentci.errors import InputError
@@ -43,7 +49,7 @@ from agentci.model.result import (
     Status,
 )
 from agentci.model.values import COMMAND_LINE, FailOn, Place, Problem, replace
-from agentci.result_files.inspect_ai import is_needed_member
+from agentci.result_files.python_tools import is_needed_member
 from agentci.result_files.registry import (
     MAX_ARCHIVE_BYTES,
     MAX_FILE_BYTES,

@@ -15,7 +15,7 @@ from agentci.remote.programs import ProgramTable, Sources
 
 if TYPE_CHECKING:
     from agentci.judges.budget import Budget
-    from agentci.judges.embeddings import EmbeddingComparer
+    from agentci.judges.client import EmbeddingComparer
     from agentci.judges.evals_api_client import EvalsApiClient, OfflineEvalsApiClient
     from agentci.judges.judge import Judge
     from agentci.runner.evaluator_calls import EvaluatorCallLog

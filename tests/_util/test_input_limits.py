@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.input_limits import add_input_size, limit_input
+from agentci._util.workspace import add_input_size, limit_input
 from agentci.errors import InputError
 from tests.helpers.support import make_environment_with_input_limits
 
 START = """
 import os, resource, signal, threading, time
-from agentci._util.input_limits import add_input_size, enable_input_limits, limit_input
+from agentci._util.workspace import add_input_size, enable_input_limits, limit_input
 from agentci.errors import InputError
 enable_input_limits(os.environ)
 

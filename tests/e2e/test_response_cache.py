@@ -34,7 +34,8 @@ IDLE = {
     ),
     *("agentci.execution.local", "agentci.execution.docker", "agentci.recordings.adk_eval_set"),
     *(
-        "agentci.recordings.agentv",
+        "agentci.recordings.agentv_outputs",
+        "agentci.recordings.agentv_run",
         "agentci.remote.lock_file",
         "agentci.reports.merge",
     ),

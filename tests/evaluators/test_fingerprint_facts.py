@@ -27,7 +27,7 @@ from agentci.evaluators.agentv.registry import AGENTV_TYPES
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
 from agentci.evaluators.registry import EVALUATOR_TYPES
-from agentci.execution.child.grading.grade import call_grader
+from agentci.execution.child.programs.call_grader import call_grader
 from agentci.model.case import AgentvCase, Case, DatasetRow, EvalCase, Expectation, Rubric
 from agentci.model.judges import AggregateVerdict, AskModel, JudgeScore, ModelResponse, Verdict
 from agentci.model.requests import (

@@ -54,7 +54,7 @@ from agentci.github.events import (
     parse_event,
     parse_triggering_run,
 )
-from agentci.judges import embeddings
+from agentci.judges import client
 from agentci.judges.budget import compute_charge
 from agentci.judges.evals_api_client import check_run, parse_grades
 from agentci.judges.providers import PROVIDERS, InvalidJsonError
@@ -80,7 +80,7 @@ from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report
 from agentci.reports.merge.report_files import ReportFile
 from agentci.reports.registry import REPORT_WRITERS
-from agentci.result_files.inspect_ai import is_needed_member
+from agentci.result_files.python_tools import is_needed_member
 from agentci.result_files.registry import is_archive, read_result_archive, read_result_file
 from agentci.runner.check import run_check
 from agentci.runner.plan import make_plan
@@ -270,7 +270,7 @@ PROMPT: Final = JudgePrompt(system="", user="", schema=None)
 
 def _load_model_response(data: bytes) -> None:
     parse_api_error(429, data)
-    parsers = (*(each.parse_response for each in PROVIDERS.values()), embeddings.parse_response)
+    parsers = (*(each.parse_response for each in PROVIDERS.values()), client.parse_response)
     for parse in parsers:
         with suppress(EvaluatorError, InvalidJsonError):
             compute_charge(PROMPT, SETTINGS, parse(data))

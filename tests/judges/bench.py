@@ -8,8 +8,7 @@ from typing import Any
 from agentci._util.http import HttpLimits
 from agentci.config.variables import ConfigVariables
 from agentci.judges.budget import Budget
-from agentci.judges.client import ServiceClient
-from agentci.judges.embeddings import EmbeddingComparer
+from agentci.judges.client import EmbeddingComparer, ServiceClient
 from agentci.judges.judge import Judge
 from agentci.judges.keys import ApiKeys
 from agentci.judges.transport import LIMITS, Transport

@@ -7,7 +7,7 @@ import pytest
 
 from agentci.errors import EvaluatorError, UncachedResponseError
 from agentci.evaluators.openai_eval.build import EMBEDDING_PROVIDERS
-from agentci.judges.embeddings import EMBEDDING_URLS, parse_cosine
+from agentci.judges.client import EMBEDDING_URLS, parse_cosine
 from agentci.model.judges import (
     BudgetLimits,
     CacheMode,

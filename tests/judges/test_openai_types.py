@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from agentci.judges import embeddings
+from agentci.judges import client
 from agentci.judges.providers import (
     OPENAI,
     PROVIDERS,
@@ -114,7 +114,7 @@ def test_only_finish_reason_stop_is_complete() -> None:
 def test_embedding_request_matches_openai_types(provider: str) -> None:
     kind = theirs("embedding_create_params", "EmbeddingCreateParams")
     settings = ModelSettings(provider=provider, model="m")
-    body = json.loads(embeddings.build_request(("a", "b"), settings).body)
+    body = json.loads(client.build_request(("a", "b"), settings).body)
     assert sent_as(kind, body) == body
 
 
@@ -129,6 +129,6 @@ def test_embedding_response_is_parsed() -> None:
         "usage": {"prompt_tokens": 4, "total_tokens": 4},
     }
     kind = theirs("create_embedding_response", "CreateEmbeddingResponse")
-    assert embeddings.parse_response(
-        json.dumps(answered_as(kind, answer)).encode()
-    ) == ModelResponse(text="0.0", ending="complete", tokens_in=4, tokens_out=0)
+    assert client.parse_response(json.dumps(answered_as(kind, answer)).encode()) == ModelResponse(
+        text="0.0", ending="complete", tokens_in=4, tokens_out=0
+    )

@@ -8,9 +8,8 @@ import pytest
 
 from agentci.config.variables import ConfigVariables
 from agentci.errors import EvaluatorError
-from agentci.judges.keys import ApiKeys
+from agentci.judges.keys import ApiKeys, find_settings_problems, find_shutdown_warning
 from agentci.judges.providers import PROVIDERS
-from agentci.judges.validate import find_settings_problems, find_shutdown_warning
 from agentci.model.judges import ModelSettings
 from tests._util.http.servers import Answer, Raw, script, serve
 from tests.judges.bench import KEY, Bench, refused

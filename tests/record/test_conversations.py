@@ -10,11 +10,13 @@ from agentci.model.values import Json, replace
 from agentci.record.apis import gemini, openai_chat, openai_responses
 from agentci.record.apis.model_api import ModelApi
 from agentci.record.conversations import RebuiltTurn, rebuild_turns
-from agentci.record.exchanges import Exchange, RawExchange, parse_exchanges
-from agentci.record.message_forms import (
+from agentci.record.exchanges import (
     MAX_LITERAL_CHARACTERS,
+    Exchange,
+    RawExchange,
     convert_reply,
     convert_request,
+    parse_exchanges,
 )
 from agentci.recordings.telemetry.messages import extract_text
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentci._util.archives import iterate_members
-from agentci.result_files.inspect_ai import is_needed_member
+from agentci.result_files.python_tools import is_needed_member
 from agentci.result_files.registry import is_archive, read_result_archive, read_result_file
 from agentci.result_files.row import ResultFile, ResultRow
 

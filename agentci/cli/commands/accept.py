@@ -10,11 +10,17 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import make_folder, write_file_atomically, write_to_stream
-from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log, escape_for_log_line, neutralize_commands
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci._util.workspace import ResolvedPath, Workspace, decode_utf8, is_file, read_file
+from agentci._util.workspace import (
+    ResolvedPath,
+    Workspace,
+    decode_utf8,
+    is_file,
+    limit_input,
+    read_file,
+)
 from agentci.cli.session import Session
 from agentci.config.case_file import (
     add_case,

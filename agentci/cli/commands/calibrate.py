@@ -7,10 +7,9 @@ from typing import Final, Literal
 from msgspec import Struct
 from pydantic import ValidationError
 
-from agentci._util.input_limits import limit_input
 from agentci._util.text.json_document import read_json
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import ResolvedPath, Workspace, decode_utf8, read_file
+from agentci._util.workspace import ResolvedPath, Workspace, decode_utf8, limit_input, read_file
 from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError

@@ -9,12 +9,11 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import make_folder, write_file_atomically, write_to_stream
-from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log
 from agentci._util.text.json_document import LONE_SURROGATE
 from agentci._util.text.suggest import quote_name
 from agentci._util.text.truncate import truncate_list
-from agentci._util.workspace import Workspace, is_file, read_start
+from agentci._util.workspace import Workspace, is_file, limit_input, read_start
 from agentci.cli.project import (
     FRAMEWORKS,
     MAX_TEXT_BYTES,

@@ -9,13 +9,7 @@ from agentci._util.files import write_output_files, write_to_stream
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit, suggest_name
-from agentci._util.workspace import (
-    ResolvedPath,
-    Workspace,
-    is_file,
-    read_file,
-    restore_path,
-)
+from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file, restore_path
 from agentci.cli.session import Session
 from agentci.config.discovery import find_configs
 from agentci.config.overrides import Overrides
@@ -34,9 +28,8 @@ from agentci.model.program import (
 )
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import Place, Problem, replace
-from agentci.remote.fetch import LOCK_HINT
+from agentci.remote.fetch import LOCK_HINT, MAX_REQUIREMENTS_BYTES
 from agentci.remote.lock_file import render_lock
-from agentci.remote.prepare import MAX_REQUIREMENTS_BYTES
 from agentci.remote.resolve_lock import lock_programs
 from agentci.reports.problems import render_problems
 from agentci.runner import prepare_programs

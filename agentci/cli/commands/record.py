@@ -8,15 +8,14 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import write_to_stream
-from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name
-from agentci._util.workspace import ResolvedPath, Workspace, read_file
+from agentci._util.workspace import ResolvedPath, Workspace, limit_input, read_file
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
 from agentci.model.values import Problem
-from agentci.record.case_file import RecordCase, choose_cases, read_cases
+from agentci.record.recorded_case import RecordCase, choose_cases, read_cases
 from agentci.record.recorder import (
     INPUT_PLACE,
     NO_CASE,

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from agentci._util.files import prepare_output_folder
-from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import flatten_line, neutralize_commands
-from agentci._util.workspace import Workspace, is_file, is_folder
+from agentci._util.workspace import Workspace, is_file, is_folder, limit_input
 from agentci.cli.publish import (
     load_template,
     publish_crash,

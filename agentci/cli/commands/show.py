@@ -7,9 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import SpooledChunks, write_to_stream
-from agentci._util.input_limits import limit_input
 from agentci._util.text.escape import neutralize_commands
-from agentci._util.workspace import ResolvedPath, is_folder, read_chunks, read_file
+from agentci._util.workspace import ResolvedPath, is_folder, limit_input, read_chunks, read_file
 from agentci.cli.session import Session
 from agentci.config.discovery import is_case_file
 from agentci.errors import InputError, RecordingError

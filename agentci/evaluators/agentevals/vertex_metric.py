@@ -67,7 +67,7 @@ class AdkScore(_AdkModel):
 
 
 class AdkResult(AdkScore):
-    """The output of ``execution/child/adk/measure.py``: a result, or the reason for its absence."""
+    """The output of ``child/programs/measure_adk.py``: a result, or the reason for its absence."""
 
     turns: tuple[AdkScore, ...] = ()
     error: str | None = None

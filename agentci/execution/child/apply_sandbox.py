@@ -23,7 +23,7 @@ from ctypes import c_char_p, c_int, c_ulong
 from functools import partial
 from typing import Final, TypeAlias
 
-from agentci.execution.child import kernel, privileges, seccomp
+from agentci.execution.child import kernel, seccomp
 from agentci.execution.child.messages import Message
 
 SHARED_MEMORY: Final = b"/dev/shm"
@@ -181,7 +181,7 @@ def find_capabilities() -> Message:
         "users": users,
         "tasks": _count_tasks(users),
         "grants_read_search": _succeeds_in_fork(_try_search),
-        "has_read_search": os.geteuid() != 0 and privileges.can_read_everything(),
+        "has_read_search": os.geteuid() != 0 and kernel.can_read_everything(),
         "memory": _succeeds_in_fork(mount_private_memory),
         "root": os.geteuid() == 0,
         "landlock": find_landlock_version() if _succeeds_in_fork(_try_landlock) else 0,
@@ -191,11 +191,9 @@ def find_capabilities() -> Message:
 
 
 def _find_first_user() -> int | None:
-    if privileges.can_change_user():
+    if kernel.can_change_user():
         for user in (FIRST_USER, NOBODY_USER):
-            if _succeeds_in_fork(
-                partial(privileges.drop_privileges, user, keeps_read_search=False)
-            ):
+            if _succeeds_in_fork(partial(kernel.drop_privileges, user, keeps_read_search=False)):
                 return user
     return None
 
@@ -221,7 +219,7 @@ def _try_fork(limit: int, user: int | None) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, most))
     if user is not None:
-        privileges.drop_privileges(user, keeps_read_search=False)
+        kernel.drop_privileges(user, keeps_read_search=False)
     number = os.fork()
     if number == 0:
         os._exit(0)
@@ -229,7 +227,7 @@ def _try_fork(limit: int, user: int | None) -> None:
 
 
 def _try_search() -> None:
-    privileges.drop_privileges(NOBODY_USER, keeps_read_search=True)
+    kernel.drop_privileges(NOBODY_USER, keeps_read_search=True)
 
 
 def _try_landlock() -> None:
@@ -286,7 +284,7 @@ def enter_sandbox(restrictions: Message) -> int | None:
     if restrictions["private_memory"]:
         mount_private_memory()
     if kernel.IS_LINUX:
-        privileges.drop_privileges(
+        kernel.drop_privileges(
             restrictions["user"], keeps_read_search=restrictions["keeps_read_search"]
         )
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentci.execution.child import privileges
+from agentci.execution.child import kernel
 
 # A killed process is gone in about a millisecond, a fork bomb in some seconds. A process that hangs
 # in the kernel must not block this one.
@@ -112,12 +112,9 @@ def _kill_user_processes(user: int) -> None:
     number = os.fork()
     if number == 0:
         try:
-            privileges.set_user(user)
+            kernel.set_user(user)
             # The current user decides which processes this kills: without certainty, kill none.
-            if (
-                os.getresuid() == (user, user, user)
-                and privileges.read_effective_capabilities() == 0
-            ):
+            if os.getresuid() == (user, user, user) and kernel.read_effective_capabilities() == 0:
                 os.kill(-1, signal.SIGKILL)
         finally:
             os._exit(0)

@@ -26,7 +26,7 @@ from operator import call
 from types import ModuleType
 from typing import Final, TypeAlias
 
-from agentci.execution.child import kernel, privileges
+from agentci.execution.child import kernel
 from agentci.execution.child.messages import Message
 from agentci.execution.child.supervisor import BecameProgram, LauncherServer, open_channel
 
@@ -346,7 +346,7 @@ def _serve_programs(
     os.unsetenv(INSPECT_VARIABLE)
     os.dup2(STDOUT, STDIN)
     with suppress(OSError):  # once for all forks, which then find nothing left to drop
-        privileges.shrink_bounding_set()
+        kernel.shrink_bounding_set()
     try:
         LauncherServer(
             channel, preload=impersonator.preload, become_program=impersonator.become_program

@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from agentci._util.archives import ArchiveError, iterate_tar_members
 from agentci._util.files import FILE_MODE, PROGRAM_MODE
-from agentci._util.git_files import find_repository_folder
 from agentci._util.parallel import OncePerKey, parallel_map
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit
@@ -34,9 +33,9 @@ from agentci.github.baseline.find import (
     make_workflow_runs,
 )
 from agentci.github.baseline.git import open_git_repository
-from agentci.github.events import get_nested
+from agentci.github.events import find_repository_folder, get_nested
 from agentci.github.workflow import Workflow
-from agentci.remote.sources.github_client import (
+from agentci.remote.sources.github import (
     EXECUTABLE,
     FOLDER,
     LINK,

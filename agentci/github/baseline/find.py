@@ -10,11 +10,10 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from agentci._util.archives import ArchiveError, read_zip_member
-from agentci._util.git_files import COMMIT_HASH
-from agentci._util.input_limits import limit_input
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
+from agentci._util.workspace import limit_input
 from agentci.config.settings import Settings
 from agentci.errors import GitHubError, InputError, UnreachableError
 from agentci.github.api_client import PAGE_ITEMS, GitHubApi
@@ -22,6 +21,7 @@ from agentci.github.baseline.cache import BaselineStore, open_baseline_store
 from agentci.github.baseline.git import GitRepository, open_git_repository
 from agentci.github.baseline.read import explain_incomplete
 from agentci.github.events import (
+    COMMIT_HASH,
     TRUSTED_EVENTS,
     BaseCommit,
     GitHubContext,

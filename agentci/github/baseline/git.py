@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from agentci._util.git_files import COMMIT_HASH, find_repository_folder
 from agentci.errors import EvaluatorError, UnreachableError
 from agentci.execution.environment_variables import make_own_environment
 from agentci.execution.executor_api import Executor
 from agentci.execution.pipes import MAX_OUTPUT_BYTES
+from agentci.github.events import COMMIT_HASH, find_repository_folder
 from agentci.model.requests import LOCAL_EXECUTOR, ProgramOutput
-from agentci.remote.sources.github_client import GitTreeEntry
+from agentci.remote.sources.github import GitTreeEntry
 from agentci.runner.services import Services
 
 MAX_SECONDS: Final = 20.0

@@ -1,7 +1,6 @@
 """Read the report of an earlier run."""
 
-from agentci._util.input_limits import limit_input
-from agentci._util.workspace import Workspace, is_file, is_folder
+from agentci._util.workspace import Workspace, is_file, is_folder, limit_input
 from agentci.errors import InputError
 from agentci.model.result import Report
 from agentci.reports.merge.read import read_report_file

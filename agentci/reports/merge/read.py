@@ -10,8 +10,7 @@ from msgspec import ValidationError, convert
 from msgspec.structs import astuple
 
 from agentci._util.text import truncate
-from agentci._util.text.json_document import JsonDocument, read_json
-from agentci._util.text.json_stream import read_large_object
+from agentci._util.text.json_document import JsonDocument, read_json, read_large_object
 from agentci._util.text.json_text import EncodedObject, dumps
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import CHUNK_BYTES, ResolvedPath, read_chunks

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci._util.text.json_document import read_json
-from agentci._util.text.json_stream import read_large_object
+from agentci._util.text.json_document import read_json, read_large_object
 from agentci.errors import InputError
 from agentci.model.values import Json
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.execution.child import apply_sandbox, kernel, privileges, seccomp
+from agentci.execution.child import apply_sandbox, kernel, seccomp
 from tests.execution.child.bpf import verdict
 
 HEADERS = {
@@ -168,5 +168,5 @@ def test_failed_system_call_raises_os_error() -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         apply_sandbox.restrict_self(10_000, 0)
     with pytest.raises(OSError, match="Operation not permitted"):
-        kernel.capset(struct.pack("=Ii", privileges.CAPABILITY_VERSION_3, os.getppid()), bytes(24))
+        kernel.capset(struct.pack("=Ii", kernel.CAPABILITY_VERSION_3, os.getppid()), bytes(24))
     assert os.getpid() == kernel.syscall({"x86_64": 39}.get(os.uname().machine, 172))()

@@ -210,8 +210,8 @@ with open(path + b"/closed/file", "wb") as file:
 os.chmod(path + b"/closed", mode)
 if sys.argv[3:]:
     os.chown(path + b"/closed", 4321, 4321)
-from agentci.execution.child import privileges
-privileges.drop_privileges(None, keeps_read_search=False)
+from agentci.execution.child import kernel
+kernel.drop_privileges(None, keeps_read_search=False)
 print(tmpdir.measure_size([path], 10**9))
 """
 

@@ -1,10 +1,10 @@
 """Call a grader function, ``grade(sample, item)``, and print its result as JSON.
 
-Runs as a program: ``grade.py FILE`` for a function in a file, ``grade.py`` for one in source text.
-Stdin is ``{"function", "sample", "item"}``, with ``source`` if there is no file. Stdout is
-``{"score": 0.7}``, with the other keys of a returned dict. The function's own output goes to
-stderr. If the function raises or returns no finite number, the exit code is 1, and the reason is on
-stderr.
+Runs as a program: ``call_grader.py FILE`` for a function in a file, without ``FILE`` for one in
+source text. Stdin is ``{"function", "sample", "item"}``, with ``source`` if there is no file.
+Stdout is ``{"score": 0.7}``, with the other keys of a returned dict. The function's own output goes
+to stderr. If the function raises or returns no finite number, the exit code is 1, and the reason is
+on stderr.
 """
 
 import json

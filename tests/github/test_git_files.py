@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.git_files import read_head_commit
+from agentci.github.events import read_head_commit
 from tests.helpers.repositories import commit, git, repository
 
 

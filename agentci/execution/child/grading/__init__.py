@@ -1,1 +1,0 @@
-"""Call grader functions; a separate folder, so that a sandbox can allow only it."""

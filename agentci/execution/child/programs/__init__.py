@@ -1,0 +1,1 @@
+"""Programs that evaluators run; a separate folder, so that a sandbox can allow only it."""

@@ -1,1 +1,0 @@
-"""Search untrusted text; a separate folder, so that a sandbox can allow only it."""
