@@ -353,7 +353,7 @@ def _add_validate(commands: _Commands) -> None:
 
 def _add_show(commands: _Commands) -> None:
     show = _add_command(
-        commands, "show", "show what is understood of a trace, transcript, eval set or results.json"
+        commands, "show", "show what agentci reads of a trace, transcript, eval set or results.json"
     )
     show.epilog = (
         "Shows the cases with their turns, tool calls, results, tokens and duration, what recorded "
