@@ -87,31 +87,46 @@ def normalize_part(part: Json) -> Iterator[JsonObject]:
     if isinstance(part, str):
         yield make_text_part(part)
     elif isinstance(part, dict):
-        yield from (
-            _normalize_keyed_part(part)
-            or _normalize_haystack_part(part)
-            or _normalize_typed_part(part)
-        )
+        yield from _normalize_object(part)
+
+
+# The keys by which a part says what it is if it has no type.
+_CALL_KEYS: Final = ("toolUse", "functionCall", "function_call", "toolRequest")
+_ANSWER_KEYS: Final = ("toolResult", "functionResponse", "function_response", "toolResponse")
+_CODE_KEYS: Final = ("executableCode", "executable_code")
+_CODE_RESULT_KEYS: Final = ("codeExecutionResult", "code_execution_result")
+_HAYSTACK_RESPONSE: Final = "tool_call_result"
+_UNTYPED_KEYS: Final = frozenset(
+    (*_CALL_KEYS, *_ANSWER_KEYS, *_CODE_KEYS, *_CODE_RESULT_KEYS, TOOL_CALL, _HAYSTACK_RESPONSE)
+)
+
+
+def _normalize_object(part: JsonObject) -> list[JsonObject]:
+    if _UNTYPED_KEYS.isdisjoint(part):
+        return _normalize_typed_part(part)
+    return (
+        _normalize_keyed_part(part) or _normalize_haystack_part(part) or _normalize_typed_part(part)
+    )
 
 
 def _normalize_keyed_part(part: JsonObject) -> list[JsonObject]:
     """Normalize a part of Bedrock, Google or Genkit, whose only key says what it is."""
-    call = get_first(part, "toolUse", "functionCall", "function_call", "toolRequest")
+    call = get_first(part, *_CALL_KEYS)
     if isinstance(call, dict):
         # Google leaves out arguments of functions without parameters.
         arguments = get_first(call, "input", "args")
         arguments = {} if arguments is None and "toolUse" not in part else arguments
         call_id = get_first(call, "toolUseId", "id", "ref")
         return [make_call_part(call_id, call.get("name"), arguments)]
-    answer = get_first(part, "toolResult", "functionResponse", "function_response", "toolResponse")
+    answer = get_first(part, *_ANSWER_KEYS)
     if isinstance(answer, dict):
         value = flatten_content(get_first(answer, "content", "response", "output"))
         call_id, failed = get_first(answer, "toolUseId", "id", "ref"), read_tool_status(answer)
         return [make_response_part(call_id, answer.get("name"), value, failed=failed)]
-    code = get_first(part, "executableCode", "executable_code")
+    code = get_first(part, *_CODE_KEYS)
     if isinstance(code, dict):
         return [make_call_part(code.get("id"), "code_execution", code)]
-    result = get_first(part, "codeExecutionResult", "code_execution_result")
+    result = get_first(part, *_CODE_RESULT_KEYS)
     if isinstance(result, dict):
         return [make_response_part(result.get("id"), "code_execution", result.get("output"))]
     return []
@@ -120,7 +135,7 @@ def _normalize_keyed_part(part: JsonObject) -> list[JsonObject]:
 def _normalize_haystack_part(part: JsonObject) -> list[JsonObject]:
     if isinstance(call := part.get(TOOL_CALL), dict) and "tool_name" in call:
         return [make_call_part(call.get("id"), call["tool_name"], call.get("arguments"))]
-    if isinstance(answer := part.get("tool_call_result"), dict):
+    if isinstance(answer := part.get(_HAYSTACK_RESPONSE), dict):
         origin = answer.get("origin")
         origin = origin if isinstance(origin, dict) else {}
         value, failed = flatten_content(answer.get("result")), answer.get("error") is True
@@ -322,7 +337,10 @@ def is_tool_call_reason(reason: Json) -> bool:
 
 def has_content(messages: SpanMessages) -> bool:
     """Return whether any message has content that agentevals 0.11.0 reads."""
-    return any(message.content.is_present for message in messages)
+    for message in messages:  # noqa: SIM110 (called for every span; a generator takes twice as long)
+        if message.content.is_present:
+            return True
+    return False
 
 
 def has_fallback_content(messages: SpanMessages) -> bool:

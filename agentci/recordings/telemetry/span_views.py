@@ -439,4 +439,7 @@ def _choose_call_messages(lists: Sequence[SpanMessages]) -> SpanMessages:
 
 
 def _find_first(views: Sequence[SpanView], read: Callable[[SpanView], T | None]) -> T | None:
-    return next((value for view in views if (value := read(view))), None)
+    for view in views:
+        if value := read(view):
+            return value
+    return None

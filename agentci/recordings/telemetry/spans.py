@@ -102,9 +102,12 @@ MAX_IDENTIFIER_CHARS: Final = 256
 
 def find_identifier(sources: Iterable[Mapping[str, Json]], attribute: str) -> str | None:
     """Return the first usable identifier: printable text or a number, at most 256 characters."""
-    texts = (_format_identifier(source[attribute]) for source in sources if attribute in source)
-    usable = (text for text in texts if text.isprintable() and len(text) <= MAX_IDENTIFIER_CHARS)
-    return next(filter(None, usable), None)
+    for source in sources:
+        if attribute in source:
+            text = _format_identifier(source[attribute])
+            if text and text.isprintable() and len(text) <= MAX_IDENTIFIER_CHARS:
+                return text
+    return None
 
 
 def _format_identifier(value: Json) -> str:
