@@ -14,6 +14,7 @@ from agentci.version import __version__
 EXIT_USAGE: Final = 2
 HELP: Final = "help"
 CONFIG_HINT: Final = "name configs without an option, traces with --traces"
+COMMAND_HINT: Final = "write `--` before the command, as in `agentci record -- python agent.py`"
 EXTRA_ARGUMENT_HINT: Final = "put a glob in quotes, and an option before each value"
 
 
@@ -25,8 +26,7 @@ def parse_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> Ma
     """
     known, unknown = parser.parse_known_args(words)
     if unknown:
-        hint = _find_argument_hint(unknown[0], vars(known))
-        message = f"unrecognized arguments: {' '.join(unknown)}; {hint}"
+        message = _explain_unknown(parser, words, unknown, vars(known))
         parser.exit(EXIT_USAGE, _format_usage_error(message))
     return vars(known)
 
@@ -49,14 +49,40 @@ def _format_usage_error(message: str) -> str:
     return f"agentci: error: {escape_for_log_line(message)}\n"
 
 
-def _find_argument_hint(word: str, options: Mapping[str, object]) -> str:
+def _explain_unknown(
+    parser: argparse.ArgumentParser,
+    words: Sequence[str],
+    unknown: Sequence[str],
+    options: Mapping[str, object],
+) -> str:
+    word, command = unknown[0], options["command"]
     if not word.startswith("-"):
-        return EXTRA_ARGUMENT_HINT
+        return f"unrecognized arguments: {' '.join(unknown)}; {EXTRA_ARGUMENT_HINT}"
     name = word.partition("=")[0]
+    hint = f"try `agentci {command} --help`"
     if name in ("--config", "-c") and "traces" in options:
-        return CONFIG_HINT
-    names = [f"--{option.name}" for option in OPTIONS if option.name in options]
-    return suggest_name(name, names) or f"try `agentci {options['command']} --help`"
+        hint = CONFIG_HINT
+    elif meant := suggest_name(name, _list_options(parser, words)):
+        hint = meant
+    elif command == "record" and "--" not in words:
+        hint = COMMAND_HINT
+    return f"unknown option `{name}`; {hint}"
+
+
+def _list_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """Return the options of the command that the words name."""
+    actions = list_actions(parser)
+    for action in actions:
+        if isinstance(action.choices, dict):
+            named = next((word for word in words if word in action.choices), None)
+            if named is not None:
+                return _list_options(action.choices[named], words)
+    return [name for action in actions for name in action.option_strings if name.startswith("--")]
+
+
+def list_actions(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
+    """Return the options and arguments of a parser."""
+    return parser._actions  # noqa: SLF001 (argparse has no public list of them)
 
 
 # Options of ``run`` that other commands have, too.

@@ -33,6 +33,7 @@ from agentci.record.http_server import (
     make_json_response,
     serve_requests,
 )
+from agentci.record.ignored_inputs import AskedInput, InputWatch, find_asked_input
 from agentci.record.otlp_receiver import (
     CONTENT_VARIABLE,
     INJECTED_ROUTE,
@@ -120,6 +121,10 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         injection_errors: of the code that was injected; the agent went on.
         unrecorded: the service that the agent seems to use, which the proxy does not record.
         unset_keys: variables with keys that it may need; empty if there was no need or any is set.
+        asked: what became of the input of the case; None without an input or a model call.
+        question: what the model was asked first.
+        ignores_input: whether all cases asked that, although their inputs differ.
+        is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
     """
 
@@ -138,6 +143,10 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     injection_errors: tuple[str, ...] = ()
     unrecorded: str = ""
     unset_keys: tuple[str, ...] = ()
+    asked: AskedInput | None = None
+    question: str = ""
+    ignores_input: bool = False
+    is_input_unread: bool = False
     output: str = ""
     seconds: float = 0.0
 
@@ -160,6 +169,7 @@ def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
             recorder = _Recorder(order, sources, address)
             with ThreadPoolExecutor(order.jobs) as pool:
                 found = list(pool.map(recorder.run_case, order.cases))
+            found = recorder.finish(found)
             named = {case.id for case in order.cases}
             others = [each for each in recorder.list_cases() if each not in named]
             if others:
@@ -249,6 +259,8 @@ class _Recorder:
         self._seed = os.urandom(16)
         self._lock = threading.Lock()
         self._ended = 0
+        self._watch = InputWatch()
+        self._held: list[RecordedCase] = []
 
     def list_cases(self) -> list[str]:
         """Return the cases that requests named."""
@@ -259,7 +271,7 @@ class _Recorder:
     def run_case(self, case: RecordCase) -> RecordedCase:
         """Run the command for a case; without effect after a signal."""
         if self._order.is_stopped():
-            return self.collect(case, exit_code=None)
+            return self.collect(case, exit_code=None, is_started=False)
         started = time.monotonic()
         with (
             tempfile.TemporaryFile() as stdin,
@@ -272,8 +284,14 @@ class _Recorder:
             streams = (None, None) if shared else (stdin, output)
             code = self._run_command(case, folder, *streams)
             tail = _read_tail(output)
+            # The command moves the position of the file that it shares.
+            is_stdin_unread = not os.lseek(stdin.fileno(), 0, os.SEEK_CUR)
             self._injected.add_files(case.id, Path(folder))
-        found = self.collect(case, exit_code=code, output=tail, seconds=time.monotonic() - started)
+        seconds = time.monotonic() - started
+        found = self.collect(case, exit_code=code, output=tail, seconds=seconds)
+        has_place = any(INPUT_PLACE in word for word in self._order.command)
+        is_unread = bool(case.input) and is_stdin_unread and not has_place
+        found = replace(found, is_input_unread=is_unread)
         self._end_case(found)
         return found
 
@@ -324,7 +342,13 @@ class _Recorder:
         return {**outer, **variables}
 
     def collect(
-        self, case: RecordCase, *, exit_code: int | None, output: str = "", seconds: float = 0.0
+        self,
+        case: RecordCase,
+        *,
+        exit_code: int | None,
+        is_started: bool = True,
+        output: str = "",
+        seconds: float = 0.0,
     ) -> RecordedCase:
         """Return what was recorded of a case up to now."""
         parsed = list(parse_exchanges(self._log.list_exchanges(case.id)))
@@ -333,8 +357,9 @@ class _Recorder:
         seed = self._seed + case.id.encode("utf-8", "surrogateescape")
         run = blake2b(seed, digest_size=8).hexdigest()
         stamp = CaseStamp(id=case.id, is_eval_case=case.is_named, input=case.input, run=run)
-        by_proxy = self._write_lines(stamp, seed, exchanges)
         redact = self._order.redactor.redact
+        turns = rebuild_turns(exchanges)
+        by_proxy = tuple(write_turns(turns, stamp, seed=seed, redact=redact))
         choice = choose_recording(
             by_proxy,
             exported=self._exported.list_lines(stamp, redact),
@@ -345,6 +370,8 @@ class _Recorder:
         misses = tuple(self._replay.misses.get(case.id, ())) if self._replay else ()
         lines = () if misses else choice.lines
         incomplete = _find_incomplete_reason(case, exit_code, misses, choice.summary)
+        if not is_started:
+            incomplete = _format_incomplete("it was not started")
         if incomplete:
             lines = mark_incomplete(lines, incomplete, stamp, seed=seed, redact=redact)
         return RecordedCase(
@@ -365,15 +392,11 @@ class _Recorder:
             ),
             unset_keys=() if self._replay else find_unset_keys(self._order.environ, output),
             injection_errors=tuple(map(redact, self._injected.list_errors(case.id))),
+            asked=find_asked_input(case.input, exchanges),
+            question=redact(turns[0].question) if turns else "",
             output=output,
             seconds=seconds,
         )
-
-    def _write_lines(
-        self, stamp: CaseStamp, seed: bytes, exchanges: Sequence[Exchange]
-    ) -> tuple[str, ...]:
-        turns = rebuild_turns(exchanges)
-        return tuple(write_turns(turns, stamp, seed=seed, redact=self._order.redactor.redact))
 
     def _describe_failure(self, exchange: Exchange) -> str:
         error = exchange.error
@@ -384,7 +407,7 @@ class _Recorder:
 
     def _end_case(self, found: RecordedCase) -> None:
         with self._lock:
-            self._order.keep(found)
+            self._keep(found)
             self._ended += 1
             number = f"{self._ended}/{len(self._order.cases)}"
         if not found.case:
@@ -392,6 +415,38 @@ class _Recorder:
         what = found.summary.format_content()
         seconds = format_number(found.seconds, 1)
         self._order.report(f"[{number}] {found.case}: {what} ({seconds} s)")
+
+    def _keep(self, found: RecordedCase) -> None:
+        """Store a case, unless its command may have ignored the input: then hold it back."""
+        if found.asked is not None:
+            self._watch.add(found.asked)
+        self._held.append(found)
+        is_doubtful = found.asked is not None and not found.asked.is_sent and not found.incomplete
+        if self._watch.has_difference:
+            ready, self._held = self._held, []
+        elif not is_doubtful:
+            ready = [self._held.pop()]
+        else:
+            ready = []
+        for each in ready:
+            self._order.keep(each)
+
+    def finish(self, found: Sequence[RecordedCase]) -> list[RecordedCase]:
+        """Store the cases that were held back, and return all; mark those that ignored inputs."""
+        marked = self._held
+        if self._watch.are_ignored:
+            marked = [self._mark_ignored(each) for each in self._held]
+        for each in marked:
+            self._order.keep(each)
+        by_id = {each.case: each for each in marked}
+        return [by_id.get(each.case, each) for each in found]
+
+    def _mark_ignored(self, found: RecordedCase) -> RecordedCase:
+        reason = _format_incomplete("the model was not sent its input")
+        lines = mark_incomplete(
+            found.lines, reason, CaseStamp(), seed=b"", redact=self._order.redactor.redact
+        )
+        return replace(found, lines=lines, incomplete=reason, ignores_input=True)
 
 
 def _find_incomplete_reason(
@@ -409,7 +464,11 @@ def _find_incomplete_reason(
         reason = reason or summary.missing
         if case.id and exit_code:
             reason = reason or f"the command {describe_exit(exit_code)}"
-    return f"The recorded run is not complete: {reason}; record it again" if reason else ""
+    return _format_incomplete(reason) if reason else ""
+
+
+def _format_incomplete(reason: str) -> str:
+    return f"The recorded run is not complete: {reason}; record it again"
 
 
 def describe_exit(code: int) -> str:

@@ -140,11 +140,11 @@ class ReplayedCase:
         self.requests = requests
         self._by_key: defaultdict[str, deque[RecordedRequest]] = defaultdict(deque)
         for each in requests:
-            self._by_key[_make_key(each)].append(each)
+            self._by_key[make_request_key(each)].append(each)
 
     def take(self, asked: RecordedRequest) -> RecordedRequest | None:
         """Return the next recorded request that is equal; the last of them again and again."""
-        waiting = self._by_key.get(_make_key(asked))
+        waiting = self._by_key.get(make_request_key(asked))
         if not waiting:
             return None
         return waiting.popleft() if len(waiting) > 1 else waiting[0]
@@ -240,7 +240,8 @@ def _name_path(request: RecordedRequest) -> str:
     return f"{request.method} {path}"
 
 
-def _make_key(request: RecordedRequest) -> str:
+def make_request_key(request: RecordedRequest) -> str:
+    """Return what is equal for requests that ask the same."""
     neutral = json.dumps(_make_neutral(request.body), sort_keys=True)
     # A digest: a request repeats all messages of the one that it continues.
     return hashlib.sha256(f"{_name_path(request)} {neutral}".encode()).hexdigest()

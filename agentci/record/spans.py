@@ -108,14 +108,13 @@ def mark_incomplete(
 
 
 def _make_question(stamp: CaseStamp, seed: bytes) -> Iterator[Json]:
-    """Make the spans of a turn with a question and nothing else."""
+    """Make the span of a turn with a question and without a model call."""
     writer = _TraceWriter(seed, 0, "")
-    own = writer.add("invoke_agent", (0, 0), {semconv.OPERATION_NAME: "invoke_agent"}, parent="")
-    attributes: dict[str, Json] = {semconv.OPERATION_NAME: "chat"}
+    attributes: dict[str, Json] = {semconv.OPERATION_NAME: "invoke_agent"}
     if stamp.input:
         message: JsonObject = {"role": "user", "parts": [make_text_part(stamp.input)]}
         attributes[semconv.INPUT_MESSAGES] = dumps_compact([message])
-    writer.add("chat", (0, 0), attributes, parent=own, kind=_CLIENT, failed=True)
+    writer.add("invoke_agent", (0, 0), attributes, parent="", failed=True)
     yield from writer.spans
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci.cli.arguments import PLAN_OPTIONS
+from agentci.cli.arguments import CONFIG_HINT, PLAN_OPTIONS
 from agentci.config.options import OPTIONS
 from tests.helpers.support import run_agentci
 
@@ -36,23 +36,40 @@ def test_plan_accepts_all_run_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["run", "t.json", "--config", "eval_config.yaml"], "name configs without an option"),
-        (["plan", "t.json", "-c", "eval_config.yaml"], "name configs without an option"),
+        (
+            ["run", "t.json", "--config", "eval_config.yaml"],
+            CONFIG_HINT,
+        ),
+        (
+            ["plan", "t.json", "-c", "eval_config.yaml"],
+            CONFIG_HINT,
+        ),
         (["run", "--trace=t.json"], "did you mean '--traces'?"),
         (["run", "--eval_set", "eval_set.json"], "did you mean '--eval-set'?"),
         (["lock", "--catch-dir", "x"], "did you mean '--cache-dir'?"),
         (["validate", "--traces", "t.json"], "try `agentci validate --help`"),
         (["run", "-f", "t.json"], "try `agentci run --help`"),
-        (["run", "e.yaml", "--traces", "a.json", "b.json"], "put a glob in quotes"),
+        (["record", "--output", "x", "--", "true"], "did you mean '--out'?"),
+        (["record", "--output=x", "--", "true"], "did you mean '--out'?"),
+        (["record", "--job", "2", "--", "true"], "did you mean '--jobs'?"),
+        (["record", "agent", "--foo"], "write `--` before the command"),
+        (["record", "-o", "x", "--", "true", "--foo"], "try `agentci record --help`"),
+        (["evaluator", "fetch", "x", "--barnch=y"], "did you mean '--branch'?"),
+        (["show", "a.json", "--jsno"], "did you mean '--json'?"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
-def test_unrecognized_argument_error_has_hint(
+def test_unknown_option_error_has_hint(
     words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = _parse_output(words, capsys)
-    assert "unrecognized arguments: " in output
-    assert hint in output
+    option = next(word for word in words[1:] if word.startswith("-")).partition("=")[0]
+    assert output.startswith(f"agentci: error: unknown option `{option}`; {hint}")
+
+
+def test_extra_argument_error_has_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    output = _parse_output(["run", "e.yaml", "--traces", "a.json", "b.json"], capsys)
+    assert "unrecognized arguments: b.json; put a glob in quotes" in output
 
 
 @pytest.mark.parametrize("name", ["baseline", "only", "threshold"])

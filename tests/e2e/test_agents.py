@@ -321,7 +321,7 @@ class TestAgentNotRun:
         (folder / "b.output.json").write_text("it")
         out = run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
         assert "a, says_it: run the agent (agent {PROMPT}) for at most 20 s; evaluate\n" in out
-        assert "b, says_it: evaluate without a call\n" in out
+        assert "b, says_it: evaluate without a program or model\n" in out
         out = run_agentci(["plan", "x.eval.yaml", "--offline"], cwd=folder).out
         assert "a, says_it: error: this case has no recorded output, and agents do not run" in out
 

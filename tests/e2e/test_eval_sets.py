@@ -148,7 +148,7 @@ def test_accepted_cases_are_written_to_their_eval_sets(folder: Path) -> None:
     assert (folder / "evals/b.yaml").read_text() == before
     assert '"name": "stop"' in (folder / "evals/cancel.test.json").read_text()
     assert run_agentci(["run"], cwd=folder).code == 0
-    assert "Nothing accepted in" in run_agentci(["accept"], cwd=folder).out
+    assert "No case accepted; " in run_agentci(["accept"], cwd=folder).out
 
 
 def test_test_file_in_its_old_form_is_only_read(folder: Path) -> None:

@@ -321,4 +321,4 @@ def test_plan_names_remote_backend(tmp_path: Path) -> None:
 def test_plan_of_local_grader_shows_no_call(tmp_path: Path) -> None:
     grade(tmp_path, {"type": "string_check", "operation": "ne", "reference": "x"})
     ran = run_agentci(["run", "--plan"], cwd=tmp_path)
-    assert "g: evaluate without a call" in ran.out
+    assert "g: evaluate without a program or model" in ran.out

@@ -304,6 +304,10 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
     ("arguments", "message"),
     [
         (["record"], "no command to record"),
+        (
+            ["record", "--", "--out", "x"],
+            "the command begins with the option `--out` (write options",
+        ),
         (["record", "--", "no-such-program"], "cannot start `no-such-program`: No such file"),
         (["record", "--cases", "missing.jsonl", "--", "true"], "missing.jsonl"),
         (["record", "--out", ".", "--", "true"], "--out . is a folder"),
@@ -316,6 +320,85 @@ def test_invalid_usage_is_one_problem(arguments: list[str], message: str, tmp_pa
     ran = run_agentci(arguments, cwd=tmp_path)
     assert ran.code == 2
     assert message in "\n".join(map(str, ran.problems))
+
+
+CASES = [{"id": "a", "input": "Can I return it?"}, {"id": "b", "input": "Where is my order?"}]
+OPTIONS = ["--cases", "cases.jsonl"]
+
+
+def write_cases(folder: Path) -> None:
+    (folder / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)))
+
+
+def list_requests(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (folder / "traces").rglob("*.json")}
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["{inptu}", "{Input}", "{ input }", "${input}", "{{input}}", "--q={inputs}", "{question}"],
+)
+def test_misspelt_placeholder_is_refused_before_anything_runs(
+    word: str, tmp_path: Path, model: MockModel
+) -> None:
+    write_cases(tmp_path)
+    assert record(tmp_path, model, "chat", "{input}", options=OPTIONS).code == 0
+    before, asked = list_requests(tmp_path), len(model.requests)
+    ran = record(tmp_path, model, "chat", word, options=OPTIONS)
+    name = word.removeprefix("--q=")
+    message = f"unknown placeholder `{name}` in the command (did you mean `{{input}}`?)"
+    assert (ran.code, [str(each) for each in ran.problems]) == (2, [message])
+    assert (list_requests(tmp_path), len(model.requests)) == (before, asked)
+
+
+@pytest.mark.parametrize("word", ["{print}", "${inputs}", "{}", '{"q": {"text": "{input}"}}'])
+def test_other_braces_are_part_of_the_command(word: str, tmp_path: Path, model: MockModel) -> None:
+    write_cases(tmp_path)
+    assert record(tmp_path, model, "chat", f"{word} {{input}}", options=OPTIONS).code == 0
+    questions = [trace.turns[0].user_text for trace in read_traces(tmp_path / OUT)]
+    own = [word.replace("{input}", each["input"]) for each in CASES]
+    assert questions == [f"{a} {b['input']}" for a, b in zip(own, CASES, strict=True)]
+
+
+def test_cases_that_all_ask_the_same_are_incomplete_and_replace_no_requests(
+    tmp_path: Path, model: MockModel
+) -> None:
+    write_cases(tmp_path)
+    assert record(tmp_path, model, "chat", "{input}", options=OPTIONS).code == 0
+    before = list_requests(tmp_path)
+    ran = record(tmp_path, model, "chat", "Hello", options=OPTIONS)
+    assert ran.code == 3
+    assert ran.err.splitlines()[-1] == (
+        "error: 2 cases sent the same question, not their inputs: `Hello`; add `{input}` to the "
+        "command, or read the input from stdin or AGENTCI_INPUT"
+    )
+    assert list_requests(tmp_path) == before
+    (tmp_path / "agentci.yaml").write_text(f"traces: {OUT}\nchecks: [{{no_secrets: true}}]\n")
+    assert run_agentci(["run"], cwd=tmp_path).code == 3
+
+
+def test_inputs_that_the_agent_rewrites_are_not_ignored(tmp_path: Path, model: MockModel) -> None:
+    write_cases(tmp_path)
+    program = tmp_path / "agent.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(Path(__file__).parent / 'agents')!r})\n"
+        "import http_agent\nhttp_agent.answer('chat', sys.argv[1].upper(), [])\n"
+    )
+    assert record(tmp_path, model, "{input}", options=OPTIONS, program=program).code == 0
+    assert list_requests(tmp_path).keys() == {"a.json", "b.json"}
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_command_that_gets_no_input_is_named(code: int, tmp_path: Path, model: MockModel) -> None:
+    write_cases(tmp_path)
+    program = tmp_path / "agent.py"
+    program.write_text(f"raise SystemExit({code})\n")
+    ran = record(tmp_path, model, options=OPTIONS, program=program)
+    assert ran.code == 3
+    assert "the command has no `{input}` and read nothing from stdin: add `{input}`" in ran.err
+    assert ("base URL" in ran.err) == (code == 0)
+    program.write_text(f"import sys\nsys.stdin.read()\nraise SystemExit({code})\n")
+    assert "nothing from stdin" not in record(tmp_path, model, options=OPTIONS, program=program).err
 
 
 @pytest.mark.parametrize("way", ["argument", "stdin"])
@@ -676,7 +759,7 @@ def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:
             id="none",
         ),
         pytest.param(
-            "raise SystemExit(1)",
+            "raise SystemExit(1 if input() else 0)",
             {"OPENAI_API_KEY": KEY},
             "the agent must read its base URL from OPENAI_BASE_URL",
             id="set",

@@ -254,7 +254,7 @@ def test_failed_replay_fails_the_gate_until_it_succeeds(gated: Path) -> None:
     write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
     ran = replay(gated, "chat", options=OPTIONS)
     assert ran.code == 3
-    assert f"{OUT} has 1 incomplete run, an error in `agentci run`" in ran.out
+    assert "; 1 incomplete run, reported as errors by `agentci run`\n" in ran.out
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
     reason = run_agentci(["run"], cwd=gated).results["results"][1]["reason"]
     assert reason.startswith(
@@ -374,3 +374,8 @@ def test_interrupted_cases_fail_the_gate(gated: Path, model: MockModel) -> None:
         process.send_signal(signal.SIGINT)
     assert process.returncode == 130
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored", "c": "errored"})
+    shown = run_agentci(["show", OUT], cwd=gated).out
+    not_started = shown.partition("Case c\n")[2]
+    assert "model call" not in not_started
+    assert "user    Third\n" in not_started
+    assert "error: The recorded run is not complete: it was not started" in not_started

@@ -108,7 +108,7 @@ class TestMatching:
     def test_plan_shows_case_without_output_as_error(self, folder: Path) -> None:
         (folder / "x.outputs.jsonl").write_text('{"id": "a", "text": "it"}')
         out = run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
-        assert "a, says_it: evaluate without a call" in out
+        assert "a, says_it: evaluate without a program or model" in out
         assert "b, says_it: error: this case has no recorded output" in out
 
     def test_two_outputs_of_one_case_are_invalid_input(self, folder: Path) -> None:

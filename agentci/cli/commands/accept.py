@@ -170,9 +170,9 @@ def accept_cases(command: AcceptCommand, settings: Settings, session: Session) -
             written.append(each)
     _write([each for each in targets if texts[each.name] != each.text], texts, workspace)
     shown = [each for each in found if not chosen or each.id in chosen]
-    _summarize(shown, written, command, targets, session)
     if not written:
         _check_choice(found, chosen, command)
+    _summarize(shown, written, command, targets, session)
     is_refused = any(each.state == REFUSED and each.id in chosen for each in found)
     return 1 if is_refused else 0
 
@@ -369,10 +369,11 @@ def _check_choice(
     ]
     changed = [each.id for each in waiting if each.state == CHANGED]
     if chosen and changed:
-        hint = "pass --update to accept what they do now"
-        raise InputError.from_message(f"nothing accepted: {', '.join(changed)} changed", hint=hint)
+        names = ", ".join(f"`{each}`" for each in changed)
+        message = f"no case accepted: the calls or answers of {names} changed"
+        raise InputError.from_message(message, hint="pass --update to accept the new ones")
     if waiting and not chosen and command.ask is None:
-        message = "nothing accepted: without a terminal, no case can be asked for"
+        message = "no case accepted: there is no terminal to ask in"
         hint = "name cases, or pass --all" + (", and --update for changed ones" if changed else "")
         raise InputError.from_message(message, hint=hint)
 
@@ -422,7 +423,8 @@ def _summarize(
         f"Accepted {format_count(number, 'case')} in {name}" for name, number in numbers.items()
     ]
     if not written:
-        lines = [f"Nothing accepted in {', '.join(each.name for each in targets)}"]
+        names = " and ".join(each.name for each in targets)
+        lines = [f"No case accepted; {names} {'is' if len(targets) == 1 else 'are'} unchanged"]
     elif targets[0].unnamed_in:
         lines.append(f"add `eval_set: {DEFAULT_EVAL_SET}` to {targets[0].unnamed_in}")
     if command.has_answers and any(each.target.is_own_format for each in written):
@@ -433,7 +435,7 @@ def _summarize(
         lines.append("name cases, or pass --all, to accept new ones")
     if changed and written:
         names = ", ".join(each.id for each in changed)
-        lines.append(f"changed: {names}; pass --update to accept what they do now")
+        lines.append(f"changed: {names}; pass --update to accept the new calls and answers")
     if any("has a secret" in each.reason for each in found):
         lines.append(REDACT_HINT)
     write_to_stream("".join(f"{escape_for_log_line(line)}\n" for line in lines), session.out)

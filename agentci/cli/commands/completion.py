@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Final, TextIO, TypeAlias
 
-from agentci.cli.arguments import make_parser
+from agentci.cli.arguments import list_actions, make_parser
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
@@ -26,7 +26,7 @@ def _list_commands(
     parser: argparse.ArgumentParser, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], tuple[_Option, ...]]]:
     """Yield each command with its options, those that contain others first."""
-    actions = parser._actions  # noqa: SLF001 (argparse has no public list of options)
+    actions = list_actions(parser)
     yield (
         path,
         tuple(

@@ -243,13 +243,14 @@ def _evaluate(
 
 
 def _describe_checks(config: str, project: Project) -> str:
-    checked = ["secrets", "the number of tool calls", "tool calls that eval cases expect"]
+    found = "secrets and failed tool calls" if project.has_tool_status else "secrets"
     unchecked = "the content of answers and tool results"
-    if project.has_tool_status:
-        checked.insert(1, "failed tools")
-    else:
-        unchecked += ", and whether tools failed, which the traces do not say"
-    return f"{config} checks {', '.join(checked)}; not {unchecked}: see docs/checks.md"
+    if not project.has_tool_status:
+        unchecked += ", nor whether tools failed, which the traces do not record"
+    return (
+        f"{config} checks for {found}, limits the number of tool calls, and compares tool calls "
+        f"with those that eval cases expect. It does not check {unchecked} (see docs/checks.md)"
+    )
 
 
 def _list_next_commands(answers: _Answers) -> Iterator[str]:

@@ -29,7 +29,7 @@ from agentci.runner.plan import Plan, make_plan, select_shard
 from agentci.runner.services import Services
 
 MAX_COMMAND_LENGTH: Final = 120
-NO_CALL_NEEDED: Final = "evaluate without a call"
+NO_CALL_NEEDED: Final = "evaluate without a program or model"
 
 
 def show_plan(settings: Settings, services: Services, out: TextIO) -> int:

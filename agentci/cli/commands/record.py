@@ -1,5 +1,6 @@
 """``agentci record``: run an agent and record what it asks models."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ from msgspec import Struct
 from agentci._util.files import write_to_stream
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
-from agentci._util.text.suggest import quote_name
+from agentci._util.text.suggest import find_nearest, quote_name
+from agentci._util.text.truncate import short
 from agentci._util.workspace import ResolvedPath, Workspace, limit_input, read_file
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
@@ -18,6 +20,7 @@ from agentci.model.values import Problem
 from agentci.record.recorded_case import RecordCase, choose_cases, read_cases
 from agentci.record.recorder import (
     INPUT_PLACE,
+    INPUT_VARIABLE,
     NO_CASE,
     RecordedCase,
     RecordOrder,
@@ -37,6 +40,15 @@ from agentci.reports.report_format import format_problem
 EXIT_FAILED: Final = 1
 EXIT_INCOMPLETE: Final = 3
 MAX_CASES_BYTES: Final = 64 * 1024**2
+PLACEHOLDER: Final = re.compile(r"\$?(?:\{\{\s*(\w+)\s*\}\}|\{\s*(\w+)\s*\})")
+INPUT_NAME: Final = INPUT_PLACE.strip("{}")
+UNREAD_HINT: Final = (
+    f"the command has no `{INPUT_PLACE}` and read nothing from stdin: add `{INPUT_PLACE}` to it, "
+    f"unless the agent reads {INPUT_VARIABLE}"
+)
+READ_INPUT_HINT: Final = (
+    f"add `{INPUT_PLACE}` to the command, or read the input from stdin or {INPUT_VARIABLE}"
+)
 NO_CALLS: Final = "no model call reached the recorder"
 URL_HINT: Final = (
     "the agent must read its base URL from OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL, "
@@ -52,6 +64,7 @@ QUESTION_HINT: Final = (
 )
 REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --replay=fallback"
 OUTPUT_LINES: Final = 10
+MAX_QUESTION: Final = 80
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
 
 
@@ -156,19 +169,23 @@ def make_recording(
     )
     found = record(order)
     has_traces = any(each.source for each in found)
-    lines = [line for each in found for line in each.lines]
-    writer.finish(lines, has_runs=has_traces)
+    traces = [line for each in found for line in each.lines]
+    writer.finish(traces, has_runs=has_traces)
     if options.replay is None and any(each.requests for each in found) and not options.case_ids:
         remove_other_cases(folder, [each.case for each in found])
     summary = _format_summary(found, name, replaces_file=writer.replaces_file)
-    _show_recording(lines if has_traces else (), name, summary, session)
+    _show_recording(traces if has_traces else (), name, summary, session)
     write_to_stream("".join(map(_format_problems, found)), services.err)
+    ignored = _find_ignored_inputs(found)
+    write_to_stream(
+        "".join(f"{escape_for_log_line(format_problem(each))}\n" for each in ignored), services.err
+    )
     number = interruption.signal_number
     return Recording(
         file=name,
         cases=found,
         has_traces=has_traces,
-        problems=tuple(problem for each in found for problem in _find_problems(each)),
+        problems=(*(problem for each in found for problem in _find_problems(each)), *ignored),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
     )
 
@@ -182,10 +199,32 @@ def _check_command(options: RecordOptions) -> None:
     if not options.command:
         hint = "write it after `--`, as in `agentci record -- python agent.py`"
         raise InputError.from_message("no command to record", hint=hint)
+    if options.command[0].startswith("-"):
+        message = f"the command begins with the option `{options.command[0]}`"
+        raise InputError.from_message(message, hint="write options of `record` before `--`")
+    if mistaken := _find_mistaken_placeholder(options):
+        message = f"unknown placeholder `{mistaken}` in the command"
+        raise InputError.from_message(message, hint=f"did you mean `{INPUT_PLACE}`?")
     if not options.cases and any(INPUT_PLACE in word for word in options.command):
         message = f"`{INPUT_PLACE}` in the command needs cases"
         hint = f"add --cases FILE, or write the input itself instead of `{INPUT_PLACE}`"
         raise InputError.from_message(message, hint=hint)
+
+
+def _find_mistaken_placeholder(options: RecordOptions) -> str:
+    """Return what stands in the command where ``{input}`` was probably meant; else empty."""
+    found = [each for word in options.command for each in PLACEHOLDER.finditer(word)]
+    for each in found:
+        name = each[1] or each[2]
+        # `${inputs}` is a variable of a shell.
+        is_meant = name == INPUT_NAME if each[0][0] == "$" else find_nearest(name, [INPUT_NAME])
+        if is_meant and each[0] != INPUT_PLACE:
+            return each[0]
+    if not options.cases or any(each[0] == INPUT_PLACE for each in found):
+        return ""
+    # A whole word of a command that does not take the input elsewhere, such as `{question}`.
+    words = (each[0] for each in found if each[0] == each.string and each[0][0] != "$")
+    return next(words, "")
 
 
 def _make_writer(
@@ -257,8 +296,9 @@ def _format_summary(found: Sequence[RecordedCase], name: str, *, replaces_file: 
     text = f"{where}: {', '.join(counts)}{_format_sources(sources)}"
     incomplete = sum(bool(each.incomplete) for each in found)
     if incomplete and (sources or replaces_file):
-        noted = format_count(incomplete, "incomplete run")
-        text += f"; {name} has {noted}, an error in `agentci run`"
+        text += (
+            f"; {format_count(incomplete, 'incomplete run')}, reported as errors by `agentci run`"
+        )
     return text
 
 
@@ -294,6 +334,17 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
         yield Problem(message=f"{name}the command {describe_exit(found.exit_code)}")
 
 
+def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
+    """Return that all cases asked the same, if they did."""
+    ignoring = [each for each in found if each.ignores_input]
+    if not ignoring:
+        return ()
+    question = short(" ".join(ignoring[0].question.split()), MAX_QUESTION)
+    number = format_count(len(ignoring), "case")
+    message = f"{number} sent the same question, not their inputs: `{question}`"
+    return (Problem(message=message, hint=READ_INPUT_HINT),)
+
+
 def _explain(found: RecordedCase) -> str:
     if not found.model_calls and found.other_requests and not found.source:
         return f"the agent asked no model, only {', '.join(found.other_requests[:3])}"
@@ -302,18 +353,23 @@ def _explain(found: RecordedCase) -> str:
             return f"{NO_CALLS}; {found.unrecorded}; {SPANS_HINT}; otherwise, {URL_HINT}"
         has_question = found.exit_code or found.case
         hints = () if has_question else (QUESTION_HINT,)
+        names_key = any(name in found.output for name in found.unset_keys)
+        if found.is_input_unread and not names_key:
+            hints = (UNREAD_HINT,)
         if found.unset_keys:
             names = " or ".join(found.unset_keys)
             hints = (*hints, f"{names} is not set: set the key of the model, or use --replay")
         # An agent that ends by itself needs no key, or was not asked.
-        is_key_missing = bool(found.unset_keys and found.exit_code)
-        return "; ".join((NO_CALLS, *hints, *(() if is_key_missing else (URL_HINT,))))
+        is_explained = found.exit_code and (found.unset_keys or found.is_input_unread)
+        if not is_explained:
+            hints = (*hints, f"otherwise, {URL_HINT}" if found.is_input_unread else URL_HINT)
+        return "; ".join((NO_CALLS, *hints))
     if found.failure:
         return found.failure
     return f"{found.summary.missing}; {NO_ANSWER_HINT}"
 
 
 def _find_exit_code(found: Sequence[RecordedCase]) -> int:
-    if any(each.summary.missing or each.misses for each in found):
+    if any(each.summary.missing or each.misses or each.ignores_input for each in found):
         return EXIT_INCOMPLETE
     return EXIT_FAILED if any(each.exit_code for each in found) else 0

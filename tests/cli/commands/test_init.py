@@ -152,8 +152,11 @@ def test_verdict_of_the_traces_is_shown(tmp_path: Path) -> None:
         "no_tool_errors",
         "max_tool_calls",
     }
-    assert "agentci.yaml checks secrets, failed tools, the number of tool calls" in ran.out
-    assert "not the content of answers and tool results" in ran.out
+    assert (
+        "agentci.yaml checks for secrets and failed tool calls, limits the number of tool calls, "
+        "and compares tool calls with those that eval cases expect. It does not check the content "
+        "of answers and tool results (see docs/checks.md)\n" in ran.out
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,7 +199,7 @@ def test_failed_tools_are_checked_only_where_the_traces_say_it(tmp_path: Path) -
     ran = run_agentci(["init", "--yes"], cwd=tmp_path)
     assert ran.code == 0
     assert "no_tool_errors" not in (tmp_path / "agentci.yaml").read_text()
-    assert "whether tools failed, which the traces do not say" in ran.out
+    assert "whether tools failed, which the traces do not record" in ran.out
 
 
 @pytest.mark.parametrize(
