@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agentci.model.json import Json
+from agentci.model.values import Json
 from agentci.record.exchanges import Exchange
 from agentci.record.replay import make_request_key
 from agentci.record.request_file import RecordedRequest

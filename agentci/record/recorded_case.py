@@ -7,7 +7,7 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 
@@ -15,10 +15,11 @@ from agentci._util.files import SpooledChunks
 from agentci._util.text.format import format_count
 from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.suggest import quote_name, suggest_name
+from agentci._util.text.json_text import dumps_compact
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError, RecordingError
-from agentci.model.trace import Trace, Turn
+from agentci.model.trace import RunSpan, Trace, Turn
 from agentci.model.values import Json, Place, Problem, replace
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.recordings.json_documents import read_documents
@@ -170,6 +171,15 @@ INJECTED: Final = "injected telemetry"
 NO_ACTIVITY: Final = "no agent activity was recorded"
 
 
+# Of traces and what is in them: ids and times, and what is named by ids.
+_RUN_FIELDS: Final = frozenset(
+    {
+        *("id", "key", "conversation", "trace_id", "span_id", "call_id", "parent", "place"),
+        *("start", "start_ms", "ms", "duration_ms", "performance", "warnings"),
+    }
+)
+
+
 class TraceSummary(Struct, frozen=True, kw_only=True):
     """What agentci reads in the lines of a case.
 
@@ -202,19 +212,60 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
 
 def summarize_lines(lines: Iterable[str]) -> TraceSummary:
     """Read lines of OTLP JSON as `agentci run` does, and summarize them."""
-    content = "\n".join(lines).encode()
-    if not content:
-        return TraceSummary()
-    spool = SpooledChunks()
     try:
-        runs = read_recording([content], file="recording", spool=spool)
+        traces, cases = _read_lines(lines)
     except RecordingError as error:
         return TraceSummary(missing=error.problem.message)
+    return summarize_traces(traces, cases=cases) if traces else TraceSummary()
+
+
+def _read_lines(lines: Iterable[str]) -> tuple[list[Trace], int]:
+    """Return conversations, and the number of cases that `agentci run` makes of them.
+
+    Raises:
+        RecordingError: the lines cannot be read.
+    """
+    content = "\n".join(lines).encode()
+    if not content:
+        return [], 0
+    spool = SpooledChunks()
+    runs = read_recording([content], file="recording", spool=spool)
     stored = [run for run in runs if isinstance(run, StoredTrace)]
     groups = group_traces(stored, spool, group_by="conversation", multi_turn_eval_cases=True)
     cases = group_traces(stored, spool, group_by="auto", multi_turn_eval_cases=False)
-    traces = [convert_to_trace(group, spool) for group in groups]
-    return summarize_traces(traces, cases=len(cases))
+    return [convert_to_trace(group, spool) for group in groups], len(cases)
+
+
+def are_equal_runs(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether agentci reads the same in lines, apart from ids and times."""
+    try:
+        found, known = _read_lines(one), _read_lines(other)
+    except RecordingError:
+        return False
+    return _describe_runs(*found) == _describe_runs(*known)
+
+
+def _describe_runs(traces: Sequence[Trace], cases: int) -> tuple[int, list[str]]:
+    return cases, sorted(dumps_compact(_drop_ids(trace)) for trace in traces)
+
+
+def _drop_ids(value: object) -> Json:
+    """Return a value without the ids and times that differ between equal runs.
+
+    Objects in it are what tools got and returned, which stay as they are.
+    """
+    if isinstance(value, Struct):
+        return {
+            name: _drop_ids(getattr(value, name))
+            for name in value.__struct_fields__
+            if name not in _RUN_FIELDS
+        }
+    if isinstance(value, tuple):
+        listed = [_drop_ids(each) for each in value]
+        # Spans that start together are in the order of their ids.
+        are_spans = bool(value) and isinstance(value[0], RunSpan)
+        return sorted(listed, key=dumps_compact) if are_spans else listed
+    return cast("Json", value)
 
 
 def summarize_traces(traces: Sequence[Trace], *, cases: int = 1) -> TraceSummary:

@@ -32,6 +32,70 @@ def find_recording_path(given: str, workspace: Workspace) -> ResolvedPath:
     return found
 
 
+class EarlierRecording:
+    """The lines of a recording that is made again.
+
+    Args:
+        lines: of the file; empty if there is none.
+    """
+
+    def __init__(self, lines: Sequence[str] = ()) -> None:
+        self._lines = lines
+        self._cases = [frozenset(_find_cases(line)) for line in lines]
+
+    @classmethod
+    def read(cls, path: ResolvedPath, workspace: Workspace) -> "EarlierRecording":
+        """Read the file, if there is one.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        if not is_file(path.path):
+            return cls()
+        name = workspace.display_path(path.path)
+        content = read_file(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
+        return cls([line for line in content.decode("utf-8", "replace").split("\n") if line])
+
+    def select(self, case: str) -> list[str]:
+        """Return the lines of a case."""
+        return [line for line, cases in zip(self._lines, self._cases, strict=True) if case in cases]
+
+    def select_others(self, cases: Iterable[str], *, named: bool = False) -> list[str]:
+        """Return the lines of other cases.
+
+        Args:
+            named: whether lines of no case are left out.
+        """
+        known = frozenset(cases)
+        return [
+            line
+            for line, own in zip(self._lines, self._cases, strict=True)
+            if own.isdisjoint(known) and (own or not named)
+        ]
+
+    def sort(self, lines: Sequence[str]) -> list[str]:
+        """Return lines in the order that they or other lines of their cases have; new ones last."""
+        places: dict[str | frozenset[str], int] = {}
+        for number, (line, cases) in enumerate(zip(self._lines, self._cases, strict=True)):
+            places.setdefault(line, number)
+            places.setdefault(cases, number)
+        last = len(self._lines)
+
+        def find_place(line: str) -> int:
+            found = places.get(line)
+            return places.get(frozenset(_find_cases(line)), last) if found is None else found
+
+        return sorted(lines, key=find_place)
+
+
+def _find_cases(line: str) -> Iterator[str]:
+    """Return the ids of the cases that a line belongs to."""
+    for batch in get_objects(parse_body(line.encode()) or {}, "resourceSpans"):
+        for attribute in get_objects(get_object(batch, "resource"), "attributes"):
+            if attribute.get("key") == semconv.SESSION_NAME:
+                yield str(get_object(attribute, "value").get("stringValue"))
+
+
 class RecordingWriter:
     """Writes the lines of cases when they end, so that a recording that is killed has them.
 
@@ -39,14 +103,24 @@ class RecordingWriter:
 
     Args:
         kept: lines of an earlier recording that stay in the file.
+        earlier: an earlier recording, whose order stays.
 
     Attributes:
+        earlier: the same.
         replaces_file: whether there is an older file.
     """
 
-    def __init__(self, path: ResolvedPath, kept: Sequence[str], workspace: Workspace) -> None:
+    def __init__(
+        self,
+        path: ResolvedPath,
+        workspace: Workspace,
+        *,
+        kept: Sequence[str] = (),
+        earlier: EarlierRecording | None = None,
+    ) -> None:
         self._path = path
         self._kept = kept
+        self.earlier = EarlierRecording() if earlier is None else earlier
         self._workspace = workspace
         self._is_begun = False
         self._locked: IO[bytes] | None = None
@@ -81,7 +155,7 @@ class RecordingWriter:
             InputError: the file cannot be written.
         """
         if lines and (has_runs or self.replaces_file):
-            self._write([*lines, *self._kept])
+            self._write(self.earlier.sort([*lines, *self._kept]))
         if self._locked is not None:
             self._locked.close()
 
@@ -117,27 +191,3 @@ def is_being_recorded(path: Path) -> bool:
         finally:
             os.close(descriptor)
     return False
-
-
-def keep_other_cases(
-    path: ResolvedPath, recorded: Iterable[str], workspace: Workspace
-) -> tuple[str, ...]:
-    """Return the lines of an earlier file that are of other cases than those recorded now."""
-    if not is_file(path.path):
-        return ()
-    name = workspace.display_path(path.path)
-    content = read_file(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
-    again = set(recorded)
-    return tuple(
-        line
-        for line in content.decode("utf-8", "replace").splitlines()
-        if (cases := set(_find_cases(line))) and cases.isdisjoint(again)
-    )
-
-
-def _find_cases(line: str) -> Iterator[str]:
-    """Return the ids of the cases that a line belongs to."""
-    for batch in get_objects(parse_body(line.encode()) or {}, "resourceSpans"):
-        for attribute in get_objects(get_object(batch, "resource"), "attributes"):
-            if attribute.get("key") == semconv.SESSION_NAME:
-                yield str(get_object(attribute, "value").get("stringValue"))

@@ -147,7 +147,7 @@ def watching(folder: Path) -> Iterator[_Watching]:
 def test_recording_is_locked_until_it_is_complete(folder: Path) -> None:
     path = folder / "traces/a.jsonl"
     workspace = make_session(folder, {}).services.workspace
-    writer = RecordingWriter(workspace.resolve_given(path), (), workspace)
+    writer = RecordingWriter(workspace.resolve_given(path), workspace)
     assert not is_being_recorded(path)
     writer.add(["{}"], has_runs=True)
     writer.add(["{}"], has_runs=True)
@@ -162,7 +162,7 @@ def test_recording_is_evaluated_once_it_is_complete(folder: Path, watching: _Wat
     assert "Quality gate passed: 1 check passed" in watching.wait_for_run(1)
     workspace = make_session(folder, {}).services.workspace
     path = workspace.resolve_given(folder / "traces/a.jsonl")
-    writer = RecordingWriter(path, (), workspace)
+    writer = RecordingWriter(path, workspace)
     first, second = otlp("Hi", "Hello", calls=()), otlp("Bye", "Bye", calls=(), trace=2)
     writer.add([first], has_runs=True)
     # A change of another file, which would be evaluated if the recording were complete.

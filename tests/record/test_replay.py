@@ -379,3 +379,70 @@ def test_interrupted_cases_fail_the_gate(gated: Path, model: MockModel) -> None:
     assert "model call" not in not_started
     assert "user    Third\n" in not_started
     assert "error: The recorded run is not complete: it was not started" in not_started
+
+
+def git(folder: Path, *words: str) -> str:
+    name = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    return subprocess.run(
+        ["git", *name, *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def commit_all(folder: Path) -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "Record")
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_replay_of_equal_runs_changes_no_file(gated: Path, jobs: str) -> None:
+    commit_all(gated)
+    assert replay(gated, "chat", options=(*OPTIONS, "--jobs", jobs)).code == 0
+    assert replay(gated, "chat", options=(*OPTIONS, "--case", "b")).code == 0
+    assert git(gated, "status", "--porcelain", "traces") == ""
+    program = gated / "agent.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(AGENT.parent)!r})\nimport http_agent\n"
+        "history = []\nhttp_agent.answer('chat', sys.stdin.read(), history)\n"
+        "if http_agent.os.environ['AGENTCI_CASE'] == 'b': "
+        "http_agent.answer('chat', 'Second', history)\n"
+    )
+    assert replay(gated, program=program, options=(*OPTIONS, "--replay=strict")).code == 3
+    changed = git(gated, "diff", "-U0", "traces").splitlines()
+    lines = [line for line in changed if line.startswith(("+{", "-{"))]
+    assert ["First" in line for line in lines] == [False, False]
+
+
+def test_replay_of_an_equal_run_without_cases_changes_no_file(
+    tmp_path: Path, model: MockModel
+) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text(
+        f"import sys, threading\nsys.path.insert(0, {str(AGENT.parent)!r})\nimport http_agent\n"
+        "def talk(number):\n    history = []\n"
+        "    for question in (f'weather in Town{number}\\u2028', 'Thanks'):\n"
+        "        http_agent.answer('responses', question, history)\n"
+        "threads = [threading.Thread(target=talk, args=(n,)) for n in range(4)]\n"
+        "[thread.start() for thread in threads]\n[thread.join() for thread in threads]\n"
+    )
+    assert record(tmp_path, model, program=program).code == 0
+    commit_all(tmp_path)
+    assert replay(tmp_path, program=program).code == 0
+    assert git(tmp_path, "status", "--porcelain", "traces") == ""
+
+
+def test_replay_with_other_arguments_of_a_tool_is_written(tmp_path: Path, model: MockModel) -> None:
+    record(tmp_path, model, "chat", "weather in Oslo")
+    file = tmp_path / OUT
+    file.write_text(file.read_text().replace("Oslo", "Rome"))
+    assert replay(tmp_path, "chat", "weather in Oslo").code == 0
+    assert "Rome" not in file.read_text()
+
+
+def test_other_cases_stay_whatever_they_hold(tmp_path: Path, model: MockModel) -> None:
+    write_cases(tmp_path / "cases.yaml", [("a", "First\u2028\u0085line"), ("b", "Second")])
+    assert record(tmp_path, model, "chat", options=OPTIONS).code == 0
+    before = (tmp_path / OUT).read_text().split("\n")
+    assert record(tmp_path, model, "chat", options=(*OPTIONS, "--case", "b")).code == 0
+    after = (tmp_path / OUT).read_text().split("\n")
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, True]

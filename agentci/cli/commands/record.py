@@ -16,8 +16,8 @@ from agentci._util.text.truncate import short
 from agentci._util.workspace import ResolvedPath, Workspace, limit_input, read_file
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
-from agentci.model.values import Problem
-from agentci.record.recorded_case import RecordCase, choose_cases, read_cases
+from agentci.model.values import Problem, replace
+from agentci.record.recorded_case import RecordCase, are_equal_runs, choose_cases, read_cases
 from agentci.record.recorder import (
     INPUT_PLACE,
     INPUT_VARIABLE,
@@ -28,9 +28,9 @@ from agentci.record.recorder import (
     record,
 )
 from agentci.record.recording_file import (
+    EarlierRecording,
     RecordingWriter,
     find_recording_path,
-    keep_other_cases,
 )
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayMode, read_requests
@@ -168,24 +168,22 @@ def make_recording(
         is_stopped=interruption.is_requested,
     )
     found = record(order)
-    has_traces = any(each.source for each in found)
+    if options.replay is not None:
+        found = _keep_equal_runs(found, writer.earlier)
     traces = [line for each in found for line in each.lines]
-    writer.finish(traces, has_runs=has_traces)
+    writer.finish(traces, has_runs=any(each.source for each in found))
     if options.replay is None and any(each.requests for each in found) and not options.case_ids:
         remove_other_cases(folder, [each.case for each in found])
-    summary = _format_summary(found, name, replaces_file=writer.replaces_file)
-    _show_recording(traces if has_traces else (), name, summary, session)
-    write_to_stream("".join(map(_format_problems, found)), services.err)
-    ignored = _find_ignored_inputs(found)
-    write_to_stream(
-        "".join(f"{escape_for_log_line(format_problem(each))}\n" for each in ignored), services.err
-    )
+    _show_recording(found, name, session, replaces_file=writer.replaces_file)
     number = interruption.signal_number
     return Recording(
         file=name,
         cases=found,
-        has_traces=has_traces,
-        problems=(*(problem for each in found for problem in _find_problems(each)), *ignored),
+        has_traces=any(each.source for each in found),
+        problems=(
+            *(problem for each in found for problem in _find_problems(each)),
+            *_find_ignored_inputs(found),
+        ),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
     )
 
@@ -233,24 +231,50 @@ def _make_writer(
     path: ResolvedPath,
     workspace: Workspace,
 ) -> RecordingWriter:
-    kept: tuple[str, ...] = ()
-    if options.cases and options.case_ids:
+    is_part = bool(options.cases and options.case_ids)
+    earlier = EarlierRecording()
+    if is_part or options.replay is not None:
         with limit_input(workspace.display_path(path.path)):
-            kept = keep_other_cases(path, [case.id for case in cases], workspace)
-    return RecordingWriter(path, kept, workspace)
+            earlier = EarlierRecording.read(path, workspace)
+    kept = earlier.select_others((each.id for each in cases), named=True) if is_part else ()
+    return RecordingWriter(path, workspace, kept=kept, earlier=earlier)
 
 
-def _show_recording(lines: Sequence[str], file: str, summary: str, session: Session) -> None:
-    """Print what came in as `agentci show` does, and how much it is."""
-    if lines:
+def _keep_equal_runs(
+    found: Sequence[RecordedCase], earlier: EarlierRecording
+) -> tuple[RecordedCase, ...]:
+    """Return cases with their earlier lines where a replay came to the same.
+
+    A replay has new ids, and times that say nothing of the model.
+    """
+    names = [each.case for each in found]
+    kept: list[RecordedCase] = []
+    for each in found:
+        own = earlier.select(each.case) if each.case else earlier.select_others(names)
+        is_equal = bool(own) and bool(each.lines) and are_equal_runs(own, each.lines)
+        kept.append(replace(each, lines=tuple(own)) if is_equal else each)
+    return tuple(kept)
+
+
+def _show_recording(
+    found: Sequence[RecordedCase], file: str, session: Session, *, replaces_file: bool
+) -> None:
+    """Print what came in as `agentci show` does, how much it is, and the problems."""
+    if any(each.source for each in found):
         from agentci.cli.commands.show import format_recording  # noqa: PLC0415 (after the agent)
 
+        content = "\n".join(line for each in found for line in each.lines)
         try:
-            shown = format_recording("\n".join(lines).encode(), file, session)
+            shown = format_recording(content.encode(), file, session)
         except RecordingError as error:  # as a case without a complete turn says, too
             shown = f"{escape_for_log_line(str(error.problem))}\n"
         write_to_stream(f"{shown}\n", session.out)
+    summary = _format_summary(found, file, replaces_file=replaces_file)
     write_to_stream(f"{escape_for_log_line(summary)}\n", session.out)
+    problems = "".join(map(_format_problems, found))
+    ignored = (escape_for_log_line(format_problem(each)) for each in _find_ignored_inputs(found))
+    problems += "".join(f"{line}\n" for line in ignored)
+    write_to_stream(problems, session.services.err)
 
 
 def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCase, ...]:
