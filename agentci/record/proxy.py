@@ -18,7 +18,7 @@ from agentci._util.http_transport import classify_http_error, parse_address
 from agentci.errors import FetchError
 from agentci.model.values import replace
 from agentci.record.apis import openai_chat
-from agentci.record.apis.registry import API_VARIABLES, SUFFIXES, find_api_or_other
+from agentci.record.apis.registry import API_VARIABLES, SUFFIXES, find_address, find_api_or_other
 from agentci.record.exchanges import ExchangeLog, OpenExchange
 from agentci.record.http_server import (
     MAX_DIGITS,
@@ -86,6 +86,7 @@ class RecordingProxy:
         if upstream is None:
             return make_json_response(HTTPStatus.NOT_FOUND, openai_chat.make_error("not found"))
         request = replace(request, path=request.path.removeprefix(SUFFIXES[request.route]))
+        upstream = find_address(upstream, request.path)
         api = find_api_or_other(request.method, request.path)
         if request.get_header("upgrade"):
             self._report(WEBSOCKET_MESSAGE)
@@ -268,7 +269,7 @@ def make_api_variables(
         for name in ("NO_PROXY", "no_proxy")
     }
     return unproxied | {
-        each.name: make_url(each.route) + each.suffix
+        each.name: make_url(each.route) + each.find_suffix(environ)
         for each in API_VARIABLES
         if each.is_set_for(environ)
     }

@@ -14,8 +14,8 @@ from msgspec import Struct
 from agentci._util.files import SpooledChunks
 from agentci._util.text.format import format_count
 from agentci._util.text.json_document import JSON_TYPE_NAMES
-from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError, RecordingError

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from agentci.record.apis.model_api import ModelApi, parse_body
 from agentci.record.apis.registry import (
     AZURE_PATH,
     AZURE_VARIABLE,
+    LITELLM_AZURE_VARIABLE,
     SUFFIXES,
     find_api_or_other,
 )
@@ -46,10 +48,12 @@ KEY_VARIABLES: Final = (
     ("ANTHROPIC_API_KEY",),
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 )
+AZURE_VARIABLES: Final = (AZURE_VARIABLE, LITELLM_AZURE_VARIABLE)
 AZURE_KEYS: Final = (("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),)
 PLACEHOLDER_KEY: Final = "replay"
 PLACEHOLDER_ENDPOINT: Final = "https://replay.invalid"
 MAX_SHOWN: Final = 80
+_PROJECT: Final = re.compile(r"/projects/[^/]+/locations/[^/]+(?=/publishers/)")
 # Fields with ids, which clients and services make up for each run.
 _ID_FIELDS: Final = frozenset(
     {
@@ -186,9 +190,8 @@ def make_key_variables(
     paths = (request.path for case in recorded.values() for request in case.requests)
     is_azure = any(path.startswith(AZURE_PATH) for path in paths)
     found = dict.fromkeys(_list_unset_keys(environ, AZURE_KEYS * is_azure), PLACEHOLDER_KEY)
-    if is_azure and not environ.get(AZURE_VARIABLE):
-        found[AZURE_VARIABLE] = PLACEHOLDER_ENDPOINT
-    return found
+    unset = (each for each in AZURE_VARIABLES * is_azure if not environ.get(each))
+    return found | dict.fromkeys(unset, PLACEHOLDER_ENDPOINT)
 
 
 def _list_unset_keys(
@@ -235,8 +238,9 @@ def _make_response(
 
 
 def _name_path(request: RecordedRequest) -> str:
-    """Return method and path, the same for streams."""
+    """Return method and path, the same for streams and in all projects of Vertex AI."""
     path = request.path.replace(":streamGenerateContent", ":generateContent")
+    path = _PROJECT.sub("", path)
     return f"{request.method} {path}"
 
 

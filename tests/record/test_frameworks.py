@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import uv
 
 from examples.agents.mock_model import mock_model
 from scripts.framework_sections import PAGES
+from tests._util.http.servers import Answer, Asked
+from tests._util.http.tunnel import services
 from tests.helpers.support import ROOT
 from tests.record.recorded import KEY, OUT, describe, make_environment, read_traces
 from tests.services.servers import MODULES, NODE
@@ -169,3 +172,54 @@ def test_pages_and_committed_recordings_name_each_framework() -> None:
         assert_complete(framework, path)
         [trace] = read_traces(path)
         assert (trace.usage is None) == pages[framework].without_tokens
+
+
+# How the client of Vertex AI is made, the variables, and the service that is asked.
+TOKEN = "credentials=Credentials('ya29.token-0123456789abcdef')"
+REGION = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "europe-west4"}
+VERTEX = {
+    "region": (TOKEN, REGION, "europe-west4-aiplatform.googleapis.com"),
+    "code": (f"vertexai=True, {TOKEN}", REGION, "europe-west4-aiplatform.googleapis.com"),
+    "global": (
+        f"vertexai=True, project='p', location='global', {TOKEN}",
+        {"GOOGLE_CLOUD_PROJECT": "other"},
+        "aiplatform.googleapis.com",
+    ),
+    "key": ("", {"GOOGLE_API_KEY": KEY}, "aiplatform.googleapis.com"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("way", VERTEX)
+def test_agent_on_vertex_ai_is_recorded_and_replayed(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, variables, host = VERTEX[way]
+    program = AGENTS["google-genai"].read_text()
+    program = f"from google.oauth2.credentials import Credentials\n{program}"
+    (tmp_path / "agent.py").write_text(program.replace("genai.Client()", f"genai.Client({client})"))
+    command = ["--", str(install("google-genai", tmp_path)), "agent.py", *QUESTIONS]
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    switch = {"GOOGLE_GENAI_USE_VERTEXAI": "true"}
+    with mock_model() as model:
+
+        def respond(asked: Asked) -> Answer:
+            request = urllib.request.Request(model.url + asked.path, asked.body)
+            with urllib.request.urlopen(request) as response:
+                return Answer(body=response.read(), headers={"Content-Type": "application/json"})
+
+        with services(respond, monkeypatch) as server:
+            printed = run(["record", *command], tmp_path, {**variables, **switch})
+        assert {each.headers["host"] for each in server.asked} == {host}
+        assert len(server.asked) == 3
+    assert_complete("google-genai", tmp_path / OUT)
+    recorded = (tmp_path / OUT).read_bytes()
+    environ = {**switch, **({} if way == "key" else variables)}
+    printed += run(["record", "--replay", *command], tmp_path, environ)
+    assert (tmp_path / OUT).read_bytes() == recorded
+    assert KEY not in printed
+    written = [path for path in tmp_path.glob("traces/**/*") if path.is_file()]
+    secrets = (KEY, "ya29.token")
+    assert [one for one in written if any(each in one.read_text() for each in secrets)] == []

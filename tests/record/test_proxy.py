@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from agentci._util.text.secrets import Redactor
+from agentci.record.apis.registry import find_address
 from agentci.record.exchanges import Exchange, ExchangeLog, parse_exchanges
 from agentci.record.http_server import ServerAddress, ServerRequest, serve_requests
-from agentci.record.proxy import RecordingProxy, make_api_variables
+from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
 from agentci.record.redaction import RecordingRedactor
 from tests._util.http.servers import CERTIFICATE, Answer, script, serve
 
@@ -410,3 +411,45 @@ def test_variables_keep_the_proxy_out_of_company_proxies() -> None:
     assert found["no_proxy"] == "127.0.0.1,localhost"
     assert found["OPENAI_BASE_URL"] == "http://p/openai/v1"
     assert found["ANTHROPIC_BASE_URL"] == "http://p/anthropic"
+
+
+GOOGLE_VARIABLES = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL")
+VERTEX_HOST = "aiplatform.googleapis.com"
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [
+        ("/v1beta/models/m:generateContent", "generativelanguage.googleapis.com"),
+        ("/v1beta1/publishers/google/models/m:generateContent", "aiplatform.googleapis.com"),
+        ("/v1/projects/p/locations/global/publishers/google/models/m:g", VERTEX_HOST),
+        ("/v1/projects/p/locations/us-east1/endpoints/1:g", f"us-east1-{VERTEX_HOST}"),
+        ("/v1/projects/p/locations/eu/publishers/g/models/m:g", "aiplatform.eu.rep.googleapis.com"),
+        (
+            "/v1/projects/p/locations/evil.example#/publishers/g",
+            "generativelanguage.googleapis.com",
+        ),
+    ],
+)
+def test_address_of_google_depends_on_the_path(path: str, host: str) -> None:
+    upstreams = find_upstreams({})
+    for route in ("gemini", "vertex"):
+        assert find_address(upstreams[route], path) == f"https://{host}"
+    assert find_address("http://gateway/g", path) == "http://gateway/g"
+
+
+@pytest.mark.parametrize(
+    ("environ", "names"),
+    [
+        ({}, ["GOOGLE_GEMINI_BASE_URL"]),
+        ({"GOOGLE_CLOUD_PROJECT": "p"}, [*GOOGLE_VARIABLES]),
+        ({"GOOGLE_GENAI_USE_VERTEXAI": "1"}, []),
+        ({"GOOGLE_GENAI_USE_VERTEXAI": "1", "GOOGLE_API_KEY": "k"}, [*GOOGLE_VARIABLES]),
+        ({"GOOGLE_GENAI_USE_VERTEXAI": "1", GOOGLE_VARIABLES[1]: "u"}, [GOOGLE_VARIABLES[1]]),
+    ],
+)
+def test_variables_of_google_are_set_where_its_client_starts_with_them(
+    environ: dict[str, str], names: list[str]
+) -> None:
+    made = make_api_variables(environ, lambda route: f"http://127.0.0.1/{route}")
+    assert [name for name in made if name.startswith("GOOGLE")] == names

@@ -192,7 +192,8 @@ def test_command_without_model_calls_is_incomplete(tmp_path: Path) -> None:
     [
         ("AWS_BEARER_TOKEN_BEDROCK", "", "Amazon Bedrock are not recorded, as they are signed"),
         ("", "botocore", "Amazon Bedrock are not recorded, as they are signed for its address"),
-        ("GOOGLE_GENAI_USE_VERTEXAI", "", "Vertex AI are not recorded, as its address depends"),
+        ("GOOGLE_GENAI_USE_VERTEXAI", "", "Vertex AI are not recorded, as only google-genai"),
+        ("AZURE_RESOURCE_NAME", "", "Azure OpenAI are not recorded, as the client makes the"),
         ("", "vertexai", "(`vertexai` is imported)"),
     ],
 )
@@ -211,31 +212,32 @@ def test_service_that_the_proxy_does_not_record_is_named(
     assert "otherwise, the agent must read its base URL" in line
 
 
+@pytest.mark.parametrize("variable", ["AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_azure_deployments_are_recorded_and_replayed(
-    streamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    streamed: bool, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = "/openai/deployments/gpt/chat/completions?api-version=2025-04-01"
     body = {"model": "gpt", "messages": [{"role": "user", "content": "Hi"}], "stream": streamed}
     program = tmp_path / "agent.py"
     program.write_text(
         "import os, urllib.request\n"
-        "assert 'OPENAI_API_BASE' not in os.environ\n"
+        "assert not {'AZURE_OPENAI_ENDPOINT', 'OPENAI_API_BASE'} <= os.environ.keys()\n"
         f"body, path = {json.dumps(body).encode()!r}, {path!r}\n"
         "headers = {'api-key': os.environ['AZURE_OPENAI_API_KEY']}\n"
-        "url = os.environ['AZURE_OPENAI_ENDPOINT'] + path\n"
+        f"url = os.environ[{variable!r}] + path\n"
         "urllib.request.urlopen(urllib.request.Request(url, body, headers)).read()\n"
     )
     command = ["--", sys.executable, str(program)]
     monkeypatch.delenv("OPENAI_API_BASE", raising=False)
     with mock_model() as model:
-        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", f"{model.url}/")
+        monkeypatch.setenv(variable, f"{model.url}/")
         monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
         ran = run_agentci(["record", *command], cwd=tmp_path)
         [(asked, headers, _)] = model.requests
     assert (ran.code, asked, headers["Api-Key"]) == (0, path, KEY)
     assert_no_key(tmp_path, ran)
-    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT")
+    monkeypatch.delenv(variable)
     monkeypatch.delenv("AZURE_OPENAI_API_KEY")
     again = run_agentci(["record", "--replay", *command], cwd=tmp_path)
     assert again.code == 0

@@ -1,5 +1,6 @@
 """The table of APIs, and the variables through which clients find them."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -27,6 +28,8 @@ class ApiVariable(Struct, frozen=True, kw_only=True):
         vendor: the vendor's address, which clients use without a variable; empty if each customer
             has one, and then the variable is only set in place of the user's.
         conflict: a variable of the user with which this one is not added, as clients refuse both.
+        needs: variables of which one must be set, else clients that get this one do not start.
+        needs_if: a switch without which they are not needed; empty if they always are.
     """
 
     name: str
@@ -35,12 +38,23 @@ class ApiVariable(Struct, frozen=True, kw_only=True):
     suffix: str = ""
     fallbacks: tuple[str, ...] = ()
     conflict: str = ""
+    needs: tuple[str, ...] = ()
+    needs_if: str = ""
 
     def is_set_for(self, environ: Mapping[str, str]) -> bool:
         """Return whether a program with this environment gets the variable."""
         if not environ.get(self.name) and environ.get(self.conflict):
             return False
-        return bool(self.find_upstream(environ))
+        is_needed = not self.needs_if or _is_on(environ.get(self.needs_if, ""))
+        if environ.get(self.name) or not self.needs or not is_needed:
+            return bool(self.find_upstream(environ))
+        return any(environ.get(each) for each in self.needs)
+
+    def find_suffix(self, environ: Mapping[str, str]) -> str:
+        """Return the end of the base URL in this environment."""
+        # Clients of Google's take other base URLs for ones that are the whole address.
+        is_whole = not self.find_upstream(environ).endswith(_GOOGLE_HOST)
+        return "" if self.suffix == _GOOGLE_SUFFIX and is_whole else self.suffix
 
     def find_upstream(self, environ: Mapping[str, str]) -> str:
         """Return the base URL that clients would use without the proxy."""
@@ -49,8 +63,19 @@ class ApiVariable(Struct, frozen=True, kw_only=True):
 
 
 AZURE_VARIABLE: Final = "AZURE_OPENAI_ENDPOINT"
+LITELLM_AZURE_VARIABLE: Final = "AZURE_API_BASE"
 # What the paths of Azure's clients begin with: `/openai/deployments/NAME/chat/completions`.
 AZURE_PATH: Final = "/openai/"
+_GEMINI: Final = "https://generativelanguage.googleapis.com"
+_VERTEX: Final = "https://aiplatform.googleapis.com"
+_USE_VERTEX: Final = "GOOGLE_GENAI_USE_VERTEXAI"
+# Without one of them, Google's client asks for the project where no base URL is set.
+_VERTEX_ACCESS: Final = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+_GOOGLE_HOST: Final = ".googleapis.com"
+_GOOGLE_SUFFIX: Final = f"/aiplatform{_GOOGLE_HOST}"
+_VERTEX_PATH: Final = re.compile(
+    r"/v\w+/(?:projects/[^/]+/locations/(?P<location>[a-z0-9-]+)|publishers)/"
+)
 _OPENAI: Final = "https://api.openai.com/v1"
 API_VARIABLES: Final = (
     ApiVariable(
@@ -69,13 +94,43 @@ API_VARIABLES: Final = (
         conflict=AZURE_VARIABLE,  # with both, LangChain's client of Azure does not start
     ),
     ApiVariable(name=AZURE_VARIABLE, route="azure-openai"),
+    ApiVariable(name=LITELLM_AZURE_VARIABLE, route="azure-api-base"),
     ApiVariable(name="ANTHROPIC_BASE_URL", route="anthropic", vendor="https://api.anthropic.com"),
     ApiVariable(
-        name="GOOGLE_GEMINI_BASE_URL",
+        name="GOOGLE_GEMINI_BASE_URL",  # also read for Vertex AI, if only the environment names it
         route="gemini",
-        vendor="https://generativelanguage.googleapis.com",
+        vendor=_GEMINI,
+        suffix=_GOOGLE_SUFFIX,
+        needs=_VERTEX_ACCESS,
+        needs_if=_USE_VERTEX,
+    ),
+    ApiVariable(
+        name="GOOGLE_VERTEX_BASE_URL",
+        route="vertex",
+        vendor=_VERTEX,
+        suffix=_GOOGLE_SUFFIX,
+        needs=_VERTEX_ACCESS,
     ),
 )
+
+
+def find_address(upstream: str, path: str) -> str:
+    """Return the base URL for a request, which for Vertex AI depends on its location.
+
+    Args:
+        upstream: of the request's route.
+        path: of the API.
+    """
+    if upstream not in (_GEMINI, _VERTEX):
+        return upstream
+    found = _VERTEX_PATH.match(path)
+    location = found["location"] if found else ""
+    if not found:
+        return _GEMINI
+    if location in ("us", "eu"):
+        return f"https://aiplatform.{location}.rep.googleapis.com"
+    regional = f"https://{location}-aiplatform.googleapis.com"
+    return _VERTEX if location in (None, "global") else regional
 
 
 class UnrecordedService(Struct, frozen=True, kw_only=True):
@@ -105,12 +160,21 @@ UNRECORDED_SERVICES: Final = (
     ),
     UnrecordedService(
         name="Vertex AI",
-        reason="its address depends on the region",
+        reason=(
+            "only google-genai reaches the recorder, and needs GOOGLE_CLOUD_PROJECT or "
+            "GOOGLE_API_KEY for it"
+        ),
         variables=(
-            *("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_VERTEX_BASE_URL", "VERTEXAI_PROJECT"),
+            *(_USE_VERTEX, "VERTEXAI_PROJECT"),
             *("CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_VERTEX_PROJECT_ID"),
         ),
         modules=("vertexai",),
+    ),
+    UnrecordedService(
+        name="Azure OpenAI",
+        reason="the client makes the address from the resource name",
+        variables=("AZURE_RESOURCE_NAME",),
+        modules=(),
     ),
 )
 _OFF: Final = frozenset({"", "0", "false"})
