@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from agentci.model.gate import CheckChange, CheckClass, CheckClasses, Gate
 from agentci.model.result import CASE_METRIC, SCORED_STATUSES, CheckResult
 from agentci.model.values import replace
+
+# A smaller fall of the score of a check that passes is not listed. As in report.html (cases.js).
+MIN_FALL: Final = 0.05
+SCORE_TOLERANCE: Final = 1e-9
 
 _CheckKey: TypeAlias = tuple[str, str, str]
 
@@ -163,13 +167,26 @@ class AllowedRemovals:
         )
 
 
-def find_worse_checks(
-    checks: Iterable[ClassifiedCheck], allowed: AllowedRemovals
-) -> Iterator[CheckChange]:
-    """Yield the checks that passed in the baseline and do not pass now.
+def find_newly_failing(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
+    """Yield the checks that fail now, and did not fail in the baseline or are not in it.
 
     One that was evaluated again counts as passed if it passed by either evaluation: a change of
     evaluators does not hide that it stopped passing.
+    """
+    for check in checks:
+        before, after = check.before, check.after
+        if after is not None and after.status == "failed":
+            known = before is not None and before.status == "failed"
+            if not known or _has_passed(check.stored):
+                yield _make_change(check)
+
+
+def find_no_longer_evaluated(
+    checks: Iterable[ClassifiedCheck], allowed: AllowedRemovals
+) -> Iterator[CheckChange]:
+    """Yield the checks that passed in the baseline by either evaluation, and have no verdict now.
+
+    They errored, were skipped or are removed.
     """
     for check in checks:
         before, after = check.before, check.after
@@ -178,11 +195,23 @@ def find_worse_checks(
         if after is None:
             if not allowed.contains(before):
                 yield _make_change(check)
-        elif after.status != "passed":
+        elif after.status not in SCORED_STATUSES:
             yield _make_change(check)
 
 
-def find_better_checks(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
+def find_fallen_scores(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
+    """Yield the checks that pass in both runs with a score that is lower by ``MIN_FALL``."""
+    for check in checks:
+        before, after = check.before, check.after
+        if before is None or after is None or {before.status, after.status} != {"passed"}:
+            continue
+        if before.score is None or after.score is None or after.evaluator.better == "lower":
+            continue
+        if before.score - after.score >= MIN_FALL - SCORE_TOLERANCE:
+            yield _make_change(check)
+
+
+def find_fixed_checks(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
     """Yield the compared checks that failed and now pass."""
     for check in checks:
         if _is_gain(check) and not _has_passed(check.stored):
@@ -216,6 +245,7 @@ def _make_change(check: ClassifiedCheck) -> CheckChange:
         case=check.either.case.id,
         before=None if before is None else before.score,
         after=None if after is None else after.score,
+        status_before=None if before is None else before.status,
         status="removed" if after is None else after.status,
         check_class=check.check_class,
         fails_before=fails_before,

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_count, format_number, format_score_pair
+from agentci._util.text.format import format_count, format_number, format_score, format_score_pair
 from agentci.gate.check_classes import (
     AllowedRemovals,
     ClassifiedCheck,
@@ -18,8 +18,10 @@ from agentci.gate.check_classes import (
     classify_checks,
     count_classes,
     count_contradicted,
-    find_better_checks,
-    find_worse_checks,
+    find_fallen_scores,
+    find_fixed_checks,
+    find_newly_failing,
+    find_no_longer_evaluated,
 )
 from agentci.gate.decision import GateReason, ReasonKind
 from agentci.gate.statistics import (
@@ -42,6 +44,7 @@ from agentci.model.gate import (
     ComparisonOutcome,
     EvaluatorComparison,
     Gate,
+    GatePolicy,
     RegressionOutcome,
     RegressionThresholds,
 )
@@ -187,31 +190,82 @@ def describe_outcome(comparison: EvaluatorComparison) -> str:
     return f"{_OUTCOME_VERBS[comparison.outcome]}: {comparison.reason}"
 
 
-def describe_worse(worse: Sequence[CheckChange]) -> str:
-    """Describe the checks that no longer pass: "3 checks got worse (2 failed, 1 skipped)"."""
-    counts = Counter(each.status for each in worse)
-    parts = [f"{count:,} {status}" for status, count in counts.items()]
+NEWLY_FAILING: Final = "newly failing"
+NO_LONGER_EVALUATED: Final = "no longer evaluated"
+SCORE_FELL: Final = "whose score fell"
+FIXED: Final = "fixed"
+NOT_EVALUATED: Final = "not evaluated"
+
+
+def list_changes(evaluators: Sequence[EvaluatorComparison]) -> Iterator[tuple[str, int, str]]:
+    """Yield the groups of changed checks that have any: name, number, and the name with details.
+
+    The details are what became of checks: "no longer evaluated (6 removed, 2 skipped)".
+    """
+    gone = Counter(each.status for found in evaluators for each in found.no_longer_evaluated)
+    parts = ", ".join(f"{count:,} {status}" for status, count in gone.items())
+    how = next(iter(gone)) if len(gone) == 1 else parts
+    groups = {
+        NEWLY_FAILING: sum(len(each.newly_failing) for each in evaluators),
+        NO_LONGER_EVALUATED: gone.total(),
+        SCORE_FELL: sum(len(each.score_fell) for each in evaluators),
+        FIXED: sum(len(each.fixed) for each in evaluators),
+    }
+    for name, count in groups.items():
+        if count:
+            yield name, count, f"{name} ({how})" if name == NO_LONGER_EVALUATED else name
+
+
+def describe_worse(compared: EvaluatorComparison) -> str:
+    """Describe the checks that do not pass now: "2 checks newly failing, 1 no longer evaluated"."""
+    worse = (NEWLY_FAILING, NO_LONGER_EVALUATED)
+    groups = [(count, label) for name, count, label in list_changes([compared]) if name in worse]
+    parts = [f"{count:,} {label}" for count, label in groups]
+    parts[:1] = [f"{format_count(count, 'check')} {label}" for count, label in groups[:1]]
+    return ", ".join([*parts, *list_change_notes(compared.worse)])
+
+
+def list_change_notes(worse: Sequence[CheckChange]) -> Iterator[str]:
+    """Yield how many of the checks that do not pass now changed, or fail in the baseline, too."""
     if changed := sum(each.check_class == "changed" for each in worse):
-        parts.append(f"{changed:,} with a changed evaluator or eval case")
+        yield f"{changed:,} with a changed evaluator or eval case"
     if failing := sum(each.fails_before for each in worse):
-        parts.append(f"{failing:,} also failing in the baseline with the current evaluators")
-    return f"{format_count(len(worse), 'check')} got worse ({', '.join(parts)})"
+        yield f"{failing:,} also failing in the baseline with the current evaluators"
 
 
 def label_outcome(comparison: EvaluatorComparison) -> str:
     """Name the outcome for a table: "regressed"."""
+    classes = comparison.classes
+    if classes.total and classes.total in (classes.added, classes.removed):
+        return REMOVED if classes.removed else NEW
     before, after = comparison.before or 0.0, comparison.after or 0.0
     is_same = abs(after - before) <= SCORE_SUM_TOLERANCE and not comparison.worse
     if comparison.outcome != "pass" and not (is_same and comparison.outcome == "insufficient-data"):
         return _OUTCOME_LABELS[comparison.outcome]
-    if is_same:
-        return UNCHANGED
+    if is_same or comparison.after is None:
+        return UNCHANGED if comparison.after is not None else NOT_EVALUATED
     if abs(after - before) <= SCORE_SUM_TOLERANCE:
         return "no drop"
     return "improved" if after > before else "allowed drop"
 
 
+def find_lost_status(compared: EvaluatorComparison) -> str:
+    """Say what became of an evaluator that evaluates nothing any more; empty if it does.
+
+    This is the status of its checks that passed in the baseline, if they have the same.
+    """
+    gone, classes = compared.no_longer_evaluated, compared.classes
+    changed = sum(each.check_class == "changed" for each in gone)
+    is_evaluated = classes.compared or classes.newly_evaluated or classes.added
+    if not gone or is_evaluated or changed < classes.changed:
+        return ""
+    statuses = {each.status for each in gone}
+    return statuses.pop() if len(statuses) == 1 else NOT_EVALUATED
+
+
 UNCHANGED: Final = "unchanged"
+REMOVED: Final = "removed"
+NEW: Final = "not in the baseline"
 _OUTCOME_VERBS: Final[dict[ComparisonOutcome, str]] = {
     "fail": "regressed",
     "inconclusive": "is inconclusive",
@@ -242,6 +296,7 @@ def _pair_scores(
     every = [each for check in checks for each in _score_pair(check, *uncovered)]
     tested, scores = _select_tested(every)
     result = checks[0].either
+    is_evaluated = any(_has_score(each.after) for each in checks)
     comparison = EvaluatorComparison(
         config=result.config,
         evaluator=result.evaluator.name,
@@ -249,9 +304,11 @@ def _pair_scores(
         classes=count_classes(checks),
         pairs=len(scores),
         before=_mean_or_none([each.before for each in scores]),
-        after=_mean_or_none([each.after for each in scores]),
-        worse=tuple(find_worse_checks(checks, allowed)),
-        better=tuple(find_better_checks(checks)),
+        after=_mean_or_none([each.after for each in scores]) if is_evaluated else None,
+        newly_failing=tuple(find_newly_failing(checks)),
+        no_longer_evaluated=tuple(find_no_longer_evaluated(checks, allowed)),
+        score_fell=tuple(find_fallen_scores(checks)),
+        fixed=tuple(find_fixed_checks(checks)),
         p_value=None,
         outcome="pass",
         reason="",
@@ -281,8 +338,8 @@ def _add_interval(comparison: EvaluatorComparison, shown: _Sample) -> EvaluatorC
     """Add the interval of the mean change: not beyond what the mean before leaves possible."""
     enough = len(shown.changes) >= MIN_SHOWN_GROUPS and shown.is_bounded
     interval = mean_confidence_interval(shown.changes, low=-1.0) if enough else None
-    before, after = comparison.before or 0.0, comparison.after or 0.0
-    if interval is None:
+    before, after = comparison.before or 0.0, comparison.after
+    if interval is None or after is None:
         return comparison
     low, high = interval.low, interval.high
     if max(before, after) <= 1 and min(before, after) >= 0:
@@ -302,14 +359,14 @@ def _score_pair(
         (before is not None or uncovered_before.contains(check.either)),
         (after is not None or uncovered.contains(check.either)),
     )
-    is_scored = any(
-        each is not None and (each.status in SCORED_STATUSES or each.is_measurement)
-        for each in (before, after)
-    )
-    if all(is_expected) and is_scored:
+    if all(is_expected) and (_has_score(before) or _has_score(after)):
         score = _score_or_pass if check.check_class == "compared" else _pass
         earlier, later = (0.0 if each is None else score(each) for each in (before, after))
         yield _PairedScore(check.either.case.group, earlier, later, check.check_class)
+
+
+def _has_score(result: CheckResult | None) -> bool:
+    return result is not None and (result.status in SCORED_STATUSES or result.is_measurement)
 
 
 def _select_tested(
@@ -399,8 +456,7 @@ def _decide_outcome(
         )
     comparison = replace(comparison, p_value=p_value, adjusted_for=family)
     comparison = _add_power(comparison, tested, alpha)
-    pair = format_score_pair(comparison.before or 0.0, comparison.after or 0.0)
-    scores, cases = f"mean score {pair}", tested.cases
+    scores, cases = f"mean score {_format_means(comparison)}", tested.cases
     shown_p, drops = format_p_value(p_value, family), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         others = any(each.status != "errored" for each in comparison.worse)
@@ -425,6 +481,14 @@ def _decide_outcome(
     else:
         return replace(comparison, outcome="pass", reason=scores)
     return replace(comparison, outcome="inconclusive", reason=reason)
+
+
+def _format_means(comparison: EvaluatorComparison) -> str:
+    """Format ``1 → 0.5``; where this run evaluated nothing, ``1 → skipped``."""
+    if comparison.after is None:
+        lost = find_lost_status(comparison) or NOT_EVALUATED
+        return f"{format_score(comparison.before or 0.0)} \N{RIGHTWARDS ARROW} {lost}"
+    return format_score_pair(comparison.before or 0.0, comparison.after)
 
 
 def _explain_lost_comparison(tested: _TestedEvaluator) -> str:
@@ -529,6 +593,7 @@ def find_regression_reasons(
     """List what got worse than the baseline: what fails the gate, and what is only reported.
 
     Checks that no longer pass are reported in any case; outcomes only with regression thresholds.
+    Required checks that are no longer evaluated are part of the summary of a gate that passes.
 
     Args:
         gates: the gates of all configs.
@@ -542,23 +607,45 @@ def find_regression_reasons(
     if comparison.stale:
         yield from _make_overall_reason(by_config, "stale", comparison.stale, listed=True)
     several = len({each.config for each in comparison.evaluators}) > 1
-    strict = {gate.config for gate in gates if gate.policy.on_removed == "fail"}
+    policies = {gate.config: gate.policy for gate in gates}
     for each in comparison.evaluators:
         prefix = f"{each.config}: " if several else ""
-        thresholds = by_config.get(each.config)
-        if thresholds is not None and each.outcome != "pass":
-            fails = each.required and _fails_gate(each, thresholds)
+        policy = policies.get(each.config, GatePolicy())
+        if policy.regression is not None and each.outcome != "pass":
+            fails = each.required and _is_failing_outcome(each, policy.regression)
             text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
             kind: ReasonKind = "errored" if each.only_errors else "failed"
             yield GateReason(kind if fails else "remark", text, listed=True)
         if each.worse:
-            removed = any(change.status == "removed" for change in each.worse)
-            fails = each.required and removed and each.config in strict
-            text = f"{prefix}{each.evaluator}: {describe_worse(each.worse)}"
+            fails = each.required and _has_forbidden_removal(each, policy)
+            text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
             yield GateReason("failed" if fails else "remark", text, listed=True)
+    for text in list_lost(comparison):
+        yield GateReason("lost", text)
 
 
-def _fails_gate(compared: EvaluatorComparison, thresholds: RegressionThresholds) -> bool:
+def list_lost(comparison: Comparison) -> list[str]:
+    """List how many required checks are no longer evaluated; empty for none."""
+    required = [each for each in comparison.evaluators if each.required]
+    return [
+        f"{count:,} {label}"
+        for name, count, label in list_changes(required)
+        if name == NO_LONGER_EVALUATED
+    ]
+
+
+def fails_gate(compared: EvaluatorComparison, policy: GatePolicy) -> bool:
+    """Whether the comparison of an evaluator fails the gate of its config."""
+    is_failing = policy.regression is not None and _is_failing_outcome(compared, policy.regression)
+    return compared.required and (is_failing or _has_forbidden_removal(compared, policy))
+
+
+def _has_forbidden_removal(compared: EvaluatorComparison, policy: GatePolicy) -> bool:
+    removed = any(each.status == "removed" for each in compared.no_longer_evaluated)
+    return removed and policy.on_removed == "fail"
+
+
+def _is_failing_outcome(compared: EvaluatorComparison, thresholds: RegressionThresholds) -> bool:
     if thresholds.mode == "prove" and compared.outcome != "pass":
         # Nothing can be shown about an evaluator that the baseline does not have.
         added = compared.classes.added

@@ -102,7 +102,10 @@ def _group_config_results(
     )
 
 
-ReasonKind: TypeAlias = Literal["input", "interrupted", "failed", "nothing", "errored", "remark"]
+# A remark does not decide; what is lost is part of the summary of a gate that passes.
+ReasonKind: TypeAlias = Literal[
+    "input", "interrupted", "failed", "nothing", "errored", "remark", "lost"
+]
 
 # Allowance for floating-point error in sums; thresholds are never this fine.
 TOLERANCE = 1e-9
@@ -462,6 +465,8 @@ def _format_shard_summary(judged: ResultsByPolicy) -> str:
 
 
 def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
+    lost = [each.text for each in reasons if each.kind == "lost"]
+    reasons = [each for each in reasons if each.kind != "lost"]
     failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
     failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
     ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]
@@ -471,7 +476,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
         reasons=(
             *(each.text for each in failing),
             *(f"{each.text}; reported only (fail-on: {fail_on})" for each in ignored),
-            *(() if failing or ignored else (pass_summary,)),
+            *(() if failing or ignored else (", ".join([pass_summary, *lost]),)),
         ),
         notes=tuple(each.text for each in reasons if each.kind == "remark"),
         unlisted_notes=tuple(

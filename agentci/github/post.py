@@ -492,7 +492,7 @@ def _differs_from_baseline(comparison: Comparison | None) -> bool:
     """Whether the result differs from the baseline's; True if that is unknown."""
     if comparison is None or comparison.no_baseline:
         return True
-    if any(each.worse or each.better for each in comparison.evaluators):
+    if any(each.newly_failing or each.worse or each.fixed for each in comparison.evaluators):
         return True
     same = comparison.classes.compared + comparison.classes.not_evaluated
     return same < comparison.classes.total

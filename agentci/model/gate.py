@@ -120,6 +120,7 @@ CheckClass: TypeAlias = Literal[
     "added",
     "removed",
 ]
+StatusBefore: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
 # The status of a check in this run; "removed" if only the baseline has it.
 ChangedStatus: TypeAlias = Literal["passed", "failed", "errored", "skipped", "removed"]
 
@@ -173,10 +174,11 @@ class CheckClasses(Struct, frozen=True):
 
 
 class CheckChange(Struct, frozen=True, kw_only=True):
-    """A check that passed in one run and did not in the other.
+    """A check that is not as in the baseline.
 
     Attributes:
         before, after: its scores; None for a run without one.
+        status_before: in the baseline; None if only this run has it.
         status: in this run.
         check_class: its class in ``CheckClasses``.
         fails_before: whether it passed in the baseline, but not when that was evaluated again.
@@ -185,6 +187,7 @@ class CheckChange(Struct, frozen=True, kw_only=True):
     case: str
     before: float | None
     after: float | None
+    status_before: StatusBefore | None
     status: ChangedStatus
     check_class: CheckClass = "compared"
     fails_before: bool = False
@@ -200,9 +203,13 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         classes: the number of its checks by class.
         pairs: the number of checks that take part in the test.
-        before, after: their mean scores; None without any.
-        worse: checks that passed in the baseline and do not pass now, whatever their class.
-        better: compared checks that failed and now pass.
+        before, after: their mean scores; None without any, or if this run evaluated none of the
+            evaluator's checks.
+        newly_failing: checks that fail now and did not in the baseline, or that only this run has.
+        no_longer_evaluated: checks that passed in the baseline, and errored, were skipped or are
+            removed now.
+        score_fell: checks that pass in both runs with a lower score now.
+        fixed: compared checks that failed and now pass.
         p_value: of the drop beyond the allowed one; for required evaluators, adjusted for their
             number in the config by Holm's method; None if no test was made.
         adjusted_for: that number; 1 if it was not adjusted.
@@ -222,17 +229,25 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     pairs: int
     before: float | None
     after: float | None
-    worse: tuple[CheckChange, ...]
-    better: tuple[CheckChange, ...]
     p_value: float | None
     outcome: ComparisonOutcome
     reason: str
+    newly_failing: tuple[CheckChange, ...] = ()
+    no_longer_evaluated: tuple[CheckChange, ...] = ()
+    score_fell: tuple[CheckChange, ...] = ()
+    fixed: tuple[CheckChange, ...] = ()
     groups: int = 0
     change_low: float | None = None
     change_high: float | None = None
     detectable_drop: float | None = None
     adjusted_for: int = 1
     only_errors: bool = False
+
+    @property
+    def worse(self) -> tuple[CheckChange, ...]:
+        """The checks that passed in the baseline and do not pass now, whatever their class."""
+        passed = (each for each in self.newly_failing if each.status_before == "passed")
+        return (*passed, *self.no_longer_evaluated)
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -244,6 +259,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         classes: the number of all checks of both runs by class.
         no_baseline: why there are no results to compare with; empty if there are.
         commit: commit of the baseline; empty if unknown.
+        url: the page of the workflow run that made it; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
         rescored: number of checks of the baseline that were evaluated again, with the evaluators
@@ -260,6 +276,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     classes: CheckClasses = CheckClasses()
     no_baseline: str = ""
     commit: str = ""
+    url: str = ""
     stale: str = ""
     rescored: int = 0
     rescored_from_results: int = 0

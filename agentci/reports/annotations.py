@@ -127,7 +127,7 @@ def _list_cases(group: Sequence[CaseOutcome], report: Report) -> Iterator[str]:
             yield from (f"  {_shorten_line(line)}" for line in found)
         if len(each.problems) > MAX_CASES:
             yield truncate.format_omitted(len(each.problems) - MAX_CASES)
-        difference = find_first_difference(show_case(report, each.results).content)
+        difference = find_first_difference(show_case(report, each.results).content, "expected")
         for label, lines in [] if difference is None else difference.list_parts():
             yield f"First difference, {label}:"
             yield from (f"  {line}" for line in lines)

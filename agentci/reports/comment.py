@@ -58,7 +58,9 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         """Yield Markdown; the last lines count what is omitted and link to the run."""
         head = sections.render_heading(report)
         if report.results:
-            head += sections.render_counts(report, report_format.format_totals(report.totals))
+            head += sections.render_counts(
+                report, report_format.format_totals(report.totals), self.run_url
+            )
         blocks = sections.render_page(
             head, _sections(report, self.report_url), self._render_footer(report), MAX_BYTES
         )
@@ -86,7 +88,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         report, unfolded=MAX_UNFOLDED, max_lines=MAX_LINES, report_url=report_url
     )
     yield _errored(report_format.filter_by_status(report.results, "errored"), several=several)
-    yield sections.make_lower_scores_section(report, report_url)
+    yield sections.make_fallen_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
     yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
     if report.comparison is not None:
@@ -106,7 +108,11 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
     compared = report.comparison.evaluators if report.comparison else ()
     by_name = {(each.config, each.evaluator): each for each in compared}
     names = {(each.representative.config, each.representative.evaluator.name) for each in found}
-    removed = [each for name, each in by_name.items() if name not in names]
+    removed: dict[tuple[str, str], list[EvaluatorComparison]] = {}
+    gone = baseline_text.find_gone_configs(report.comparison) if report.comparison else ()
+    for name, each in by_name.items():
+        if name not in names:
+            removed.setdefault((each.config, "") if each.config in gone else name, []).append(each)
     mean = "Mean score (change)" if by_name else "Mean score"
     columns = [*(["Config"] if several else []), "Evaluator", "Passed", mean, "Threshold"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
@@ -118,7 +124,7 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
         noun="evaluator",
         blocks=chain(
             (_render_row(each, by_name, report, several=several) for each in found),
-            (_render_removed(each, several=several) for each in removed),
+            (_render_removed(each, report, several=several) for each in removed.values()),
         ),
         total=len(found) + len(removed),
         share=0.3,
@@ -135,24 +141,20 @@ def _render_row(
     totals, result = checks.totals, checks.representative
     advisory = "" if result.evaluator.required else " (advisory)"
     compared = by_name.get((result.config, result.evaluator.name))
-    icon = sections.choose_icon(
-        checks,
-        gate_failed=report.decision.is_failure,
-        is_worse=compared is not None and bool(compared.worse),
-    )
+    icon = sections.choose_icon(checks, report, compared)
     others = [
         *([format_count(totals.errored, "error")] if totals.errored else []),
         *([f"{totals.skipped:,} skipped"] if totals.skipped else []),
     ]
     evaluated = totals.passed + totals.failed + totals.errored
-    # With a change, the mean that it led to: checks that were skipped or removed count as 0.
+    # With a change, the mean that it led to: checks that are no longer evaluated count as 0.
     after = None if compared is None else compared.after
     score = totals.score if after is None else after
     cells = [
         *([markdown_code(report_format.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         _format_passed(totals.passed, evaluated, others),
-        "" if score is None else baseline_text.format_score_change(score, compared),
+        "" if (mean := baseline_text.format_score_change(score, compared)) == "-" else mean,
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
@@ -163,14 +165,19 @@ def _render_row(
     return markdown_row(cells)
 
 
-def _render_removed(compared: EvaluatorComparison, *, several: bool) -> str:
-    """Render an evaluator that only the baseline has."""
+def _render_removed(
+    removed: Sequence[EvaluatorComparison], report: Report, *, several: bool
+) -> str:
+    """Render an evaluator that only the baseline has, or all those of a config."""
+    icons = {sections.choose_removed_icon(each, report) for each in removed}
+    icon = sections.CROSS if sections.CROSS in icons else sections.WARNING
+    all_of = f"all {len(removed):,} evaluators" if len(removed) > 1 else ""
     cells = [
-        *([markdown_code(report_format.format_path(compared.config))] if several else []),
-        f"{sections.WARNING} {markdown_code(compared.evaluator)}",
+        *([markdown_code(report_format.format_path(removed[0].config))] if several else []),
+        f"{icon} {all_of or markdown_code(removed[0].evaluator)}",
         "removed",
         *("", ""),
-        markdown_prose(baseline_text.format_outcome(compared)),
+        markdown_prose(baseline_text.format_groups(*removed)),
     ]
     return markdown_row(cells)
 

@@ -1,7 +1,6 @@
 """Text for the comparison with a baseline, for all report formats."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import asdict
@@ -14,12 +13,25 @@ from agentci._util.text.format import (
     format_score_pair,
     format_signed,
 )
-from agentci.gate.comparison import UNCHANGED, describe_outcome, describe_worse, label_outcome
+from agentci.gate.comparison import (
+    FIXED,
+    NEW,
+    NEWLY_FAILING,
+    NO_LONGER_EVALUATED,
+    REMOVED,
+    SCORE_FELL,
+    UNCHANGED,
+    describe_outcome,
+    find_lost_status,
+    label_outcome,
+    list_change_notes,
+    list_changes,
+)
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import SCORED_STATUSES
 from agentci.reports.report_format import MAX_NAMES, format_path
 
-COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "worse", "better", "outcome")
+COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "outcome", "changed checks")
 # Smaller changes of a score are not shown.
 MIN_CHANGE: Final = 0.005
 
@@ -46,18 +58,55 @@ def format_cells(compared: EvaluatorComparison, comparison: Comparison) -> tuple
         f"{compared.pairs:,}",
         _format_score(compared.before),
         format_score_change(compared.after, compared),
-        f"{len(compared.worse):,}",
-        f"{len(compared.better):,}",
         label_outcome(compared),
+        format_groups(compared) or "-",
     )
+
+
+def find_compared(
+    comparison: Comparison | None, config: str, evaluator: str
+) -> EvaluatorComparison | None:
+    """Find the comparison of an evaluator; None without one."""
+    evaluators = comparison.evaluators if comparison else ()
+    return next((e for e in evaluators if (e.config, e.evaluator) == (config, evaluator)), None)
+
+
+def list_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """List the table cells of each evaluator; one row for a config that only one run has."""
+    whole = dict.fromkeys(find_gone_configs(comparison), REMOVED)
+    whole |= dict.fromkeys(find_new_configs(comparison), NEW)
+    rows: dict[tuple[str, str], tuple[str, ...]] = {}
+    for each in comparison.evaluators:
+        if each.config in whole:
+            own = [other for other in comparison.evaluators if other.config == each.config]
+            name = format_whole_config(own)
+            row = (name, "0", "-", "-", whole[each.config], format_groups(*own) or "-")
+            rows[each.config, ""] = row
+        else:
+            rows[each.config, each.evaluator] = format_cells(each, comparison)
+    return [*rows.values()]
+
+
+def format_whole_config(evaluators: Sequence[EvaluatorComparison]) -> str:
+    """Format ``all 7 evaluators (tests/agentci.yaml)``."""
+    several = f"all {len(evaluators):,} evaluators" if len(evaluators) > 1 else ""
+    return f"{several or evaluators[0].evaluator} ({format_path(evaluators[0].config)})"
+
+
+def format_groups(*evaluators: EvaluatorComparison) -> str:
+    """Format how many checks changed: ``2 newly failing, 1 fixed``; empty for none."""
+    return ", ".join(f"{count:,} {label}" for _, count, label in list_changes(evaluators))
 
 
 def format_score_change(score: float | None, compared: EvaluatorComparison | None) -> str:
     """Format a mean score with its change: ``0.91 (\u22120.04, 95 %: \u22120.07 to \u22120.01)``.
 
     The change and its 95 % interval are those of the checks of both runs. Without a change of at
-    least ``MIN_CHANGE``, both are left out.
+    least ``MIN_CHANGE``, both are left out. An evaluator that evaluates nothing any more has no
+    score: ``skipped``.
     """
+    if compared is not None and (lost := find_lost_status(compared)):
+        return lost
     shown = "-" if score is None else format_score(score)
     if compared is None or compared.before is None or compared.after is None:
         return shown
@@ -72,10 +121,8 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
 
 
 def format_outcome(compared: EvaluatorComparison) -> str:
-    """Format what changed: ``2 worse, 1 better; inconclusive``."""
-    counts = {"worse": len(compared.worse), "better": len(compared.better)}
-    changed = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    return "; ".join(filter(None, (changed, label_outcome(compared))))
+    """Format what changed: ``2 newly failing, 1 fixed; inconclusive``."""
+    return "; ".join(filter(None, (format_groups(compared), label_outcome(compared))))
 
 
 def list_remarks(
@@ -125,44 +172,63 @@ def _list_other_configs(comparison: Comparison) -> Iterator[str]:
             f"the config `{format_path(old)}` of the baseline has the same evaluators and cases as "
             f"`{format_path(new)}`, and was compared with it"
         )
-    classes: dict[str, CheckClasses] = {}
-    for each in comparison.evaluators:
-        classes[each.config] = classes.get(each.config, CheckClasses()) + each.classes
-    gone = [format_path(name) for name, of in classes.items() if of.removed == of.total]
-    come = [format_path(name) for name, of in classes.items() if of.added == of.total]
-    if gone and come:
-        old, new = (
-            ", ".join(f"`{name}`" for name in truncate.truncate_list(names, MAX_NAMES))
-            for names in (gone, come)
-        )
+    gone = [*map(format_path, find_gone_configs(comparison))]
+    come = [*map(format_path, find_new_configs(comparison))]
+    old, new = (
+        ", ".join(f"`{name}`" for name in truncate.truncate_list(names, MAX_NAMES))
+        for names in (gone, come)
+    )
+    if bool(gone) != bool(come):
+        yield f"only {'the baseline' if gone else 'this run'} has checks of {old or new}"
+    elif gone:
         yield (
             f"only the baseline has checks of {old}, and only this run of {new}: was the config "
             "renamed? A renamed one is compared while its evaluators and cases stay the same"
         )
 
 
-def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[str]:
-    """Yield what got worse, and outcomes other than a pass: each reason of too few cases once."""
-    few: dict[str, list[str]] = {}
+def find_gone_configs(comparison: Comparison) -> tuple[str, ...]:
+    """Find the configs of which only the baseline has checks."""
+    of = _count_by_config(comparison)
+    return tuple(name for name, classes in of.items() if classes.removed == classes.total)
+
+
+def find_new_configs(comparison: Comparison) -> tuple[str, ...]:
+    """Find the configs of which only this run has checks."""
+    of = _count_by_config(comparison)
+    return tuple(name for name, classes in of.items() if classes.added == classes.total)
+
+
+def _count_by_config(comparison: Comparison) -> Mapping[str, CheckClasses]:
+    classes: dict[str, CheckClasses] = {}
     for each in comparison.evaluators:
+        classes[each.config] = classes.get(each.config, CheckClasses()) + each.classes
+    return classes
+
+
+def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[str]:
+    """Yield what got worse, and outcomes other than a pass: how many cases a test needs once."""
+    needed: dict[str, None] = {}
+    # The table says which evaluators only one run has.
+    for each in filter(_is_in_both, comparison.evaluators):
         name = format_evaluator(each, comparison)
         if each.outcome == "insufficient-data":
             if label_outcome(each) != UNCHANGED:
-                needed = each.reason.rpartition("; ")[2]
-                few.setdefault(needed, []).append(f"{name} ({format_count(each.groups, 'case')})")
+                needed[each.reason.rpartition("; ")[2]] = None
         elif each.outcome != "pass":
             own = f"{each.evaluator} {describe_outcome(each)}"
             if own not in reasons and f"{each.config}: {own}" not in reasons:
                 yield f"{name} {describe_outcome(each)}"
-    worse = [each for each in comparison.evaluators if each.worse]
-    if worse:
-        counts = [f"{format_evaluator(each, comparison)} {len(each.worse):,}" for each in worse]
-        shares = f": {', '.join(truncate.truncate_list(counts, MAX_NAMES))}"
-        changes = [change for each in worse for change in each.worse]
-        yield f"{describe_worse(changes)}{shares if len(worse) > 1 else ''}"
-    for reason, names in few.items():
-        shown = ", ".join(truncate.truncate_list(names, MAX_NAMES))
-        yield f"too few cases in both runs to test for significance, {reason}: {shown}"
+    worse = [change for each in comparison.evaluators for change in each.worse]
+    if notes := [*list_change_notes(worse)]:
+        yield f"of the checks that passed in the baseline and do not now, {', '.join(notes)}"
+    if needed:
+        yield f"of cases in both runs, {' or '.join(needed)} to test for significance"
+
+
+def _is_in_both(compared: EvaluatorComparison) -> bool:
+    classes = compared.classes
+    return classes.total not in (classes.added, classes.removed)
 
 
 def _list_rescored(comparison: Comparison) -> Iterator[str]:
@@ -191,10 +257,12 @@ def _list_classes(comparison: Comparison) -> Iterator[str]:
     """Yield the number of checks by class: in total, and of evaluators with other than compared."""
     if not comparison.evaluators:
         return
+    whole = (*find_gone_configs(comparison), *find_new_configs(comparison))
     differing = [
         f"{format_evaluator(each, comparison)} {_format_classes(each.classes)}"
         for each in comparison.evaluators
-        if each.classes.total > each.classes.compared + each.classes.not_evaluated
+        if each.config not in whole
+        and each.classes.total > each.classes.compared + each.classes.not_evaluated
     ]
     own = f" ({'; '.join(differing)})" if len(comparison.evaluators) > 1 and differing else ""
     yield f"checks of both runs: {_format_classes(comparison.classes)}{own}"
@@ -210,33 +278,35 @@ def count_by_class(classes: CheckClasses) -> dict[str, int]:
     return {_CLASS_WORDS.get(name, name): count for name, count in asdict(classes).items() if count}
 
 
-def group_worse(comparison: Comparison) -> list[tuple[str, str, list[str]]]:
-    """Group the checks that passed and no longer do.
+def group_changes(comparison: Comparison) -> list[tuple[str, str, str, list[str]]]:
+    """Group the checks that changed.
 
     Returns:
-        Evaluator, change of the score, and the ids of the cases.
+        Name of the group, evaluator, change of the score, and the ids of the cases.
     """
-    cases: dict[tuple[str, str], list[str]] = {}
-    for compared in comparison.evaluators:
-        for each in compared.worse:
-            note = format_note(each)
-            change = f"{describe_change(each)}{note and f'; {note}'}"
-            cases.setdefault((format_evaluator(compared, comparison), change), []).append(each.case)
-    return [(evaluator, change, names) for (evaluator, change), names in cases.items()]
+    cases: dict[tuple[str, str, str], list[str]] = {}
+    for name, read in _GROUPS.items():
+        for compared in comparison.evaluators:
+            evaluator = format_evaluator(compared, comparison)
+            for each in read(compared):
+                note = format_note(each)
+                change = f"{describe_change(each)}{note and f'; {note}'}"
+                cases.setdefault((name, evaluator, change), []).append(each.case)
+    return [(*key, names) for key, names in cases.items()]
 
 
-def count_gone(comparison: Comparison) -> list[str]:
-    """Count the checks that passed and are not evaluated now, by what became of them."""
-    gone = Counter(change.status for each in comparison.evaluators for change in each.worse)
-    return [
-        f"{format_count(gone[status], f'{status} check')} that passed before"
-        for status in ("skipped", "removed")
-        if gone[status]
-    ]
+_GROUPS: Final[dict[str, Callable[[EvaluatorComparison], tuple[CheckChange, ...]]]] = {
+    NEWLY_FAILING: lambda each: each.newly_failing,
+    NO_LONGER_EVALUATED: lambda each: each.no_longer_evaluated,
+    SCORE_FELL: lambda each: each.score_fell,
+    FIXED: lambda each: each.fixed,
+}
 
 
 def describe_change(change: CheckChange) -> str:
-    """Describe the change of a check: ``1 → 0.5``, ``1 → skipped``."""
+    """Describe the change of a check: ``1 → 0.5``, ``1 → skipped``, ``new → 0.5``."""
+    if change.status_before is None:
+        return f"new \N{RIGHTWARDS ARROW} {_format_score(change.after)}"
     if change.status not in SCORED_STATUSES:
         return f"{_format_score(change.before)} \N{RIGHTWARDS ARROW} {change.status}"
     if change.before is None or change.after is None:

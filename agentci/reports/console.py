@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_count, format_score, format_score_pair
+from agentci._util.text.format import format_count, format_score
+from agentci._util.text.suggest import shorten_commit
+from agentci.gate.comparison import list_lost
 from agentci.gate.policy_changes import LOOSER
 from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
@@ -12,16 +14,19 @@ from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_outcome, split_lines
 from agentci.reports.failures import (
+    FALLEN_TITLE,
     LOST_TITLE,
-    MAX_LOWER_SCORES,
+    MAX_FALLEN_SCORES,
     Cause,
     Causes,
     FailedCheck,
+    format_change_line,
+    format_more_skips,
     list_causes,
-    list_lower_scores,
+    list_fallen_scores,
     list_skipped,
 )
-from agentci.reports.first_difference import format_more_differences
+from agentci.reports.first_difference import FirstDifference
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.report_format import (
@@ -57,7 +62,7 @@ COLUMNS = (
 
 
 # Headings of what is not about failures.
-FOLDED: Final = frozenset({"Checks", "Evaluators", "Repeats", "Skipped checks"})
+FOLDED: Final = ("Checks", "Evaluators", "Repeats", "Skipped checks")
 
 
 def render_console(
@@ -87,7 +92,7 @@ def render_console(
     sections = _sections(report, verbose=verbose, colour=colour)
     for heading, lines in [_problems(report, quiet=True)] if quiet else sections:
         body = escape.neutralize_commands("".join(f"  {line}\n" for line in lines))
-        if body and folds and heading in FOLDED:
+        if body and folds and heading.startswith(FOLDED):
             texts.append(render_group(heading, body))
         elif body:
             texts.append(f"{colour_text(heading, _BOLD, colour=colour)}\n{body}")
@@ -98,10 +103,11 @@ def render_console(
 
 
 def _render_decision(report: Report, *, colour: bool) -> str:
-    code = _RED if report.decision.is_failure else _GREEN
+    is_less = report.comparison is not None and bool(list_lost(report.comparison))
+    code = _RED if report.decision.is_failure else _YELLOW if is_less else _GREEN
     first, *others = report.decision.reasons or ("",)
     head = colour_text(format_conclusion(report), code, colour=colour)
-    counts = (format_counts(report), format_spending(report.spending))
+    counts = (format_counts(report), _format_changes(report), format_spending(report.spending))
     lines = (
         *(_line(each) for each in counts if each),
         f"{head}{first and f': {_line(first)}'}",
@@ -110,7 +116,14 @@ def _render_decision(report: Report, *, colour: bool) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-_BOLD, _RED, _GREEN = "1", "1;31", "1;32"
+def _format_changes(report: Report) -> str:
+    comparison = report.comparison
+    if comparison is None:
+        return ""
+    return format_change_line(report, shorten_commit(comparison.commit) or comparison.baseline)
+
+
+_BOLD, _RED, _GREEN, _YELLOW = "1", "1;31", "1;32", "1;33"
 # Of a difference, which is no verdict: what is expected, and what was found.
 _DIFF_COLOURS: Final = {"-": "36", "+": "35"}
 
@@ -132,19 +145,19 @@ def _sections(
         "Errored checks",
         _list_by_reason(filter_by_status(report.results, "errored"), several=several),
     )
-    yield LOST_TITLE, _list_lost(causes)
+    yield LOST_TITLE, _list_lost(causes, colour=colour)
     yield "Evaluators", _render_table(group_by_evaluator(report.results), several=several)
     if report.policy is not None:
         policy = truncate.truncate_list([*list_policy_lines(report.policy)], MAX_ITEMS)
         yield _choose_policy_title(report.policy), map(_line, policy)
-    yield "Score fell, still passing", _list_lower_scores(report)
+    yield FALLEN_TITLE, _list_fallen_scores(report)
     yield (
         "Comparison with the baseline",
         list_comparison(report.comparison, report.decision.reasons),
     )
     yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
     yield (
-        "Skipped checks",
+        f"Skipped checks{format_more_skips(report)}",
         _list_by_reason(list_skipped(report), several=several),
     )
     yield "Warnings", _warnings(report.results)
@@ -204,20 +217,18 @@ def list_comparison(comparison: Comparison | None, reasons: Sequence[str] = ()) 
     if comparison is None:
         return
     if comparison.evaluators:
-        rows = (baseline_text.format_cells(each, comparison) for each in comparison.evaluators)
-        yield from align_columns(
-            [baseline_text.COLUMNS, *(list(map(_cell, row)) for row in rows)], names=1
-        )
+        rows = [baseline_text.COLUMNS, *baseline_text.list_rows(comparison)]
+        yield from align_columns([[*map(_cell, row[:-1]), _line(row[-1])] for row in rows], names=1)
     yield from map(_line, baseline_text.list_remarks(comparison, reasons=reasons))
 
 
-def list_worse(comparison: Comparison) -> Iterator[str]:
-    """Yield the checks that passed and no longer do, by evaluator and change."""
-    worse = [
-        _line(f"worse: {evaluator} {change}: {list_case_names(cases, _cell)}")
-        for evaluator, change, cases in baseline_text.group_worse(comparison)
+def list_changed_checks(comparison: Comparison) -> Iterator[str]:
+    """Yield the checks that changed, by group, evaluator and change."""
+    changed = [
+        _line(f"{group}: {evaluator} {change}: {list_case_names(cases, _cell)}")
+        for group, evaluator, change, cases in baseline_text.group_changes(comparison)
     ]
-    yield from truncate.truncate_list(worse, MAX_ITEMS)
+    yield from truncate.truncate_list(changed, MAX_ITEMS)
 
 
 def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
@@ -233,13 +244,14 @@ def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
     )
 
 
-def _list_lower_scores(report: Report) -> Iterator[str]:
-    found = list_lower_scores(report)
-    for each in found[:MAX_LOWER_SCORES]:
-        name = f"{each.result.case.id} > {each.result.evaluator.name}"
-        yield _line(f"{name}: {format_score_pair(each.before, each.after)}")
-    if len(found) > MAX_LOWER_SCORES:
-        yield truncate.format_omitted(len(found) - MAX_LOWER_SCORES)
+def _list_fallen_scores(report: Report) -> Iterator[str]:
+    found = list_fallen_scores(report)
+    for each in found[:MAX_FALLEN_SCORES]:
+        yield _line(
+            f"{each.change.case} > {each.evaluator}: {baseline_text.describe_change(each.change)}"
+        )
+    if len(found) > MAX_FALLEN_SCORES:
+        yield truncate.format_omitted(len(found) - MAX_FALLEN_SCORES)
 
 
 def _list_failed(causes: Causes, *, colour: bool) -> Iterator[str]:
@@ -269,14 +281,22 @@ def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
     if difference is not None:
         # Calls that a check shows are complete there.
         shown = any(each.shows_calls for each in cause.checks)
-        for label, lines in difference.list_parts(with_calls=not shown):
-            yield f"  {label}:"
-            yield from (f"    {_colour_line(line, colour=colour)}" for line in lines)
-        more = difference.more_answers + (0 if shown else difference.more_calls)
-        if more:
-            yield f"  {format_more_differences(more)}"
+        yield from _list_difference(difference, colour=colour, with_calls=not shown)
     if others := cause.format_others(_cell):
         yield f"  {others}"
+
+
+def _list_difference(
+    difference: FirstDifference, *, colour: bool, with_calls: bool = True
+) -> Iterator[str]:
+    # What its checks found says which turns are missing.
+    if difference.is_same:
+        yield f"  {difference.format_head()}"
+    for label, lines in difference.list_parts(with_calls=with_calls):
+        yield f"  {label}:"
+        yield from (f"    {_colour_line(line, colour=colour)}" for line in lines)
+    if more := difference.format_more(with_calls=with_calls):
+        yield f"  {more}"
 
 
 def _list_check(check: FailedCheck, *, colour: bool) -> Iterator[str]:
@@ -300,14 +320,17 @@ def _colour_line(line: str, *, colour: bool) -> str:
     return colour_text(_line(line), code, colour=bool(code))
 
 
-def _list_lost(causes: Causes) -> Iterator[str]:
+def _list_lost(causes: Causes, *, colour: bool) -> Iterator[str]:
     """Yield the checks that passed in the baseline and are not evaluated any more."""
-    lines = [
-        _line(f"{each.evaluator} {each.change}: {list_case_names(each.cases, _cell)}")
-        + (f" ({_line(each.reason)})" if each.reason else "")
-        for each in causes.lost
-    ]
-    yield from truncate.truncate_list(lines, MAX_ITEMS)
+    for each in causes.lost[:MAX_ITEMS]:
+        reason = f" ({_line(each.reason)})" if each.reason else ""
+        yield _line(f"{each.evaluator} {each.change}: {each.format_cases(_cell)}") + reason
+        if each.changed:
+            yield f"  {each.format_changed(_cell)}"
+        if each.difference is not None:
+            yield from _list_difference(each.difference, colour=colour)
+    if len(causes.lost) > MAX_ITEMS:
+        yield truncate.format_omitted(len(causes.lost) - MAX_ITEMS)
 
 
 def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_score
+from agentci.gate.comparison import NEWLY_FAILING, NO_LONGER_EVALUATED, list_changes
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
 from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes, rank_problem
@@ -18,19 +19,21 @@ from agentci.reports.check_text import (
     split_lines,
 )
 from agentci.reports.comparison import (
-    MIN_CHANGE,
-    count_gone,
     describe_change,
+    find_gone_configs,
     format_evaluator,
     format_note,
+    format_whole_config,
 )
 from agentci.reports.contents import show_case
-from agentci.reports.first_difference import FirstDifference, find_first_difference
-from agentci.reports.report_format import list_case_names
+from agentci.reports.first_difference import FirstDifference, Reference, find_first_difference
+from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_case_names
 from agentci.reports.tool_calls import find_unmatched_turns
 
-LOST_TITLE: Final = "Passed in the baseline, not evaluated now"
-MAX_LOWER_SCORES: Final = 5
+NEW_TITLE: Final = "New failures"
+LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
+FALLEN_TITLE: Final = "Score fell, still passing"
+MAX_FALLEN_SCORES: Final = 5
 
 # Config, evaluator and case.
 _CheckKey: TypeAlias = tuple[str, str, str]
@@ -93,29 +96,56 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 
 class LostChecks(Struct, frozen=True, kw_only=True):
-    """Checks of one evaluator that passed in the baseline and are skipped or removed now.
+    """Checks of one evaluator, or of a config that is gone, that are no longer evaluated.
 
     Attributes:
         change: ``1 → skipped``.
-        reason: why they are skipped; empty for removed ones.
+        reason: why they are skipped; empty for others.
+        checks: their number.
         cases: ids.
+        changed: those of them whose answer changed, if no earlier checks have them.
+        difference: of the first of these.
     """
 
     evaluator: str
     change: str
     reason: str
+    checks: int
     cases: tuple[str, ...]
+    changed: tuple[str, ...]
+    difference: FirstDifference | None
+
+    def format_cases(self, write: Callable[[str], str]) -> str:
+        """Format ``a, b``, or ``20 checks: a, b, c, d, e, … and 15 more``.
+
+        Args:
+            write: escapes the id of a case.
+        """
+        names = list_case_names(self.cases, write)
+        is_counted = self.checks == len(self.cases) <= MAX_NAMES
+        return names if is_counted else f"{format_count(self.checks, 'check')}: {names}"
+
+    def format_changed(self, write: Callable[[str], str]) -> str:
+        """Format ``2 of these cases have a changed answer: a, b``; empty for none."""
+        if not self.changed:
+            return ""
+        verb = "has" if len(self.changed) == 1 else "have"
+        names = list_case_names(self.changed, write)
+        return f"{len(self.changed):,} of these cases {verb} a changed answer: {names}"
 
 
 class Causes(Struct, frozen=True, kw_only=True):
     """What got worse, and what still fails as in the baseline.
 
     Attributes:
+        changes: of the checks that do not pass now.
+        is_new: whether a failed check did not fail in the baseline.
         new, known: cases by cause, the most first; in each, the worst case first.
     """
 
     report: Report
-    worse: Mapping[_CheckKey, CheckChange]
+    changes: Mapping[_CheckKey, CheckChange]
+    is_new: Callable[[CheckResult], bool]
     new: tuple[Sequence[CaseOutcome], ...]
     known: tuple[Sequence[CaseOutcome], ...]
     lost: tuple[LostChecks, ...]
@@ -123,20 +153,21 @@ class Causes(Struct, frozen=True, kw_only=True):
     def describe(self, group: Sequence[CaseOutcome]) -> Cause:
         """Describe the worst case of a cause."""
         case, *others = group
-        difference = find_first_difference(show_case(self.report, case.results).content)
+        failed = [each for each in case.problems if each.status == "failed"]
+        reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
+        difference = find_first_difference(show_case(self.report, case.results).content, reference)
         return Cause(
             case=case,
             others=tuple(each.summary.id for each in others),
             checks=tuple(
                 self._describe_check(each, quotes=difference is None)
-                for each in case.problems
-                if each.status == "failed"
+                for each in sorted(failed, key=self.is_new, reverse=True)
             ),
             difference=difference,
         )
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
-        change = self.worse.get(_make_key(result))
+        change = self.changes.get(_make_key(result))
         reason = truncate.join_first_and_last(split_lines(format_reason(result)))
         judgement, threshold = result.judgement, result.evaluator.threshold
         return FailedCheck(
@@ -161,24 +192,37 @@ class Causes(Struct, frozen=True, kw_only=True):
 def list_causes(report: Report) -> Causes:
     """Group failed cases by cause, and checks that are not evaluated any more by reason.
 
-    A case that fails as in the baseline is new if one of its checks passed there by the evaluators
-    of that time.
+    A case is new if any of its checks is newly failing.
     """
-    worse = _find_worse(report)
+    is_new = _make_novelty_test(report)
     new: list[CaseOutcome] = []
     known: list[CaseOutcome] = []
     for case in list_case_outcomes(report):
         failed = [each for each in case.results if each.status == "failed"]
         if failed:
-            got_worse = any(_make_key(each) in worse for each in failed)
-            (known if case.state == "still_failing" and not got_worse else new).append(case)
+            (new if any(map(is_new, failed)) else known).append(case)
     return Causes(
         report=report,
-        worse=worse,
+        changes=_find_changes(report),
+        is_new=is_new,
         new=tuple(_group_by_cause(new)),
         known=tuple(_group_by_cause(known)),
         lost=tuple(_list_lost(report)),
     )
+
+
+def _make_novelty_test(report: Report) -> Callable[[CheckResult], bool]:
+    """Make a test whether a failed check is newly failing, as all failed ones without a baseline.
+
+    One that passed there by the evaluators of that time is, too.
+    """
+    changes = _find_changes(report)
+
+    def is_new(result: CheckResult) -> bool:
+        before = report.baseline.get(result.id)
+        return before is None or before.status != "failed" or _make_key(result) in changes
+
+    return is_new
 
 
 def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
@@ -205,32 +249,56 @@ def _make_key(result: CheckResult) -> _CheckKey:
     return result.config, result.evaluator.name, result.case.id
 
 
-def _find_worse(report: Report) -> Mapping[_CheckKey, CheckChange]:
+def _find_changes(report: Report) -> Mapping[_CheckKey, CheckChange]:
     compared = report.comparison.evaluators if report.comparison else ()
     return {
         (each.config, each.evaluator, change.case): change
         for each in compared
-        for change in each.worse
+        for change in (*each.newly_failing, *each.no_longer_evaluated)
     }
 
 
 def _list_lost(report: Report) -> Iterator[LostChecks]:
-    if report.comparison is None:
+    """Yield the checks that are no longer evaluated; those of a config that is gone together.
+
+    Errored ones have a list of their own.
+    """
+    comparison = report.comparison
+    if comparison is None:
         return
-    skipped = {_make_key(each): each for each in report.results if each.status == "skipped"}
+    gone = find_gone_configs(comparison)
+    results = {_make_key(each): each for each in report.results}
     groups: dict[tuple[str, str, str], list[CheckChange]] = {}
-    for compared in report.comparison.evaluators:
-        name = format_evaluator(compared, report.comparison)
-        for change in compared.worse:
-            if change.status in ("skipped", "removed"):
-                result = skipped.get((compared.config, compared.evaluator, change.case))
-                reason = "" if result is None else format_headline(result)
-                groups.setdefault((name, change.status, reason), []).append(change)
+    for compared in comparison.evaluators:
+        name = format_evaluator(compared, comparison)
+        if compared.config in gone:
+            own = [each for each in comparison.evaluators if each.config == compared.config]
+            name = format_whole_config(own)
+        for change in compared.no_longer_evaluated:
+            if change.status == "errored":
+                continue
+            result = results.get((compared.config, compared.evaluator, change.case))
+            reason = "" if result is None else format_headline(result)
+            groups.setdefault((name, change.status, reason), []).append(change)
+    changed = {
+        each.summary.id: each for each in list_case_outcomes(report) if each.answer_changed is True
+    }
     for (evaluator, _, reason), changes in groups.items():
-        cases = tuple(each.case for each in changes)
+        cases = tuple(dict.fromkeys(each.case for each in changes))
+        found = [changed.pop(each) for each in cases if each in changed]
         yield LostChecks(
-            evaluator=evaluator, change=_describe_changes(changes), reason=reason, cases=cases
+            evaluator=evaluator,
+            change=_describe_changes(changes),
+            reason=reason,
+            checks=len(changes),
+            cases=cases,
+            changed=tuple(each.summary.id for each in found),
+            difference=_find_difference(report, found[0]) if found else None,
         )
+
+
+def _find_difference(report: Report, case: CaseOutcome) -> FirstDifference | None:
+    return find_first_difference(show_case(report, case.results).content, "baseline")
 
 
 def _describe_changes(changes: Sequence[CheckChange]) -> str:
@@ -245,55 +313,69 @@ def _describe_changes(changes: Sequence[CheckChange]) -> str:
 
 def list_skipped(report: Report) -> tuple[CheckResult, ...]:
     """List the skipped checks without those that ``list_causes`` has as lost."""
-    worse = _find_worse(report)
+    changes = _find_changes(report)
     return tuple(
-        each for each in report.results if each.status == "skipped" and _make_key(each) not in worse
+        each
+        for each in report.results
+        if each.status == "skipped" and _make_key(each) not in changes
     )
 
 
 def format_changes(report: Report) -> tuple[str, ...]:
-    """Format how many cases changed: ``2 new failures``, ``1 fixed``, ``3 changed answers``.
+    """Format how many checks changed: ``2 newly failing``, ``1 fixed``, and of cases the answers.
 
-    New failures come first. Checks that passed and are skipped or removed now are counted beside
-    the cases. Empty without a baseline, or if nothing changed.
+    What got worse comes first. Empty without a baseline, or if nothing changed.
     """
-    if not report.baseline:
+    if report.comparison is None or report.comparison.no_baseline:
         return ()
-    outcomes, causes = list_case_outcomes(report), list_causes(report)
-    new = sum(case.state != "error" for group in causes.new for case in group)
-    states = [each.state for each in outcomes]
-    counts = [
-        (new, "new failure", "new failures"),
-        (states.count("error"), "error", "errors"),
-        (sum(map(len, causes.known)), "still failing", "still failing"),
-        (states.count("fixed"), "fixed", "fixed"),
-        (
-            sum(each.answer_changed is True for each in outcomes),
-            "changed answer",
-            "changed answers",
-        ),
+    is_new = _make_novelty_test(report)
+    known = sum(each.status == "failed" and not is_new(each) for each in report.results)
+    changed = sum(each.answer_changed is True for each in list_case_outcomes(report))
+    return (
+        *(f"{count:,} {label}" for _, count, label in list_changes(report.comparison.evaluators)),
+        *([f"{known:,} still failing"] if known else []),
+        *([f"{format_count(changed, 'case')} with a changed answer"] if changed else []),
+    )
+
+
+def format_change_line(report: Report, baseline: str, *, bold: str = "") -> str:
+    """Format ``Checks against the baseline BASELINE: 2 newly failing, 1 fixed``; or nothing.
+
+    Args:
+        baseline: its name, as the report format shows it.
+        bold: is put around what got worse.
+    """
+    if report.comparison is None or report.comparison.no_baseline:
+        return ""
+    worse = (f" {NEWLY_FAILING}", f" {NO_LONGER_EVALUATED}")
+    shown = [
+        f"{bold}{each}{bold}" if any(name in each for name in worse) else each
+        for each in format_changes(report)
     ]
-    texts = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
-    return (*texts, *(count_gone(report.comparison) if report.comparison else ()))
+    return f"Checks against the baseline {baseline}: {', '.join(shown) or 'no change'}"
 
 
-class LowerScore(Struct, frozen=True):
+class FallenScore(Struct, frozen=True):
     """A check that passes as in the baseline, with a lower score."""
 
-    result: CheckResult
-    before: float
-    after: float
+    evaluator: str
+    change: CheckChange
 
 
-def list_lower_scores(report: Report) -> list[LowerScore]:
+def list_fallen_scores(report: Report) -> list[FallenScore]:
     """List the checks whose score fell although they still pass: largest drop first."""
-    found: list[LowerScore] = []
-    for result in report.results if report.baseline else ():
-        before, after = report.baseline.get(result.id), result.score
-        if before is None or {result.status, before.status} != {"passed"}:
-            continue
-        if before.score is None or after is None or result.evaluator.better == "lower":
-            continue
-        if before.score - after >= MIN_CHANGE:
-            found.append(LowerScore(result, before.score, after))
-    return sorted(found, key=lambda each: each.after - each.before)
+    if report.comparison is None:
+        return []
+    found = [
+        FallenScore(format_evaluator(compared, report.comparison), change)
+        for compared in report.comparison.evaluators
+        for change in compared.score_fell
+    ]
+    return sorted(found, key=lambda each: (each.change.after or 0.0) - (each.change.before or 0.0))
+
+
+def format_more_skips(report: Report) -> str:
+    """Format that skipped checks which passed in the baseline are in another list; or nothing."""
+    found = filter_by_status(report.results, "skipped")
+    lost = len(found) - len(list_skipped(report))
+    return f", and {lost:,} that passed in the baseline" if lost else ""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from textwrap import wrap
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -17,13 +17,16 @@ from agentci.model.result import (
     RunContent,
     TurnContent,
 )
-from agentci.model.values import Json
+from agentci.model.values import Json, replace
 from agentci.reports.tool_calls import ToolCallRow, compare_calls, list_sides
 
 WIDTH: Final = 88
 MAX_CHARACTERS: Final = 2 * WIDTH
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+Reference: TypeAlias = Literal["expected", "baseline"]
 
 
 class TurnDifference(Struct, frozen=True, kw_only=True):
@@ -34,19 +37,16 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
 
     Attributes:
         turn: counted from 1.
-        reference: what the run is compared with; the baseline without an eval case.
         lines: of a call, or of the answer from the first sentence on that differs.
         shown: how many calls they are of.
         total: how many calls differ in the turn.
-        is_new: whether the turn is not as in the baseline.
     """
 
     turn: int
-    reference: Literal["expected", "baseline"]
+    reference: Reference
     lines: tuple[str, ...]
     shown: int = 1
     total: int = 1
-    is_new: bool = True
 
     def describe(self, what: str) -> str:
         """Describe what the lines are of: ``answer of turn 1 (- expected, + actual)``."""
@@ -57,11 +57,10 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
 class FirstDifference(Struct, frozen=True, kw_only=True):
     """What differs first in a run, and how much more does.
 
-    What is as in the baseline did not make the run worse: it is shown only if all of it is.
-
     Attributes:
         missing_turns: turns that the run lacks, counted from 1.
         more_calls, more_answers: how many more differ, in the turns that the run has.
+        is_same: whether the run is as in the baseline, so that it is compared with the eval case.
     """
 
     missing_turns: tuple[int, ...]
@@ -69,6 +68,7 @@ class FirstDifference(Struct, frozen=True, kw_only=True):
     answer: TurnDifference | None
     more_calls: int
     more_answers: int
+    is_same: bool = False
 
     def list_parts(self, *, with_calls: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the tool calls, then the answer, each with its label; parts without lines not."""
@@ -83,55 +83,68 @@ class FirstDifference(Struct, frozen=True, kw_only=True):
         some = len(self.missing_turns) > 1
         return f"turn{'s' * some} {numbers} {'are' if some else 'is'} missing" if numbers else ""
 
+    def format_head(self) -> str:
+        """Format whether the run is as in the baseline, and which turns are missing; or nothing."""
+        same = "the same calls and answers as in the baseline" if self.is_same else ""
+        return "; ".join(filter(None, (same, self.format_missing_turns())))
+
+    def format_more(self, *, with_calls: bool = True) -> str:
+        """Format ``and 2 more differences``; "" for none."""
+        return format_more_differences(self.more_answers + (self.more_calls if with_calls else 0))
+
 
 def format_more_differences(count: int) -> str:
     """Format ``and 2 more differences``; "" for none."""
     return f"and {format_count(count, 'more difference')}" if count else ""
 
 
-def find_first_difference(content: RunContent) -> FirstDifference | None:
+def find_first_difference(content: RunContent, reference: Reference) -> FirstDifference | None:
     """Find the first calls and the first answer that differ from the eval case or the baseline.
 
     None if nothing differs, or if there is nothing to compare with.
+
+    Args:
+        reference: what a turn is compared with if it has both. A run that is as in the baseline is
+            compared with the eval case.
     """
+    if reference == "expected" or all(turn.baseline is None for turn in content.turns):
+        return _find_differences(content, "expected")
+    if found := _find_differences(content, "baseline"):
+        return found
+    found = _find_differences(content, "expected")
+    return found and replace(found, is_same=True)
+
+
+def _find_differences(content: RunContent, reference: Reference) -> FirstDifference | None:
     calls: list[TurnDifference] = []
     answers: list[TurnDifference] = []
     missing: list[int] = []
     for number, turn in enumerate(content.turns, start=1):
+        own = _choose_reference(turn, reference)
         if turn.missing:
-            missing.append(number)
+            # One that the baseline lacks, too, is no difference to it.
+            missing += [number] if own == reference else []
             continue
-        rows, texts = _compare_turn(turn)
-        reference: Literal["expected", "baseline"] = (
-            "expected" if _has_expectation(turn) else "baseline"
-        )
+        rows, texts = _compare_turn(turn, own)
         if rows:
             shown = rows[: 2 if _is_replacement(rows) else 1]
             calls.append(
                 TurnDifference(
                     turn=number,
-                    reference=reference,
-                    lines=tuple(line for row in shown for line in _format_row(row)),
+                    reference=own,
+                    lines=tuple(line for row in shown for line in _format_row(row, own)),
                     shown=len(shown),
                     total=len(rows),
-                    is_new=not _has_calls_of_baseline(turn),
                 )
             )
         if texts:
-            answers.append(
-                TurnDifference(
-                    turn=number,
-                    reference=reference,
-                    lines=tuple(_format_answers(*texts)),
-                    is_new=not _has_answer_of_baseline(turn),
-                )
-            )
+            lines = tuple(_format_answers(*texts))
+            answers.append(TurnDifference(turn=number, reference=own, lines=lines))
     if not (missing or calls or answers):
         return None
-    lost = (turn.missing and turn.baseline is not None for turn in content.turns)
-    is_any_new = any(lost) or any(each.is_new for each in (*calls, *answers))
-    first = _choose(calls, is_any_new=is_any_new)
-    answer = _choose(answers, is_any_new=is_any_new, turn=0 if first is None else first.turn)
+    first = calls[0] if calls else None
+    same = (each for each in answers if first is not None and each.turn == first.turn)
+    answer = next(same, answers[0] if answers else None)
     return FirstDifference(
         missing_turns=tuple(missing),
         calls=first,
@@ -141,13 +154,12 @@ def find_first_difference(content: RunContent) -> FirstDifference | None:
     )
 
 
-def _choose(
-    found: Sequence[TurnDifference], *, is_any_new: bool, turn: int = 0
-) -> TurnDifference | None:
-    """Choose the difference of ``turn``, else the first; only new ones where there are any."""
-    candidates = [each for each in found if each.is_new or not is_any_new]
-    same = (each for each in candidates if each.turn == turn)
-    return next(same, candidates[0] if candidates else None)
+def _choose_reference(turn: TurnContent, wanted: Reference) -> Reference:
+    """Choose what a turn has of the eval case and the baseline, and ``wanted`` if it has both."""
+    has_expectation = turn.expected_calls is not None or turn.expected_answer is not None
+    if turn.baseline is None:
+        return "expected"
+    return wanted if has_expectation else "baseline"
 
 
 def _is_replacement(rows: Sequence[ToolCallRow]) -> bool:
@@ -156,30 +168,12 @@ def _is_replacement(rows: Sequence[ToolCallRow]) -> bool:
     return sorted(sides) == [(False, True), (True, False)]
 
 
-def _has_calls_of_baseline(turn: TurnContent) -> bool:
-    """Return whether the calls are those of the baseline; False if it is not known."""
-    before = turn.baseline
-    if isinstance(before, BaselineTurn):
-        return not _compare_calls(before.calls, turn.calls)
-    return before == "same"
-
-
-def _has_answer_of_baseline(turn: TurnContent) -> bool:
-    """Return whether the answer is that of the baseline; False if it is not known."""
-    before = turn.baseline
-    return before.answer == turn.answer if isinstance(before, BaselineTurn) else before == "same"
-
-
-def _has_expectation(turn: TurnContent) -> bool:
-    return turn.expected_calls is not None or turn.expected_answer is not None
-
-
 def _compare_turn(
-    turn: TurnContent,
+    turn: TurnContent, reference: Reference
 ) -> tuple[Sequence[ToolCallRow], tuple[str, str | None] | None]:
     """Return the calls that differ, and both answers if they do."""
     before = turn.baseline
-    if _has_expectation(turn):
+    if reference == "expected":
         calls, answer = turn.expected_calls, turn.expected_answer
     elif isinstance(before, BaselineTurn):
         calls, answer = before.calls, before.answer
@@ -211,10 +205,11 @@ def _read_calls(calls: Sequence[ExpectedCall | CallContent]) -> list[tuple[str, 
     return [(call.name, call.arguments) for call in calls]
 
 
-def _format_row(row: ToolCallRow) -> Iterator[str]:
+def _format_row(row: ToolCallRow, reference: Reference) -> Iterator[str]:
     if row.mark == "moved":
         order = "later" if row.expected else "earlier"
-        yield from _format("!", f"{row.expected or row.actual} was called {order} than expected")
+        than = "expected" if reference == "expected" else "in the baseline"
+        yield from _format("!", f"{row.expected or row.actual} was called {order} than {than}")
     else:
         for sign, _, call in (line.partition(" ") for line in list_sides(row)):
             yield from _format(sign, call)

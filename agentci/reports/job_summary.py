@@ -25,6 +25,7 @@ from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits, report_format, sections
 from agentci.reports.check_text import format_outcome, format_reason, low_scoring_turns
+from agentci.reports.comparison import find_compared
 from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
 from agentci.reports.run_metrics import format_metrics, summarize_metrics
@@ -111,7 +112,7 @@ def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
         yield f'"{name} ({seen[name]})"' if seen[name] > 1 or not name else f'"{name}"'
 
 
-_RULER = ["---", *["--:"] * (len(baseline_text.COLUMNS) - 2), "---"]
+_RULER = ["---", "--:", "--:", "--:", "---", "---"]
 
 
 def make_baseline_section(comparison: Comparison, reasons: Sequence[str]) -> sections.Section:
@@ -137,7 +138,7 @@ def make_baseline_section(comparison: Comparison, reasons: Sequence[str]) -> sec
 def _table(comparison: Comparison) -> str:
     if not comparison.evaluators:
         return ""
-    rows = (baseline_text.format_cells(compared, comparison) for compared in comparison.evaluators)
+    rows = baseline_text.list_rows(comparison)
     body = "".join(
         markdown_row([markdown_code(name), *map(markdown_prose, others)]) for name, *others in rows
     )
@@ -243,7 +244,9 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
         """Yield Markdown; the last line counts what is omitted."""
         head = sections.render_heading(report)
         if report.results:
-            head += sections.render_counts(report, report_format.format_counts(report))
+            head += sections.render_counts(
+                report, report_format.format_counts(report), report.run.url
+            )
         if spending := markdown_prose(report_format.format_spending(report.spending)):
             head += f"{spending}\n\n"
         footer = _render_footer(report, self.report_url)
@@ -279,7 +282,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         total=0,
         share=0.01,
     )
-    yield sections.make_lower_scores_section(report, report_url)
+    yield sections.make_fallen_scores_section(report, report_url)
     if report.comparison is not None:
         yield make_baseline_section(report.comparison, report.decision.reasons)
     yield sections.make_notes_section(report)
@@ -304,25 +307,23 @@ def _evaluators(report: Report) -> sections.Section:
         name="evaluators",
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
-        blocks=(
-            _render_row(each, several=several, gate_failed=report.decision.is_failure)
-            for each in found
-        ),
+        blocks=(_render_row(each, report, several=several) for each in found),
         total=len(found),
         max_items=MAX_EVALUATORS,
         share=0.2,
     )
 
 
-def _render_row(checks: report_format.EvaluatorChecks, *, several: bool, gate_failed: bool) -> str:
+def _render_row(checks: report_format.EvaluatorChecks, report: Report, *, several: bool) -> str:
     totals, result, stats = checks.totals, checks.representative, checks.stats
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
+    compared = find_compared(report.comparison, result.config, result.evaluator.name)
     name = (
         f"{markdown_code(result.evaluator.name)}"
         f"{'' if result.evaluator.required else ' (advisory)'}"
     )
     cells = [
-        f"{sections.choose_icon(checks, gate_failed=gate_failed)} {name}",
+        f"{sections.choose_icon(checks, report, compared)} {name}",
         *(f"{each:,}" for each in counts),
         format_pass_rate(stats),
         format_mean_score(totals.score, stats),

@@ -548,11 +548,12 @@ class CheckClassesJson(_Json):
 
 
 class ChangeJson(_Json):
-    """A check that passed in one run and did not in the other, with its scores."""
+    """A check that is not as in the baseline, with its scores."""
 
     case: str
     before: float | None
     after: float | None
+    status_before: Annotated[Status | None, _about("In the baseline; null if it lacks the check.")]
     status: Annotated[ChangedStatus, _about("In this run.")]
     check_class: Annotated[CheckClass, _about("Its class in `classes`.")]
     fails_before: Annotated[
@@ -570,12 +571,21 @@ class EvaluatorComparisonJson(_Json):
     classes: CheckClassesJson
     pairs: Annotated[Count, _about("Number of checks that take part in the test.")]
     before: Annotated[float | None, _about("Their mean score in the baseline.")]
-    after: Annotated[float | None, _about("Their mean score in this run.")]
-    worse: Annotated[
-        tuple[ChangeJson, ...],
-        _about("Checks that passed in the baseline and do not pass now, of any class."),
+    after: Annotated[
+        float | None, _about("Their mean score in this run; null if it evaluated none of them.")
     ]
-    better: Annotated[tuple[ChangeJson, ...], _about("Compared checks that failed and now pass.")]
+    newly_failing: Annotated[
+        tuple[ChangeJson, ...], _about("Checks that fail now, and did not in the baseline.")
+    ]
+    no_longer_evaluated: Annotated[
+        tuple[ChangeJson, ...],
+        _about("Checks that passed in the baseline, and errored, were skipped or are removed now."),
+    ]
+    score_fell: Annotated[
+        tuple[ChangeJson, ...],
+        _about("Checks that pass in both runs, with a score that is at least 0.05 lower now."),
+    ]
+    fixed: Annotated[tuple[ChangeJson, ...], _about("Compared checks that failed and now pass.")]
     p_value: Annotated[
         float | None,
         _about(
@@ -609,6 +619,7 @@ class ComparisonJson(_Json):
         str, _about("Why there are no results to compare with; empty if there are.")
     ]
     commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
+    url: Annotated[str, _about("Page of the workflow run that made it; empty if unknown.")]
     stale: Annotated[
         str,
         _about("Why the baseline may be of another commit than required; else empty."),

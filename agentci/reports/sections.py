@@ -1,5 +1,6 @@
 """Markdown sections that the job summary and the pull request comment share."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from sys import maxsize
@@ -10,23 +11,30 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
-from agentci._util.text.format import format_count, format_score_pair
+from agentci._util.text.format import format_count
+from agentci._util.text.suggest import shorten_commit
+from agentci.gate.comparison import fails_gate, list_lost
+from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
 from agentci.model.values import Problem, replace
-from agentci.reports.case_outcomes import list_case_outcomes
+from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import MAX_REASON, format_requirement
+from agentci.reports.comparison import describe_change
 from agentci.reports.failures import (
+    FALLEN_TITLE,
     LOST_TITLE,
-    MAX_LOWER_SCORES,
-    Cause,
+    MAX_FALLEN_SCORES,
+    NEW_TITLE,
+    Causes,
     FailedCheck,
     LostChecks,
-    format_changes,
+    format_change_line,
+    format_more_skips,
     list_causes,
-    list_lower_scores,
+    list_fallen_scores,
     list_skipped,
 )
-from agentci.reports.first_difference import FirstDifference, format_more_differences
+from agentci.reports.first_difference import FirstDifference
 from agentci.reports.report_format import (
     EvaluatorChecks,
     Verdict,
@@ -140,6 +148,7 @@ def fold_section(section: Section, summary: str) -> Section:
     return replace(section, title=title, end=f"{section.end}</details>\n\n")
 
 
+WARNING: Final = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
 _ICONS: dict[Verdict, str] = {
     "passed": "\N{WHITE HEAVY CHECK MARK}",
     "partial": "\N{WHITE HEAVY CHECK MARK}",
@@ -151,7 +160,10 @@ _ICONS: dict[Verdict, str] = {
 
 def render_heading(report: Report) -> str:
     """Render the verdict and its main reason as a heading."""
-    return f"## {_ICONS[get_verdict(report.decision)]} {markdown_prose(format_title(report))}\n\n"
+    verdict = get_verdict(report.decision)
+    is_less = verdict == "passed" and report.comparison is not None and list_lost(report.comparison)
+    icon = WARNING if is_less else _ICONS[verdict]
+    return f"## {icon} {markdown_prose(format_title(report))}\n\n"
 
 
 def make_notes_section(report: Report) -> Section:
@@ -178,28 +190,45 @@ def make_reasons_section(report: Report) -> Section:
     )
 
 
-WARNING = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+CROSS: Final = "\N{CROSS MARK}"
 
 
-def choose_icon(checks: EvaluatorChecks, *, gate_failed: bool, is_worse: bool = False) -> str:
-    """Choose the icon of an evaluator.
+def choose_icon(
+    checks: EvaluatorChecks, report: Report, compared: EvaluatorComparison | None = None
+) -> str:
+    """Choose the icon of an evaluator: a cross if it is required and failed the gate.
 
-    Failures of an advisory evaluator, or in a run that passed, get a warning sign, not a cross.
-
-    Args:
-        is_worse: whether any of its checks passed in the baseline and does not pass now.
+    Other failures, and checks that passed in the baseline and do not now, get a warning sign.
     """
-    if checks.totals.failed or checks.totals.errored:
-        failing = checks.representative.evaluator.required and gate_failed
-        return "\N{CROSS MARK}" if failing else WARNING
-    if is_worse:
+    totals, result = checks.totals, checks.representative
+    is_failing = bool(totals.failed or totals.errored)
+    policy = _find_policy(report, result.config)
+    thresholds = policy.evaluators.get(result.evaluator.name, policy.overall)
+    is_empty = thresholds.on_empty == "fail" and all(
+        each.status == "skipped" and not each.unavailable for each in checks.results
+    )
+    is_worse = compared is not None and fails_gate(compared, policy)
+    can_fail = result.evaluator.required and report.decision.is_failure
+    if can_fail and (is_failing or is_empty or is_worse):
+        return CROSS
+    if is_failing or (compared is not None and compared.worse):
         return WARNING
-    return "\N{WHITE HEAVY CHECK MARK}" if checks.totals.passed else "\N{HEAVY MINUS SIGN}"
+    return "\N{WHITE HEAVY CHECK MARK}" if totals.passed else "\N{HEAVY MINUS SIGN}"
+
+
+def choose_removed_icon(compared: EvaluatorComparison, report: Report) -> str:
+    """Choose the icon of an evaluator that only the baseline has."""
+    fails = fails_gate(compared, _find_policy(report, compared.config))
+    return CROSS if fails and report.decision.is_failure else WARNING
+
+
+def _find_policy(report: Report, config: str) -> GatePolicy:
+    return next((each.policy for each in report.gates if each.config == config), GatePolicy())
 
 
 def format_evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
     """Format an evaluator's name, with its config where there are several."""
-    suffix = f" of {markdown_code(format_path(config))}" if several else ""
+    suffix = f" ({markdown_code(format_path(config))})" if several else ""
     return f"{markdown_code(evaluator)}{suffix}"
 
 
@@ -228,16 +257,32 @@ MAX_CASES: Final = 20
 MAX_CHECKS: Final = 3
 
 
-def render_counts(report: Report, counts: str) -> str:
-    """Render on one line how many cases changed, and how the checks ended."""
-    first, *others = format_changes(report) or ("",)
-    changes = ""
-    if first:
-        first = f"**{first}**" if "new failure" in first else first
-        changes = f"Against the baseline: {', '.join([first, *others])}. "
-    elif report.baseline:
-        changes = "No case changed against the baseline. "
-    return f"{changes}{counts}\n\n"
+def render_counts(report: Report, counts: str, run_url: str) -> str:
+    """Render how the checks ended, and on a second line how many changed.
+
+    Args:
+        run_url: as in ``format_baseline``.
+    """
+    comparison = report.comparison
+    baseline = "" if comparison is None else format_baseline(comparison, run_url)
+    changes = format_change_line(report, baseline, bold="**")
+    return f"{counts}<br>\n{changes}\n\n" if changes else f"{counts}\n\n"
+
+
+def format_baseline(comparison: Comparison, run_url: str) -> str:
+    """Format the commit of the baseline, or its name, linked to its run if that is known.
+
+    Args:
+        run_url: of this run. A report may be of a fork: only runs of the same repository are
+            linked.
+    """
+    name = markdown_code(shorten_commit(comparison.commit) or comparison.baseline)
+    found = [_RUN_URL.match(url) for url in (comparison.url, run_url)]
+    runs = [each[1] for each in found if each is not None]
+    return f"[{name}]({comparison.url})" if len(runs) == len({*runs}) + 1 else name
+
+
+_RUN_URL: Final = re.compile(r"(https?://.+/actions/runs/)[0-9]+\Z")
 
 
 def make_case_url(report_url: str, case: str) -> str:
@@ -262,26 +307,27 @@ def make_failure_sections(
         report_url: of ``report.html``, to link cases; empty if it is not known.
     """
     causes = list_causes(report)
-    title = "### New failures\n\n" if report.baseline else "### Failures\n\n"
-    first = [_render_cause(causes.describe(group), report_url) for group in causes.new[:unfolded]]
+    title = f"### {NEW_TITLE if report.baseline else 'Failures'}\n\n"
+    first = [_render_cause(causes, group, report_url) for group in causes.new[:unfolded]]
     ends = [*accumulate(text.count("\n") for text in first)]
     shown = max(1, sum(end <= max_lines for end in ends))
     yield _make_cases(first[:shown], len(first[:shown]), title, share=0.25)
     if more := causes.new[shown:]:
-        texts = (_render_cause(causes.describe(group), report_url) for group in more)
+        texts = (_render_cause(causes, group, report_url) for group in more)
         section = _make_cases(texts, len(more), "", share=0.15)
-        noun = "more new failure" if report.baseline else "more failed case"
-        yield fold_section(section, format_count(sum(map(len, more)), noun))
+        what = "with new failures" if report.baseline else "with failures"
+        count = format_count(sum(map(len, more)), "more case")
+        yield fold_section(section, f"{count} {what}")
     yield Section(
         name="failures",
         title=f"### {LOST_TITLE}\n\n",
-        noun="worse evaluator",
+        noun="group of lost checks",
         blocks=(_render_lost(each, report_url) for each in causes.lost),
         total=len(causes.lost),
         max_items=MAX_CASES,
     )
     if causes.known:
-        texts = (_render_cause(causes.describe(group), report_url) for group in causes.known)
+        texts = (_render_cause(causes, group, report_url) for group in causes.known)
         section = _make_cases(texts, len(causes.known), "", share=0.1)
         count = format_count(sum(map(len, causes.known)), "case")
         yield fold_section(section, f"Still failing, as in the baseline: {count}")
@@ -299,29 +345,35 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
     )
 
 
-def _render_cause(cause: Cause, report_url: str) -> str:
+def _render_cause(causes: Causes, group: Sequence[CaseOutcome], report_url: str) -> str:
     """Render a case with its failed checks, its first difference and the cases like it."""
+    cause = causes.describe(group)
+    several = has_several_configs(causes.report.results)
     heading = f"**{format_case_link(cause.case.summary.id, report_url)}**"
     if cause.question:
         heading += f" \u201c{markdown_prose(cause.question)}\u201d"
-    lines = [_render_check(each) for each in cause.checks[:MAX_CHECKS]]
+    lines = [_render_check(each, several=several) for each in cause.checks[:MAX_CHECKS]]
     if more := len(cause.checks) - len(lines):
         lines.append(f"- and {format_count(more, 'more check')}\n")
     if others := cause.format_others(lambda case: format_case_link(case, report_url)):
         lines.append(f"- {others}\n")
-    fence = ""
-    if cause.difference is not None:
-        shown = "\n".join(_list_difference(cause.difference))
-        fence = f"{markdown_fence(shown, language='diff')}\n"
-    return f"{heading}\n\n{''.join(lines)}\n{fence}"
+    return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference)}"
 
 
-def _render_check(check: FailedCheck) -> str:
+def _render_difference(difference: FirstDifference | None) -> str:
+    if difference is None:
+        return ""
+    shown = "\n".join(_list_difference(difference))
+    return f"{markdown_fence(shown, language='diff')}\n"
+
+
+def _render_check(check: FailedCheck, *, several: bool) -> str:
     """Render a check as ``- `tone` 1 → **0.2**: the reason``."""
     evaluator = check.result.evaluator
     before = f" {check.before} \N{RIGHTWARDS ARROW}" if check.before else ""
     note = f"; {check.note}" if check.note else ""
-    name = f"{markdown_code(evaluator.name)}{'' if evaluator.required else ' (advisory)'}"
+    name = format_evaluator_name(check.result.config, evaluator.name, several=several)
+    name += "" if evaluator.required else " (advisory)"
     reason = check.reason or ("no score" if check.result.score is None else "")
     why = f": {markdown_prose(reason)}" if reason else ""
     requirement = "" if why else f", {markdown_prose(format_requirement(check.result))}"
@@ -330,41 +382,44 @@ def _render_check(check: FailedCheck) -> str:
 
 def _list_difference(difference: FirstDifference) -> Iterator[str]:
     """Yield the lines of a code block: each part under a line that GitHub shows as a label."""
-    if missing := difference.format_missing_turns():
-        yield f"@@ {missing} @@"
+    if head := difference.format_head():
+        yield f"@@ {head} @@"
     for label, lines in difference.list_parts():
         yield f"@@ {label} @@"
         yield from lines
-    more = format_more_differences(difference.more_calls + difference.more_answers)
-    if more:
+    if more := difference.format_more():
         yield f"  {more}"
 
 
 def _render_lost(lost: LostChecks, report_url: str) -> str:
-    names = list_case_names(lost.cases, lambda case: format_case_link(case, report_url))
+    def write(case: str) -> str:
+        return format_case_link(case, report_url)
+
     reason = f" ({markdown_prose(truncate.short(lost.reason, MAX_REASON))})" if lost.reason else ""
-    return f"- {markdown_code(lost.evaluator)} {lost.change}: {names}{reason}\n"
+    line = f"- {markdown_code(lost.evaluator)} {lost.change}: {lost.format_cases(write)}{reason}\n"
+    if not lost.changed:
+        return line
+    return f"{line}- {lost.format_changed(write)}\n\n{_render_difference(lost.difference)}"
 
 
-def make_lower_scores_section(report: Report, report_url: str) -> Section:
+def make_fallen_scores_section(report: Report, report_url: str) -> Section:
     """Make the folded section of the checks whose score fell although they still pass."""
-    found = list_lower_scores(report)
+    found = list_fallen_scores(report)
     section = Section(
         name="comparison",
         title="",
-        noun="lower score",
+        noun="fallen score",
         blocks=(
-            f"- {format_case_link(each.result.case.id, report_url)}, "
-            f"{markdown_code(each.result.evaluator.name)}: "
-            f"{format_score_pair(each.before, each.after)}\n"
-            for each in found[:MAX_LOWER_SCORES]
+            f"- {format_case_link(each.change.case, report_url)}, "
+            f"{markdown_code(each.evaluator)}: {describe_change(each.change)}\n"
+            for each in found[:MAX_FALLEN_SCORES]
         ),
-        total=min(len(found), MAX_LOWER_SCORES),
+        total=min(len(found), MAX_FALLEN_SCORES),
         share=0.05,
     )
     checks = format_count(len(found), "check")
-    shown = ", the largest drops" if len(found) > MAX_LOWER_SCORES else ""
-    return fold_section(section, f"Score fell, still passing: {checks}{shown}")
+    shown = f", the {MAX_FALLEN_SCORES} largest drops" if len(found) > MAX_FALLEN_SCORES else ""
+    return fold_section(section, f"{FALLEN_TITLE}: {checks}{shown}")
 
 
 def make_fixed_section(report: Report, report_url: str) -> Section:
@@ -397,4 +452,5 @@ def make_skips_section(report: Report) -> Section:
         ),
         total=len(groups),
     )
-    return fold_section(section, f"Skipped: {format_count(len(skipped), 'check')}")
+    title = f"Skipped: {format_count(len(skipped), 'check')}{format_more_skips(report)}"
+    return fold_section(section, title)

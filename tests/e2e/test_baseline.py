@@ -27,9 +27,9 @@ def test_regression_without_limit_does_not_fail_gate(tmp_path: Path, base: str) 
     assert ran.code == 0
     [trend] = ran.results["comparison"]["evaluators"]
     assert (trend["before"], trend["after"], trend["outcome"]) == (1.0, 0.0, "fail")
-    assert len(trend["worse"]) == 6
+    assert len(trend["newly_failing"]) == 6
     table = ran.out.partition("Comparison with the baseline\n")[2].splitlines()
-    row = "own 6 1 0 (\u22121) 6 0 regressed"
+    row = "own 6 1 0 (\u22121) regressed 6 newly failing"
     assert " ".join(table[1].split()) == row
     assert (
         "### Comparison with the baseline `main`"
@@ -155,12 +155,12 @@ def test_same_named_evaluators_are_compared_per_config(tmp_path: Path) -> None:
     for text in (ran.out, (reports / "summary.md").read_text()):
         section = text.partition("Comparison with the baseline")[2].partition("Failed checks")[0]
         assert "own (a/agentci.yaml)" in section
-        assert "6 checks got worse (6 failed)" in section
+        assert "6 newly failing" in section
     comment = (reports / "comment.md").read_text()
     assert comment.startswith(
         "## \N{CROSS MARK} Quality gate failed: b/agentci.yaml: own regressed: "
     )
-    assert "- 6 checks got worse (6 failed)" in comment
+    assert "**6 newly failing**" in comment
 
 
 def test_renamed_config_is_compared(tmp_path: Path, base: str) -> None:
@@ -171,7 +171,7 @@ def test_renamed_config_is_compared(tmp_path: Path, base: str) -> None:
     comparison = ran.results["comparison"]
     assert comparison["renamed_configs"] == {"agentci.yaml": "weather.yaml"}
     [trend] = comparison["evaluators"]
-    assert (trend["outcome"], len(trend["worse"])) == ("fail", 6)
+    assert (trend["outcome"], len(trend["newly_failing"])) == ("fail", 6)
     why = "the config `agentci.yaml` of the baseline has the same evaluators and cases as "
     assert f"{why}`weather.yaml`" in ran.out
     assert "config agentci.yaml" in str(ran.results["policy"]["loosened"])
@@ -188,8 +188,9 @@ def test_config_with_another_name_and_threshold_is_not_taken_for_the_same(
     config.unlink()
     (tmp_path / "weather.yaml").write_text(json.dumps(looser))
     ran = run_agentci(["run", "weather.yaml", "--baseline", base], cwd=tmp_path, environ={})
-    worse = [each for trend in ran.results["comparison"]["evaluators"] for each in trend["worse"]]
-    assert [each["status"] for each in worse] == ["removed"] * 6
+    evaluators = ran.results["comparison"]["evaluators"]
+    gone = [each["status"] for trend in evaluators for each in trend["no_longer_evaluated"]]
+    assert gone == ["removed"] * 6
     question = "checks of `agentci.yaml`, and only this run of `weather.yaml`: was the config"
     assert question in ran.out
 
@@ -198,9 +199,9 @@ def test_compare_command_compares_two_reports(tmp_path: Path, base: str) -> None
     run(tmp_path, sunny=5)
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
     assert ran.code == 0
-    row = "own 6 1 0.83 (\u22120.17) 1 0 inconclusive"
+    row = "own 6 1 0.83 (\u22120.17) inconclusive 1 newly failing"
     assert " ".join(ran.out.splitlines()[1].split()) == row
-    assert "worse: " in ran.out
+    assert "newly failing: own 1 → 0: " in ran.out
     lost = run_agentci(["compare", base, "nowhere"], cwd=tmp_path)
     assert (lost.code, lost.problems[0].message) == (2, "there is no report nowhere")
 
@@ -250,7 +251,7 @@ def test_run_with_invalid_input_has_no_removed_checks(tmp_path: Path, base: str)
     ran = run_agentci(["run", "--baseline", base], cwd=tmp_path, environ={})
     assert ran.code == 2
     assert ran.results["comparison"]["classes"]["removed"] == 0
-    assert "got worse" not in ran.out
+    assert "newly failing" not in ran.out
 
 
 def test_checks_that_an_interrupted_run_lacks_are_not_removed(tmp_path: Path, base: str) -> None:

@@ -314,8 +314,8 @@ def test_comparison_with_the_base(tmp_path: Path, tool: str) -> None:
     worse = {
         (change["case"], each["evaluator"])
         for each in comparison["evaluators"]
-        for change in each["worse"]
-        if change["status"] == "failed"
+        for change in each["newly_failing"]
+        if change["status_before"] == "passed"
     }
     assert worse <= {(case, metric) for case, metric in expected["worse"]}
     assert worse or tool == "adk"
@@ -341,7 +341,7 @@ def test_case_that_crashed_is_newly_errored_and_not_removed(tmp_path: Path) -> N
     worse = {
         (each["evaluator"], change["case"], change["status"])
         for each in comparison["evaluators"]
-        for change in each["worse"]
+        for change in each["no_longer_evaluated"]
     }
     assert worse == {("m", "b", "errored"), ("n", "b", "errored"), ("n", "a", "removed")}
 
@@ -349,7 +349,7 @@ def test_case_that_crashed_is_newly_errored_and_not_removed(tmp_path: Path) -> N
 def test_removed_case_fails_the_gate_if_the_config_says_so(tmp_path: Path) -> None:
     ran = against_base(tmp_path, "table", gate={"on_removed": "fail", "min_pass_rate": 0})
     assert ran.code == 1
-    assert "1 removed" in reasons(ran)
+    assert "1 no longer evaluated (removed)" in reasons(ran)
 
 
 def test_measurements_of_any_scale_are_compared(tmp_path: Path) -> None:
@@ -464,7 +464,7 @@ def test_compare_takes_result_files(tmp_path: Path) -> None:
     ran = run_agentci(["compare", base.name, head.name], cwd=tmp_path)
     assert ran.code == 0
     assert "checks of both runs: 9 compared, 3 added, 3 removed" in ran.out
-    assert "worse: exact 1 → 0: italy" in ran.out
+    assert "newly failing: exact 1 → 0: italy" in ran.out
     run(tmp_path, "--results", head.name)
     ran = run_agentci(["compare", base.name, "agentci-results"], cwd=tmp_path)
     assert "9 compared" in ran.out

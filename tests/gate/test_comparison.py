@@ -9,11 +9,13 @@ from agentci.gate.comparison import (
     NO_BASELINE,
     compare_runs,
     describe_outcome,
+    find_lost_status,
     find_regression_reasons,
 )
 from agentci.gate.decision import GateReason
 from agentci.model.case import CaseSummary
 from agentci.model.gate import (
+    ChangedStatus,
     CheckChange,
     CheckClasses,
     Comparison,
@@ -85,10 +87,78 @@ def trend(
     return found
 
 
-def test_status_changes_are_listed_as_worse_and_better() -> None:
+def make_change(
+    case: str,
+    before: float | None,
+    after: float | None,
+    *,
+    was: Status | None,
+    status: ChangedStatus,
+) -> CheckChange:
+    return CheckChange(case=case, before=before, after=after, status_before=was, status=status)
+
+
+def test_changed_checks_are_listed_by_group() -> None:
+    found = trend(results(1, 0.2, 1, 0.8, 0.8), results(0.25, 0.75, 1, 0.75, 0.76))
+    assert found.newly_failing == (make_change("c0", 1, 0.25, was="passed", status="failed"),)
+    assert found.fixed == (make_change("c1", 0.2, 0.75, was="failed", status="passed"),)
+    assert found.score_fell == (make_change("c3", 0.8, 0.75, was="passed", status="passed"),)
+    assert found.no_longer_evaluated == ()
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.9, 0.3), (0.8, 0.9), (0.9, 0.86), (0.3, 0.2)])
+def test_other_changes_are_no_fallen_scores(before: float, after: float) -> None:
+    assert trend(results(before), results(after)).score_fell == ()
+
+
+def test_check_that_only_this_run_has_and_fails_is_newly_failing_but_not_worse() -> None:
+    found = trend(results(1), results(1, 0.2))
+    change = make_change("c1", None, 0.2, was=None, status="failed")
+    assert found.newly_failing == (replace(change, check_class="added"),)
+    assert found.worse == ()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "lost"),
+    [
+        (("skipped", "skipped"), "skipped"),
+        (("errored", "errored"), "errored"),
+        (("skipped", "errored"), "not evaluated"),
+        (("skipped", "passed"), ""),
+    ],
+)
+def test_evaluator_that_evaluates_nothing_any_more_has_no_score(
+    statuses: tuple[Status, Status], lost: str
+) -> None:
+    after = [
+        each
+        if status == "passed"
+        else replace(each, status=status, judgement=None, reason="no verdict")
+        for each, status in zip(results(1, 1), statuses, strict=True)
+    ]
+    thresholds = RegressionThresholds(confidence=0)
+    found = trend(results(1, 1), after, thresholds)
+    assert find_lost_status(found) == lost
+    assert (found.after is None) == bool(lost)
+    assert found.outcome == "fail"
+    assert f"mean score 1 \N{RIGHTWARDS ARROW} {lost or '0.5'} (2 cases, " in found.reason
+    assert len(found.no_longer_evaluated) == 2 - statuses.count("passed")
+
+
+def test_required_checks_that_are_lost_are_part_of_the_summary_of_a_passed_gate() -> None:
+    before, after = results(1, 1), results(1)
+    comparison = compare_runs(before, after, gates(), baseline="base")
+    assert GateReason("lost", "1 no longer evaluated (removed)") in [
+        *find_regression_reasons(comparison, gates())
+    ]
+    advisory = [replace(each, evaluator=replace(each.evaluator, required=False)) for each in before]
+    comparison = compare_runs(advisory, advisory[:1], gates(), baseline="base")
+    kinds = [each.kind for each in find_regression_reasons(comparison, gates())]
+    assert kinds == ["remark"]
+
+
+def test_means_are_those_of_both_runs() -> None:
     found = trend(results(1, 0.2, 1, 1, 1), results(0.25, 0.75, 1, 1, 1))
-    assert found.worse == (CheckChange(case="c0", before=1, after=0.25, status="failed"),)
-    assert found.better == (CheckChange(case="c1", before=0.2, after=0.75, status="passed"),)
     assert [found.before, found.after] == pytest.approx([0.84, 0.8])
 
 
@@ -345,7 +415,7 @@ def test_check_of_a_renamed_config_that_fails_now_is_worse() -> None:
     before, after = named("a", 1, 1), named("b", 1, 0)
     renamed = rename_configs(before, after, find_renamed_configs(before, after))
     [found] = compare_runs(renamed, after, (), baseline="base").evaluators
-    assert found.worse == (CheckChange(case="c1", before=1, after=0, status="failed"),)
+    assert found.worse == (make_change("c1", 1, 0, was="passed", status="failed"),)
 
 
 def changed(*scores: float, evaluator: str = "tone") -> list[CheckResult]:
@@ -479,12 +549,12 @@ class TestWorse:
         thresholds = RegressionThresholds()
         after = not_evaluated("errored", 20)
         comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
-        first, _ = find_regression_reasons(comparison, gates(thresholds))
+        first, *_ = find_regression_reasons(comparison, gates(thresholds))
         assert first.kind == "errored"
         # The scores of the other checks dropped, too.
         after = [*not_evaluated("errored", 1), *results(*[0.8] * 20)[1:]]
         comparison = compare_runs(results(*[1] * 20), after, gates(thresholds), baseline="base")
-        first, _ = find_regression_reasons(comparison, gates(thresholds))
+        first, *_ = find_regression_reasons(comparison, gates(thresholds))
         assert first.kind == "failed"
 
 
@@ -499,7 +569,8 @@ class TestRemoved:
     AFTER = BEFORE[:18]
 
     @pytest.mark.parametrize(
-        ("on_removed", "kinds"), [("warn", ["remark"]), ("fail", ["failed"]), ("allow", [])]
+        ("on_removed", "kinds"),
+        [("warn", ["remark", "lost"]), ("fail", ["failed", "lost"]), ("allow", [])],
     )
     def test_removed_check_is_worse_unless_allowed(
         self, on_removed: OnRemoved, kinds: list[str]
@@ -578,7 +649,7 @@ class TestRegressionReasons:
             GateReason(
                 "failed", "tone regressed: mean score 1 → 0 (5 cases, p = 0.031)", listed=True
             ),
-            GateReason("remark", "tone: 5 checks got worse (5 failed)", listed=True),
+            GateReason("remark", "tone: 5 checks newly failing", listed=True),
         ]
 
     def test_insufficient_data_fails_gate_only_if_configured(self) -> None:
@@ -607,7 +678,7 @@ class TestRegressionReasons:
     def test_without_thresholds_worse_checks_are_only_reported(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())
         [reason] = find_regression_reasons(self.WORSE, [gate])
-        assert reason == GateReason("remark", "tone: 5 checks got worse (5 failed)", listed=True)
+        assert reason == GateReason("remark", "tone: 5 checks newly failing", listed=True)
         assert list(find_regression_reasons(None, [gate])) == []
 
     def test_unchanged_scores_give_no_reasons(self) -> None:
@@ -661,5 +732,5 @@ def test_checks_that_pass_only_by_a_changed_evaluator_are_no_improvement() -> No
         baseline="main",
         stored=results(*[1.0] * 10),
     ).evaluators
-    assert (found.outcome, found.better) == ("non-comparable", ())
+    assert (found.outcome, found.fixed) == ("non-comparable", ())
     assert "the changed evaluator contradicts the baseline: 10 checks passed there" in found.reason

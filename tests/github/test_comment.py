@@ -178,7 +178,7 @@ class TestCommentCondition:
         bench.evaluate("--comment", "changed", "--baseline", "earlier", score=0.9)
         assert bench.bodies == []
         bench.evaluate("--comment", "changed", "--baseline", "earlier", score=0.2)
-        assert "| 1 worse; " in bench.bodies[0]
+        assert "| 1 newly failing; " in bench.bodies[0]
 
     def test_changed_posts_comment_if_baseline_is_missing(self, bench: Bench) -> None:
         bench.hub.denied = {

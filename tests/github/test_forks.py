@@ -16,7 +16,7 @@ from agentci.cli.action import run_action
 from agentci.cli.commands.reports import MAX_COMMENT_REPORT_BYTES
 from agentci.model.gate import CheckClasses
 from tests.github.api.description import NEEDS_DESCRIPTION
-from tests.github.bench import CONFIG, HEAD, PULL, Bench, pull_request, workflow_run
+from tests.github.bench import CONFIG, HEAD, OTHER, PULL, Bench, pull_request, workflow_run
 from tests.helpers.runner import commands_in, read_output_file
 from tests.helpers.support import ROOT, Ran
 
@@ -39,6 +39,26 @@ def fork(bench: Bench) -> Bench:
 def _changed(bench: Bench, **changed: Any) -> None:
     file = bench.folder / REPORT
     file.write_text(json.dumps({**json.loads(file.read_text()), **changed}))
+
+
+def _make_comparison(config: str, text: str) -> dict[str, Any]:
+    """A comparison with a text wherever it may have one."""
+    trend: dict[str, Any] = {"config": config, "evaluator": text}
+    trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
+    worse: dict[str, Any] = {"case": text, "before": 1, "after": None, "status": "skipped"}
+    worse |= {"status_before": "passed", "check_class": "compared", "fails_before": False}
+    trend |= {"newly_failing": [], "no_longer_evaluated": [worse]}
+    trend |= {"score_fell": [worse], "fixed": [worse]}
+    trend |= {"outcome": "fail", "reason": text, "groups": 1, "detectable_drop": None}
+    trend |= {"change_low": None, "change_high": None, "only_errors": False, "adjusted_for": 2}
+    comparison: dict[str, Any] = {"baseline": text, "no_baseline": text, "evaluators": [trend]}
+    classes: dict[str, Any] = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
+    trend |= classes
+    counts: dict[str, Any] = {**classes, "rescored": 1, "rescored_from_results": 1}
+    counts |= {"renamed_configs": {text: text}}
+    comparison |= {"commit": text, "stale": text, "not_rescored": text, "url": text}
+    comparison |= {"same_run": text}
+    return comparison | counts
 
 
 def _refused(ran: Ran, bench: Bench) -> str:
@@ -64,8 +84,8 @@ class TestForkReport:
         fork.event = ("workflow_run", workflow_run())
         fork.run("comment", "report")
         (body,) = fork.bodies
-        assert "| 1 worse; " in body
-        assert "Against the baseline: **1 new failure**" in body
+        assert "| 1 newly failing; " in body
+        assert f"Checks against the baseline `{OTHER[:12]}`: **1 newly failing**" in body
         assert "- `quality` 1 \N{RIGHTWARDS ARROW} **0**, threshold " in body
         own = (fork.folder / "report" / "comment.md").read_text()
         start, end = "<summary>Evaluators", "[Workflow run]"
@@ -233,28 +253,11 @@ class TestUntrustedReport:
             result |= {"evaluator": hostile, "criterion": hostile, "misses": [hostile] * 9}
             result |= {"reason": hostile, "reasoning": hostile}
         problem = {"severity": "error", "message": hostile, "hint": hostile, "place": None}
-        trend = {"config": document["results"][0]["config"], "evaluator": hostile}
-        trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
-        worse = {"case": hostile, "before": 1, "after": None, "status": "skipped"}
-        trend |= {
-            "worse": [{**worse, "check_class": "compared", "fails_before": False}],
-            "better": [],
-        }
-        trend |= {"outcome": "fail", "reason": hostile, "groups": 1, "detectable_drop": None}
-        trend |= {"change_low": None, "change_high": None, "only_errors": False, "adjusted_for": 2}
-        comparison = {"baseline": hostile, "no_baseline": hostile, "evaluators": [trend]}
-        classes = {"classes": dict.fromkeys(CheckClasses.__struct_fields__, 1)}
-        trend |= classes
-        counts = {**classes, "rescored": 1, "rescored_from_results": 1}
-        counts |= {"renamed_configs": {hostile: hostile}}
-        comparison |= {"commit": hostile, "stale": hostile, "not_rescored": hostile}
-        comparison |= {"same_run": hostile}
-        _changed(
-            fork, results=document["results"], problems=[problem], comparison=comparison | counts
-        )
+        comparison = _make_comparison(document["results"][0]["config"], hostile)
+        _changed(fork, results=document["results"], problems=[problem], comparison=comparison)
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
-        assert "| 1 worse; regressed |" in body
+        assert "1 no longer evaluated (skipped), 1 whose score fell, 1 fixed; regressed |" in body
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")
@@ -361,5 +364,5 @@ def test_comment_shows_differences_from_baseline(bench: Bench) -> None:
     [body] = bench.bodies
     own = (bench.folder / "report" / "comment.md").read_text()
     assert '+ {"score": 0, "note": "new"}' in own
-    assert "**1 new failure**, 1 changed answer" in own
+    assert "**1 newly failing**, 1 case with a changed answer" in own
     assert own.rpartition("\n\n")[0] in body

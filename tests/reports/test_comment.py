@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
-from agentci.model.result import BaselineCheck, Report, RunContent, Status, TurnContent
+from agentci.model.gate import CheckClasses, Comparison, EvaluatorComparison
+from agentci.model.result import Report, RunContent, Status, TurnContent
 from agentci.model.values import Problem, replace
 from agentci.reports.comment import MAX_BYTES, CommentReport
 from agentci.reports.contents import StoredContents
@@ -14,7 +14,7 @@ from agentci.reports.job_summary import SummaryReport
 from agentci.reports.run_content import encode_content
 from tests.conftest import Golden
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
-from tests.reports.html.pages import conversation_report
+from tests.reports.html.pages import conversation_report, make_change
 
 RUN = "https://github.example/octo/agent/actions/runs/3"
 TREND = EvaluatorComparison(
@@ -25,8 +25,7 @@ TREND = EvaluatorComparison(
     pairs=3,
     before=0.9,
     after=0.8,
-    worse=(CheckChange(case="cancels", before=0.9, after=0.6999, status="failed"),),
-    better=(),
+    newly_failing=(make_change("cancels", 0.9, 0.6999, "failed"),),
     p_value=0.25,
     outcome="inconclusive",
     reason="mean score 0.95 -> 0.7 (3 cases), not significant (p = 0.25)",
@@ -65,7 +64,7 @@ def test_configs_are_named_if_several() -> None:
     assert (
         "\n| `b.yaml` | \N{CROSS MARK} `response_quality` | 0 of 2 (1 error, 1 skipped) |" in text
     )
-    assert "\n- `response_quality` of `b.yaml`: no reason given (1 case:" in text
+    assert "\n- `response_quality` (`b.yaml`): no reason given (1 case:" in text
 
 
 def test_baseline_that_is_not_comparable_shows_reason() -> None:
@@ -76,10 +75,11 @@ def test_baseline_that_is_not_comparable_shows_reason() -> None:
 
 def test_removed_checks_of_one_evaluator_are_one_line() -> None:
     removed = tuple(
-        CheckChange(case=case, before=before, after=None, status="removed")
+        make_change(case, before, None, "removed")
         for case, before in (("a", 0.9), ("b", 1.0), ("c", 0.93))
     )
-    text = _render(_compared(Comparison(baseline="b", evaluators=(replace(TREND, worse=removed),))))
+    trend = replace(TREND, no_longer_evaluated=removed)
+    text = _render(_compared(Comparison(baseline="b", evaluators=(trend,))))
     assert "- `response_quality` 0.9 to 1 \N{RIGHTWARDS ARROW} removed: `a`, `b`, `c`\n" in text
 
 
@@ -97,7 +97,7 @@ def test_new_failures_show_reason_change_and_first_difference(golden: Golden) ->
     )
     assert "- `response_quality` 1 \N{RIGHTWARDS ARROW} **0.25**: turn 1: the wrong city" in text
     assert "- 1 more case fails in the same way: `to_rome_again`" in text
-    sides = "@@ tool calls of turn 1 (- expected, + actual) @@\n"
+    sides = "@@ tool calls of turn 1 (- baseline, + this run) @@\n"
     assert f'{sides}- find_flight(to="Rome", seats=2)\n+ find_flight(to="Paris"' in text
 
 
@@ -115,7 +115,7 @@ def test_causes_beyond_one_screen_are_folded() -> None:
     short, long = (render(length).partition("<details>")[0] for length in (1, 50))
     assert short.count("**`c") == 3
     assert long.count("**`c") == 2
-    assert "<summary>1 more failed case</summary>" in render(50)
+    assert "<summary>1 more case with failures</summary>" in render(50)
 
 
 def test_comment_has_at_most_three_causes_unfolded() -> None:
@@ -126,7 +126,7 @@ def test_comment_has_at_most_three_causes_unfolded() -> None:
     text = _render(make_report(results))
     shown, _, rest = text.partition("<details>")
     assert shown.count("**`c") == 3
-    assert "<summary>2 more failed cases</summary>" in rest
+    assert "<summary>2 more cases with failures</summary>" in rest
     assert "- and 1 more check\n" in shown
     assert "`x0` **failed**: " in shown
 
@@ -140,14 +140,31 @@ def test_many_reasons_are_folded() -> None:
     assert re.search(r"<summary>\d+ more reasons</summary>", text)
 
 
-def test_unchanged_cases_are_reported() -> None:
+def test_unchanged_checks_are_reported() -> None:
     report = make_report([make_result("passed", 1.0)])
-    before = {report.results[0].id: BaselineCheck(status="passed", score=1.0)}
-    text = _render(replace(report, baseline=before))
-    assert "\nNo case changed against the baseline. 1 check: 1 passed; mean score 1\n" in text
-    before = {report.results[0].id: BaselineCheck(status="failed", score=0.1)}
-    text = _render(replace(report, baseline=before))
-    assert "\nAgainst the baseline: 1 fixed. 1 check: " in text
+    text = _render(replace(report, comparison=Comparison(baseline="base")))
+    assert "\nChecks against the baseline `base`: no change\n" in text
+
+
+RUN_2 = RUN.replace("runs/3", "runs/2")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_linked"),
+    [
+        (RUN_2, True),
+        ("", False),
+        (RUN_2.replace("octo", "evil"), False),
+        (f"{RUN_2}) [x](https://evil.example", False),
+        ("javascript:alert(1)//actions/runs/2", False),
+    ],
+)
+def test_baseline_is_linked_to_its_run_in_the_same_repository(url: str, is_linked: bool) -> None:
+    report = make_report([make_result("passed", 1.0)])
+    comparison = Comparison(baseline="b", commit="c0de" * 10, url=url)
+    name = f"[`c0dec0dec0de`]({url})" if is_linked else "`c0dec0dec0de`"
+    text = _render(replace(report, comparison=comparison))
+    assert f"\nChecks against the baseline {name}: no change\n" in text
 
 
 def test_comment_creates_no_mentions_or_references() -> None:

@@ -1,11 +1,12 @@
 """The report in a terminal or a log."""
 
+import json
 import re
 
 import pytest
 
 from agentci._util.text.format import format_number
-from agentci.model.gate import CheckChange, Comparison
+from agentci.model.gate import ChangedStatus, CheckChange, Comparison
 from agentci.model.result import BaselineCheck, Report, Status
 from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports.comment import CommentReport
@@ -13,12 +14,12 @@ from agentci.reports.console import (
     MAX_CASES,
     MAX_ITEMS,
     MAX_WIDTH,
-    list_comparison,
-    list_worse,
+    list_changed_checks,
     render_console,
 )
 from agentci.reports.failures import LOST_TITLE
 from agentci.reports.job_summary import SummaryReport
+from agentci.reports.json_report import JsonReport
 from tests.conftest import Golden
 from tests.helpers.reports import (
     CONFIG,
@@ -38,6 +39,11 @@ def _render(
     report: Report, *, quiet: bool = False, verbose: bool = False, colour: bool = False
 ) -> str:
     return render_console(report, quiet=quiet, verbose=verbose, colour=colour)
+
+
+def make_change(case: str, after: float | None, status: ChangedStatus) -> CheckChange:
+    """A check with score 1 that passed in the baseline."""
+    return CheckChange(case=case, before=1.0, after=after, status_before="passed", status=status)
 
 
 def test_console_report_matches_snapshot(golden: Golden) -> None:
@@ -261,57 +267,70 @@ def test_colour_tells_expected_calls_from_actual_ones() -> None:
 
 
 def test_checks_that_are_gone_are_listed_once_and_failures_not_again() -> None:
-    worse = (
-        CheckChange(case="a", before=1.0, after=0.1, status="failed"),
-        *(CheckChange(case=f"b{n}", before=1.0, after=None, status="removed") for n in range(7)),
-    )
-    compared = replace(TREND, worse=worse)
+    failing = make_change("a", 0.1, "failed")
+    removed = tuple(make_change(f"b{n}", None, "removed") for n in range(7))
+    compared = replace(TREND, newly_failing=(failing,), no_longer_evaluated=removed)
     comparison = Comparison(baseline="base", evaluators=(compared,))
     report = replace(make_report([make_result("failed", 0.1, case="a")]), comparison=comparison)
     section = _render(report).partition(f"{LOST_TITLE}\n")[2].partition("\n\n")[0]
     arrow = "\N{RIGHTWARDS ARROW}"
     names = "b0, b1, b2, b3, b4, … and 2 more"
-    assert section == f"  response_quality 1 {arrow} removed: {names}"
-    assert list(list_worse(comparison)) == [
-        f"worse: response_quality 1 {arrow} 0.1: a",
-        f"worse: response_quality 1 {arrow} removed: {names}",
+    assert section == f"  response_quality 1 {arrow} removed: 7 checks: {names}"
+    assert list(list_changed_checks(comparison)) == [
+        f"newly failing: response_quality 1 {arrow} 0.1: a",
+        f"no longer evaluated: response_quality 1 {arrow} removed: {names}",
     ]
 
 
-def test_checks_that_got_worse_are_counted_on_one_line_for_all_evaluators() -> None:
-    worse = tuple(
-        CheckChange(case=case, before=1.0, after=0.1, status="failed") for case in ("a", "b")
-    )
+def test_changed_checks_have_the_same_names_and_counts_in_every_format() -> None:
+    failing = tuple(make_change(case, 0.1, "failed") for case in "ab")
+    fell = make_change("c", 0.9, "passed")
+    gone = (make_change("d", None, "removed"), make_change("e", None, "skipped"))
     evaluators = (
-        replace(TREND, worse=worse, outcome="pass"),
-        replace(TREND, evaluator="tone", worse=worse[:1], outcome="pass"),
+        replace(TREND, newly_failing=failing, score_fell=(fell,), outcome="pass"),
+        replace(TREND, evaluator="tone", newly_failing=failing[:1], no_longer_evaluated=gone),
     )
     comparison = Comparison(baseline="base", evaluators=evaluators)
-    lines = list(list_comparison(comparison))
-    assert "3 checks got worse (3 failed): response_quality 2, tone 1" in lines
+    report = replace(make_report([make_result("passed", 1.0)]), comparison=comparison)
+    more = "no longer evaluated (1 removed, 1 skipped)"
+    text = _render(report)
+    assert (
+        f"Checks against the baseline base: 3 newly failing, 2 {more}, 1 whose score fell\n" in text
+    )
+    assert "  2 newly failing, 1 whose score fell\n" in text
+    assert f"  1 newly failing, 2 {more}\n" in text
+    for format_ in (CommentReport(), SummaryReport()):
+        page = text_of(format_, report)
+        assert f"`base`: **3 newly failing**, **2 {more}**, 1 whose score fell\n" in page
+    found = json.loads(text_of(JsonReport(), report))["comparison"]["evaluators"][0]
+    counts = {key: len(found[key]) for key in ("newly_failing", "score_fell", "fixed")}
+    assert counts == {"newly_failing": 2, "score_fell": 1, "fixed": 0}
 
 
 def test_skipped_checks_that_passed_before_are_listed_once_with_their_reason() -> None:
     results = [make_result("skipped", case=case, reason="no ship") for case in "ab"]
-    worse = (CheckChange(case="a", before=1.0, after=None, status="skipped"),)
-    comparison = Comparison(baseline="base", evaluators=(replace(TREND, worse=worse),))
+    gone = (make_change("a", None, "skipped"),)
+    trend = replace(TREND, newly_failing=(), no_longer_evaluated=gone)
+    comparison = Comparison(baseline="base", evaluators=(trend,))
     report = replace(make_report(results), comparison=comparison)
     text = _render(report)
     lost = "  response_quality 1 \N{RIGHTWARDS ARROW} skipped: a (no ship)\n"
     assert f"{LOST_TITLE}\n{lost}" in text
-    assert "Skipped checks\n  response_quality (1 case: b): no ship\n" in text
+    skips = "Skipped checks, and 1 that passed in the baseline"
+    assert f"{skips}\n  response_quality (1 case: b): no ship\n" in text
     assert "checks skipped" not in text
     for format_ in (CommentReport(), SummaryReport()):
         page = text_of(format_, report)
         assert "- `response_quality` 1 \N{RIGHTWARDS ARROW} skipped: `a` (no ship)\n" in page
         skips = "- `response_quality`: no ship (1 case: `b`)\n"
-        assert f"<summary>Skipped: 1 check</summary>\n\n{skips}" in page
+        title = "Skipped: 1 check, and 1 that passed in the baseline"
+        assert f"<summary>{title}</summary>\n\n{skips}" in page
 
 
 def test_case_that_the_baselines_own_evaluators_passed_is_a_new_failure() -> None:
     result = make_result("failed", 0.1, case="a")
-    change = CheckChange(case="a", before=1.0, after=0.1, status="failed", fails_before=True)
-    comparison = Comparison(baseline="base", evaluators=(replace(TREND, worse=(change,)),))
+    change = replace(make_change("a", 0.1, "failed"), fails_before=True)
+    comparison = Comparison(baseline="base", evaluators=(replace(TREND, newly_failing=(change,)),))
     report = replace(
         make_report([result]),
         comparison=comparison,
@@ -324,7 +343,7 @@ def test_case_that_the_baselines_own_evaluators_passed_is_a_new_failure() -> Non
     for format_ in (CommentReport(), SummaryReport()):
         page = text_of(format_, report)
         assert f"1 \N{RIGHTWARDS ARROW} **0.1**, threshold 0.7{note}\n" in page
-        assert "**1 new failure**" in page
+        assert "**1 newly failing**" in page
 
 
 def test_change_has_its_interval_in_every_format() -> None:
@@ -337,31 +356,19 @@ def test_change_has_its_interval_in_every_format() -> None:
     assert " (\u22120.04, 95 %: \u22120.07 to \u22120.01) |" in text_of(SummaryReport(), report)
 
 
-def test_lower_scores_of_passed_checks_are_listed() -> None:
-    results = [make_result("passed", 0.8 + n / 100, case=f"c{n}") for n in range(7)]
-    before = {each.id: BaselineCheck(status="passed", score=0.9) for each in results}
-    report = replace(make_report(results), baseline=before)
+def test_scores_that_fell_are_listed() -> None:
+    fell = tuple(make_change(f"c{n}", 0.8 + n / 100, "passed") for n in range(7))
+    comparison = Comparison(baseline="base", evaluators=(replace(TREND, score_fell=fell),))
+    report = replace(make_report([make_result("passed", 0.8)]), comparison=comparison)
     text = _render(report).partition("Score fell, still passing\n")[2].partition("\n\n")[0]
     arrow = "\N{RIGHTWARDS ARROW}"
     assert text.splitlines() == [
-        *(
-            f"  c{n} > response_quality: 0.9 {arrow} {format_number(0.8 + n / 100)}"
-            for n in range(5)
-        ),
+        *(f"  c{n} > response_quality: 1 {arrow} {format_number(0.8 + n / 100)}" for n in range(5)),
         "  … and 2 more",
     ]
+    title = "<summary>Score fell, still passing: 7 checks, the 5 largest drops</summary>"
     for format_ in (CommentReport(), SummaryReport()):
         page = text_of(format_, report)
-        assert "<summary>Score fell, still passing: 7 checks, the largest drops</summary>" in page
-        assert f"- `c0`, `response_quality`: 0.9 {arrow} 0.8\n" in page
+        assert title in page
+        assert f"- `c0`, `response_quality`: 1 {arrow} 0.8\n" in page
         assert "`c5`" not in page.partition("Score fell")[2].partition("</details>")[0]
-
-
-@pytest.mark.parametrize(
-    ("status", "score", "was"),
-    [("failed", 0.6, 0.9), ("passed", 0.9, 0.8), ("passed", 0.9, 0.904)],
-)
-def test_other_changes_are_no_lower_scores(status: Status, score: float, was: float) -> None:
-    report = make_report([make_result(status, score)])
-    before = {report.results[0].id: BaselineCheck(status="passed", score=was)}
-    assert "Score fell" not in _render(replace(report, baseline=before))

@@ -104,7 +104,7 @@ def _turn(**given: Any) -> TurnContent:
     ],
 )
 def test_first_difference_is_a_diff(turns: list[TurnContent], lines: list[str]) -> None:
-    found = find_first_difference(RunContent(turns=tuple(turns)))
+    found = find_first_difference(RunContent(turns=tuple(turns)), "baseline")
     shown = [] if found is None else [line for _, part in found.list_parts() for line in part]
     assert shown == lines
 
@@ -119,7 +119,7 @@ def test_tool_calls_come_before_the_answer_and_others_are_counted() -> None:
         ),
         _turn(expected_answer="No.", expected_calls=(_expected("f", a=1),)),
     )
-    found = find_first_difference(RunContent(turns=turns))
+    found = find_first_difference(RunContent(turns=turns), "baseline")
     assert found is not None
     assert list(found.list_parts()) == [
         ("tool calls of turn 2 (- expected, + actual)", ("- f(a=1)", "+ f(a=2)")),
@@ -133,14 +133,14 @@ def test_moved_call_counts_once() -> None:
         expected_calls=(_expected("f", a=1), _expected("g", a=1)),
         calls=(_call("g", a=1), _call("f", a=1)),
     )
-    found = find_first_difference(RunContent(turns=(turn,)))
+    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
     assert found is not None
     assert found.more_calls == 0
 
 
 def test_baseline_is_named_as_reference() -> None:
     turn = _turn(baseline=BaselineTurn(answer="No.", calls=()))
-    found = find_first_difference(RunContent(turns=(turn,)))
+    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
     assert found is not None
     [(label, _)] = found.list_parts()
     assert label == "answer of turn 1 (- baseline, + this run)"
@@ -155,31 +155,66 @@ def test_further_differences_are_counted(count: int, text: str) -> None:
 
 def test_long_texts_are_wrapped_and_shortened() -> None:
     turn = _turn(expected_answer="word " * 200, answer="other\n" * 200)
-    found = find_first_difference(RunContent(turns=(turn,)))
+    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
     assert found is not None
     assert found.answer is not None
     assert len(found.answer.lines) <= 6
     assert max(map(len, found.answer.lines)) <= WIDTH + 2
 
 
-def test_what_is_as_in_the_baseline_is_shown_only_if_all_is() -> None:
-    before = BaselineTurn(answer="Maybe.", calls=(_expected("f", a=1),))
+BEFORE = BaselineTurn(answer="Maybe.", calls=(_expected("f", a=1),))
+
+
+def test_run_is_compared_with_the_baseline_also_where_answers_are_expected() -> None:
     same = _turn(expected_answer="No.", baseline="same")
-    changed = _turn(expected_calls=(_expected("f", a=1),), answer="Maybe.", baseline=before)
-    found = find_first_difference(RunContent(turns=(same, changed)))
+    changed = _turn(expected_calls=(), expected_answer="Perhaps.", baseline=BEFORE)
+    found = find_first_difference(RunContent(turns=(same, changed)), "baseline")
     assert found is not None
     assert list(found.list_parts()) == [
-        ("tool calls of turn 2 (- expected, + actual)", ("- f(a=1)",)),
+        ("tool calls of turn 2 (- baseline, + this run)", ("- f(a=1)",)),
+        ("answer of turn 2 (- baseline, + this run)", ("- Maybe.", "+ Yes.")),
     ]
-    assert (found.more_calls, found.more_answers) == (0, 1)
-    found = find_first_difference(RunContent(turns=(same,)))
+    assert (found.format_head(), found.format_more()) == ("", "")
+    expected = find_first_difference(RunContent(turns=(same, changed)), "expected")
+    assert expected is not None
+    assert list(expected.list_parts()) == [
+        ("answer of turn 1 (- expected, + actual)", ("- No.", "+ Yes.")),
+    ]
+    assert expected.format_more() == "and 1 more difference"
+
+
+def test_run_that_is_as_in_the_baseline_is_compared_with_what_is_expected() -> None:
+    same = _turn(expected_answer="No.", baseline="same")
+    found = find_first_difference(RunContent(turns=(same,)), "baseline")
     assert found is not None
-    assert [lines for _, lines in found.list_parts()] == [("- No.", "+ Yes.")]
+    assert found.format_head() == "the same calls and answers as in the baseline"
+    assert list(found.list_parts()) == [
+        ("answer of turn 1 (- expected, + actual)", ("- No.", "+ Yes.")),
+    ]
+
+
+def test_turn_that_the_baseline_lacks_is_compared_with_what_is_expected() -> None:
+    turns = (_turn(baseline="same"), _turn(expected_answer="No."))
+    found = find_first_difference(RunContent(turns=turns), "baseline")
+    assert found is not None
+    assert [label for label, _ in found.list_parts()] == ["answer of turn 2 (- expected, + actual)"]
+
+
+def test_turn_that_the_baseline_lacks_too_is_not_named_as_missing() -> None:
+    missing = _turn(expected_answer="No.", answer=None, missing=True)
+    changed = _turn(expected_answer="Yes.", baseline=BEFORE)
+    found = find_first_difference(RunContent(turns=(changed, missing)), "baseline")
+    assert found is not None
+    assert found.format_head() == ""
+    lost = TurnContent(user="x", answer=None, missing=True, baseline=BEFORE)
+    found = find_first_difference(RunContent(turns=(changed, lost)), "baseline")
+    assert found is not None
+    assert found.format_head() == "turn 2 is missing"
 
 
 def test_missing_turns_are_named() -> None:
     turns = [_turn(), *(_turn(expected_answer="No.", answer=None, missing=True) for _ in "ab")]
-    found = find_first_difference(RunContent(turns=tuple(turns)))
+    found = find_first_difference(RunContent(turns=tuple(turns)), "baseline")
     assert found is not None
     assert found.format_missing_turns() == "turns 2, 3 are missing"
     assert (list(found.list_parts()), found.more_answers) == ([], 0)

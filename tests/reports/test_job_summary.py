@@ -125,7 +125,7 @@ def test_table_names_configs_if_several() -> None:
 
 @pytest.mark.parametrize(
     ("status", "required", "icon"),
-    [("skipped", True, "\N{HEAVY MINUS SIGN}"), ("errored", True, "❌"), ("failed", False, "⚠️")],
+    [("skipped", True, "\N{CROSS MARK}"), ("errored", True, "❌"), ("failed", False, "⚠️")],
 )
 def test_evaluator_status_has_icon(status: Status, required: bool, icon: str) -> None:
     result = make_result(status, evaluator="tone", required=required)
@@ -150,8 +150,8 @@ def test_errors_and_skips_name_configs_if_several() -> None:
     results = [make_result(each, config=c) for c in ("a.yaml", "b.yaml") for each in statuses]
     text = _render(make_report(results))
     for config in ("a.yaml", "b.yaml"):
-        assert f"\n`response_quality` of `{config}`: 1 case: `books_a_flight`\n" in text
-        assert f"\n- `response_quality` of `{config}`: no reason given (1 " in text
+        assert f"\n`response_quality` (`{config}`): 1 case: `books_a_flight`\n" in text
+        assert f"\n- `response_quality` (`{config}`): no reason given (1 " in text
 
 
 def test_long_error_keeps_its_beginning_and_end() -> None:

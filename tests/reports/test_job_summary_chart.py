@@ -57,8 +57,6 @@ def beside(report: Report, *trends: tuple[str, float | None, float | None]) -> R
             pairs=1,
             before=before,
             after=after,
-            worse=(),
-            better=(),
             p_value=None,
             outcome="pass",
             reason="",

@@ -35,7 +35,7 @@ from agentci.github.baseline.read import read_baseline_report
 from agentci.model.gate import Gate, PolicyComparison
 from agentci.model.result import Report
 from agentci.model.values import COMMAND_LINE, Problem, replace
-from agentci.reports.console import list_comparison, list_worse
+from agentci.reports.console import list_changed_checks, list_comparison
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import read_report_file
@@ -192,7 +192,7 @@ def show_comparison(base: str, head: str, workspace: Workspace, out: TextIO) -> 
     )
     lines = [
         *list_comparison(comparison),
-        *list_worse(comparison),
+        *list_changed_checks(comparison),
         *_list_warnings(before),
         *_list_warnings(after),
         *_find_incomplete_warnings(base, before),

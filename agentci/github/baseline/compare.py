@@ -34,8 +34,8 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
         gates: the gates of the baseline.
         fail_on: the option of its run.
         stored: the baseline's own results of checks that were evaluated again.
-        no_baseline, commit, stale, rescored, rescored_from_results, not_rescored, renamed_configs:
-            as in ``Comparison``.
+        no_baseline, commit, url, stale, rescored, rescored_from_results, not_rescored,
+            renamed_configs: as in ``Comparison``.
     """
 
     name: str
@@ -45,6 +45,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
     stored: tuple[CheckResult, ...] = ()
     no_baseline: str = ""
     commit: str = ""
+    url: str = ""
     stale: str = ""
     rescored: int = 0
     rescored_from_results: int = 0
@@ -121,6 +122,7 @@ def load_baseline(
         gates=found.report.gates,
         fail_on=found.report.decision.fail_on,
         commit=found.commit,
+        url=found.report.run.url,
         stale=earlier.stale,
     )
 
@@ -144,6 +146,7 @@ def read_named_baseline(named: str, services: Services) -> BaselineResults:
         gates=report.gates,
         fail_on=report.decision.fail_on,
         commit=report.commit,
+        url=report.run.url,
     )
 
 

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from agentci._util.text import json_text
-from agentci.gate.comparison import UNCHANGED, format_p_value, label_outcome
+from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report, RunContent
@@ -317,8 +317,8 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "high": compared.change_high,
         "pairs": compared.pairs,
         "checks": compared.classes.total,
-        "worse": len(compared.worse),
-        "better": len(compared.better),
+        "lost": find_lost_status(compared),
+        "changed": baseline_text.format_groups(compared),
         "p": None if p_value is None or p_value in reason else p_value,
         "label": label_outcome(compared),
         "reason": reason,

@@ -95,7 +95,7 @@ function compareView() {
   const ofChecks = classes.map(([name, found]) => flow('div', {}, name, found, '', countOf(all, 'check')));
   const columns = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline);
   const has = (name) => columns.some((column) => column.baseline[name] !== null);
-  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Worse', 'Better', 'Compared', has('p') ? 'Outcome (adjusted p)' : 'Outcome'];
+  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Changed checks', 'Compared', has('p') ? 'Outcome (adjusted p)' : 'Outcome'];
   const rows = columns.map(comparedRow);
   return [
     make('div.head', title, make('code', baseline.name)),
@@ -130,19 +130,18 @@ function readShow() {
 }
 
 function comparedRow(column) {
-  const { before, after, low, high, worse, better, label, reason, p, pairs, checks } = column.baseline;
+  const { before, after, lost, low, high, changed, label, reason, p, pairs, checks } = column.baseline;
   const change = before === null || after === null ? null : after - before;
   return [
     [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('note', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
-    change === null ? '\u2013' : scorePair(before, after),
+    change === null ? (lost && before !== null ? `${score(before)} \u2192 ${lost}` : '\u2013') : scorePair(before, after),
     change === null
       ? '\u2013'
       : [
           delta(change, { format: (value) => number(value, value < 0.01 ? 3 : 2), least: 0.0005 }) ?? make('span.quiet', '\u00b10'),
           low === null ? null : make('span.quiet', ` (${signed(low)} to ${signed(high)})`),
         ],
-    worse ? count(worse) : '\u2013',
-    better ? count(better) : '\u2013',
+    changed || '\u2013',
     `${count(pairs)} of ${count(checks)}`,
     [label, make('span.quiet', p === null ? '' : ` (${p})`, reason && `: ${reason}`)],
   ];

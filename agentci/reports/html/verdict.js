@@ -9,7 +9,7 @@ function verdictView() {
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
-    HAS_BASELINE ? make('p.why', `Against the baseline: ${DATA.changes?.join(', ') ?? 'no case changed'}.`) : null,
+    HAS_BASELINE ? make('p.why', `Checks against the baseline: ${DATA.changes?.join(', ') ?? 'no change'}.`) : null,
     list(reasons.slice(1), 'why'),
     notes.length < 2 ? list(notes, 'why') : make('details.fold', make('summary', countOf(notes.length, 'note')), list(notes, 'why')),
     isNarrow.matches ? null : make('p.meta', ...metaParts()),

@@ -28,6 +28,7 @@ from agentci.model.result import (
     RepeatRecord,
     Report,
     RunContent,
+    RunInfo,
     Shard,
     ShardInfo,
     Totals,
@@ -176,6 +177,7 @@ class ReportParts:
             comparison=convert(read.comparison, Comparison | None, from_attributes=True),
             policy=convert(read.policy, PolicyComparison | None, from_attributes=True),
             commit=read.commit or "",
+            run=RunInfo(url=read.run.url),
             baseline=self._baseline,
         )
 

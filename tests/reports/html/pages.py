@@ -8,7 +8,13 @@ from msgspec import to_builtins
 
 from agentci._util.text.json_text import dumps_for_html
 from agentci.model.case import DialogueTurn
-from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
+from agentci.model.gate import (
+    ChangedStatus,
+    CheckChange,
+    CheckClasses,
+    Comparison,
+    EvaluatorComparison,
+)
 from agentci.model.result import (
     BaselineCheck,
     CallContent,
@@ -69,6 +75,13 @@ def blocks_of(report: Report) -> list[list[Any]]:
     return [json.loads(each.text) for each in elements]
 
 
+def make_change(
+    case: str, before: float, after: float | None, status: ChangedStatus
+) -> CheckChange:
+    """A check that passed in the baseline."""
+    return CheckChange(case=case, before=before, after=after, status_before="passed", status=status)
+
+
 def make_trend(**others: Any) -> EvaluatorComparison:
     """An evaluator with a regression in one case."""
     return EvaluatorComparison(
@@ -80,8 +93,7 @@ def make_trend(**others: Any) -> EvaluatorComparison:
             "pairs": 2,
             "before": 0.9,
             "after": 0.6,
-            "worse": (CheckChange(case="cancels", before=0.95, after=0.6999, status="failed"),),
-            "better": (),
+            "newly_failing": (make_change("cancels", 0.95, 0.6999, "failed"),),
             "p_value": None,
             "outcome": "fail",
             "reason": "the mean score fell by 0.3",
@@ -191,7 +203,12 @@ def conversation_report(tone_before: float = 0.9) -> Report:
                     score=score_before if each is result else tone_before,
                     content=chunks.append(encode_content(run_before)),
                 )
-    report = compared(make_report(results), make_trend(), commit="c" * 40)
+    trend = make_trend(
+        newly_failing=tuple(make_change(f"to_rome{x}", 1, 0.25, "failed") for x in ("", "_again")),
+        no_longer_evaluated=(make_change("out_of_order", 1, None, "errored"),),
+        fixed=(replace(make_change("on_foot", 0.25, 1, "passed"), status_before="failed"),),
+    )
+    report = compared(make_report(results), trend, commit="c" * 40)
     return replace(
         report,
         contents=StoredContents(chunks=chunks, redact=lambda content: content),
@@ -223,8 +240,8 @@ def _compare_runs(
 
 def lost_report() -> Report:
     """A check that passed in the baseline and is skipped now, where the agent answers otherwise."""
-    change = CheckChange(case="by_plane", before=1.0, after=None, status="skipped")
-    trend = make_trend(worse=(change,))
+    change = make_change("by_plane", 1.0, None, "skipped")
+    trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
     result = make_result("skipped", None, case="by_plane", reason="no flights")
     good, bad = make_run("There is no flight to Rome.", "Rome"), make_run("Sorry, no.", "Rome")
     return _compare_runs("by_plane", result, bad, good, trend)

@@ -26,6 +26,7 @@ from tests.reports.html.pages import (
     full_report,
     hostile_report,
     long_report,
+    make_change,
     make_trend,
     page_of,
     transcript_report,
@@ -124,9 +125,11 @@ class TestIndex:
         assert (column["baseline"]["before"], column["baseline"]["after"]) == (0.9, 0.6)
 
     def test_removed_checks_of_baseline_are_listed(self) -> None:
-        gone = replace(make_trend().worse[0], case="gone", status="removed")
-        found = data_of(compared(mixed_report(), make_trend(worse=(gone,))))["lost"]["checks"]
-        assert found == [
+        gone = make_change("gone", 0.95, None, "removed")
+        trend = make_trend(newly_failing=(), no_longer_evaluated=(gone,))
+        found = data_of(compared(mixed_report(), trend))
+        assert found["changes"] == ["1 no longer evaluated (removed)"]
+        assert found["lost"]["checks"] == [
             {
                 "evaluator": "response_quality",
                 "change": "0.95 \u2192 removed",

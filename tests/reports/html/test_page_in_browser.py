@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from agentci.model.case import DialogueTurn
-from agentci.model.gate import CheckChange, CheckClasses, PolicyChange, PolicyComparison
+from agentci.model.gate import CheckClasses, PolicyChange, PolicyComparison
 from agentci.model.result import CallPayload, EvaluatorCalls, Report
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.comment import CommentReport
@@ -30,6 +30,7 @@ from tests.reports.html.pages import (
     long_conversation_report,
     long_report,
     lost_report,
+    make_change,
     make_run,
     make_trend,
     other_tool_report,
@@ -254,25 +255,25 @@ class TestOverview:
         page = show(report)
         assert page.texts(".first .more-differences") == ["and 1 more difference"]
         assert "  and 1 more difference\n" in comment
-        assert page.texts(".first dt")[:2] == ["Tool call (turn 5)", "Expected (turn 5)"]
+        assert page.texts(".first dt")[:2] == ["Tool call (turn 5)", "Baseline (turn 5)"]
 
     def test_changes_are_counted_as_in_the_comment(self, show: Show) -> None:
         report = conversation_report()
         found = ", ".join(format_changes(report))
-        assert page_line(show(report)) == f"Against the baseline: {found}."
+        assert page_line(show(report)) == f"Checks against the baseline: {found}."
 
     def test_card_shows_both_sides_of_another_tools_call(self, show: Show) -> None:
         page = show(other_tool_report())
         calls = page.texts(".first .mono")
         assert [text.split("(")[0] for text in calls] == ["find_flight", "find_train"]
-        assert calls[0].endswith("Missing")
-        assert calls[1].endswith("Unexpected")
+        assert calls[0].endswith("Not in this turn")
+        assert calls[1].endswith("Not in this turn of the baseline")
 
     def test_check_that_is_skipped_now_is_listed_with_its_case(self, show: Show) -> None:
         """What the agent answers otherwise there is shown, as no check looks at it any more."""
         page = show(lost_report())
         [lost] = page.texts(".remarks.lost")
-        assert "Passed in the baseline, not evaluated now" in lost
+        assert "No longer evaluated" in lost
         assert "response_quality 1 \u2192 skipped: no flights" in " ".join(lost.split())
         rows = dict(zip(page.texts(".lost dt"), page.texts(".lost dd"), strict=True))
         assert rows["This run"] == "Sorry, no."
@@ -308,11 +309,8 @@ class TestOverview:
         page = show(report)
         call, expected = "Tool call (turn 1)", "Expected (turn 1)"
         labels = page.texts(".change .first dt")
-        assert labels == ["Missing", call, expected, "Baseline", "This run"]
-        assert page.texts(".change .first dd")[2:4] == [
-            "There is no flight to Rome today.",
-            "There is no flight to Rome.",
-        ]
+        assert labels == [call, "Baseline (turn 1)", "This run"]
+        assert page.texts(".change .first dd")[1] == "There is no flight to Rome."
         page = show(replace(report, baseline={}, comparison=None))
         labels = page.texts(".change:first-of-type .first dt")
         assert labels == ["Missing", call, expected, "This run"]
@@ -686,14 +684,15 @@ class TestOtherViews:
 
     def test_comparison_has_row_and_number_of_removed_evaluator(self, show: Show) -> None:
         report = conversation_report()
-        change = CheckChange(case="to_rome", before=1, after=None, status="removed")
+        change = make_change("to_rome", 1, None, "removed")
         gone = make_trend(
             evaluator="grounded",
             classes=CheckClasses(removed=3),
             pairs=0,
             before=None,
             after=None,
-            worse=(change,) * 3,
+            newly_failing=(),
+            no_longer_evaluated=(change,) * 3,
             outcome="non-comparable",
             reason="3 checks that passed were removed",
         )
