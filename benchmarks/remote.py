@@ -41,8 +41,8 @@ def _write_evaluators(folder: Path) -> None:
     """The programs as files, and the same ones in the cache with their lock."""
     # Not at the top: what is measured before counts the memory of this process.
     from agentci.model.program import Lock, LockedProgram, ProgramFile, ProgramSnapshot
-    from agentci.remote.cache import EvaluatorCache
     from agentci.remote.cache_index import EvaluatorKey
+    from agentci.remote.evaluator_cache import EvaluatorCache
     from agentci.remote.lock_file import render_lock
 
     store = EvaluatorCache(folder.parent / "cache")

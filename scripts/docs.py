@@ -16,7 +16,7 @@ from agentci.cli.arguments import make_parser
 from agentci.config.options import OPTIONS, Option
 from agentci.recordings.exports import EXPORT_FORMATS
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS
-from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
+from agentci.recordings.transcripts.formats import TRANSCRIPT_FORMATS
 from scripts.config_reference import checks_reference, config_reference, graders_reference
 from scripts.framework_sections import framework_sections, frameworks_table
 

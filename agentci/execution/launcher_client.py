@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 from agentci._util.workspace import trust_path
 from agentci.errors import EvaluatorError
 from agentci.execution.child import kernel
-from agentci.execution.child.messages import LENGTH
+from agentci.execution.child.socket_messages import LENGTH
 from agentci.execution.child.supervisor import SEPARATOR, SUPERVISOR_REQUEST
 from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.executor_api import ProgramJob, SandboxPolicy

@@ -24,8 +24,8 @@ from typing import IO, Final
 from agentci._util.text import truncate
 from agentci.errors import EvaluatorError
 from agentci.execution.child import kernel
-from agentci.execution.child.descendants import is_alive
-from agentci.execution.child.messages import Message, send
+from agentci.execution.child.socket_messages import Message, send
+from agentci.execution.child.supervisor import is_alive
 from agentci.execution.executor_api import (
     INTERRUPTED,
     NO_SANDBOX,

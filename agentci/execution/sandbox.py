@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from agentci._util.workspace import ResolvedPath, find_link_out, restore_path
 from agentci.execution.child import apply_sandbox, seccomp
 from agentci.execution.child.apply_sandbox import NOBODY_USER, SHARED_MEMORY, PathRule
-from agentci.execution.child.messages import Message
+from agentci.execution.child.socket_messages import Message
 from agentci.execution.executor_api import (
     MEBIBYTE,
     NO_LANDLOCK_WARNING,

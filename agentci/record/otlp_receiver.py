@@ -23,7 +23,7 @@ from agentci._util.text.json_text import dumps_compact
 from agentci.model.values import Json, JsonObject
 from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
 from agentci.record.http_server import ServerRequest, ServerResponse
-from agentci.record.spans import CaseStamp, stamp_resources
+from agentci.record.write_spans import CaseStamp, stamp_resources
 from agentci.recordings.otlp_protobuf import ProtobufError, decode_logs, decode_traces
 
 ROUTE: Final = "otlp"

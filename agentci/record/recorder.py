@@ -47,7 +47,7 @@ from agentci.record.recorded_case import MAX_ID, RecordCase, TraceSummary, choos
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayedCase, ReplayingProxy, find_unset_keys, make_key_variables
 from agentci.record.request_file import format_requests, select_requests
-from agentci.record.spans import CaseStamp, mark_incomplete, write_turns
+from agentci.record.write_spans import CaseStamp, mark_incomplete, write_turns
 
 INPUT_VARIABLE: Final = "AGENTCI_INPUT"
 CASE_VARIABLE: Final = "AGENTCI_CASE"

@@ -37,12 +37,12 @@ from agentci.recordings.telemetry.conventions.registry import READ_ATTRIBUTES
 from agentci.recordings.telemetry.semconv import AttributeNames, ReadAttributes
 from agentci.recordings.telemetry.spans import SkippedInput, TelemetryRecord
 from agentci.recordings.telemetry.stored_trace import TraceSpool, store_traces
-from agentci.recordings.transcripts.reader import TranscriptRun
-from agentci.recordings.transcripts.table import (
+from agentci.recordings.transcripts.formats import (
     TRANSCRIPT_FORMATS,
     TranscriptFormat,
     detect_transcript,
 )
+from agentci.recordings.transcripts.reader import TranscriptRun
 
 MAX_HEAD_BYTES: Final = 4096
 

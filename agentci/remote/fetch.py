@@ -31,8 +31,8 @@ from agentci.model.program import (
 )
 from agentci.model.result import Provenance
 from agentci.model.values import Problem, replace
-from agentci.remote.cache import EvaluatorCache
 from agentci.remote.cache_index import CachedEvaluator, EvaluatorKey
+from agentci.remote.evaluator_cache import EvaluatorCache
 from agentci.remote.programs import (
     ProgramAvailability,
     ProgramTable,

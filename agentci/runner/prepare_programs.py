@@ -115,7 +115,7 @@ def make_fetch_options(
     Args:
         folder: the cache; None for the one of ``find_cache_folder``.
     """
-    from agentci.remote.cache import EvaluatorCache  # noqa: PLC0415
+    from agentci.remote.evaluator_cache import EvaluatorCache  # noqa: PLC0415
     from agentci.remote.fetch import FetchOptions, LazyEnvironments  # noqa: PLC0415
 
     cache = folder or find_cache_folder(access, services)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import UnreachableError
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.remote.cache_samples import (
     FILES,
     KEY,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentci._util.cache_folder import hold_cache_lock
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 from tests.remote.cache_samples import (
     KEY,
@@ -189,7 +189,7 @@ class TestSeveralProcesses:
         script = """
 import sys, time
 from pathlib import Path
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.remote.cache_samples import KEY, SNAPSHOT
 store = EvaluatorCache(Path(sys.argv[1]))
 with store.lock(KEY):
@@ -208,7 +208,7 @@ assert stored == store.find(KEY)
 import sys
 from pathlib import Path
 from agentci.remote.cache_index import EvaluatorKey
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.remote.cache_samples import KEY, SNAPSHOT
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 store = EvaluatorCache(Path(sys.argv[1]))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache import EvaluatorCache
 from agentci.remote.cache_index import read_index
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests._util.http.servers import Answer, serve
 from tests.e2e.remote import REF, REPOSITORY, agentci, configure, files, scores
 from tests.helpers.support import cache_of, run_agentci

@@ -43,7 +43,7 @@ IDLE = {
         "agentci.runner.load_outputs",
         "agentci.runner.trial_runner",
         "agentci.remote.sources.registry",
-        "agentci.remote.cache",
+        "agentci.remote.evaluator_cache",
     ),
 }
 

@@ -12,7 +12,7 @@ from agentci.record.http_server import ServerRequest
 from agentci.record.otlp_receiver import JSON_TYPE, PROTOBUF, OtlpReceiver
 from agentci.record.recorded_case import read_cases, summarize_lines
 from agentci.record.request_file import format_requests, parse_requests, select_requests
-from agentci.record.spans import CaseStamp, write_turns
+from agentci.record.write_spans import CaseStamp, write_turns
 
 BETWEEN: Final = b"\n\n\n"
 STAMP: Final = CaseStamp(id="case")

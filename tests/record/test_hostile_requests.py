@@ -11,7 +11,7 @@ from agentci.errors import InputError
 from agentci.record.http_server import ServerAddress, serve_requests
 from agentci.record.otlp_receiver import OtlpReceiver
 from agentci.record.request_file import make_file_name, parse_requests, remove_other_cases
-from agentci.record.spans import CaseStamp
+from agentci.record.write_spans import CaseStamp
 from tests.helpers.support import make_services
 
 SPAN = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a","spanId":"%b"}]}]}]}'

@@ -14,7 +14,7 @@ import uv
 from agentci.record import injected
 from agentci.record.otlp_receiver import OtlpReceiver
 from agentci.record.recorder import make_injection_variables
-from agentci.record.spans import CaseStamp
+from agentci.record.write_spans import CaseStamp
 from examples.agents.mock_model import MockModel, mock_model
 from tests.helpers.support import run_agentci
 from tests.record.recorded import (

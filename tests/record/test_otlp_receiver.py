@@ -20,7 +20,7 @@ from agentci.record.otlp_receiver import (
     make_export_variables,
 )
 from agentci.record.recorded_case import EXPORTED, INJECTED, PROXY, choose_recording
-from agentci.record.spans import CaseStamp
+from agentci.record.write_spans import CaseStamp
 from examples.agents.mock_model import mock_model
 from tests.record.recorded import OUT, describe, read_traces, record
 

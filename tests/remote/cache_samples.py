@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache import EvaluatorCache
 from agentci.remote.cache_index import EvaluatorKey
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.helpers.support import ROOT
 
 NOBODY = 65534

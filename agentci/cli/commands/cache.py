@@ -18,8 +18,8 @@ from agentci.errors import InputError
 from agentci.github.baseline.cache import BaselineStore, CachedBaseline
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import Json
-from agentci.remote.cache import CacheEntry, ClearedCache, EvaluatorCache, clear_cache
 from agentci.remote.cache_index import CachedEvaluator, EvaluatorKey
+from agentci.remote.evaluator_cache import CacheEntry, ClearedCache, EvaluatorCache, clear_cache
 from agentci.runner.response_cache.inspect import CacheInspection, inspect_responses
 
 HEADINGS: Final = ("SOURCE", "REPOSITORY", "REF", "COMMIT", "SIZE", "FILES")

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from agentci.execution.child import kernel, seccomp
-from agentci.execution.child.messages import Message
+from agentci.execution.child.socket_messages import Message
 
 SHARED_MEMORY: Final = b"/dev/shm"
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000

@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Final, TypeAlias
 
 from agentci.execution.child import kernel
-from agentci.execution.child.messages import Message
+from agentci.execution.child.socket_messages import Message
 from agentci.execution.child.supervisor import BecameProgram, LauncherServer, open_channel
 
 # Every starting Python looks for these on its search path.

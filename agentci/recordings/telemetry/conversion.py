@@ -27,7 +27,6 @@ from agentci.recordings.telemetry.conventions.api_messages import parse_message_
 from agentci.recordings.telemetry.conventions.registry import RUN_OUTPUT_ATTRIBUTES
 from agentci.recordings.telemetry.grouping import TraceGroup, find_conversation_id, load_trees
 from agentci.recordings.telemetry.messages import SpanMessages
-from agentci.recordings.telemetry.missing_content import explain_missing_content
 from agentci.recordings.telemetry.span_views import (
     AGENT_KINDS,
     ModelCall,
@@ -45,6 +44,7 @@ from agentci.recordings.telemetry.tool_calls import NANOSECONDS_PER_MILLISECOND
 from agentci.recordings.telemetry.turns import (
     PartialTurn,
     add_stray_runs,
+    explain_missing_content,
     join_continuations,
     make_partial_turn,
 )

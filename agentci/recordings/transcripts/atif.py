@@ -10,7 +10,7 @@ from agentci.model.values import Json, JsonObject
 from agentci.recordings.json_documents import Document, DocumentFormatError
 from agentci.recordings.telemetry.json_input import iterate_objects
 from agentci.recordings.transcripts.codex import is_injected as is_injected_by_codex
-from agentci.recordings.transcripts.gemini import is_injected as is_injected_by_gemini
+from agentci.recordings.transcripts.gemini_cli import is_injected as is_injected_by_gemini
 from agentci.recordings.transcripts.reader import (
     TranscriptReader,
     TranscriptRun,

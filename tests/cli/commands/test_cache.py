@@ -21,8 +21,8 @@ from agentci.errors import InputError
 from agentci.github.baseline.cache import BaselineStore
 from agentci.model.program import ProgramFile, ProgramSnapshot
 from agentci.model.requests import ProgramOutput
-from agentci.remote.cache import EvaluatorCache
 from agentci.remote.cache_index import EvaluatorKey
+from agentci.remote.evaluator_cache import EvaluatorCache
 from agentci.runner.response_cache.store import ResponseStore
 from tests.remote.cache_samples import KEY, SNAPSHOT, as_nobody, index_of, trees_of
 

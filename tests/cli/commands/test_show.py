@@ -17,7 +17,7 @@ import pytest
 
 from agentci.record.request_file import RecordedRequest, format_requests
 from agentci.recordings.telemetry.conventions.registry import CONVENTION_ATTRIBUTES
-from agentci.recordings.transcripts.table import TRANSCRIPT_FORMATS
+from agentci.recordings.transcripts.formats import TRANSCRIPT_FORMATS
 from tests.helpers.support import ROOT, Ran, run_agentci
 
 FRAMEWORKS = ROOT / "tests/recordings/frameworks"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agentci.errors import PermanentFetchError
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache import EvaluatorCache, install_tree, is_intact, write_tree
 from agentci.remote.cache_index import EvaluatorKey, find_parent_folders, make_manifest
+from agentci.remote.evaluator_cache import EvaluatorCache, install_tree, is_intact, write_tree
 from tests.helpers.building import values
 from tests.remote.cache_samples import (
     FILES,
@@ -89,7 +89,7 @@ class TestStoredEvaluator:
         script = """
 import os, sys
 from pathlib import Path
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.remote.cache_samples import KEY, SNAPSHOT
 os.umask(0o077)
 EvaluatorCache(Path(sys.argv[1])).put(KEY, SNAPSHOT)

@@ -53,7 +53,7 @@ _ROWS: Final = (
     TranscriptFormat(
         name="qwen-code-session",
         title="Qwen Code, session (`~/.qwen/projects/*/chats/*.jsonl`)",
-        module="gemini",
+        module="gemini_cli",
         reader="QWEN_SESSION",
         note="tool calls of sub-agents are only counted",
     ),
@@ -95,13 +95,13 @@ _ROWS: Final = (
     TranscriptFormat(
         name="gemini-session",
         title="Gemini CLI, session (`~/.gemini/tmp/*/chats/session-*`)",
-        module="gemini",
+        module="gemini_cli",
         reader="SESSION",
     ),
     TranscriptFormat(
         name="gemini-stream",
         title="Gemini CLI, `--output-format stream-json`",
-        module="gemini",
+        module="gemini_cli",
         reader="STREAM",
         note="results of some tools are empty",
     ),

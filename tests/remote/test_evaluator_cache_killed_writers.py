@@ -14,8 +14,8 @@ import os, random, sys, time
 from pathlib import Path
 from agentci.model.program import ProgramFile, ProgramSnapshot
 from agentci.remote.cache_index import EvaluatorKey
-from agentci.remote.cache import clear_cache
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import clear_cache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.remote.cache_samples import KEY, SNAPSHOT
 
 folder = Path(sys.argv[1])

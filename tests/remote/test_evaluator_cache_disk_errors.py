@@ -9,7 +9,7 @@ import pytest
 
 from agentci.errors import UnreachableError
 from agentci.model.program import ProgramSnapshot
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.remote.cache_samples import KEY, SNAPSHOT, index_of, leftovers, run_python, trees_of
 
 SCRIPT = """
@@ -17,8 +17,8 @@ import codecs, os, resource, sys
 from pathlib import Path
 from agentci.errors import UnreachableError
 from agentci.model.program import ProgramFile, ProgramSnapshot
-from agentci.remote.cache import clear_cache
-from agentci.remote.cache import EvaluatorCache
+from agentci.remote.evaluator_cache import clear_cache
+from agentci.remote.evaluator_cache import EvaluatorCache
 from tests.remote.cache_samples import KEY, NOBODY, OTHER_KEY, SNAPSHOT
 
 store = EvaluatorCache(Path(sys.argv[1]))

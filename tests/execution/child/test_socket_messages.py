@@ -3,7 +3,7 @@
 import json
 import socket
 
-from agentci.execution.child.messages import LENGTH, receive, send, send_json
+from agentci.execution.child.socket_messages import LENGTH, receive, send, send_json
 
 
 def test_message_arrives_unchanged() -> None:
