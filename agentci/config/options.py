@@ -280,7 +280,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "emit-otel",
-        "OTLP endpoint for an event per check, with the headers of `OTEL_EXPORTER_OTLP_HEADERS`.",
+        "OTLP endpoint, without `/v1/logs`, for an event per check, with the headers of "
+        "`OTEL_EXPORTER_OTLP_HEADERS`.",
         metavar="URL",
     ),
     Option(
